@@ -99,7 +99,7 @@ lint-rust:
 lint-python:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy prony $(wildcard packages/*/prony_*) tests bench tools
+	$(BIN)/mypy prony $(patsubst %/__init__.py,%,$(wildcard packages/*/prony_*/__init__.py)) tests bench tools
 
 format: setup ## Let rustfmt and ruff write
 	$(BARE_CARGO) fmt --all --manifest-path engine/Cargo.toml

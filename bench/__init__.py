@@ -1,4 +1,1 @@
-"""What a request costs the load generator: Prony side by side with others.
-
-`python -m bench` is the way in.
-"""
+"""CPU time per request of load generators: Prony and others, interleaved. Entry point: `python -m bench`."""

@@ -1,4 +1,4 @@
-"""The command: `python -m bench`, which `make bench` calls."""
+"""The command `python -m bench` (`make bench`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from prony.host.fingerprint import describe, fingerprint
 ROUNDS, QUICK_ROUNDS = 5, 3
 SECONDS, QUICK_SECONDS = 2, 1
 WIDE = 170
-"""Columns of text where the output is no terminal."""
+"""Columns of text outside a terminal."""
 
 
 def command(
@@ -32,10 +32,10 @@ def command(
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(help=f"Only this case; may be repeated: {', '.join(c.name for c in CASES)}."),
+        typer.Option(help=f"Only this case; repeatable: {', '.join(c.name for c in CASES)}."),
     ] = None,
     tools: Annotated[
-        str, typer.Option(help=f"Only these tools, with commas: {','.join(tool.name for tool in TOOLS)}.")
+        str, typer.Option(help=f"Only these tools, comma-separated: {','.join(tool.name for tool in TOOLS)}.")
     ] = "",
     quick: Annotated[
         bool,
@@ -45,9 +45,9 @@ def command(
         Path | None,
         typer.Option("--markdown", help="Also write the tables to this file, for docs/benchmarks.md."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the order (default: drawn, and printed).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the order (default: random, printed).")] = None,
 ) -> None:
-    """What a request costs the load generator, side by side."""
+    """CPU time per request of load generators, interleaved."""
     console = Console(width=None if sys.stdout.isatty() else WIDE)
     plan = Plan(
         cases=chosen(only or [], quick=quick),
@@ -57,18 +57,18 @@ def command(
         seed=secrets.randbelow(2**31) if seed is None else seed,
     )
     if markdown_file is not None and not markdown_file.parent.is_dir():
-        raise UsageError(f"--markdown names {markdown_file}, but there is no folder {markdown_file.parent}")
+        raise UsageError(f"--markdown is {markdown_file}; the folder {markdown_file.parent} does not exist")
     console.print(
         f"{len(plan.cases)} cases, {plan.rounds} rounds in random order (seed {plan.seed}), "
         f"{plan.seconds} s a run, of which {plan.warm_s:.2g} s warm-up"
     )
     outcome = run(plan, lambda text: print(text, file=sys.stderr, flush=True))
-    found = sheets(outcome.rows, memory(outcome.rows))
-    print_sheets(console, found)
+    tables = sheets(outcome.rows, memory(outcome.rows))
+    print_sheets(console, tables)
     for line in _context(plan, outcome):
         console.print(line, markup=False, highlight=False)
     if markdown_file is not None:
-        markdown_file.write_text(_document(plan, outcome, found), encoding="utf-8")
+        markdown_file.write_text(_document(plan, outcome, tables), encoding="utf-8")
 
 
 def _within(value: int, what: str, most: int) -> int:
@@ -78,7 +78,7 @@ def _within(value: int, what: str, most: int) -> int:
 
 
 def _made_by(plan: Plan) -> str:
-    """The command that runs the same again."""
+    """The command that repeats this run."""
     parts = ["python -m bench", f"--rounds {plan.rounds}", f"--seconds {plan.seconds}", f"--seed {plan.seed}"]
     parts += [f"--only {case.name}" for case in plan.cases] if len(plan.cases) < len(CASES) else []
     parts += [f"--tools {','.join(plan.tools)}"] if len(plan.tools) < len(TOOLS) else []
@@ -96,7 +96,7 @@ def _context(plan: Plan, outcome: Outcome) -> list[str]:
         f"Made by: {_made_by(plan)}",
         f"Tools: {versions}",
         f"Tool on CPU {outcome.client_cpu}, over loopback to prony-engine serve (epoll) "
-        f"on CPU {outcome.server_cpu}; to nghttpd there where a table says so",
+        f"on CPU {outcome.server_cpu}, or to nghttpd where a table says so",
         *host,
     ]
 
@@ -107,7 +107,7 @@ def _document(plan: Plan, outcome: Outcome, found: list[Sheet]) -> str:
 
 
 def main() -> None:
-    """Every fault ends in one sentence and the documented exit code."""
+    """Turns each fault into one sentence and its documented exit code."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command()(command)
     try:
@@ -116,7 +116,7 @@ def main() -> None:
         print(f"bench: {fault}", *([fault.details] if fault.details else []), sep="\n", file=sys.stderr)
         raise SystemExit(int(fault.exit_code)) from None
     except KeyboardInterrupt:
-        print("bench: interrupted, nothing was kept", file=sys.stderr)
+        print("bench: interrupted, nothing stored", file=sys.stderr)
         os._exit(int(ExitCode.INTERRUPTED))
 
 

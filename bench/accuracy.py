@@ -1,5 +1,5 @@
-"""The command `python -m bench.accuracy`: measured minus true percentiles against a server whose delays are
-drawn from a known distribution, on each of the two drivers.
+"""The command `python -m bench.accuracy`: measured minus true percentiles for known distributions of the
+server's delay, per driver.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Z95 = NormalDist().inv_cdf(0.975)
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """A distribution of delays (ms): its name, the server's option, its quantile and its density there."""
+    """A distribution of delays (ms): name, server option, quantile function, density at the quantile."""
 
     name: str
     option: str
@@ -43,7 +43,7 @@ class Delay:
 
 
 def fixed(ms: float) -> Delay:
-    """Always the same."""
+    """A constant delay."""
     return Delay(f"fixed {ms:g} ms", f"fixed:{ms:g}ms", lambda _p: ms, lambda _p: inf)
 
 
@@ -76,7 +76,7 @@ def lognormal(median_ms: float, sigma: float) -> Delay:
 
 
 def bimodal(low_ms: float, high_ms: float, high_share: float) -> Delay:
-    """Low with probability 1 - share, else high."""
+    """`low_ms` with probability 1 - `high_share`, else `high_ms`."""
     return Delay(
         f"bimodal, {low_ms:g} and {high_ms:g} ms ({high_share:.0%} high)",
         f"bimodal:{low_ms:g}ms,{high_ms:g}ms,{high_share:g}",
@@ -86,18 +86,18 @@ def bimodal(low_ms: float, high_ms: float, high_share: float) -> Delay:
 
 
 DELAYS = (fixed(10), exponential(10), lognormal(10, 0.5), bimodal(5, 50, 0.15))
-"""The steps of the bimodal one lie away from every percentile that is shown."""
+"""The steps of the bimodal distribution are far from the printed percentiles."""
 
 
 def half_width_ms(delay: Delay, p: float, count: float) -> float:
-    """Half of the 95 % interval of a sample's p-quantile: z sqrt(p(1-p)/n) / f(Q(p)) (David and Nagaraja,
-    Order Statistics, 2003, section 10.2); 0 where the distribution is a point.
+    """Half width of the 95 % interval of a sample's p-quantile: z sqrt(p(1-p)/n) / f(Q(p)) (David and
+    Nagaraja, Order Statistics, 2003, section 10.2); 0 for a point mass.
     """
     return Z95 * sqrt(p * (1 - p) / count) / delay.density_per_ms(p)
 
 
 def plan(url: str, driver: str, cpu: int, seconds: int) -> dict[str, Any]:
-    """A closed loop of so many users that the server is nearly idle: what is measured is the delay."""
+    """A closed loop of few users: the server is nearly idle, and the delay is measured."""
     return {
         "version": 1,
         "target": {"url": url},
@@ -122,7 +122,7 @@ def measure(delay: Delay, driver: str, cpus: tuple[int, int], seconds: int) -> D
             address = json.loads(server.stdout.readline())["address"]
             window = offer(engine, plan(f"http://{address}", driver, client_cpu, seconds), client_cpu)
         except (ValueError, KeyError) as fault:
-            raise EnvironmentFault(f"no figures of {driver} with {delay.option}: {fault!r}") from fault
+            raise EnvironmentFault(f"no figures from {driver} with {delay.option}: {fault!r}") from fault
         finally:
             server.terminate()
     if window.service_time is None:
@@ -131,7 +131,7 @@ def measure(delay: Delay, driver: str, cpus: tuple[int, int], seconds: int) -> D
 
 
 def offer(engine: str, plan: dict[str, Any], cpu: int) -> Window:
-    """Run this plan to its end. Raises ValueError, KeyError when the engine said something else."""
+    """Run this plan to its end. Raises ValueError or KeyError for unexpected output."""
     with start_pinned([engine, "run"], cpu, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as client:
         assert client.stdin is not None
         assert client.stdout is not None
@@ -142,7 +142,7 @@ def offer(engine: str, plan: dict[str, Any], cpu: int) -> Window:
 
 
 def sheet(delay: Delay, found: dict[str, Decoded]) -> Sheet:
-    """A line per percentile: the true value, and for each driver measured minus true."""
+    """A line per percentile: the true value, and per driver measured minus true."""
     lines = []
     for percentile in PERCENTILES:
         p = percentile / 100
@@ -173,7 +173,7 @@ def command(
         sheets.append(sheet(delay, {driver: measure(delay, driver, cpus, seconds) for driver in DRIVERS}))
     print_sheets(Console(), sheets)
     print(
-        f"A closed loop of {USERS} users, {seconds} s a run. A difference holds the way over loopback, the "
+        f"A closed loop of {USERS} users, {seconds} s per run. Differences include the loopback path, the "
         "server's timer and the histogram's 3 digits; chance: 95 % interval of a sample's quantile."
     )
     if markdown_file is not None:
@@ -181,7 +181,7 @@ def command(
 
 
 def main() -> None:
-    """Every fault ends in one sentence and the documented exit code."""
+    """Turns each fault into one sentence and its documented exit code."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command()(command)
     try:

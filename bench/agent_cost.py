@@ -1,8 +1,7 @@
-"""Cost of the agent: the same server with and without it, alternately, compared at the same moments.
+"""Cost of the agent: a server with and without it, in alternated pairs, read at the same moments.
 
-`python -m bench.agent_cost [SERVER] [PAIRS]` prints the costs that docs/servers.md names. Both kinds
-are started on all CPUs, pair by pair in changing order, and read at ready and again after readings (with) or
-a wait (without).
+`python -m bench.agent_cost [SERVER] [PAIRS]` prints the costs of docs/servers.md. Servers run on all CPUs and
+are read when ready, and again after the agent's readings.
 """
 
 from __future__ import annotations
@@ -26,38 +25,38 @@ MIB = 1 << 20
 
 
 def observe(built: Built, agent: bool) -> dict[str, float]:
-    """One start: figure -> value."""
+    """Figures of one start, by name."""
     with launch(built, agent=agent) as server:
         start = server.wait_ready(status_probe(server.host, server.port, built.spec.ready.path))
         assert start.process is not None
-        found = {f"at ready: {name}": value for name, value in start.reported.items()}
-        found["at ready: CPU s"] = start.process.cpu_s
-        found["at ready: RSS MiB"] = start.process.rss_bytes / MIB
-        found["at ready: kernel threads"] = start.process.threads
-        found["time to listen s"] = start.time_to_listen_s or 0.0
+        figures = {f"at ready: {name}": value for name, value in start.reported.items()}
+        figures["at ready: CPU s"] = start.process.cpu_s
+        figures["at ready: RSS MiB"] = start.process.rss_bytes / MIB
+        figures["at ready: kernel threads"] = start.process.threads
+        figures["time to listen s"] = start.time_to_listen_s or 0.0
         took_ms = []
         for _ in range(READINGS):
-            asked = time.perf_counter()
+            begun_s = time.perf_counter()
             if agent and server.jvm() is None:
                 raise PronyError("the agent gave no reading; see the server's log")
-            took_ms.append((time.perf_counter() - asked) * 1000)
+            took_ms.append((time.perf_counter() - begun_s) * 1000)
         if agent:
-            found["a reading ms"] = statistics.median(took_ms)
-        found |= {f"after {READINGS} readings: {name}": _meter(server, name) for name in METERS}
-        return found
+            figures["a reading ms"] = statistics.median(took_ms)
+        figures |= {f"after {READINGS} readings: {name}": _meter(server, name) for name in METERS}
+        return figures
 
 
 def _meter(server: RunningServer, name: str) -> float:
-    """One Actuator meter: an observer that is the same in both kinds of run."""
+    """An Actuator meter, which both kinds of run have."""
     keys = CountKeys(path=f"/actuator/metrics/{name}", pointer="/measurements/0/value")
-    found = number_at(server.address, keys)
-    if found is None:
-        raise PronyError(f"the server gives no meter {name}; see its log")
-    return found
+    value = number_at(server.address, keys)
+    if value is None:
+        raise PronyError(f"the server has no meter {name}; see its log")
+    return value
 
 
 def table(without: list[Mapping[str, float]], with_agent: list[Mapping[str, float]]) -> str:
-    """Medians of both kinds and of the differences within pairs."""
+    """Medians of both kinds, and of the differences within pairs."""
     rows = [f"{'figure (median)':44} {'without':>14} {'with':>14} {'difference':>12}"]
     for name in with_agent[0]:
         there = statistics.median(run[name] for run in with_agent)

@@ -1,4 +1,4 @@
-"""What is offered, alike to every tool."""
+"""The cases, equal for all tools."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ IO_URING = "prony-io_uring"
 EPOLL = "prony-epoll"
 BASELINE, BASELINE_2 = "wrk", "h2load"
 EVIDENCE = ("parts", "log", "parts+log")
-"""What Prony can be asked for beyond what is always on: see `bench.tools.prony`."""
+"""Optional evidence of Prony, see `bench.tools.prony`."""
 
 
 def _no_aims() -> MappingProxyType[str, float]:
@@ -20,35 +20,37 @@ def _no_aims() -> MappingProxyType[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way of offering load. `rate_per_s` None: a closed loop, as fast as the responses come."""
+    """A kind of load. `rate_per_s` None: closed loop."""
 
     name: str
     title: str
     connections: int
     tls: bool = False
     per_request: bool = False
-    """A new connection for every request (with `tls`: a full handshake each)."""
+    """A new connection per request (with `tls`: a full handshake each)."""
     streams: int | None = None
-    """HTTP/2: requests at once on each connection; None: HTTP/1.1."""
+    """HTTP/2: concurrent requests per connection; None: HTTP/1.1."""
     nghttpd: bool = False
-    """On nghttpd, which counts nothing: requests are the tool's own claim. False: on the reference server."""
+    """True: against nghttpd, which has no counters, so requests are the tool's claim. False: the reference
+    server.
+    """
     rate_per_s: int | None = None
     aims: MappingProxyType[str, float] = field(default_factory=_no_aims)
-    """Tool -> the highest CPU per request that is aimed at, as a multiple of the baseline's."""
+    """Tool -> aim for its CPU per request, as a multiple of the baseline's."""
     send_lag_aim_us: float | None = None
-    """The highest p99 of (actual - intended send) that is aimed at."""
+    """Aim for p99 of the send lag (actual - intended send)."""
     tools: tuple[str, ...] = ()
-    """Only these tools; empty: all but those with extra evidence."""
+    """Tools of this case; empty: all without optional evidence."""
     baseline: str = BASELINE
-    """The tool that the others are compared with."""
+    """Reference tool of the comparison."""
 
     def takes(self, tool: str) -> bool:
-        """Whether a tool has a place in it."""
+        """Whether a tool takes part."""
         return tool in self.tools if self.tools else "+" not in tool
 
 
 def _http2(connections: int, streams: int, *, tls: bool, nghttpd: bool) -> Case:
-    """HTTP/2, beside those that speak it."""
+    """An HTTP/2 case, with the tools that support it."""
     where = " on nghttpd" if nghttpd else ""
     return Case(
         f"{'h2' if tls else 'h2c'}-{connections}x{streams}{'-nghttpd' if nghttpd else ''}",
@@ -73,7 +75,7 @@ HTTP2 = tuple(
 
 
 def with_evidence(tool: str) -> tuple[str, ...]:
-    """Names: a driver of Prony as it always is, and with each piece of extra evidence."""
+    """Names of a driver without and with each kind of optional evidence."""
     return (tool, *(f"{tool}+{what}" for what in EVIDENCE))
 
 
@@ -106,7 +108,7 @@ CASES: tuple[Case, ...] = (
     *(
         Case(
             f"evidence-{tool.removeprefix('prony-')}",
-            f"What time parts and a request log cost: closed loop, 64 connections, {tool}",
+            f"Cost of time parts and request log: closed loop, 64 connections, {tool}",
             64,
             tools=with_evidence(tool),
             baseline=tool,
@@ -118,11 +120,11 @@ CASES: tuple[Case, ...] = (
 QUICK_WITHOUT = frozenset(
     {"closed-1", "evidence-io_uring", "evidence-epoll", *(case.name for case in HTTP2 if case.nghttpd)}
 )
-"""Left out of a quick run."""
+"""Left out of quick runs."""
 
 
 def chosen(names: list[str], *, quick: bool) -> tuple[Case, ...]:
-    """The cases of these names in their own order; for none all of them (a quick run leaves some out)."""
+    """The named cases in their own order; without names all, or the quick selection."""
     if not names:
         return tuple(case for case in CASES if not (quick and case.name in QUICK_WITHOUT))
     known = {case.name for case in CASES}

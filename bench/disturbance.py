@@ -1,4 +1,4 @@
-"""Whether something else used the CPUs while a tool ran."""
+"""CPU use by other processes while a tool ran."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from prony.numbers import percent
 
 OTHERS_LIMIT = 0.05
 STEAL_LIMIT = 0.01
-"""As for the check `isolation` of a trial (docs/method.md)."""
+"""Limits of the check `isolation` (docs/method.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """What others took of the two CPUs, as shares of wall time; None where that could not be told."""
+    """CPU time of others on the two CPUs and steal, as shares of wall time; None: unknown."""
 
     client: float | None
     server: float | None
@@ -36,27 +36,27 @@ class Disturbance:
 
     @property
     def reason(self) -> str | None:
-        """Why figures of this span give no verdict, None when nothing speaks against them."""
+        """Why figures of this span give no verdict; None if undisturbed."""
         named = f" (most of all {self.busiest})" if self.busiest else ""
         for side, share in (("client", self.client), ("server", self.server)):
             if share is None:
-                return f"what others used of the {side}'s CPU could not be read"
+                return f"other processes' use of the {side}'s CPU was not readable"
             if share >= OTHERS_LIMIT:
                 return f"others used {percent(share)} of the {side}'s CPU{named}"
         if self.steal is None:
-            return "what the hypervisor took could not be read"
+            return "steal was not readable"
         if self.steal >= STEAL_LIMIT:
             return f"the hypervisor took {percent(self.steal)} of a CPU"
         return None
 
 
 def now() -> Moment:
-    """Look at the host: some milliseconds of CPU, so before and after a run, never within."""
+    """Reads the host; takes milliseconds of CPU, so only before and after a run."""
     return Moment(time.monotonic(), census(), cpu_ticks() or {})
 
 
 def identities(pids: Iterable[int]) -> set[tuple[int, int]]:
-    """(pid, start tick) of these processes and of this one, as far as they still run."""
+    """(pid, start tick) of this process and of these, if alive."""
     stats = (process_stat(pid) for pid in [os.getpid(), *pids])
     return {(stat.pid, stat.started_ticks) for stat in stats if stat is not None}
 
@@ -69,9 +69,8 @@ def between(
     client: tuple[int, float],
     server: tuple[int, float],
 ) -> Disturbance:
-    """What others used between two moments.
-
-    `client` and `server`: the CPU and the CPU seconds of our own processes on it.
+    """Use by others between two moments. `client`, `server`: CPU number, CPU seconds of our own processes on
+    it.
     """
     wall_s = after.t_monotonic_s - before.t_monotonic_s
     others = others_between(before.census, after.census, own)
@@ -100,6 +99,6 @@ def between(
         client=shares[0],
         server=shares[1],
         steal=max(known) if len(known) == len(steals) else None,
-        # Its name alone: the share holds what children that just ended had used long before.
+        # Name only: its share includes earlier CPU time of children that ended meanwhile.
         busiest=None if others.busiest is None else others.busiest.partition(" (")[0],
     )

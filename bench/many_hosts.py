@@ -1,9 +1,9 @@
-"""What the laboratory pays for many load hosts: CPU time per second of run for rows, merging and judging. The
-hosts are simulated: each replays what one real engine said. Asserts nothing; prints what was measured.
+"""CPU time of the laboratory for many load hosts: rows, merging and judging per second of run. Hosts are
+simulated by replaying a real engine's events. Prints results, asserts nothing.
 
     python -m bench.many_hosts [--hosts 64] [--seconds 60] [--actors]
 
-`--actors`: each host is a Dask actor in another process, asked over TLS as a laboratory asks real ones (needs
+`--actors`: each host is a Dask actor in another process, reached over TLS as real hosts are (needs
 `prony[hosts]`).
 """
 
@@ -33,11 +33,11 @@ from prony_hosts.load.together import EnginesTogether
 USERS = 32
 RECORDED_S = 3.0
 BUDGET_S = 0.1
-"""CPU time per second of run that is meant to be enough."""
+"""Aim for the CPU time per second of run."""
 
 
 class Recorded:
-    """What a real engine said in a few seconds, as raw events."""
+    """Events of a real engine over a few seconds."""
 
     def __init__(self, workload: Workload) -> None:
         with reference_server(()) as url:
@@ -68,7 +68,7 @@ class Recorded:
         return [event for event in self.events if event["event"] == kind]
 
     def batches(self, seconds: int) -> list[list[dict[str, Any]]]:
-        """The events of a run of so many seconds, as they come: a row each second."""
+        """Events of a run of this length, in batches: a row per second."""
         rows = self.named("interval")[1:-1] or self.named("interval")
         timed = [
             [{**rows[second % len(rows)], "t_ms": 1000.0 * (second + 1), "duration_ms": 1000.0}]
@@ -78,20 +78,20 @@ class Recorded:
 
 
 class Replay:
-    """A host that has said all it says: `events` gives the next batch."""
+    """A host that replays batches of events."""
 
     def __init__(self, batches: Sequence[list[dict[str, Any]]]) -> None:
         self._batches = list(batches)
 
     def events(self, _number: int, _timeout_s: float) -> list[dict[str, Any]] | None:
-        """None after the last."""
+        """The next batch; None after the last."""
         return self._batches.pop(0) if self._batches else None
 
     def send(self, _number: int, _command: dict[str, Any]) -> None:
-        """Nothing follows from it."""
+        """Ignored."""
 
     def close(self, _number: int) -> None:
-        """Nothing runs."""
+        """Nothing to close."""
 
 
 class Handle:
@@ -108,8 +108,8 @@ class Handle:
         self._call("send", 1, command)
 
     def events(self, timeout_s: float) -> Sequence[dict[str, Any]] | None:
-        found: Sequence[dict[str, Any]] | None = self._call("events", 1, timeout_s)
-        return found
+        batch: Sequence[dict[str, Any]] | None = self._call("events", 1, timeout_s)
+        return batch
 
     def clock(self) -> ClockEstimate:
         return ClockEstimate(time.monotonic_ns(), 0.0, 0.0, 1000.0, 10)
@@ -128,7 +128,7 @@ def here(batches: Sequence[list[dict[str, Any]]], hosts: int) -> list[Handle]:
 
 
 def actors(batches: Sequence[list[dict[str, Any]]], hosts: int, stack: ExitStack) -> list[Handle]:
-    """One Dask actor per host, in two other processes, called over TLS by the laboratory's own way."""
+    """A Dask actor per host, in two other processes, called over TLS by the laboratory's own code."""
     from distributed import Client, LocalCluster
 
     from prony_hosts.facts import facts
@@ -144,13 +144,13 @@ def actors(batches: Sequence[list[dict[str, Any]]], hosts: int, stack: ExitStack
     listed = [{"connect": f"host-{place + 1}"} for place in range(hosts)]
     file = HostsFile.model_validate({"lab": {"scheduler": "tcp://127.0.0.1:1"}, "load": listed})
     workers = list(client.scheduler_info(n_workers=-1)["workers"])
-    found = []
+    handles = []
     for place, host in enumerate(file.hosts()):
         address = workers[place % len(workers)]
         task = client.submit(Replay, batches, actor=True, pure=False, workers=[address])
         task.result()
-        found.append(Handle(host.name, Remote(task, Attached(host, address, facts(), ()), laboratory).call))
-    return found
+        handles.append(Handle(host.name, Remote(task, Attached(host, address, facts(), ()), laboratory).call))
+    return handles
 
 
 def main() -> None:

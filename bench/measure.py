@@ -1,4 +1,4 @@
-"""One run of one tool against a fresh server: what the kernel and the server counted."""
+"""One run of a tool against a fresh server, with the counters of kernel and server."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from bench.tools import Claim, LoadGenerator, NotOffered, PeerLoad
 from prony_peers.kernel import process_cpu_s, process_gone, start_pinned, wait
 
 END_GRACE_S = 10.0
-"""A tool that has not ended so long after its time is killed and said not to offer the case."""
+"""Grace period for a tool to end; then it is killed and the run fails."""
 
 
 class ToolFailed(Exception):
-    """A run without figures; `str()` is the reason in one sentence."""
+    """A run without figures; `str()` is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where things run."""
+    """CPUs, certificate and body of a run."""
 
     client_cpu: int
     server_cpu: int
@@ -37,9 +37,8 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What was counted from the end of the warm-up to the end of the tool, and over its whole life.
-
-    `*_measured` are differences between the two moments: requests by the server, CPU time by the kernel.
+    """Counts from the end of the warm-up to the end of the tool (`*_measured`: requests by the server, CPU
+    time by the kernel), and over the tool's whole life.
     """
 
     requests_measured: int
@@ -47,29 +46,29 @@ class Run:
     wall_s_measured: float
     server_cpu_s_measured: float
     whole: Counts | None
-    """The server's counters over its whole life, without the connection that asked for them; None: it counts
-    nothing, and the measured part is the tool's whole life and claim.
+    """The server's counters over its whole life, without the benchmark's own connection; None: the server has
+    none, and the measured span is the tool's whole life, by its claim.
     """
     claim: Claim
     peak_rss_bytes: int | None
     disturbance: Disturbance
     seconds: int
-    """How long the tool was to offer load."""
+    """Planned duration of the load."""
 
     @property
     def offered_per_s(self) -> float:
-        """Requests per second over its whole life, without the time that it took to start and to end."""
+        """Requests per second of planned duration."""
         requests = self.claim.requests if self.whole is None else self.whole.requests
         return requests / self.seconds
 
     @property
     def cpu_us_per_request(self) -> float:
-        """CPU time of the tool per request that the server counted."""
+        """CPU time of the tool per request counted by the server."""
         return self.cpu_s_measured / self.requests_measured * 1e6
 
     @property
     def requests_per_s(self) -> float:
-        """Requests that the server counted, per second until the tool had ended."""
+        """Requests counted by the server, per second until the tool ended."""
         return self.requests_measured / self.wall_s_measured
 
     @property
@@ -84,7 +83,7 @@ class Run:
 
 
 def run_once(tool: LoadGenerator, program: Path, request: PeerLoad, setting: Setting) -> Run:
-    """Run a tool once (`request.url` is filled in here). Raises NotOffered, ToolFailed, EnvironmentFault."""
+    """Run a tool once (`request.url` is set here). Raises NotOffered, ToolFailed, EnvironmentFault."""
     certificate = setting.certificate if request.case.tls else None
     with _server(request, setting, certificate) as server, tempfile.TemporaryDirectory() as folder:
         command = tool.command(program, replace(request, url=server.url))
@@ -101,10 +100,10 @@ def run_once(tool: LoadGenerator, program: Path, request: PeerLoad, setting: Set
             server_after_s = server.cpu_s() or 0.0
             after = disturbance.now()
             if ended is None:
-                raise ToolFailed(f"it did not end within {END_GRACE_S:g} s of its time")
+                raise ToolFailed(f"it did not end within {END_GRACE_S:g} s after its planned time")
             claim = _claim(tool, out, err, ended.exit_code)
         if mark is None:
-            raise ToolFailed("it ended before its warm-up did")
+            raise ToolFailed("it ended during its warm-up")
         whole = server.stop()
     requests = claim.requests
     if whole is not None and mark.counts is not None:
@@ -141,7 +140,7 @@ def _server(
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """The end of the warm-up, or the start where the server counts nothing."""
+    """The end of the warm-up, or the start if the server has no counters."""
 
     t_monotonic_s: float
     client_s: float
@@ -152,9 +151,8 @@ class _Mark:
 def _mark(
     process: subprocess.Popen[bytes], stdin: str, server: ReferenceServer | Nghttpd, warm_s: float
 ) -> _Mark | None:
-    """Hand over the input, wait for the end of the warm-up and read all clocks; None when the tool has ended.
-
-    The server answers somewhere between the two readings of the tool's clock, so their middle is taken.
+    """Send the input, wait for the end of the warm-up and read all clocks; None if the tool has ended. The
+    server counts between two readings of the tool's clock; their mean is used.
     """
     assert process.stdin is not None
     server_began_s, tool_began_s = server.cpu_s() or 0.0, time.monotonic()
@@ -188,14 +186,14 @@ def _claim(tool: LoadGenerator, out: IO[bytes], err: IO[bytes], exit_code: int) 
 
 
 def _make_sure_it_ended(process: subprocess.Popen[bytes]) -> None:
-    """For a run that was interrupted: nothing may go on loading the server."""
+    """Kills the tool of an interrupted run, so that it stops loading the server."""
     if process.returncode is None:
         process.kill()
         process.wait()
 
 
 def _without_the_asker(whole: Counts, certificate: Certificate | None) -> dict[str, int]:
-    asked = {"connections": whole.connections - 1}
+    changes = {"connections": whole.connections - 1}
     if certificate is not None:
-        asked["tls_handshakes"] = whole.tls_handshakes - 1
-    return asked
+        changes["tls_handshakes"] = whole.tls_handshakes - 1
+    return changes

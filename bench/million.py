@@ -1,6 +1,5 @@
-"""Very many closed-loop users with think time in one engine, against as many reference servers as the limit
-of open files asks for, and what the laboratory's judge says of them. Bounded in time; prints what was
-reached, whatever it was.
+"""A million closed-loop users with think time in one engine, against as many reference servers as the
+descriptor limit requires, checked by the laboratory's judge. Bounded in time; prints the result.
 
     python -m bench.million [--users 1000000] [--think-s 100] [--ramp-s 120] [--window-s 30]
                             [--engine PATH]
@@ -33,27 +32,27 @@ from prony.judge.limits import CheckLimits
 from prony.load.engine import find_engine
 
 PAIR_BYTES = 9_000
-"""Memory that both ends of one connection take on one host, kernel and both processes (measured: 8.3 KB)."""
+"""Memory of both ends of a connection on one host, kernel and both processes (measured: 8.3 KB)."""
 USERS_PER_SOURCE = 10_000
-"""Well below half of the 28,000 ports that one source address has by default: the kernel looks through one
-half first, and when that is nearly full, each attempt to connect takes it milliseconds.
+"""Well below half of the 28,000 default ports per source address: the kernel searches one half first, and
+takes milliseconds per connect when that is nearly full.
 """
 BOUND_BYTES = 600
 SPARE_DESCRIPTORS = 100
-"""What a server needs besides its connections, generously."""
+"""Descriptors of a server besides its connections, generously."""
 PATIENCE_S = 360.0
-"""How much longer than the ramp it may take until all users are connected."""
+"""Time limit after the ramp for all users to connect."""
 
 
 def main() -> int:
-    """Exit codes: 0 all users were reached, 1 not all, 2 this host cannot hold them."""
+    """Exit codes: 0 all users connected, 1 not all, 2 too little memory."""
     options = _options()
     free = _kibibytes(Path("/proc/meminfo"), "MemAvailable") * 1024
     if free < options.users * PAIR_BYTES:
         fits = free // PAIR_BYTES
         print(
             f"{options.users:,} users need about {options.users * PAIR_BYTES / 1e9:.1f} GB of memory for "
-            f"both ends, {free / 1e9:.1f} GB are free: free some, or try --users {fits}",
+            f"both ends; {free / 1e9:.1f} GB are free. Free some, or try --users {fits}",
             file=sys.stderr,
         )
         return 2
@@ -66,7 +65,7 @@ def main() -> int:
 
 
 def _servers(users: int) -> int:
-    """A server has a descriptor per connection; the engine needs none, by its direct descriptors."""
+    """Number of servers; each needs a descriptor per connection. The engine needs none (direct ones)."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     per_server = users if most == resource.RLIM_INFINITY else max(1, most - SPARE_DESCRIPTORS)
     return math.ceil(users / per_server)
@@ -74,7 +73,7 @@ def _servers(users: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A reference server that runs."""
+    """A running reference server."""
 
     pid: int
     address: str

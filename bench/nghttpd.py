@@ -1,6 +1,4 @@
-"""nghttpd (of nghttp2, as h2load is) on its CPU, in place of the reference server: for HTTP/2, a server that
-is not Prony's. It counts nothing.
-"""
+"""nghttpd (of nghttp2, as h2load) as an HTTP/2 server that is not Prony's. It has no counters."""
 
 from __future__ import annotations
 
@@ -18,12 +16,12 @@ from prony_peers.kernel import process_cpu_s, start_pinned
 
 INSTALL = "apt-get install nghttp2-server"
 STREAMS = 10_000
-"""At once on a connection, so that no tool waits for one (nghttpd's own default is 100)."""
+"""Concurrent streams per connection, so that no tool waits (nghttpd's default is 100)."""
 STARTS_S = 20.0
 
 
 class Nghttpd:
-    """A server that runs; `with` starts and ends it."""
+    """A running server; a context manager."""
 
     def __init__(self, cpu: int, certificate: Certificate | None = None) -> None:
         self._cpu = cpu
@@ -34,7 +32,7 @@ class Nghttpd:
     def __enter__(self) -> Nghttpd:
         program = on_path("nghttpd")
         if program is None:
-            raise EnvironmentFault(f"nghttpd is not here: {INSTALL}")
+            raise EnvironmentFault(f"nghttpd is not installed: {INSTALL}")
         (Path(self._folder.name) / "index.html").write_text(BODY)
         until_s = time.monotonic() + STARTS_S
         while time.monotonic() < until_s:
@@ -47,7 +45,7 @@ class Nghttpd:
                     return self
                 time.sleep(0.01)
             self._end()
-        raise EnvironmentFault("nghttpd did not start; start nghttpd in a terminal to see its message")
+        raise EnvironmentFault("nghttpd did not start; run it in a terminal to see its message")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -69,18 +67,18 @@ class Nghttpd:
 
     @property
     def url(self) -> str:
-        """Where the requests go."""
+        """URL of the requests."""
         return f"{'https' if self._certificate else 'http'}://127.0.0.1:{self._port}/"
 
     def cpu_s(self) -> float | None:
-        """CPU seconds that it has used, by the kernel's account."""
+        """Its CPU seconds so far, by the kernel's account."""
         return process_cpu_s(self.pid)
 
     def counts(self) -> None:
-        """It counts nothing."""
+        """No counters."""
 
     def stop(self) -> None:
-        """It has no last word."""
+        """No final counters."""
 
     def _end(self) -> None:
         self._process.kill()
@@ -90,9 +88,9 @@ class Nghttpd:
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def _listens(port: int) -> bool:

@@ -1,4 +1,4 @@
-"""The order of runs: interleaved rounds, each shuffled anew."""
+"""Order of runs: interleaved rounds, each in random order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.tools import LoadGenerator
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One run that is due."""
+    """A run that is due."""
 
     round: int
     case: Case
@@ -20,8 +20,8 @@ class Turn:
 
 
 def turns(cases: Sequence[Case], tools: Sequence[LoadGenerator], rounds: int, seed: int) -> Iterator[Turn]:
-    """Every tool in every case that takes it, once per round. Tools of one case follow each other, so that
-    what drifts over minutes is the same for those that are compared.
+    """Every tool of every case, once per round. Tools of a case are consecutive, so that slow drift affects
+    them alike.
     """
     draw = random.Random(seed)
     for number in range(1, rounds + 1):

@@ -1,5 +1,5 @@
-"""What --metrics costs the client: `prony load` on the reference server without it, scraped once a second and
-ten times a second, interleaved. Asserts nothing; prints what was measured.
+"""Cost of --metrics for the client: `prony load` on the reference server without scraping, scraped once and
+ten times a second, interleaved. Prints results, asserts nothing.
 
 python -m bench.scraping [--rounds 5] [--seconds 10] [--users 32]
 """
@@ -34,7 +34,7 @@ WAYS: tuple[tuple[str, float | None], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One load: its rate, the engine's CPU time per request, and the laboratory's own CPU time."""
+    """One load: its rate, the engine's CPU time per request, and the laboratory's CPU time."""
 
     requests_per_s: float
     engine_us_per_request: float
@@ -43,7 +43,7 @@ class Run:
 
 
 def load(url: str, users: int, seconds: int, every_s: float | None) -> Run:
-    """One `prony load`, scraped so often."""
+    """One `prony load`, scraped at this interval."""
     with tempfile.TemporaryDirectory() as folder:
         words = ["load", url, "-c", str(users), "-d", f"{seconds}s", "--warmup", "2s", "--json"]
         port = 0
@@ -83,30 +83,31 @@ def load(url: str, users: int, seconds: int, every_s: float | None) -> Run:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Rounds of the three ways; medians, and the differences to *without* round by round."""
+    """Interleaved rounds; medians, and the differences from *without* by round."""
     parser = argparse.ArgumentParser(description="What --metrics costs the client.")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--users", type=int, default=32)
-    asked = parser.parse_args(words)
-    found: dict[str, list[Run]] = {name: [] for name, _ in WAYS}
+    options = parser.parse_args(words)
+    results: dict[str, list[Run]] = {name: [] for name, _ in WAYS}
     with reference_server(()) as url:
-        for number in range(asked.rounds):
+        for number in range(options.rounds):
             for name, every_s in WAYS if number % 2 == 0 else WAYS[::-1]:
-                found[name].append(load(url, asked.users, asked.seconds, every_s))
-    base = found["without"]
+                results[name].append(load(url, options.users, options.seconds, every_s))
+    base = results["without"]
     print(
-        f"{asked.rounds} rounds of {asked.seconds} s, {asked.users} users; medians (of the ratios to without)"
+        f"{options.rounds} rounds of {options.seconds} s, {options.users} users; medians (of ratios to "
+        "without)"
     )
-    for name, runs in found.items():
-        ratios = [one.requests_per_s / other.requests_per_s for one, other in zip(runs, base, strict=True)]
-        more = [one.laboratory_s - other.laboratory_s for one, other in zip(runs, base, strict=True)]
-        scrapes = median(one.scrapes for one in runs)
+    for name, runs in results.items():
+        ratios = [run.requests_per_s / other.requests_per_s for run, other in zip(runs, base, strict=True)]
+        more = [run.laboratory_s - other.laboratory_s for run, other in zip(runs, base, strict=True)]
+        scrapes = median(run.scrapes for run in runs)
         each = f", {median(more) / scrapes * 1000:.1f} ms per scrape" if scrapes else ""
         print(
-            f"{name:22}{median(one.requests_per_s for one in runs):>10,.0f} requests/s ({median(ratios):.4f})"
-            f"{median(one.engine_us_per_request for one in runs):>8.2f} µs of engine CPU per request"
-            f"{median(one.laboratory_s for one in runs):>7.2f} s of laboratory CPU{each}"
+            f"{name:22}{median(run.requests_per_s for run in runs):>10,.0f} requests/s ({median(ratios):.4f})"
+            f"{median(run.engine_us_per_request for run in runs):>8.2f} µs of engine CPU per request"
+            f"{median(run.laboratory_s for run in runs):>7.2f} s of laboratory CPU{each}"
         )
 
 

@@ -1,5 +1,5 @@
-"""How long `prony serve` takes for its list with 10,000 stored trials, as a client on the same host sees it.
-Asserts nothing; prints what was measured.
+"""Response times of `prony serve` with 10,000 stored trials, from a client on the same host. Prints results,
+asserts nothing.
 
     python -m bench.serve [--trials 10000] [--requests 50]
 """
@@ -24,13 +24,13 @@ from tests.seeded_store import Seeded, seed
 from tests.web.server import serving
 
 LIMIT_MS = 200.0
-"""What the list may take."""
+"""Aim for the list."""
 
 
 def filled(store: Store, trials: int) -> Seeded:
-    """The seeded store, and copies of its experiments on earlier days until there are so many trials."""
+    """The seeded store, with copies of its experiments on earlier days up to this number of trials."""
     seeded = seed(store)
-    originals = [store.raw(one.id) for one in store.search(Search(), limit=None).experiments]
+    originals = [store.raw(row.id) for row in store.search(Search(), limit=None).experiments]
     count = seeded.trials
     day = datetime(2026, 9, 1, tzinfo=UTC)
     while count < trials:
@@ -44,22 +44,22 @@ def filled(store: Store, trials: int) -> Seeded:
 
 
 def copied(original: RawExperiment, created: datetime) -> RawExperiment:
-    """The same experiment at another time, under another id."""
+    """The experiment at another time, with another id."""
     old, new = str(original.experiment["id"]), experiment_id(created)
     moved = created - datetime.fromisoformat(original.experiment["created"])
 
     def named(row: dict[str, Any]) -> dict[str, Any]:
-        made = {
+        values = {
             k: v.replace(old, new) if k.endswith("id") and isinstance(v, str) else v for k, v in row.items()
         }
         for key in ("created", "started", "ended", "made"):
-            if made.get(key):
-                made[key] = (datetime.fromisoformat(made[key]) + moved).isoformat()
-        if "record" in made:
-            made["record"] = zlib.compress(
+            if values.get(key):
+                values[key] = (datetime.fromisoformat(values[key]) + moved).isoformat()
+        if "record" in values:
+            values["record"] = zlib.compress(
                 zlib.decompress(row["record"]).replace(old.encode(), new.encode()), 1
             )
-        return made
+        return values
 
     return RawExperiment(
         named(original.experiment),
@@ -69,7 +69,7 @@ def copied(original: RawExperiment, created: datetime) -> RawExperiment:
 
 
 def timed_ms(address: str, path: str, requests: int) -> list[float]:
-    """One connection, one request after the other; the first one finds nothing that is kept."""
+    """Response times in ms over one connection, one request at a time; the first is uncached."""
     at = urlsplit(address)
     connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=120)
     took: list[float] = []
@@ -80,7 +80,7 @@ def timed_ms(address: str, path: str, requests: int) -> list[float]:
         body = reply.read()
         took.append((time.perf_counter() - begun) * 1000)
         if reply.status != 200:
-            raise SystemExit(f"{path} was answered with {reply.status}: {body[:200]!r}")
+            raise SystemExit(f"{path}: status {reply.status}: {body[:200]!r}")
     connection.close()
     return took
 
@@ -91,13 +91,13 @@ def main() -> None:
     )
     parser.add_argument("--trials", type=int, default=10_000)
     parser.add_argument("--requests", type=int, default=50)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with TemporaryDirectory(prefix="prony-bench-serve-") as folder:
         path = Path(folder) / "results.db"
         store = Store.open(path)
-        seeded = filled(store, asked.trials)
+        seeded = filled(store, options.trials)
         total = store.search(Search(), limit=1).total
-        print(f"{asked.trials:,} trials in {total:,} experiments, {path.stat().st_size / 2**20:.0f} MiB\n")
+        print(f"{options.trials:,} trials in {total:,} experiments, {path.stat().st_size / 2**20:.0f} MiB\n")
         series = "&".join(
             f"{name}={quote(value)}"
             for name, value in (
@@ -108,12 +108,12 @@ def main() -> None:
         )
         store.close()
         paths = {
-            "list": ("/", asked.requests),
-            "list, last page": (f"/?page={-(-total // 50)}", asked.requests),
-            "list, one server": ("/?server=*jetty*", asked.requests),
-            "list, a word and what does not conform": ("/?q=nightly&conforming=no", asked.requests),
-            "list as JSON": ("/api/results", asked.requests),
-            "series": ("/trends", asked.requests),
+            "list": ("/", options.requests),
+            "list, last page": (f"/?page={-(-total // 50)}", options.requests),
+            "list, one server": ("/?server=*jetty*", options.requests),
+            "list, word and not conforming": ("/?q=nightly&conforming=no", options.requests),
+            "list as JSON": ("/api/results", options.requests),
+            "series": ("/trends", options.requests),
             "trend of 5,000 trials": (f"/trend?{series}", 3),
             "changes": ("/changes", 3),
         }

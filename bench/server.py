@@ -1,6 +1,4 @@
-"""The reference server (`prony-engine serve`) on its CPU: started fresh for each run, asked for its
-counters.
-"""
+"""The reference server (`prony-engine serve`) on its CPU, started fresh for each run."""
 
 from __future__ import annotations
 
@@ -25,8 +23,8 @@ TIMEOUT_S = 20.0
 
 
 class Counts(BaseModel):
-    """What the server counted since its start. Requests for these counters are not among `requests`, their
-    connection is among `connections`.
+    """The server's counters since its start. Requests for the counters are not in `requests`; their
+    connection is in `connections`.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -41,7 +39,7 @@ class Counts(BaseModel):
 
 
 class Certificate(BaseModel):
-    """Where the server's certificate and key are (PEM)."""
+    """Paths of the server's certificate and key (PEM)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -50,8 +48,8 @@ class Certificate(BaseModel):
 
 
 def make_certificate(openssl: Path, folder: Path) -> Certificate:
-    """A certificate for 127.0.0.1 that signs itself, with a P-256 key. Raises EnvironmentFault."""
-    made = Certificate(certificate=folder / "certificate.pem", key=folder / "key.pem")
+    """A self-signed certificate for 127.0.0.1 with a P-256 key. Raises EnvironmentFault."""
+    files = Certificate(certificate=folder / "certificate.pem", key=folder / "key.pem")
     command = [
         *(
             str(openssl),
@@ -63,17 +61,19 @@ def make_certificate(openssl: Path, folder: Path) -> Certificate:
             "ec_paramgen_curve:prime256v1",
             "-nodes",
         ),
-        *("-keyout", str(made.key), "-out", str(made.certificate), "-days", "2", "-subj", "/CN=localhost"),
+        *("-keyout", str(files.key), "-out", str(files.certificate), "-days", "2", "-subj", "/CN=localhost"),
         *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     if done.returncode != 0:
-        raise EnvironmentFault("openssl made no certificate for the HTTPS cases", details=done.stderr)
-    return made
+        raise EnvironmentFault(
+            "openssl could not create a certificate for the HTTPS cases", details=done.stderr
+        )
+    return files
 
 
 class ReferenceServer:
-    """A server that runs; `with` starts and ends it. `counts()` while it runs, `stop()` for its last word."""
+    """A running server; a context manager. `counts()` while it runs, `stop()` for the final counters."""
 
     def __init__(self, cpu: int, certificate: Certificate | None = None, *, http2: bool = False) -> None:
         self._cpu = cpu
@@ -117,15 +117,15 @@ class ReferenceServer:
 
     @property
     def url(self) -> str:
-        """Where the requests go."""
+        """URL of the requests."""
         return f"{'https' if self._certificate else 'http'}://{self.address}/"
 
     def cpu_s(self) -> float | None:
-        """CPU seconds that it has used, by the kernel's account."""
+        """Its CPU seconds so far, by the kernel's account."""
         return process_cpu_s(self.pid)
 
     def counts(self) -> Counts:
-        """Its counters now, over a connection that was opened before the load. Raises EnvironmentFault."""
+        """Its counters now, over a connection opened before the load. Raises EnvironmentFault."""
         assert self._socket is not None
         try:
             self._socket.sendall(b"GET /__prony/stats HTTP/1.1\r\nHost: bench\r\n\r\n")
@@ -138,10 +138,10 @@ class ReferenceServer:
                 body += self._received()
             return Counts.model_validate_json(body)
         except (OSError, ValueError) as fault:
-            raise EnvironmentFault(f"the reference server did not tell its counters: {fault}") from fault
+            raise EnvironmentFault(f"the reference server did not report its counters: {fault}") from fault
 
     def stop(self) -> Counts:
-        """End it in order; what it counted in all. Raises EnvironmentFault."""
+        """Stops it; its final counters. Raises EnvironmentFault."""
         self._process.send_signal(signal.SIGTERM)
         return Counts.model_validate(self._event())
 
@@ -157,7 +157,7 @@ class ReferenceServer:
         assert self._socket is not None
         part = self._socket.recv(65536)
         if not part:
-            raise OSError("it closed the connection")
+            raise OSError("connection closed")
         return part
 
     def _event(self) -> dict[str, Any]:
@@ -167,7 +167,7 @@ class ReferenceServer:
             event: dict[str, Any] = json.loads(line)
         except ValueError as fault:
             raise EnvironmentFault(
-                "the reference server ended without a word; run `prony-engine serve` to see why"
+                "the reference server ended without output; run `prony-engine serve` to see why"
             ) from fault
         return event
 
@@ -192,4 +192,4 @@ def _content_length(head: bytes) -> int:
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-length":
             return int(value)
-    raise ValueError("its response has no length")
+    raise ValueError("no Content-Length in the response")

@@ -1,4 +1,4 @@
-"""The whole bench: which tools are here, the rounds, and the rows that come out."""
+"""A whole benchmark: available tools, rounds, and the resulting rows."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from prony.server.cache import on_path
 from prony_peers.kernel import process_cpu_s
 
 MEASURED_FROM = 1 / 3
-"""The part of a run that is warm-up, at most MAX_WARM_S."""
+"""Warm-up as a share of a run, at most MAX_WARM_S."""
 MAX_WARM_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be run."""
+    """Options of a benchmark."""
 
     cases: tuple[Case, ...]
     tools: tuple[str, ...]
-    """Names; those that are not here become rows with the reason."""
+    """Names; unavailable tools become rows with the reason."""
     rounds: int
     seconds: int
     seed: int
 
     @property
     def warm_s(self) -> float:
-        """How long each run warms up."""
+        """Warm-up of each run."""
         return min(MAX_WARM_S, self.seconds * MEASURED_FROM)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came out."""
+    """Results of a benchmark."""
 
     rows: list[Row]
     versions: dict[str, str]
@@ -55,7 +55,7 @@ class Outcome:
 
 
 def chosen_tools(names: Sequence[str]) -> tuple[str, ...]:
-    """The names of these tools in their own order; all of them for none. Raises UsageError."""
+    """The named tools in their own order; without names all. Raises UsageError."""
     known = [tool.name for tool in TOOLS]
     for name in names:
         if name not in known:
@@ -64,24 +64,24 @@ def chosen_tools(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def run(plan: Plan, tell: Callable[[str], None]) -> Outcome:
-    """Run everything that can be run. Raises EnvironmentFault when nothing can."""
+    """Run all feasible cases. Raises EnvironmentFault if there is none."""
     client, server = two_cpus()
     raise_descriptors()
-    # The bench itself sleeps nearly always, and does so on the side that is not measured.
+    # The benchmark itself mostly sleeps, on the side that is not measured.
     pin_self({server})
     if process_cpu_s(os.getpid()) is None:
-        raise EnvironmentFault("this kernel does not tell the CPU time of another process; Linux is needed")
+        raise EnvironmentFault("this kernel does not report the CPU time of other processes; Linux is needed")
     reasons: dict[tuple[str, str], str] = {}
     wanted = [tool for tool in TOOLS if tool.name in plan.tools]
     programs = {tool.name: program for tool in wanted if (program := tool.find()) is not None}
     for tool in wanted:
         if tool.name not in programs:
-            tell(f"{tool.name} is not here: {tool.install}")
+            tell(f"{tool.name} is not installed: {tool.install}")
             for case in plan.cases:
-                reasons[case.name, tool.name] = f"not here: {tool.install}"
+                reasons[case.name, tool.name] = f"not installed: {tool.install}"
     if not programs:
         raise EnvironmentFault(
-            "none of the chosen tools is here; see the lines above for how to install them"
+            "none of the chosen tools is installed; the lines above say how to install them"
         )
     with tempfile.TemporaryDirectory(prefix="prony-bench-") as folder:
         cases = _feasible(plan.cases, [tool.name for tool in wanted], reasons, tell)
@@ -97,13 +97,13 @@ def run(plan: Plan, tell: Callable[[str], None]) -> Outcome:
 
 
 def two_cpus() -> tuple[int, int]:
-    """(client, server). Raises EnvironmentFault where the two would share one."""
-    found = partition()
-    if found.shared:
+    """(client, server). Raises EnvironmentFault if only one CPU is available."""
+    cpus = partition()
+    if cpus.shared:
         raise EnvironmentFault(
-            f"the bench needs a CPU for the tool and another for the server. {found.note}".strip()
+            f"the benchmark needs a CPU for the tool and another for the server. {cpus.note}".strip()
         )
-    return found.client[-1], found.server[0]
+    return cpus.client[-1], cpus.server[0]
 
 
 def _feasible(
@@ -112,12 +112,12 @@ def _feasible(
     reasons: dict[tuple[str, str], str],
     tell: Callable[[str], None],
 ) -> list[Case]:
-    """The cases that can be run; what the others lack becomes the reason of each of their rows."""
+    """The feasible cases; missing requirements become the reasons of the other rows."""
     lacks: dict[str, str] = {}
     if on_path("openssl") is None:
         lacks |= {case.name: "no certificate: apt-get install openssl" for case in cases if case.tls}
     if on_path("nghttpd") is None:
-        lacks |= {case.name: f"nghttpd is not here: {INSTALL}" for case in cases if case.nghttpd}
+        lacks |= {case.name: f"nghttpd is not installed: {INSTALL}" for case in cases if case.nghttpd}
     for reason in dict.fromkeys(lacks.values()):
         left_out = [name for name, why in lacks.items() if why == reason]
         tell(f"{reason}; left out: {', '.join(left_out)}")
@@ -138,12 +138,12 @@ def _rounds(
 ) -> dict[tuple[str, str], dict[int, Run]]:
     runs: dict[tuple[str, str], dict[int, Run]] = {}
     given_up: set[tuple[str, str]] = set()
-    told = 0
+    last_round = 0
     for turn in turns(cases, tools, plan.rounds, plan.seed):
         key = (turn.case.name, turn.tool.name)
-        if turn.round != told:
-            told = turn.round
-            tell(f"round {told} of {plan.rounds}")
+        if turn.round != last_round:
+            last_round = turn.round
+            tell(f"round {last_round} of {plan.rounds}")
         if key in given_up:
             continue
         request = PeerLoad(

@@ -1,5 +1,5 @@
-"""What receive time stamps cost: CPU time per request of the load generator and of the server, with ÷ without
-them, in alternated pairs of runs. The server pays too: the kernel stamps every packet of the host.
+"""Cost of receive time stamps: CPU time per request of load generator and server, with ÷ without them, in
+alternated pairs. The server pays, too: the kernel stamps every packet of the host.
 
     python -m bench.stamps [--pairs 10] [--only closed-64]
 """
@@ -32,13 +32,13 @@ SECONDS, WARM_S = 2, 0.5
 
 
 def main(words: Sequence[str]) -> int:
-    """A line for each load, driver and side."""
+    """Prints a line per load, driver and side."""
     parser = argparse.ArgumentParser(prog="python -m bench.stamps", description=__doc__)
-    parser.add_argument("--pairs", type=int, default=10, help="pairs of runs for each load and driver")
+    parser.add_argument("--pairs", type=int, default=10, help="pairs of runs per load and driver")
     parser.add_argument("--only", choices=COMPARED, action="append", help="only this load")
     options = parser.parse_args(words)
     if options.pairs < 2:
-        parser.error(f"--pairs is {options.pairs}; expected at least 2, as one has no interval")
+        parser.error(f"--pairs is {options.pairs}; expected at least 2")
     client, server = two_cpus()
     raise_descriptors()
     pin_self({server})
@@ -48,8 +48,8 @@ def main(words: Sequence[str]) -> int:
             stamped, plain = in_pairs(case, driver, engine, options.pairs, setting)
             for side, of in (("client", client_us), ("server", server_us)):
                 blocks = list(range(options.pairs))
-                found = ratio([of(run) for run in stamped], [of(run) for run in plain], blocks, blocks)
-                print(f"{case.name:16} {driver:9} {side} {sentence(found)}", flush=True)
+                result = ratio([of(run) for run in stamped], [of(run) for run in plain], blocks, blocks)
+                print(f"{case.name:16} {driver:9} {side} {sentence(result)}", flush=True)
     return 0
 
 
@@ -66,15 +66,15 @@ def server_us(run: Run) -> float:
 def in_pairs(
     case: Case, driver: Literal["io_uring", "epoll"], engine: Path, pairs: int, setting: Setting
 ) -> tuple[list[Run], list[Run]]:
-    """Runs with stamps and runs without, each pair in an order of its own."""
+    """Runs with stamps and runs without, in pairs of random order."""
     drawn = random.Random(pairs)
     kinds = (Prony(driver), Prony(driver, UNSTAMPED))
-    found: tuple[list[Run], list[Run]] = ([], [])
+    runs: tuple[list[Run], list[Run]] = ([], [])
     for _ in range(pairs):
         for place in drawn.sample((0, 1), 2):
             load = PeerLoad(case, "", SECONDS, WARM_S, setting.body, setting.client_cpu)
-            found[place].append(run_once(kinds[place], engine, load, setting))
-    return found
+            runs[place].append(run_once(kinds[place], engine, load, setting))
+    return runs
 
 
 if __name__ == "__main__":

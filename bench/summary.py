@@ -1,4 +1,4 @@
-"""Runs into rows: medians, ranges, the ratio to the baseline, sanity and verdicts."""
+"""Turns runs into rows: medians, ranges, ratios to the baseline, faults and verdicts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from prony.compare.ratio import RatioResult, ratio
 from prony.numbers import number, percent
 
 MISCOUNT = 0.001
-"""A claim may be off by what can be in flight at the end, and by this share of the requests."""
+"""Tolerance of a claim as a share of the requests, besides those in flight at the end."""
 RATE_OFF = 0.01
-"""Open loop: the achieved rate may differ from the offered one by this share (as in the check `schedule`)."""
+"""Open loop: tolerance of the achieved rate (as in the check `schedule`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,13 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Of at least one value."""
+    """Median and range of one or more values."""
     return Spread(median(values), min(values), max(values))
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One tool in one case. Without runs, `reason` says why."""
+    """A tool in a case. Without runs, `reason` says why."""
 
     case: Case
     tool: str
@@ -41,22 +41,22 @@ class Row:
     """By round."""
     reason: str | None = None
     ratio: RatioResult | None = None
-    """CPU per request ÷ the baseline's, paired by round; None for the baseline itself or without one."""
+    """CPU per request ÷ the baseline's, paired by round; None for the baseline or without it."""
     baseline_disturbed: bool = False
 
     def over_rounds(self, value: Callable[[Run], float | None]) -> Spread | None:
-        """A figure over the rounds; None when no run has it."""
-        found = [known for known in map(value, self.runs.values()) if known is not None]
-        return spread(found) if found else None
+        """A figure over the rounds; None if no run has it."""
+        values = [known for known in map(value, self.runs.values()) if known is not None]
+        return spread(values) if values else None
 
     @property
     def disturbed(self) -> tuple[str, ...]:
-        """Why runs of this row were disturbed, one sentence per run that was."""
+        """Reasons of disturbed runs."""
         return tuple(reason for run in self.runs.values() if (reason := run.disturbance.reason))
 
     @property
     def verdict(self) -> str:
-        """Whether the aim was met, in words; empty where nothing was aimed at."""
+        """Verdict on the aim; empty without an aim."""
         aim, lag = self.case.aims.get(self.tool), self.over_rounds(lambda run: run.claim.send_lag_p99_us)
         lag_aim_us = self.case.send_lag_aim_us if lag else None
         if (aim is None and lag_aim_us is None) or not self.runs:
@@ -71,15 +71,15 @@ class Row:
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """What does not add up, each once."""
-        found: dict[str, None] = {}
+        """Inconsistencies, each once."""
+        sentences: dict[str, None] = {}
         for run in self.runs.values():
-            found |= dict.fromkeys(faults(self.case, run))
-        return tuple(found)
+            sentences |= dict.fromkeys(faults(self.case, run))
+        return tuple(sentences)
 
 
 def judged(low: float | None, high: float | None, aim: float) -> str:
-    """An aim (a highest value) is met or missed only when the whole interval lies on one side of it."""
+    """An aim (an upper limit) is met or missed only if the whole interval is on one side of it."""
     if low is None or high is None or low <= aim < high:
         return "not decided"
     return "met" if high <= aim else "missed"
@@ -91,8 +91,8 @@ def rows(
     runs: Mapping[tuple[str, str], Mapping[int, Run]],
     reasons: Mapping[tuple[str, str], str],
 ) -> list[Row]:
-    """One row per case and tool that it takes, in their order. `runs` by (case, tool), then by round."""
-    found = []
+    """A row per case and tool, in order. `runs` by (case, tool), then by round."""
+    table = []
     for case in cases:
         base = runs.get((case.name, case.baseline), {})
         base_disturbed = any(run.disturbance.reason for run in base.values())
@@ -100,8 +100,8 @@ def rows(
             own = runs.get((case.name, tool), {})
             compared = None if tool == case.baseline or not own or not base else _ratio(own, base)
             reason = reasons.get((case.name, tool))
-            found.append(Row(case, tool, own, reason, compared, base_disturbed and tool != case.baseline))
-    return found
+            table.append(Row(case, tool, own, reason, compared, base_disturbed and tool != case.baseline))
+    return table
 
 
 def _ratio(own: Mapping[int, Run], base: Mapping[int, Run]) -> RatioResult:
@@ -114,10 +114,9 @@ def _ratio(own: Mapping[int, Run], base: Mapping[int, Run]) -> RatioResult:
 
 
 def miscount(case: Case, run: Run) -> int:
-    """By how many requests the claim is beyond what can be true; 0 when it fits.
-
-    True is: what was answered was counted by the server; and the server may have counted one more per
-    connection, which was in flight when the tool ended, or as many as the tool itself says it abandoned.
+    """Requests by which the claim exceeds the plausible range; 0 if it fits. The server must have counted
+    every claimed request, and at most those in flight (one per connection or stream, or the tool's abandoned
+    requests) in addition.
     """
     if run.whole is None:
         return 0
@@ -126,36 +125,38 @@ def miscount(case: Case, run: Run) -> int:
     in_flight = max(case.connections * (case.streams or 1), run.claim.abandoned)
     if claimed > counted + tolerance:
         return claimed - counted
-    if claimed < counted - in_flight - tolerance:  # less what was in flight
+    if claimed < counted - in_flight - tolerance:
         return claimed + in_flight - counted
     return 0
 
 
 def faults(case: Case, run: Run) -> list[str]:
-    """What does not add up about a run, in words without figures of single rounds where possible."""
-    found = []
+    """Inconsistencies of a run, in words and if possible without figures of single rounds."""
+    sentences = []
     off, whole = miscount(case, run), run.whole
     if off and whole is not None:
         share = percent(abs(off) / whole.requests)
-        found.append(f"miscounts: claims {share} {'more' if off > 0 else 'fewer'} than the server counted")
+        sentences.append(
+            f"miscounts: claims {share} {'more' if off > 0 else 'fewer'} than the server counted"
+        )
     if run.claim.errors:
-        found.append(f"{number(run.claim.errors)} errors")
+        sentences.append(f"{number(run.claim.errors)} errors")
     if whole is None:
-        return found
+        return sentences
     if case.per_request and whole.connections < (1 - RATE_OFF) * whole.requests:
-        found.append("kept connections although asked not to")
+        sentences.append("kept connections alive although not requested")
     if not case.per_request and whole.connections > 2 * case.connections and case.rate_per_s is None:
-        found.append(f"opened {number(whole.connections)} connections instead of {case.connections}")
+        sentences.append(f"opened {number(whole.connections)} connections instead of {case.connections}")
     if case.tls and whole.tls_resumptions:
-        found.append(f"{number(whole.tls_resumptions)} TLS sessions were resumed")
+        sentences.append(f"{number(whole.tls_resumptions)} TLS sessions were resumed")
     if case.rate_per_s is not None and abs(run.offered_per_s / case.rate_per_s - 1) > RATE_OFF:
-        found.append(f"sent {number(round(run.offered_per_s))} requests per second")
-    return found
+        sentences.append(f"sent {number(round(run.offered_per_s))} requests per second")
+    return sentences
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Peak resident memory of a tool with few and with many connections."""
+    """Peak resident memory of a tool with many connections, and its growth."""
 
     tool: str
     connections: int
@@ -163,17 +164,17 @@ class Memory:
     per_connection_bytes: float
     """Peak ÷ connections."""
     growth_bytes: float | None
-    """What each further connection costs: rise of the median peak from the small case ÷ added connections."""
+    """Memory per further connection: rise of the median peak from the small case ÷ added connections."""
 
 
 def memory(all_rows: Sequence[Row], small: str = "closed-1", large: str = "closed-1000") -> list[Memory]:
-    """One entry per tool that ran the large case, the least memory first."""
+    """An entry per tool of the large case, ascending by memory."""
     peaks = {
         (row.case.name, row.tool): (row.case.connections, peak)
         for row in all_rows
         if (peak := row.over_rounds(lambda run: run.peak_rss_bytes)) is not None
     }
-    found = []
+    entries = []
     for (case, tool), (connections, peak) in peaks.items():
         if case != large:
             continue
@@ -181,5 +182,5 @@ def memory(all_rows: Sequence[Row], small: str = "closed-1", large: str = "close
         if (small, tool) in peaks:
             few, base = peaks[small, tool]
             growth = (peak.median - base.median) / (connections - few)
-        found.append(Memory(tool, connections, peak, peak.median / connections, growth))
-    return sorted(found, key=lambda entry: entry.peak.median)
+        entries.append(Memory(tool, connections, peak, peak.median / connections, growth))
+    return sorted(entries, key=lambda entry: entry.peak.median)

@@ -1,4 +1,4 @@
-"""Rows into text, for the terminal and for docs/benchmarks.md alike."""
+"""Rows as text, for the terminal and for docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Sheet:
 
 
 def sheets(rows: Sequence[Row], memories: Sequence[Memory]) -> list[Sheet]:
-    """One sheet per case, and one about memory when the cases for it were run."""
-    found = [
+    """A sheet per case, and a sheet on memory if its cases were run."""
+    tables = [
         Sheet(case.title, _head(case), tuple(_line(row) for row in group))
         for case, group in groupby(rows, key=lambda row: row.case)
     ]
     if memories:
         connections = memories[0].connections
         title = f"Peak resident memory at {number(connections)} connections"
-        found.append(Sheet(title, MEMORY_HEAD, tuple(map(_memory_line, memories))))
-    return found
+        tables.append(Sheet(title, MEMORY_HEAD, tuple(map(_memory_line, memories))))
+    return tables
 
 
 def _head(case: Case) -> tuple[str, ...]:
@@ -89,12 +89,12 @@ def shown(value: Spread, digits: int) -> str:
 def _ratio(row: Row) -> str:
     if row.tool == row.case.baseline:
         return "1"
-    found = row.ratio
-    if found is None:
+    result = row.ratio
+    if result is None:
         return "-"
-    if found.low is None or found.high is None:
-        return f"{found.ratio:.2f} (too few rounds)"
-    return f"{found.ratio:.2f} ({found.low:.2f} to {found.high:.2f})"
+    if result.low is None or result.high is None:
+        return f"{result.ratio:.2f} (too few rounds)"
+    return f"{result.ratio:.2f} ({result.low:.2f} to {result.high:.2f})"
 
 
 def _remarks(row: Row) -> str:
@@ -122,7 +122,7 @@ def _memory_line(entry: Memory) -> tuple[str, ...]:
 
 
 def print_sheets(console: Console, found: Sequence[Sheet]) -> None:
-    """To a terminal."""
+    """Prints to a terminal."""
     for sheet in found:
         table = Table(title=sheet.title, title_justify="left", title_style="bold", expand=False)
         for at, name in enumerate(sheet.head):
@@ -135,7 +135,7 @@ def print_sheets(console: Console, found: Sequence[Sheet]) -> None:
 
 
 def markdown(found: Sequence[Sheet]) -> str:
-    """For docs/benchmarks.md."""
+    """Markdown for docs/benchmarks.md."""
     parts = []
     for sheet in found:
         lines = [sheet.head, tuple("---" for _ in sheet.head), *sheet.lines]

@@ -1,5 +1,5 @@
-"""How often a trend without any change is said to have one, and how many planted changes are found: simulated
-series of nights, three trials each, that differ from night to night. Asserts nothing; prints shares.
+"""False alarms of trends without a change, and detection of planted changes: simulated series of nights,
+three trials each, with a spread between nights. Prints shares, asserts nothing.
 
 python -m bench.trend_alarms [--series 1000]
 """
@@ -14,16 +14,16 @@ from prony_serve.trends.levels import changes
 
 NIGHTS, EACH = 50, 3
 SPREAD = 0.01
-"""Standard deviation of the log figure among trials of a night."""
+"""Standard deviation (log) between trials of a night."""
 NIGHT_SPREADS = (0.0, 0.003, 0.005, 0.01, 0.02)
 STEPS = (0.03, 0.05)
 
 
 def series(source: np.random.Generator, nights: float, step: float = 0.0) -> list[float]:
-    """150 trials; with a step, half of the nights are that much slower."""
+    """150 trials; with `step`, the second half of the nights is slower by this share."""
     level = np.repeat(source.normal(0, nights, NIGHTS), EACH) + source.normal(0, SPREAD, NIGHTS * EACH)
     level[NIGHTS * EACH // 2 :] += np.log1p(-step)
-    return [float(one) for one in 7000 * np.exp(level)]
+    return [float(value) for value in 7000 * np.exp(level)]
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
     print(f"{count} series of {NIGHTS} nights, {EACH} trials a night with a spread of {SPREAD:.1%}\n")
     print(
         f"{'spread of nights':<18}{'called changed':>15}"
-        + "".join(f"{f'{step:.0%} found':>12}" for step in STEPS)
+        + "".join(f"{f'{step:.0%} detected':>14}" for step in STEPS)
     )
     sessions = [k // EACH for k in range(NIGHTS * EACH)]
     for nights in NIGHT_SPREADS:
@@ -45,11 +45,11 @@ def main() -> None:
         for step in STEPS:
             near = range(NIGHTS * EACH // 2 - EACH, NIGHTS * EACH // 2 + EACH + 1)
             hits = sum(
-                any(one.index in near for one in changes(series(source, nights, step), sessions))
+                any(change.index in near for change in changes(series(source, nights, step), sessions))
                 for _ in range(count)
             )
             shares.append(hits / count)
-        print(f"{nights:<18.1%}{shares[0]:>15.1%}" + "".join(f"{one:>12.1%}" for one in shares[1:]))
+        print(f"{nights:<18.1%}{shares[0]:>15.1%}" + "".join(f"{share:>14.1%}" for share in shares[1:]))
 
 
 if __name__ == "__main__":

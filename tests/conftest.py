@@ -27,9 +27,9 @@ settings.register_profile(
 settings.load_profile("prony")
 
 MISSING = [
-    folder.name
-    for folder in (Path(__file__).parents[1] / "packages").glob("*/prony_*")
-    if importlib.util.find_spec(folder.name) is None
+    file.parent.name
+    for file in (Path(__file__).parents[1] / "packages").glob("*/prony_*/__init__.py")
+    if importlib.util.find_spec(file.parent.name) is None
 ]
 """Packages beside the laboratory: without them its own tests are the rest."""
 _pressed: list[int] = []

@@ -38,9 +38,9 @@ def imports() -> Iterator[tuple[str, str, Path]]:
                     yield package, name.split(".")[1], file
 
 
-SHARED = ("base", "counted", "exports", "markup", "patterns")
+SHARED = ("base", "counted", "_exports", "markup", "patterns")
 """Modules of `prony_frontends` that every front end may import."""
-NO_TOOLS = ("command", "importing", "exports")
+NO_TOOLS = ("command", "importing", "_exports")
 """Of `prony_frontends`, what is no front end."""
 ALLOWED = {"prony_selftest": {"prony_explain", "prony_peers"}}
 """Which package beside the laboratory imports which other one."""
@@ -57,7 +57,7 @@ def imported_by(file: Path) -> Iterator[str]:
 
 def beside() -> dict[str, Path]:
     """The packages beside the laboratory, by the name by which they are imported."""
-    return {folder.name: folder for folder in (ROOT / "packages").glob("*/prony_*") if folder.is_dir()}
+    return {file.parent.name: file.parent for file in (ROOT / "packages").glob("*/prony_*/__init__.py")}
 
 
 def test_what_can_be_left_out_is_imported_by_nothing_that_stays() -> None:

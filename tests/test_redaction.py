@@ -59,7 +59,7 @@ LEFT = [
     "mailto:ada@example.org", "Bearer ${token}", '"Authorization": "Bearer ${token}"', '{"token":"${t}"}',
     "/x?access_token=${login.token | url}", "Vary: Cookie",
     "Access-Control-Allow-Headers: Authorization, X-Key",
-    "Access-Control-Allow-Credentials: true", "the token is wrong: send the one of the file",
+    "Access-Control-Allow-Credentials: true", "wrong token; send the token from the --token-file",
     "net.ipv4.tcp_syncookies=1", '"max_tokens":100', "password must be set", "Authorization required",
     "Basic HTTP/1.1", "--token-file /a/b", "token_url=http://h/", "secretary=Ada", "-A http://h", "passed=3",
     "/login?api_key={{ apiKey }}", "Bearer {{ $env.TOKEN }}",

@@ -1,4 +1,4 @@
-"""Prints what the packages beside the laboratory need from others, all extras included: for the lock file."""
+"""Prints the third-party requirements of all packages, extras included, for the lock file."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ OWN = "prony"
 
 
 def needed() -> Iterator[str]:
-    """Requirements, Prony's own packages left out."""
+    """Requirements, without Prony's own packages."""
     for file in sorted(PACKAGES.glob("*/pyproject.toml")):
         project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
         for extra in (project["dependencies"], *project.get("optional-dependencies", {}).values()):
-            yield from (one for one in extra if not one.startswith(OWN))
+            yield from (requirement for requirement in extra if not requirement.startswith(OWN))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Runs the tests, and what failed once more, alone.
+"""Runs the tests, and repeats failures alone.
 
-`tools/run_tests.py [--at-once N] [--rooms ROOMS] PART…`, of rust, beside and alone: the first two side by
-side, then alone. A machine that is busy, as it is by design in the first two, may make a test fail that is
-right. At most MOST_AGAIN failures of a part run again, one at a time with nothing beside them; more are no
-accident. The exit code is 0 only if every test passed, at the second time at the latest.
+`tools/run_tests.py [--at-once N] [--rooms ROOMS] PART…` with the parts rust, beside and alone: the first two
+in parallel, then alone. A busy machine, as in the first two, may fail a correct test. Up to MOST_AGAIN
+failures of a part are repeated, one at a time on an idle machine. The exit code is 0 only if every test
+passed at last.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from pathlib import Path
 from typing import Protocol
 
 MOST_AGAIN = 5
-"""Failures of a part that run once more; with more of them the part is red at once."""
+"""Failures of a part that are repeated; with more the part fails at once."""
 CACHE = Path(".stamps/pytest").resolve()
-"""Of pytest: what failed, and what tests/conftest.py left out."""
+"""pytest's cache: failed tests, and those left out by tests/conftest.py."""
 CARGO = (os.environ.get("CARGO", "cargo"), "test", "--locked", "--manifest-path", "engine/Cargo.toml")
 
 
 class Part(Protocol):
-    """Some of the tests, by one tool."""
+    """Tests run by one tool."""
 
     name: str
 
     def run(self) -> tuple[int, list[str]]:
-        """All of them: the exit code, and the tests that failed, if nothing else did."""
+        """Runs all of them: exit code, and the failed tests if nothing else failed."""
 
     def again(self, tests: list[str]) -> int:
-        """These once more, one at a time; the exit code."""
+        """Repeats these, one at a time; the exit code."""
 
 
 @dataclass(slots=True)
 class Pytest:
-    """The Python tests with or without the marker `alone`."""
+    """Python tests with or without the marker `alone`."""
 
     name: str
     words: tuple[str, ...]
     rooms: str
     left_out: Counter[str] = field(default_factory=Counter)
-    """By room: rarely run tests that were not wanted."""
+    """Rarely run tests that were left out, by room."""
 
     def run(self) -> tuple[int, list[str]]:
         shutil.rmtree(CACHE, ignore_errors=True)
@@ -66,13 +66,13 @@ class Pytest:
 
 
 def _read(file: Path) -> dict[str, int]:
-    found: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
-    return found
+    counts: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
+    return counts
 
 
 @dataclass(slots=True)
 class Cargo:
-    """The Rust tests, whose output is printed at their end: of tests that passed, a line."""
+    """Rust tests; their output is printed at the end, as a line if all passed."""
 
     name: str = "rust"
 
@@ -100,25 +100,25 @@ class Cargo:
 
 
 def passed(printed: str) -> int:
-    """Over all binaries."""
+    """Passed tests over all binaries."""
     return sum(map(int, re.findall(r"^test result: .* (\d+) passed;", printed, re.M)))
 
 
 def settled(part: Part, code: int, failed: list[str]) -> int:
-    """The exit code after those that failed have run once more."""
+    """The exit code after repeating the failures."""
     if code == 0 or not failed:
         return code
     if len(failed) > MOST_AGAIN:
-        print(f"{part.name}: {len(failed)} tests failed; at most {MOST_AGAIN} are run again", flush=True)
+        print(f"{part.name}: {len(failed)} tests failed; at most {MOST_AGAIN} are repeated", flush=True)
         return code
-    print(f"{part.name}: {len(failed)} failed, and each is run once more, alone", flush=True)
+    print(f"{part.name}: {len(failed)} failed; each is repeated alone", flush=True)
     return part.again(failed)
 
 
 def main() -> int:
     reader = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    reader.add_argument("--at-once", default="0", metavar="N", help="Python tests at a time in beside")
-    reader.add_argument("--rooms", default="all", help="whose rarely run tests run, too (tests/rooms.py)")
+    reader.add_argument("--at-once", default="0", metavar="N", help="parallel Python tests in beside")
+    reader.add_argument("--rooms", default="all", help="rooms whose rare tests run, too (tests/rooms.py)")
     reader.add_argument("parts", nargs="+", choices=("rust", "beside", "alone"), metavar="PART")
     options = reader.parse_args()
     beside = Pytest(
@@ -127,16 +127,16 @@ def main() -> int:
     alone = Pytest("alone", ("-m", "alone"), options.rooms)
     together: list[Part] = [part for part in (Cargo(), beside) if part.name in options.parts]
     codes: list[int] = []
-    lucky: list[str] = []
+    flaky: list[str] = []
     for parts in (together, [alone] if "alone" in options.parts else []):
         with ThreadPoolExecutor(max(1, len(parts))) as threads:
             ended = list(threads.map(lambda part: part.run(), parts))
         for part, (code, failed) in zip(parts, ended, strict=True):
             codes.append(settled(part, code, failed))
-            lucky += [f"  {part.name}: {test}" for test in failed if codes[-1] == 0]
-    if lucky:
-        print(f"{len(lucky)} failed at first and passed alone: they depend on luck, and are to be mended")
-        print(*lucky, sep="\n")
+            flaky += [f"  {part.name}: {test}" for test in failed if codes[-1] == 0]
+    if flaky:
+        print(f"{len(flaky)} flaky tests failed first and passed alone; fix them")
+        print(*flaky, sep="\n")
     if left := sorted((beside.left_out + alone.left_out).items()):
         rooms = ", ".join(f"{room} {count}" for room, count in left)
         print(f"left to `make test-all`: {sum(count for _, count in left)} tests: {rooms}")

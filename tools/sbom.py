@@ -1,9 +1,9 @@
-"""What Prony is made of: the crates that the engine is linked from and the packages that the laboratory
-imports, with versions, licences and, of crates, hashes.
+"""Prony's components: the crates linked into the engine and the packages imported by the laboratory, with
+versions, licences and, for crates, hashes.
 
-`tools/sbom.py` prints a bill of materials (CycloneDX 1.6, JSON). `tools/sbom.py --audit` checks the licences,
-lists what is there in several versions, and says what it did not check. Read from `cargo metadata` and from
-the packages that are installed beside this Python.
+`tools/sbom.py` prints a bill of materials (CycloneDX 1.6, JSON). `tools/sbom.py --audit` checks licences,
+lists components in several versions, and says what is not checked. Reads `cargo metadata` and the packages
+installed for this Python.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ENGINE = "prony-engine"
 OWN = "prony"
 PLATFORM = "x86_64-unknown-linux-gnu"
-"""No crate is for one of the two architectures alone."""
+"""No crate is specific to one of the two architectures."""
 ALLOWED = frozenset(
     {
         "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0",
@@ -35,13 +35,13 @@ ALLOWED = frozenset(
         "Python-2.0", "Unicode-3.0", "Unlicense", "Zlib",
     }
 )  # fmt: skip
-"""None of them says how the whole may be licensed; MPL-2.0 does of its own files, which are unchanged."""
+"""None restricts the licence of the whole; MPL-2.0 covers its own files only, which are unchanged."""
 LIKEWISE_ALLOWED = {
     "psycopg": "LGPL-3.0-only",
     "psycopg-binary": "LGPL-3.0-only",
     "asyncssh": "EPL-2.0 OR GPL-2.0-or-later",
 }
-"""Of optional extras, which nobody gets who does not ask for them."""
+"""In optional extras only."""
 SPELT = {
     "3-Clause BSD License": "BSD-3-Clause",
     "Apache 2.0": "Apache-2.0",
@@ -57,12 +57,12 @@ SPELT = {
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "Python Software Foundation License": "PSF-2.0",
 }
-"""How packages without an SPDX expression say it."""
+"""Licence names of packages without an SPDX expression."""
 EXPRESSION = re.compile(r"[\w.+()-]+( (AND|OR|WITH) [\w.+()-]+)*")
 
 
 class Unclear(Exception):
-    """What Prony is made of cannot be told; `str()` says why in a sentence."""
+    """The components cannot be determined; `str()` says why."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -70,11 +70,11 @@ class Component:
     """A package in one version."""
 
     kind: str
-    """`cargo` or `pypi`, as in its package URL."""
+    """`cargo` or `pypi`, as in package URLs."""
     name: str
     version: str
     licence: str
-    """An SPDX expression; empty where it says none."""
+    """An SPDX expression; empty if unknown."""
     sha256: str = ""
 
     @property
@@ -83,7 +83,7 @@ class Component:
 
 
 def crates(root: Path) -> list[Component]:
-    """All that the engine is linked from or built by, itself apart."""
+    """All crates that the engine is linked from or built by, except its own."""
     words = ("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", PLATFORM)
     manifest = root / "engine" / "Cargo.toml"
     try:
@@ -91,14 +91,14 @@ def crates(root: Path) -> list[Component]:
             [*words, "--manifest-path", str(manifest)], capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.CalledProcessError) as fault:
-        said = getattr(fault, "stderr", None) or str(fault)
-        raise Unclear(f"cargo metadata failed: {str(said).strip().splitlines()[-1]}") from fault
+        output = getattr(fault, "stderr", None) or str(fault)
+        raise Unclear(f"cargo metadata failed: {str(output).strip().splitlines()[-1]}") from fault
     lock = tomllib.loads((root / "engine" / "Cargo.lock").read_text(encoding="utf-8"))
     return linked(json.loads(done.stdout), lock)
 
 
 def linked(told: dict[str, Any], lock: dict[str, Any]) -> list[Component]:
-    """By what cargo tells, without what only tests need."""
+    """Crates in cargo's metadata, without dev dependencies."""
     packages = {package["id"]: package for package in told["packages"]}
     needs = {
         node["id"]: [
@@ -107,41 +107,40 @@ def linked(told: dict[str, Any], lock: dict[str, Any]) -> list[Component]:
         for node in told["resolve"]["nodes"]
     }
     begin = next(key for key, package in packages.items() if package["name"] == ENGINE)
-    hashes = {(one["name"], one["version"]): one.get("checksum", "") for one in lock["package"]}
-    found = (packages[key] for key in reached(begin, needs))
+    hashes = {(entry["name"], entry["version"]): entry.get("checksum", "") for entry in lock["package"]}
+    needed = (packages[key] for key in reached(begin, needs))
     return sorted(
         Component(
             "cargo",
-            one["name"],
-            one["version"],
-            spelt(one["license"] or ""),
-            hashes.get((one["name"], one["version"]), ""),
+            crate["name"],
+            crate["version"],
+            spelt(crate["license"] or ""),
+            hashes.get((crate["name"], crate["version"]), ""),
         )
-        for one in found
-        if one["source"] is not None
+        for crate in needed
+        if crate["source"] is not None
     )
 
 
 def reached(begin: str, needs: dict[str, list[str]]) -> set[str]:
-    """Everything that is needed, directly or not."""
-    found: set[str] = set()
+    """The transitive closure."""
+    closure: set[str] = set()
     left = [begin]
     while left:
-        one = left.pop()
-        if one not in found:
-            found.add(one)
-            left += needs.get(one, [])
-    return found
+        key = left.pop()
+        if key not in closure:
+            closure.add(key)
+            left += needs.get(key, [])
+    return closure
 
 
 def packages(root: Path) -> list[Component]:
-    """All that the laboratory imports, optional extras included, as it is installed here."""
+    """All installed packages that the laboratory imports, extras included."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project.get("optional-dependencies", {}).values()
-    left = [
-        Requirement(one) for one in (*project["dependencies"], *(one for extra in extras for one in extra))
-    ]
-    found: dict[str, Component] = {}
+    texts = (*project["dependencies"], *(text for extra in extras for text in extra))
+    left = [Requirement(text) for text in texts]
+    components: dict[str, Component] = {}
     done: set[tuple[str, str]] = set()
     while left:
         wanted = left.pop()
@@ -153,64 +152,66 @@ def packages(root: Path) -> list[Component]:
             try:
                 installed = metadata.distribution(wanted.name)
             except metadata.PackageNotFoundError:
-                raise Unclear(f"{wanted.name} is not installed beside {sys.executable}: make setup") from None
+                raise Unclear(f"{wanted.name} is not installed for {sys.executable}: make setup") from None
             if name.partition("-")[0] != OWN:
-                found[name] = Component("pypi", name, installed.version, licence_of(installed.metadata))
+                components[name] = Component("pypi", name, installed.version, licence_of(installed.metadata))
             needed = map(Requirement, installed.requires or ())
-            left += [one for one in needed if one.marker is None or one.marker.evaluate({"extra": extra})]
-    return sorted(found.values())
+            left += [need for need in needed if need.marker is None or need.marker.evaluate({"extra": extra})]
+    return sorted(components.values())
 
 
 def licence_of(told: Any) -> str:
-    """By a package's metadata: the expression, else its words, else its classifiers."""
+    """Licence in a package's metadata: the expression, else the text, else the classifiers."""
     expression = told.get("License-Expression")
     if expression:
         return str(expression)
     words = spelt(str(told.get("License") or "").strip())
     if EXPRESSION.fullmatch(words):
         return words
-    classes = (one for one in told.get_all("Classifier") or () if one.startswith("License :: "))
-    return " AND ".join(sorted({spelt(one.rpartition(" :: ")[2]) for one in classes}))
+    classes = (
+        classifier for classifier in told.get_all("Classifier") or () if classifier.startswith("License :: ")
+    )
+    return " AND ".join(sorted({spelt(classifier.rpartition(" :: ")[2]) for classifier in classes}))
 
 
 def spelt(licence: str) -> str:
-    """As SPDX writes it."""
+    """The licence as an SPDX expression."""
     licence = SPELT.get(licence, licence)
     return re.sub(r"\s*/\s*", " OR ", licence)
 
 
 def known(licence: str) -> bool:
-    """Whether an SPDX expression allows what Prony does with it."""
+    """Whether an SPDX expression is allowed."""
     words = re.findall(r"[()]|[^\s()]+(?: WITH [^\s()]+)?", licence)
     allowed, rest = _either(words)
     return allowed and not rest
 
 
 def _either(words: Sequence[str]) -> tuple[bool, Sequence[str]]:
-    found, rest = _both(words)
+    allowed, rest = _both(words)
     while rest and rest[0] == "OR":
         more, rest = _both(rest[1:])
-        found = found or more
-    return found, rest
+        allowed = allowed or more
+    return allowed, rest
 
 
 def _both(words: Sequence[str]) -> tuple[bool, Sequence[str]]:
-    found, rest = _one(words)
+    allowed, rest = _one(words)
     while rest and rest[0] == "AND":
         more, rest = _one(rest[1:])
-        found = found and more
-    return found, rest
+        allowed = allowed and more
+    return allowed, rest
 
 
 def _one(words: Sequence[str]) -> tuple[bool, Sequence[str]]:
     if words and words[0] == "(":
-        found, rest = _either(words[1:])
-        return found, rest[1:] if rest and rest[0] == ")" else ["?"]
+        allowed, rest = _either(words[1:])
+        return allowed, rest[1:] if rest and rest[0] == ")" else ["?"]
     return bool(words) and words[0] in ALLOWED, words[1:]
 
 
 def document(root: Path = ROOT) -> dict[str, Any]:
-    """The bill of materials of the sources in this folder. The same sources give the same document."""
+    """The bill of materials of the sources in this folder; deterministic."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return bill(project["name"], project["version"], project["license"], [*crates(root), *packages(root)])
 
@@ -233,12 +234,12 @@ def bill(name: str, version: str, licence: str, components: Iterable[Component])
                 "purl": own,
             }
         },
-        "components": [_as_json(one) for one in components],
+        "components": [_as_json(component) for component in components],
     }
 
 
 def _as_json(one: Component) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "type": "library",
         "bom-ref": one.url,
         "name": one.name,
@@ -246,27 +247,27 @@ def _as_json(one: Component) -> dict[str, Any]:
         "purl": one.url,
     }
     if one.licence:
-        made["licenses"] = [{"expression": one.licence}]
+        entry["licenses"] = [{"expression": one.licence}]
     if one.sha256:
-        made["hashes"] = [{"alg": "SHA-256", "content": one.sha256}]
-    return made
+        entry["hashes"] = [{"alg": "SHA-256", "content": one.sha256}]
+    return entry
 
 
 def refused(components: Iterable[Component]) -> list[str]:
-    """Sentences on those whose licence nobody has looked at."""
+    """Components whose licence is not allowed, as sentences."""
     return [
-        f"{one.name} {one.version}: {one.licence or 'no licence'}"
-        for one in components
-        if not known(one.licence) and LIKEWISE_ALLOWED.get(one.name) != one.licence
+        f"{component.name} {component.version}: {component.licence or 'no licence'}"
+        for component in components
+        if not known(component.licence) and LIKEWISE_ALLOWED.get(component.name) != component.licence
     ]
 
 
 def several(components: Iterable[Component]) -> list[str]:
-    """What is there in more than one version."""
+    """Components with more than one version."""
     versions: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for one in components:
-        versions[one.kind, one.name].append(one.version)
-    return [f"{name} {', '.join(found)}" for (_, name), found in versions.items() if len(found) > 1]
+    for component in components:
+        versions[component.kind, component.name].append(component.version)
+    return [f"{name} {', '.join(every)}" for (_, name), every in versions.items() if len(every) > 1]
 
 
 def main(words: Sequence[str]) -> int:
@@ -280,9 +281,9 @@ def main(words: Sequence[str]) -> int:
         return 1
     wrong, twice = refused(components), several(components)
     print(f"{len(components)} packages; in several versions: {'; '.join(twice) or 'none'}")
-    print("not checked: known vulnerabilities, whose databases are not a package registry's")
+    print("not checked: known vulnerabilities (no package registry has their database)")
     for sentence in wrong:
-        print(f"its licence is none that tools/sbom.py allows: {sentence}", file=sys.stderr)
+        print(f"licence not in the list of tools/sbom.py: {sentence}", file=sys.stderr)
     return 1 if wrong else 0
 
 

@@ -1,8 +1,8 @@
-"""Starts a node of Elasticsearch or OpenSearch that tools/fetch.py has fetched, on free ports of the loopback
-address and never as root: `python tools/search_node.py opensearch` prints its URL and runs it until Ctrl-C.
+"""Starts a node of Elasticsearch or OpenSearch, fetched by tools/fetch.py, on free loopback ports and never
+as root: `python tools/search_node.py opensearch` prints its URL and runs it until Ctrl-C.
 
-The node of Elasticsearch is what Maven Central has of it: without Elastic's own modules it knows no data
-streams, and neither has ingest processors.
+Elasticsearch comes from Maven Central, without Elastic's own modules: it has no data streams. Neither node
+has ingest processors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEALTH = "/_cluster/health?wait_for_status=yellow&timeout=5s"
 
 
 class Failed(Exception):
-    """The node did not start; `str()` says why in a sentence."""
+    """The node did not start; `str()` says why."""
 
 
 @contextmanager
@@ -42,14 +42,14 @@ def running(engine: str) -> Iterator[str]:
     """The URL of an empty node. Raises Failed."""
     fetched = cache_dir("programs") / engine
     if not (fetched / "bin" / engine).is_file():
-        raise Failed(f"{engine} was not fetched: tools/fetch.py {engine}")
+        raise Failed(f"{engine} is not installed; run tools/fetch.py {engine}")
     with tempfile.TemporaryDirectory(prefix=f"prony-{engine}-") as temporary:
         folder = Path(temporary)
         who: dict[str, Any] = {}
         program = fetched / "bin" / engine
         if os.geteuid() == 0:
             folder.chmod(0o755)
-            shutil.copytree(fetched.resolve(), folder / "program")  # out of root's cache, which is closed
+            shutil.copytree(fetched.resolve(), folder / "program")  # root's cache is not readable for others
             program = folder / "program" / "bin" / engine
             who = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         home = folder / "home"
@@ -65,7 +65,7 @@ def running(engine: str) -> Iterator[str]:
                 **who,
                 cwd=home,
                 env={"PATH": os.environ["PATH"], "HOME": str(home), "JAVA_OPTS": _options(home)},
-                stdin=subprocess.PIPE,  # the node ends when this closes, also when this process is killed
+                stdin=subprocess.PIPE,  # its end stops the node, also if this process is killed
                 stdout=writes,
                 stderr=writes,
             )
@@ -84,21 +84,21 @@ def running(engine: str) -> Iterator[str]:
 
 
 def _options(home: Path) -> str:
-    """A small heap, and no compiler that is worth its time in a minute."""
+    """A small heap, and no optimising compiler, which does not pay off within a minute."""
     return f"-Xms{HEAP_MIB}m -Xmx{HEAP_MIB}m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={home}"
 
 
 def _free_ports() -> tuple[int, int]:
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-        return one.getsockname()[1], other.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as http, socket.create_server(("127.0.0.1", 0)) as transport:
+        return http.getsockname()[1], transport.getsockname()[1]
 
 
 def _wait(node: subprocess.Popen[bytes], url: str, log: Path) -> None:
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until and node.poll() is None:
         try:
-            with urllib.request.urlopen(f"{url}{HEALTH}", timeout=10) as said:
-                if said.status == 200:
+            with urllib.request.urlopen(f"{url}{HEALTH}", timeout=10) as response:
+                if response.status == 200:
                     return
         except (urllib.error.URLError, OSError):
             time.sleep(0.2)
@@ -108,9 +108,9 @@ def _wait(node: subprocess.Popen[bytes], url: str, log: Path) -> None:
 
 
 def main(names: list[str]) -> int:
-    """One engine until Ctrl-C, or until standard input ends."""
+    """Runs one engine until Ctrl-C or the end of standard input."""
     if len(names) != 1 or names[0] not in ENGINES:
-        print(f"usage: tools/search_node.py ENGINE; known are {', '.join(ENGINES)}")
+        print(f"usage: tools/search_node.py ENGINE; expected one of {', '.join(ENGINES)}")
         return 2
     try:
         with running(names[0]) as url:

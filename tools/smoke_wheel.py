@@ -1,8 +1,7 @@
-"""Tries wheels as somebody would who has nothing but pip: installs one in an empty folder and measures with
-it; one for another architecture runs its engine under qemu-user, with the laboratory of the wheel for this
-one.
+"""Tests wheels as a user with nothing but pip: installs a wheel in an empty folder and measures with it. The
+engine of another architecture runs under qemu-user, with the laboratory of the native wheel.
 
-`tools/smoke_wheel.py [--all] WHEEL…`. What could not be tried here is said, and with `--all` it is a failure.
+`tools/smoke_wheel.py [--all] WHEEL…`. Wheels that cannot be tested here are reported; with `--all` they fail.
 """
 
 from __future__ import annotations
@@ -26,40 +25,40 @@ from typing import Any
 
 ENGINE = "prony-engine"
 WITHIN_S = 30.0
-"""From `pip install` in an empty folder to the figures of a load, with pip's cache warm."""
+"""Limit from `pip install` in an empty folder to the figures of a load, with a warm pip cache."""
 NOT_IN_CORE = ("distributed", "starlette", "altair", "asyncssh", "vl_convert", "pyarrow")
 SERVER = "sanic"
-"""Of the catalogue, one that is built with what pip needs anyway."""
+"""A server of the catalogue whose build needs nothing beyond pip."""
 FOR_SCRIPTS = ("lua_pushinteger", "luaL_newstate")
-"""Lua's functions, which modules in C that a script loads find in the engine."""
+"""Lua functions of the engine, needed by C modules that scripts load."""
 MEASURED, NO_FIGURE = 0, 3
 LOAD = ("-c", "2", "-d", "2s", "--warmup", "1s")
 SYSROOTS = {"aarch64": Path("/usr/aarch64-linux-gnu"), "x86_64": Path("/usr/x86_64-linux-gnu")}
-"""Where Debian's packages put the C library of another architecture."""
+"""C libraries of other architectures in Debian's packages."""
 PACKAGES = "qemu-user-static and libc6-arm64-cross (Debian)"
 SYMBOL, SECTION = struct.Struct("<IBBHQQ"), struct.Struct("<IIQQQQIIQQ")
 DYNAMIC_SYMBOLS = 11
 
 
 class Wrong(Exception):
-    """A wheel does not do what it is for; `str()` says what."""
+    """A wheel is faulty; `str()` says how."""
 
 
 class Missing(Exception):
-    """This machine lacks what it takes to try; `str()` says what."""
+    """This machine lacks a requirement of the test; `str()` says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder with nothing in it, and an environment that points to nothing outside."""
+    """An empty folder, and an isolated environment."""
 
     folder: Path
     programs: Path
-    """Before the PATH of the system."""
+    """Put before the system's PATH."""
     engine: Path | None = None
 
     def run(self, *words: str | Path, codes: Sequence[int] = (0,)) -> str:
-        """Standard output of a command that ends with one of these codes."""
+        """Standard output of a command; Wrong for other exit codes than these."""
         done = subprocess.run(
             [str(word) for word in words],
             cwd=self.folder,
@@ -77,67 +76,67 @@ class Place:
         kept = ("PIP_", "LANG", "LC_", "SSL_", "REQUESTS_")
         env = {name: value for name, value in os.environ.items() if name.startswith(kept)}
         env |= {"PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}", "HOME": str(self.folder)}
-        # pip's own cache may serve: that a network is fast is nobody's claim.
+        # pip's cache is shared: the speed of the network is not tested.
         env["PIP_CACHE_DIR"] = os.environ.get("PIP_CACHE_DIR") or str(Path.home() / ".cache" / "pip")
         return env if self.engine is None else env | {"PRONY_ENGINE": str(self.engine)}
 
 
 def machine_of(wheel: Path) -> str:
-    """The architecture that it is for."""
+    """Its architecture."""
     return wheel.stem.rpartition("manylinux_2_28_")[2]
 
 
 def try_wheel(wheel: Path, beside: Sequence[Path] = ()) -> list[str]:
-    """Sentences on what it did. `beside`: wheels of the same build. Raises Wrong and Missing."""
+    """Tests a wheel; returns sentences. `beside`: wheels of the same build. Raises Wrong and Missing."""
     machine = machine_of(wheel)
     with tempfile.TemporaryDirectory(prefix="prony-smoke-") as name:
         folder = Path(name)
         exports(unpacked(wheel, folder))
         if machine == platform.machine():
             return installed(wheel, folder)
-        native = next((one for one in beside if machine_of(one) == platform.machine()), None)
+        native = next((other for other in beside if machine_of(other) == platform.machine()), None)
         return emulated(folder, machine, native)
 
 
 def unpacked(wheel: Path, folder: Path) -> Path:
     """The engine of a wheel."""
     with zipfile.ZipFile(wheel) as opened:
-        (name,) = (one for one in opened.namelist() if one.endswith(f"/scripts/{ENGINE}"))
+        (name,) = (member for member in opened.namelist() if member.endswith(f"/scripts/{ENGINE}"))
         engine = Path(opened.extract(name, folder / "unpacked"))
     engine.chmod(0o755)
     return engine
 
 
 def exports(engine: Path) -> None:
-    """Raises Wrong where Lua's functions are not to be found in it."""
+    """Raises Wrong if it lacks Lua's functions."""
     names = dynamic_symbols(engine.read_bytes())
     missing = [name for name in FOR_SCRIPTS if name not in names]
     if missing:
-        raise Wrong(f"{ENGINE} does not export {' and '.join(missing)}: no script can load a module in C")
+        raise Wrong(f"{ENGINE} does not export {' and '.join(missing)}: scripts cannot load C modules")
 
 
 def dynamic_symbols(program: bytes) -> set[str]:
-    """The names that a 64-bit little-endian ELF program defines for others (man 5 elf)."""
+    """Names exported by a 64-bit little-endian ELF program (man 5 elf)."""
     if program[:6] != b"\x7fELF\x02\x01":
         raise Wrong(f"{ENGINE} is not a 64-bit ELF program")
     (table,) = struct.unpack_from("<Q", program, 40)
     size, count = struct.unpack_from("<HH", program, 58)
     sections = [SECTION.unpack_from(program, table + at * size) for at in range(count)]
-    found: set[str] = set()
+    symbols: set[str] = set()
     for section in sections:
         if section[1] != DYNAMIC_SYMBOLS:
             continue
         names = sections[section[6]][4]
         for at in range(section[4], section[4] + section[5], SYMBOL.size):
             name, _, _, where, _, _ = SYMBOL.unpack_from(program, at)
-            if where:  # else it is wanted and not defined
+            if where:  # else imported
                 begin = names + name
-                found.add(program[begin : program.index(b"\0", begin)].decode())
-    return found
+                symbols.add(program[begin : program.index(b"\0", begin)].decode())
+    return symbols
 
 
 def environment(folder: Path) -> tuple[Place, Path]:
-    """An empty folder to work in, and the virtual environment beside it, empty too."""
+    """An empty working folder, and an empty virtual environment."""
     work, venv = folder / "work", folder / "venv"
     work.mkdir()
     subprocess.run([sys.executable, "-m", "venv", venv], check=True, timeout=600)
@@ -145,35 +144,33 @@ def environment(folder: Path) -> tuple[Place, Path]:
 
 
 def installed(wheel: Path, folder: Path) -> list[str]:
-    """As by hand: pip, a load, the version, the catalogue and one build of it."""
+    """As by hand: pip, a load, the version, the catalogue and a build of one server."""
     place, venv = environment(folder)
     begun_s = time.monotonic()
     place.run(venv / "bin" / "pip", "install", "--quiet", wheel.resolve())
     heavy = (venv / "lib").glob("python*/site-packages")
-    present = {one.name.lower() for folder in heavy for one in folder.iterdir()}
-    if found := sorted(set(NOT_IN_CORE) & present):
-        raise Wrong(f"{wheel.name} installs {', '.join(found)}, which belong to other packages")
+    present = {entry.name.lower() for folder in heavy for entry in folder.iterdir()}
+    if unwanted := sorted(set(NOT_IN_CORE) & present):
+        raise Wrong(f"{wheel.name} installs {', '.join(unwanted)}, which belong to other packages")
     pip_s = time.monotonic() - begun_s
     prony = venv / "bin" / "prony"
     with served(venv / "bin" / ENGINE, place) as url:
-        told = json.loads(place.run(prony, "load", url, *LOAD, "--json", codes=(MEASURED, NO_FIGURE)))
+        result = json.loads(place.run(prony, "load", url, *LOAD, "--json", codes=(MEASURED, NO_FIGURE)))
     took_s = time.monotonic() - begun_s
-    (trial,) = trials(told)
+    (trial,) = trials(result)
     if not trial["counters"]["requests"]:
-        raise Wrong("a load was offered, and nothing was measured")
-    said = place.run(prony, "--version", "--verbose")
-    missing = [word for word in ("SHA-256", "io_uring", "epoll", "LuaJIT", "rustls") if word not in said]
+        raise Wrong("a load was run, but nothing was measured")
+    output = place.run(prony, "--version", "--verbose")
+    missing = [word for word in ("SHA-256", "io_uring", "epoll", "LuaJIT", "rustls") if word not in output]
     if missing:
-        raise Wrong(f"prony --version --verbose says nothing of {' and '.join(missing)}")
+        raise Wrong(f"prony --version --verbose does not mention {' and '.join(missing)}")
     shared = sorted(path for path in (venv / "share").rglob("*"))
     if SERVER not in place.run(prony, "servers"):
         raise Wrong(f"prony servers does not know {SERVER}")
     place.run(prony, "servers", "build", SERVER)
     built = list((place.folder / ".cache" / "prony" / "builds").glob(f"{SERVER}-*"))
     if not built or sorted((venv / "share").rglob("*")) != shared:
-        raise Wrong(
-            f"prony servers build {SERVER} did not build into the cache of the user, or not only there"
-        )
+        raise Wrong(f"prony servers build {SERVER} did not build into the user's cache, or not only there")
     return [
         f"pip install {pip_s:.0f} s, with a first load of 3 s {took_s:.0f} s"
         + ("" if took_s <= WITHIN_S else f" (aim: {WITHIN_S:.0f} s)"),
@@ -183,13 +180,13 @@ def installed(wheel: Path, folder: Path) -> list[str]:
 
 
 def trials(told: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Of a result as `--json` prints it."""
+    """Trials of a result in the JSON of `--json`."""
     return [trial for part in told["parts"] for cell in part["cells"] for trial in cell["trials"]]
 
 
 @contextmanager
 def served(engine: Path, place: Place) -> Iterator[str]:
-    """The URL of a reference server; it ends with its standard input."""
+    """The URL of a reference server, which ends with its standard input."""
     words = [str(engine), "serve", "--listen", "127.0.0.1:0", "--stdin-guard"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(words, cwd=place.folder, env=place.env(), **pipes) as server:
@@ -207,16 +204,16 @@ def served(engine: Path, place: Place) -> Iterator[str]:
 
 
 def emulated(folder: Path, machine: str, native: Path | None) -> list[str]:
-    """The engine of another architecture under the laboratory of the wheel for this one: all works, and
-    nothing that it measures conforms.
+    """The engine of another architecture under the native wheel's laboratory: everything works, and nothing
+    conforms.
     """
     (real,) = (folder / "unpacked").rglob(ENGINE)
     qemu = shutil.which(f"qemu-{machine}-static") or shutil.which(f"qemu-{machine}")
     root = Path(os.environ.get("QEMU_LD_PREFIX") or SYSROOTS.get(machine, Path("/nowhere")))
     if qemu is None or not list(root.glob("lib*/ld-linux-*")):
-        raise Missing(f"an engine for {machine} runs here under {PACKAGES} only")
+        raise Missing(f"an engine for {machine} needs {PACKAGES}")
     if native is None:
-        raise Missing(f"an engine for {machine} is tried with the wheel for {platform.machine()}: name both")
+        raise Missing(f"an engine for {machine} is tested with the wheel for {platform.machine()}; name both")
     usual, venv = environment(folder)
     prony = venv / "bin" / "prony"
     usual.run(venv / "bin" / "pip", "install", "--quiet", native.resolve())
@@ -228,41 +225,43 @@ def emulated(folder: Path, machine: str, native: Path | None) -> list[str]:
     version = place.run(engine, "--version").strip()
     probe = json.loads(place.run(engine, "probe"))
     if not probe["emulated"]:
-        raise Wrong(f"{ENGINE} does not see that it is emulated")
+        raise Wrong(f"{ENGINE} does not detect its emulation")
     checks = json.loads(place.run(prony, "doctor", "--json"))["checks"]
-    if not any(one["name"] == "emulation" and one["status"] == "bad" for one in checks):
-        raise Wrong("prony doctor does not say that the engine is emulated")
-    works = [one["driver"] for one in probe["drivers"] if one["works"]]
+    if not any(check["name"] == "emulation" and check["status"] == "bad" for check in checks):
+        raise Wrong("prony doctor does not report the emulated engine")
+    works = [driver["driver"] for driver in probe["drivers"] if driver["works"]]
     if "epoll" not in works:
         raise Wrong(f"epoll does not work under {qemu}: {probe['drivers']}")
-    said = [f"{version}: {probe['emulated']}; drivers that work: {', '.join(works)}"]
+    sentences = [f"{version}: {probe['emulated']}; working drivers: {', '.join(works)}"]
     for driver in works:
         with served(engine, place) as url:
             words = (*LOAD, "--driver", driver, "--json")
-            told = json.loads(place.run(prony, "load", url, *words, codes=(NO_FIGURE,)))
-        (trial,) = trials(told)
-        found = {one["code"].partition(".")[0] for one in trial["not_conforming"]}
-        if "emulation" not in found:
+            result = json.loads(place.run(prony, "load", url, *words, codes=(NO_FIGURE,)))
+        (trial,) = trials(result)
+        findings = {reason["code"].partition(".")[0] for reason in trial["not_conforming"]}
+        if "emulation" not in findings:
             raise Wrong(f"an emulated trial by {driver} conforms")
         if not trial["counters"]["requests"]:
             raise Wrong(f"nothing was measured by {driver}")
-        said.append(f"{driver}: {trial['counters']['requests']:,} requests, without a figure as they must be")
-    return said
+        sentences.append(
+            f"{driver}: {trial['counters']['requests']:,} requests, without a figure as required"
+        )
+    return sentences
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--all", action="store_true", help="fail where a wheel cannot be tried")
+    parser.add_argument("--all", action="store_true", help="fail if a wheel cannot be tested")
     parser.add_argument("wheels", nargs="+", type=Path, metavar="WHEEL")
-    asked = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     code = 0
-    for wheel in asked.wheels:
+    for wheel in options.wheels:
         try:
-            for sentence in try_wheel(wheel, asked.wheels):
+            for sentence in try_wheel(wheel, options.wheels):
                 print(f"{wheel.name}: {sentence}", flush=True)
         except Missing as lack:
-            print(f"{wheel.name}: not tried: {lack}", flush=True)
-            code = max(code, int(asked.all))
+            print(f"{wheel.name}: not tested: {lack}", flush=True)
+            code = max(code, int(options.all))
         except (Wrong, OSError, subprocess.SubprocessError) as fault:
             print(f"{wheel.name}: {fault}", file=sys.stderr, flush=True)
             code = 1

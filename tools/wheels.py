@@ -1,9 +1,9 @@
-"""Builds what a release consists of, out of the commit that is checked out: wheels for x86-64 and arm64 that
-run where glibc is 2.28 or newer, the source distribution, the bill of materials, and the checksums of all.
+"""Builds a release from the checked-out commit: wheels for x86-64 and arm64 (glibc 2.28 or newer), source
+distribution, bill of materials, and checksums.
 
 `tools/wheels.py [--to DIR] [--only x86-64|arm64|sdist]… [--twice]`. Needs the packages of
-requirements/lock.txt, Rust with the standard library of each target, and zig, which tools/fetch.py gets.
-`--twice` builds everything again from nothing in another folder, and fails where a byte differs.
+requirements/lock.txt, Rust with the standard library of each target, and zig from tools/fetch.py. `--twice`
+repeats the build from scratch in another folder, and fails if a byte differs.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ HOOK = "import sys, prony_build; print(getattr(prony_build, sys.argv[1])(sys.arg
 
 
 class Failed(Exception):
-    """A release cannot be built; `str()` says why in a sentence."""
+    """The release cannot be built; `str()` says why."""
 
 
 def run(*command: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> str:
-    """A command to its end, and what it printed. Raises Failed."""
+    """Runs a command; its output. Raises Failed."""
     words = [str(word) for word in command]
     done = subprocess.run(words, cwd=cwd, env=env, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        raise Failed(f"{words[0]} failed with {done.returncode} in {cwd}: its reason stands above")
+        raise Failed(f"{words[0]} failed with {done.returncode} in {cwd}; see above")
     return done.stdout
 
 
 def check_targets(names: Sequence[str]) -> None:
-    """Raises Failed when Rust cannot build for one of them."""
+    """Raises Failed if Rust lacks a target."""
     libraries = Path(run("rustc", "--print", "sysroot", cwd=ROOT).strip()) / "lib" / "rustlib"
     missing = [TARGETS[name] for name in names if not (libraries / TARGETS[name] / "lib").is_dir()]
     if missing:
@@ -55,14 +55,14 @@ def check_targets(names: Sequence[str]) -> None:
 
 
 def exported(folder: Path) -> Path:
-    """The commit that is checked out, and nothing else, in a folder of its own."""
+    """A clean clone of the checked-out commit."""
     source = folder / "prony"
     run("git", "clone", "--quiet", "--no-hardlinks", ROOT, source, cwd=folder)
     return source
 
 
 def environment(source: Path, built: Path) -> dict[str, str]:
-    """Of a build whose result does not say where it was built, or when."""
+    """Environment of a reproducible build: the result contains neither paths nor times."""
     cargo_home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
     places = {source: "/prony", built: "/target", cargo_home: "/cargo"}
     config = tomllib.loads((source / ".cargo" / "config.toml").read_text(encoding="utf-8"))
@@ -73,8 +73,8 @@ def environment(source: Path, built: Path) -> dict[str, str]:
         "CARGO_INCREMENTAL": "0",
         "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(in_rust),
         "CFLAGS": " ".join(in_c),
-        # Of LuaJIT's Makefile: zig links no unwinder that nobody asks for, and the program beside the library
-        # is thrown away, so that nobody need strip it.
+        # For LuaJIT's Makefile: zig links no unwinder by default; the program next to the library is
+        # discarded, so it needs no strip.
         "TARGET_LIBS": "-lunwind",
         "TARGET_STRIP": "true",
         "CARGO_ZIGBUILD_ZIG_PATH": str(fetch.home("ziglang") / "bin" / "zig"),
@@ -85,30 +85,30 @@ def environment(source: Path, built: Path) -> dict[str, str]:
 
 
 def hook(name: str, to: Path, source: Path, env: Mapping[str, str]) -> Path:
-    """What this function of the build backend makes."""
-    said = run(sys.executable, "-c", HOOK, name, to, cwd=source, env=env)
-    return to / said.strip().splitlines()[-1]
+    """Runs a function of the build backend; the file that it writes."""
+    output = run(sys.executable, "-c", HOOK, name, to, cwd=source, env=env)
+    return to / output.strip().splitlines()[-1]
 
 
 def build(names: Sequence[str], to: Path, source: Path, built: Path) -> list[Path]:
-    """These parts of a release, as files in a folder that may have others."""
+    """These parts of a release, as files in a folder."""
     to.mkdir(parents=True, exist_ok=True)
     env = environment(source, built)
-    made: list[Path] = []
+    files: list[Path] = []
     for name in names:
         if name == SDIST:
-            made.append(hook("build_sdist", to, source, env))
+            files.append(hook("build_sdist", to, source, env))
             continue
         words = f"--zig --target {TARGETS[name]} --compatibility {PLATFORM}"
-        made.append(hook("build_wheel", to, source, env | {"MATURIN_PEP517_ARGS": words}))
+        files.append(hook("build_wheel", to, source, env | {"MATURIN_PEP517_ARGS": words}))
     for package in sorted((source / "packages").iterdir()):
         options = ("--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", to, package)
         run(sys.executable, "-m", "pip", "wheel", *options, cwd=source)
-        made += to.glob(f"{package.name.replace('-', '_')}-*.whl")
+        files += to.glob(f"{package.name.replace('-', '_')}-*.whl")
     version = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     bill = to / f"prony-{version}.cdx.json"
     bill.write_text(json.dumps(sbom.document(source), indent=1) + "\n", encoding="utf-8")
-    return [*made, bill]
+    return [*files, bill]
 
 
 def digests(files: Sequence[Path]) -> dict[str, str]:
@@ -117,30 +117,30 @@ def digests(files: Sequence[Path]) -> dict[str, str]:
 
 
 def differing(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """Names of what is not the same in both."""
+    """Names that differ between the two."""
     return sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
 
 
 def release(names: Sequence[str], to: Path, *, twice: bool) -> dict[str, str]:
-    """Everything in its folder, with the checksums. Raises Failed."""
+    """The release in its folder, with checksums. Raises Failed."""
     check_targets([name for name in names if name in TARGETS])
     if run("git", "status", "--porcelain", "--untracked-files=no", cwd=ROOT).strip():
-        print("what is not committed is not in it", file=sys.stderr)
+        print("uncommitted changes are not included", file=sys.stderr)
     fetch.provide("ziglang")
-    # Always in the same folder, as its name is among the compiler's flags: the rest is not built anew.
+    # Always the same folder, as its name is in the compiler's flags: unchanged parts are not rebuilt.
     kept = ROOT / "engine" / "target" / "wheels"
     shutil.rmtree(kept / "prony", ignore_errors=True)
     kept.mkdir(parents=True, exist_ok=True)
-    found = digests(build(names, to, exported(kept), kept / "target"))
+    first = digests(build(names, to, exported(kept), kept / "target"))
     if twice:
         with tempfile.TemporaryDirectory(prefix="prony-release-again-") as folder:
             place = Path(folder)
             again = digests(build(names, place / "dist", exported(place), place / "target"))
-        if differs := differing(found, again):
-            raise Failed(f"not reproducible: {', '.join(differs)} came out otherwise the second time")
-    lines = "".join(f"{digest}  {name}\n" for name, digest in found.items())
+        if differs := differing(first, again):
+            raise Failed(f"not reproducible: {', '.join(differs)}")
+    lines = "".join(f"{digest}  {name}\n" for name, digest in first.items())
     (to / CHECKSUMS).write_text(lines, encoding="utf-8")
-    return found
+    return first
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -148,16 +148,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--to", type=Path, default=ROOT / "dist", metavar="DIR")
     parser.add_argument("--only", action="append", choices=(*TARGETS, SDIST), metavar="PART")
     parser.add_argument("--twice", action="store_true")
-    asked = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     try:
-        found = release(asked.only or (*TARGETS, SDIST), asked.to.resolve(), twice=asked.twice)
+        release_digests = release(
+            options.only or (*TARGETS, SDIST), options.to.resolve(), twice=options.twice
+        )
     except (Failed, fetch.Failed, sbom.Unclear) as fault:
         print(f"tools/wheels.py: {fault}", file=sys.stderr)
         return 1
-    for name, digest in found.items():
+    for name, digest in release_digests.items():
         print(f"{digest[:16]}  {name}")
-    if asked.twice:
-        print("the same, byte for byte, in two builds")
+    if options.twice:
+        print("two builds, byte for byte the same")
     return 0
 
 

@@ -1,6 +1,4 @@
-"""One adapter per load generator: how it is asked for a case, and what it claims afterwards. An adapter must
-not know what was measured about it.
-"""
+"""An adapter per load generator: its command for a case, and its claim afterwards."""
 
 from bench.cases import EVIDENCE
 from bench.tools.prony import Prony

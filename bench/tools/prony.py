@@ -1,4 +1,4 @@
-"""Prony's own engine, asked directly with a plan, every piece of evidence on."""
+"""Prony's engine, run directly with a plan and all default evidence."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from prony.load.engine import engine_version, find_engine
 from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line
 
 PLAN_REFUSED = 2
-"""The engine's exit code for a plan that it cannot run (docs/engine.md)."""
+"""The engine's exit code for an infeasible plan (docs/engine.md)."""
 UNSTAMPED = "unstamped"
 MAX_USERS = 4096
-"""Open loop: arrivals that may be under way at once, so that a stall of a few 100 ms blocks none."""
+"""Open loop: maximum concurrent arrivals, so that a stall of some 100 ms blocks none."""
 
 
 class Prony:
-    """prony-engine with one of its drivers. `evidence` is what it is asked for beyond what is always on:
-    `parts` (the parts of each request's time), `log` (a row per request in a file), or both with a plus;
-    `UNSTAMPED`: without the kernel's receive time stamps, which are always on.
+    """prony-engine with one driver. `evidence` beyond the default: `parts` (request time breakdown), `log` (a
+    row per request in a file), or both with a plus; `UNSTAMPED`: without the kernel's receive time stamps,
+    which are on by default.
     """
 
     install = "make setup"
@@ -50,10 +50,10 @@ class Prony:
         return Command((str(program), "run"), json.dumps(self.plan(request)) + "\n")
 
     def plan(self, request: PeerLoad) -> dict[str, Any]:
-        """The engine's plan for this request: docs/engine.md."""
+        """The engine's plan for this request (docs/engine.md)."""
         case = request.case
         target: dict[str, Any] = {"url": request.url.rstrip("/")}
-        if case.tls:  # the others verify no certificate either
+        if case.tls:  # the other tools verify no certificate either
             target["tls"] = {"insecure": True, "resumption": False}
         total_ms = request.seconds * 1000
         users = case.connections * (case.streams or 1)

@@ -1,4 +1,4 @@
-"""vegeta: a rate, or with rate 0 as many workers as there are connections; goroutines, one CPU here."""
+"""vegeta: a rate, or with rate 0 a worker per connection; goroutines on one CPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPORT_TIMEOUT_S = 60.0
 
 
 class Vegeta:
-    """vegeta 12. It reads its target from a file and writes its results to one, as it does by default."""
+    """vegeta 12. It reads targets from a file and writes results to a file, as by default."""
 
     name = "vegeta"
     install = "go install github.com/tsenart/vegeta/v12@v12.12.0"
@@ -28,13 +28,13 @@ class Vegeta:
 
     def version(self, program: Path) -> str:
         stated = output_of(program, "-version")
-        found = next((line for line in stated.splitlines() if line.startswith("Version:")), "")
-        return found.removeprefix("Version:").strip() or "12"
+        version = next((text for text in stated.splitlines() if text.startswith("Version:")), "")
+        return version.removeprefix("Version:").strip() or "12"
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case, folder = request.case, Path(self._folder.name)
         if case.streams is not None:
-            raise NotOffered("how many connections and streams it opens over HTTP/2 cannot be asked for")
+            raise NotOffered("its number of HTTP/2 connections and streams cannot be set")
         self._program = program
         (folder / "targets").write_text(f"GET {request.url}\n", encoding="utf-8")
         argv = [str(program), "attack", "-targets", str(folder / "targets"), "-output", str(self._results)]

@@ -61,4 +61,4 @@ def test_a_build_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str], 
     base.touch()
     with pytest.raises(SystemExit):
         builds.main(["--base", str(base), "--other", str(tmp_path / "none")])
-    assert f"there is no engine at {tmp_path / 'none'}: make bench-builds" in capsys.readouterr().err
+    assert f"no engine at {tmp_path / 'none'}; make bench-builds" in capsys.readouterr().err

@@ -126,7 +126,7 @@ def test_over_http_2_every_tool_has_the_same_streams_or_says_that_it_cannot(name
     program, load = Path("/bin/tool"), request(name)
     streams = str(load.case.streams)
     for tool in (Wrk(), Ab(), Vegeta()):
-        with pytest.raises(NotOffered, match=r"HTTP/1 only|cannot be asked for"):
+        with pytest.raises(NotOffered, match=r"HTTP/1 only|cannot be set"):
             tool.command(program, load)
     for argv, connections in (
         (H2load().command(program, load).argv, f"-c{load.case.connections}"),

@@ -36,7 +36,7 @@ def one_cpu_each() -> Setting:
 def test_one_run(tool: LoadGenerator) -> None:
     program = tool.find()
     if program is None:
-        pytest.skip(f"{tool.name} is not here: {tool.install}")
+        pytest.skip(f"{tool.name} is not installed: {tool.install}")
     setting = one_cpu_each()
     found = run_once(tool, program, PeerLoad(CLOSED, "", 1, 0.3, BODY, setting.client_cpu), setting)
     assert found.whole is not None
@@ -93,7 +93,7 @@ class Fleeting:
     ("script", "warm_s", "said"),
     [  # a host that stands still for a second changes none of them
         ("raise SystemExit('no such host')", 0.3, "exit code 1: no such host"),
-        ("pass", 1.5, "ended before its warm-up"),
+        ("pass", 1.5, "ended during its warm-up"),
         ("import time; time.sleep(2)", 0.3, "no request reached the server"),
     ],
 )
@@ -125,7 +125,7 @@ def test_a_program_that_is_not_there_is_one_sentence() -> None:
         (["--only", "closed-65"], "closed-64", 2),
         (["--tools", "hey"], "h2load", 2),
         (["--seconds", "0.5"], "valid integer", 2),
-        (["--markdown", "/nowhere/at/all.md"], "no folder", 2),
+        (["--markdown", "/nowhere/at/all.md"], "/nowhere/at does not exist", 2),
     ],
 )
 def test_bad_input_is_one_sentence(arguments: list[str], said: str, code: int) -> None:

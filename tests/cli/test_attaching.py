@@ -50,7 +50,7 @@ def test_every_process_that_may_be_attached_to_is_named(
         attaching._ask(AT)
     assert str(raised.value) == (
         f"--explain would attach a profiler to one or all of {first}, {second} (sleep) of {me}; "
-        f"{other} (tail) of {me}, which Prony did not start; say so with --attach"
+        f"{other} (tail) of {me}, which Prony did not start; allow it: --attach"
     )
 
 

@@ -31,7 +31,7 @@ def test_a_stored_load_is_explained_later_and_its_figures_stay(lab: Lab, here: H
         before = lab.json("load", url + "/", *words)
         refused = here("explain", "latest")
         assert refused.returncode == 2
-        assert "which Prony did not start; say so with --attach" in " ".join(refused.stderr.split())
+        assert "which Prony did not start; allow it: --attach" in " ".join(refused.stderr.split())
         assert kinds(lab) == ["trial"]
         after = lab.json("explain", "latest", "--attach")
     assert kinds(lab) == ["trial", "explained"]
@@ -73,8 +73,8 @@ def test_what_cannot_be_explained_is_refused_before_anything_starts(here: Here) 
         assert done.returncode == 2, done.stderr
         return " ".join(done.stderr.split())
 
-    assert "name a server" in said("explain")
+    assert "expected a server" in said("explain")
     assert "unknown-server" in said("explain", "unknown-server")
-    assert "--attach goes with --explain" in said("load", "http://127.0.0.1:9/", "--attach")
+    assert "--attach needs --explain" in said("load", "http://127.0.0.1:9/", "--attach")
     nobody = said("load", "http://127.0.0.1:9/", "--explain")
-    assert "finds no process of this host that listens at http://127.0.0.1:9" in nobody
+    assert "needs a readable process of this host that listens at http://127.0.0.1:9" in nobody

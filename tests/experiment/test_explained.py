@@ -116,7 +116,7 @@ def test_a_stored_experiment_can_be_explained_later(bench: Bench) -> None:
 
 
 def test_an_experiment_without_a_measured_trial_has_nothing_to_explain() -> None:
-    with pytest.raises(UsageError, match="nothing to explain"):
+    with pytest.raises(UsageError, match="no measured trial"):
         explained(plan(cell("a")), [])
 
 

@@ -277,7 +277,7 @@ def test_a_recording_that_cannot_be_read_costs_a_sentence(
     assert found.cpu is not None
     assert found.allocation is not None
     assert (found.locks, found.lock_waits) == (None, None)
-    said = "0 MiB of them were recorded, and at most 0 are read; measure for a shorter time"
+    said = "0 MiB were recorded, the limit is 0 MiB; measure for a shorter time"
     assert f"waits for locks are missing: {said}" in found.missing
 
 

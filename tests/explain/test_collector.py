@@ -173,12 +173,12 @@ def test_the_cpu_time_is_that_of_the_processes_that_were_sampled(
     counted = per_request(found, 10.0)
     assert counted["allocated_bytes"] == pytest.approx(50 / share)
     assert counted["lock_waits_us"] == pytest.approx(0.5 / share)
-    said = [one for one in found.missing if "one process of 2 was profiled" in one]
+    said = [one for one in found.missing if "1 of 2 processes was profiled" in one]
     if every_process:
         assert not said
     else:
-        assert "had 25% of their CPU time" in said[0]
-        assert "its waits for locks are scaled by that" in said[0]
+        assert "with 25% of their CPU time" in said[0]
+        assert "waits for locks are scaled up" in said[0]
     assert seen_share(found) == pytest.approx(12 * 0.01 / (cpu_s * 0.2))
 
 

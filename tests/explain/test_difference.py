@@ -41,7 +41,7 @@ def test_hand_offs_are_named_with_their_size_and_witness() -> None:
     assert "more CPU time per request than plain: +" in found.sentence
     assert "kernel scheduling and locks [" in found.sentence
     assert "(voluntary context switches per request 2.01 against 0.02)" in found.sentence
-    assert "in parts that are not shown by themselves" in found.sentence
+    assert "in parts that are not significant" in found.sentence
     assert "system calls" not in found.sentence
 
 
@@ -56,14 +56,14 @@ def test_what_moves_between_parts_is_named_although_the_whole_is_the_same() -> N
     assert not found.clear
     assert {part.part for part in found.parts if part.shown} == {Part.APPLICATION, Part.FRAMEWORK}
     assert "no difference in CPU time per request is shown" in found.sentence
-    assert "but in its parts: " in found.sentence
+    assert "but in parts of it: " in found.sentence
 
 
 def test_two_trials_carry_no_sentence() -> None:
     found = difference(side("a", ONE, trials=2, seed=5), side("b", OTHER, trials=2, seed=6))
     assert found.low_us is None
     assert not any(part.shown for part in found.parts)
-    assert found.sentence.endswith("without an interval: that takes 3 trials each")
+    assert found.sentence.endswith("no interval with fewer than 3 trials each")
 
 
 def test_what_is_not_attributed_stands_last_and_is_no_part_that_is_shown() -> None:
@@ -76,7 +76,7 @@ def test_what_is_not_attributed_stands_last_and_is_no_part_that_is_shown() -> No
         {},
     )
     found = difference(side("seen", ONE, seed=1), half_blind)
-    assert "; no part of it is shown by itself, but +2" in found.sentence
+    assert "; no single part is significant, but +2" in found.sentence
     assert " is not attributed [" in found.sentence
     moved = ONE | {"application": 22.0, "framework": 18.0}
     told = difference(side("seen", moved, seed=3), half_blind).sentence

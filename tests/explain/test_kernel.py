@@ -196,7 +196,7 @@ def test_both_profilers_run_at_once() -> None:
             "perf failed: OSError: [Errno 12] no memory",
         ),
         (Made("perf", {SEND: 1}, fails="no CPU profile: it ended"), "it ended"),
-        (Made("perf", {USER: 1}), "perf took no sample of the kernel"),
+        (Made("perf", {USER: 1}), "perf took no kernel samples"),
     ],
 )
 def test_a_second_profiler_that_cannot_be_used_costs_a_sentence(second: Made, why: str) -> None:

@@ -174,7 +174,7 @@ def test_of_too_many_events_the_longest_are_kept() -> None:
     assert (told.allocated_bytes, told.allocated_s) == (None, None)
     assert [one.partition(":")[0].partition(" 10")[0] for one in told.missing] == [
         "bytes allocated are missing",
-        "of",
+        f"{MOST_EVENTS} of",
     ]
 
 
@@ -185,7 +185,7 @@ def test_of_too_many_compilations_the_first_are_kept() -> None:
     ]
     told = jvm_log.read(many, 100.0, jvm_log.Heap(100.0, 0), jvm_log.Heap(101.0, 0))
     assert [one.text for one in told.events] == [f"app.A::m{at}" for at in range(MOST_EVENTS)]
-    assert told.missing == ("of 1005 events of the JVM (compilation) the 1000 first are kept",)
+    assert told.missing == ("1000 of 1005 events of the JVM (compilation) are kept: the first",)
 
 
 @pytest.mark.parametrize(

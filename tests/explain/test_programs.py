@@ -95,7 +95,7 @@ def test_a_recording_that_is_being_read_is_given_up(tmp_path: Path) -> None:
 def test_what_is_closed_starts_nothing(tmp_path: Path) -> None:
     program = Program()
     program.close(1.0)
-    with pytest.raises(Unavailable, match="taken off meanwhile"):
+    with pytest.raises(Unavailable, match="detached meanwhile"):
         program.start(["touch", str(tmp_path / "touched")])
     assert not list(tmp_path.iterdir())
 

@@ -179,7 +179,7 @@ def test_a_sentence_says_the_share_its_interval_and_the_share_by_chance() -> Non
     assert [one.partition(":")[0] for one in found.unread] == [
         "waits for a CPU",
         "throttling",
-        "reads from disk",
+        "disk reads",
         "waits for a lock",
     ]
 
@@ -187,23 +187,23 @@ def test_a_sentence_says_the_share_its_interval_and_the_share_by_chance() -> Non
 def test_where_nothing_is_more_frequent_the_sentence_says_so() -> None:
     draw = np.random.default_rng(6)
     (sentence,) = slow_requests(apart(draw), profile(timeline=pauses(draw))).sentences
-    assert sentence.endswith(": nothing that was read ran beside more of them than by chance")
+    assert sentence.endswith(": no event was more frequent than by chance")
 
 
 def test_what_nothing_was_read_beside_is_said_and_seconds_are_told_as_seconds() -> None:
     made = SlowRequests(27, 27_000, 1673.0, 5, (), (), ())
     who = "the slowest 0.1 % (27 requests, 1.67 s and more)"
-    assert sentences(made) == (f"{who}: nothing was read beside enough of them to say anything",)
+    assert sentences(made) == (f"{who}: too few ran while events were watched for a conclusion",)
     slow = replace(made, beside=(Beside("collection", 0.3, 0.0, 1.0, 0.07, events=3, time_share=0.03),))
     (sentence,) = sentences(slow)
-    assert sentence.startswith(f"{who}: nothing that was read ran beside more")
+    assert sentence.startswith(f"{who}: no event was more frequent")
 
 
 def test_too_few_slow_requests_say_nothing() -> None:
     found = slow_requests(Requests((1.0, 2.0, 3.0), (0.3, 0.2, 0.1), 3000), profile())
     assert found.beside == ()
     assert found.sentences == (
-        "the slowest 0.1 % are 3 of 3,000 requests: too few to say anything of them; measure for longer",
+        "the slowest 0.1 % are 3 of 3,000 requests, too few for a conclusion; measure for longer",
     )
 
 
@@ -271,7 +271,7 @@ def test_rows_of_the_readings_are_events_where_a_wait_could_matter() -> None:
     assert found["run-queue"] == [pytest.approx((0.5, 0.525)), pytest.approx((0.675, 0.775))]
     assert found["throttled"] == [pytest.approx((0.075, 0.1))], "80 ms of several CPUs are no 80 ms"
     assert found["disk"] == [pytest.approx((0.175, 0.2))]
-    assert unread == ("waits for a lock: outside a JVM nothing says when they were",)
+    assert unread == ("waits for a lock: outside a JVM their times are unknown",)
 
 
 FROM_S = 18.0
@@ -322,7 +322,7 @@ def test_waits_for_a_lock_that_make_requests_slow_are_named_with_the_lock() -> N
         f" %: java.lang.Object in app.Pages.render ({share}, up to 6.7 ms); locks were watched in the last "
         "2.0 s of the window only"
     )
-    assert found.unread[-1].startswith("reads from disk: ")
+    assert found.unread[-1].startswith("disk reads: ")
 
 
 def test_waits_for_a_lock_that_have_nothing_to_do_with_it_are_not_named() -> None:
@@ -349,10 +349,10 @@ def test_only_waits_for_half_the_time_of_a_slow_request_are_events() -> None:
     ("changes", "said"),
     [
         ({}, "waits for a lock: their times were not recorded"),
-        ({"runtime": "python"}, "waits for a lock: outside a JVM nothing says when they were"),
+        ({"runtime": "python"}, "waits for a lock: outside a JVM their times are unknown"),
         (
             {"lock_waits": waits((18.5, 0.02), (18.6, 0.03), count=3)},
-            "waits for a lock: there were more than 2 that long, of which not all are kept",
+            "waits for a lock: more than 2 waits were that long, and not all are kept",
         ),
     ],
 )

@@ -258,7 +258,7 @@ def test_a_sum_has_the_sum_of_the_means_and_keeps_the_count() -> None:
         ("-n 0 http://h/", "-n is 0; expected 1 to"),
         ("-n x http://h/", "-n is 'x'; expected a whole number"),
         ("-i -p none http://h/", "-p comes after another method"),
-        ("-p none http://h/", "not a file"),
+        ("-p none http://h/", "not a readable file"),
         ("http://a/ http://b/", "expected one URL"),
         ("-Q http://h/", "option -Q not recognized"),
         ("-b 10 http://h/", "ab: -b is not supported"),
@@ -307,7 +307,7 @@ def test_any_words_translate_or_are_refused(words: list[str], url: str) -> None:
 
 
 def test_files_are_refused_before_anything_is_sent(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="where no file can be written"):
+    with pytest.raises(UsageError, match="which cannot be written"):
         parse(["-e", str(tmp_path / "no" / "x.csv"), "http://h/"])
     with pytest.raises(Refused):
         parse(["-Z", "x", "http://h/"])

@@ -78,5 +78,5 @@ def test_a_run_with_its_files(serve: Callable[..., Served], front: Front, tmp_pa
 
 def test_a_file_that_cannot_be_written_is_told_before_the_run(front: Front, tmp_path: Path) -> None:
     assert run(["-g", str(tmp_path / "no" / "x"), "http://127.0.0.1:9/"], front.context()) == 22
-    assert "where no file can be written" in front.err.getvalue()
+    assert "which cannot be written" in front.err.getvalue()
     assert front.out.getvalue() == ""

@@ -260,7 +260,7 @@ def test_a_refusal_names_element_file_line_and_a_way_out() -> None:
 def test_what_is_no_script_is_no_import(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="expected one command line of a tool"):
         importing.tool_line("echo hello", [])
-    with pytest.raises(UsageError, match="is not there"):
+    with pytest.raises(UsageError, match="does not exist"):
         importing.tool_line(str(tmp_path / "none.jmx"), [])
     script = tmp_path / "a.lua"
     script.write_text("")

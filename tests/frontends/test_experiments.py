@@ -26,8 +26,8 @@ from prony.server.catalogue import Catalogue
 from prony.server.launch import RunningServer, launch
 from prony.server.probe import status_probe
 from prony_frontends import ab, fhb, wrk
+from prony_frontends._exports.wrk import COLUMNS
 from prony_frontends.base import Translated
-from prony_frontends.exports.wrk import COLUMNS
 from tests.frontends.conftest import Served, changed, moved, offered, quick_desk
 from tests.single import single
 

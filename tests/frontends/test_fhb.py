@@ -140,8 +140,8 @@ def test_experiment_e_in_small(serve: Callable[..., Served], front: Front, tmp_p
         ("-c", "-c needs a value"),
         ("http://a/ http://b/", "expected one URL"),
         ("h/", "expected http://"),
-        ("-b http://h/", "give -p FILE"),
-        ("-p none http://h/", "not a file"),
+        ("-b http://h/", "needs -p FILE"),
+        ("-p none http://h/", "not a readable file"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_a_sentence(argv: str, said: str) -> None:

@@ -127,7 +127,7 @@ def test_sizes() -> None:
     assert trial().connections.stream_window_bytes is None
     small = translate(["-W", "3", URL])
     assert small.trial.connections.connection_window_bytes == 65_535
-    assert "-W 3 is 16" in small.notes[0]
+    assert "-W 3 becomes 16" in small.notes[0]
 
 
 def test_what_is_sent() -> None:
@@ -167,9 +167,9 @@ def test_the_plan_can_be_read_again(argv: list[str]) -> None:
         (["--tls13-ciphers=X", "https://h/"], "a choice of ciphers"),
         (["--npn-list=h3", "https://h/"], "use h2 or http/1.1"),
         (["-f", "1m", URL], "frames of 16 KiB"),
-        (["-w", "0", URL], "no response fits"),
+        (["-w", "0", URL], "too small for any response"),
         (["--header-table-size=1m", URL], "at most 64K"),
-        (["--header-table-size=1k", "--encoder-header-table-size=2k", URL], "give both the same"),
+        (["--header-table-size=1k", "--encoder-header-table-size=2k", URL], "use the same size"),
         (["-H", "a: 1", "-H", "a: 2", URL], "the header a twice"),
         (["-H", ":path: /x", URL], "the pseudo header :path"),
         (["--rps=3", URL, "/b"], "give one URI"),

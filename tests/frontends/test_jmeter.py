@@ -112,7 +112,7 @@ REFUSED = {
         ),
         "the condition 'vars.get('a').trim() == 'x''",
     ),
-    "variable": (sampler("/${nobody}"), "the variable ${nobody} has no value and stands in the path"),
+    "variable": (sampler("/${nobody}"), "the variable ${nobody} in the path is undefined"),
     "pattern": (
         sampler(
             below=element(
@@ -141,7 +141,7 @@ REFUSED = {
     ),
     "path": (
         sampler(below=element("JSONPathAssertion", prop("JSON_PATH", "$..id"))),
-        "may find several places",
+        "may select several values",
     ),
     "columns": (
         element("CSVDataSet", prop("filename", "people.csv"), prop("delimiter", "&quot;")) + sampler(),
@@ -149,11 +149,11 @@ REFUSED = {
     ),
     "bare while": (
         element("WhileController", prop("WhileController.condition", "1 == 1"), below=sampler()),
-        "which is neither true nor false",
+        "which is not true, false or a comparison",
     ),
     "one of a block": (
         element("RandomController", below=sampler() + element("GenericController", below=sampler())),
-        "of which one request is sent at a time",
+        "with one request at a time",
     ),
     "perhaps nothing": (
         element(
@@ -191,7 +191,7 @@ def test_a_group_that_continues_for_ever_runs_until_it_is_ended() -> None:
     )
     endless = translated_of(sampler(), group=main.format("true"))
     assert endless.trial.measured == WholeRun(duration_s=LONGEST_S)
-    assert "it runs until Ctrl-C" in " ".join(endless.notes)
+    assert "runs until Ctrl-C" in " ".join(endless.notes)
     ended = translated_of(sampler(), group=main.format("true"), wishes=Wishes(duration_s=5))
     assert ended.trial.measured == WholeRun(duration_s=5)
     measured = load_of(sampler(), group=main.format("false")).measured
@@ -312,10 +312,10 @@ def test_the_page_of_a_run_is_written_where_jmeter_writes_its_dashboard(
     jmeter.run(argv, front.context())
     assert page.read_text(encoding="utf-8").startswith("<!")
     assert f"{page} is Prony's page of the run" in front.err.getvalue()
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         jmeter.run(argv, front.context())
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot be made"):
+    with pytest.raises(UsageError, match="cannot be created"):
         jmeter.run([*argv[:-1], str(tmp_path / "file" / "rep")], front.context())
 
 
@@ -325,7 +325,7 @@ def test_the_longest_connect_timeout_holds_for_all() -> None:
 
     made = translated_of(one(500) + one(900))
     assert made.trial.connect_timeout_ms == 900
-    assert "the longest connect timeout, 900 ms, holds for all connections" in made.notes
+    assert "the longest connect timeout, 900 ms, applies to all connections" in made.notes
     made = translated_of(one(500) + one(""))
     assert made.trial.connect_timeout_ms == 20_000
     assert any(note.endswith("(20000 ms where a sampler has none)") for note in made.notes)

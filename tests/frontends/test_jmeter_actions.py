@@ -73,7 +73,7 @@ def test_a_dummy_sampler_waits_and_sends_nothing() -> None:
         element(DUMMY, says.replace(">200<", ">500<")),
         element(DUMMY, says, below=found("x", "(.)")),
     ):
-        with pytest.raises(Refused, match="a response that is looked at, or that is an error"):
+        with pytest.raises(Refused, match="a response that is read, or that is an error"):
             load_of(sampler() + other)
 
 
@@ -123,11 +123,11 @@ def rows(file: str) -> str:
 def test_missing_data_files_are_named_together_and_looked_for_elsewhere(tmp_path: Path) -> None:
     inside = rows("data/users.csv") + rows(r"C:\\data\\items.csv") + sampler("/x?u=${user}&amp;i=${item}")
     with pytest.raises(
-        UsageError, match=r"2 data files are not there: data/users\.csv \(line 5\), C:.*--csv-dir"
+        UsageError, match=r"2 data files are missing: data/users\.csv \(line 5\), C:.*--csv-dir"
     ):
         load_of(inside)
     (tmp_path / "users.csv").write_text("user\nada\n")
-    with pytest.raises(UsageError, match="1 data file is not there: C:"):
+    with pytest.raises(UsageError, match="1 data file is missing: C:"):
         translated_of(inside, wishes=Wishes(csv_dir=tmp_path))
     (tmp_path / "items.csv").write_text("item\nbook\n")
     feeders = translated_of(inside, wishes=Wishes(csv_dir=tmp_path)).trial.workload.feeders
@@ -140,18 +140,18 @@ def test_data_files_whose_names_hold_variables_are_named_with_the_others() -> No
     with pytest.raises(UsageError) as fault:
         load_of(variables(here="data") + named + read)
     assert str(fault.value) == (
-        "p.jmx:5: 5 data files are not there: data/a.csv (line 5, written ${here}/a.csv), ${folder}/b.csv "
+        "p.jmx:5: 5 data files are missing: data/a.csv (line 5, written ${here}/a.csv), ${folder}/b.csv "
         "(line 5; no value for folder), 1.csv (line 5, written ${__P(set)}.csv), c.csv (line 5), d.txt (line "
         "5); define the variables, put them beside the plan, or name their folder with --csv-dir"
     )
-    with pytest.raises(UsageError, match=r"1 data file is not there: a/b\.csv \(line 5, written"):
+    with pytest.raises(UsageError, match=r"1 data file is missing: a/b\.csv \(line 5, written"):
         load_of(variables(folder="a") + rows("${folder}/b.csv") + sampler())
 
 
 @pytest.mark.parametrize("names", ["", "town,place"])
 def test_a_data_file_that_rows_name_is_no_missing_one(names: str) -> None:
     of_rows = element("CSVDataSet", prop("filename", "people.csv"), prop("variableNames", names))
-    with pytest.raises(UsageError, match=r"'\$\{town\}\.csv' is another value for every request"):
+    with pytest.raises(UsageError, match=r"'\$\{town\}\.csv' changes from request to request"):
         load_of(of_rows + rows("${town}.csv") + sampler("/${town}"))
 
 
@@ -161,6 +161,6 @@ def test_variables_without_a_value_are_sent_as_they_are_written() -> None:
     )
     (step,) = requests(made.trial.workload.steps)
     assert step.name == "${nobody}"
-    assert any(note.endswith("as JMeter does: ${nobody} (line 5)") for note in made.notes)
-    with pytest.raises(UsageError, match=r"found '\$\{host\}', a variable without a value"):
+    assert any(note.endswith("as in JMeter: ${nobody} (line 5)") for note in made.notes)
+    with pytest.raises(UsageError, match=r"found '\$\{host\}', an undefined variable"):
         load_of(sampler().replace("127.0.0.1", "${host}"))

@@ -70,7 +70,7 @@ def test_limits() -> None:
     made = plan(arrivals(TargetLevel=10, RampUp=4, Steps="", Hold=2, ArrivalsLimit=5, ConcurrencyLimit=3))
     assert expected(made) == pytest.approx(5)
     assert load_of(made).max_users == 3
-    assert any("finds 3 users at work" in note for note in made.translated.notes)
+    assert any("with 3 users active" in note for note in made.translated.notes)
     later = plan(arrivals(TargetLevel=10, RampUp=4, Steps="", Hold=2, ArrivalsLimit=30))
     assert phases(later) == [(4, 0, 10), (1, 10, 10)]
     falling = plan(free_form(row(10, 0, 2), most=5))

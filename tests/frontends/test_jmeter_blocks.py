@@ -312,5 +312,5 @@ def test_a_new_user_needs_iterations_of_one_length() -> None:
     other = flag("ThreadGroup.same_user_on_next_iteration", False) + repeated(3)
     below = element("TransactionController", below=looped(3, sampler("/a") + sampler("/b"), "x"))
     assert load_of(below + sampler("/c"), group=other).connections.max_requests == 7
-    with pytest.raises(Refused, match="a new user for every iteration"):
+    with pytest.raises(Refused, match="a new user per iteration"):
         load_of(element("OnceOnlyController", below=sampler()) + sampler(), group=other)

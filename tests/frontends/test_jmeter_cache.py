@@ -175,7 +175,7 @@ def test_what_becomes_of_a_cache_manager() -> None:
     assert step.cache == Cache(rules="jmeter")
     thread = flag("CacheManager.controlledByThread", True) + flag("clearEachIteration", True)
     assert load_of(manager(True, thread) + sampler()).workload.cache == Cache(fresh=True, rules="jmeter")
-    with pytest.raises(UsageError, match="another cache than the first one, or none"):
+    with pytest.raises(UsageError, match="has not the first request's cache"):
         load_of(sampler() + element("GenericController", below=manager(True) + sampler()))
 
 

@@ -86,7 +86,7 @@ def test_a_counter_of_each_thread_is_one_of_each_user() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (counter("n", 5, end=4), "a maximum from the start on"),
+        (counter("n", 5, end=4), "a maximum of at least the start"),
         (counter("n", 1, 0), "a step of at least 1"),
         (counter("n", form="0.0"), "the number format '0.0'"),
     ],

@@ -210,7 +210,7 @@ def test_the_plan_has_a_block_for_each_level(at_once: int) -> None:
     assert len(all_steps) == 1 + DEEPEST
     assert all_steps[-1].resources is None
     assert explained(made).workload == made.trial.workload
-    words = "one after the other over" if at_once == 1 else "6 at a time over"
+    words = "sequentially over" if at_once == 1 else "6 at a time over"
     assert any(words in note for note in made.notes)
 
 

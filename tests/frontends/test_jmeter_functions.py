@@ -134,7 +134,7 @@ def test_the_text_of_a_file() -> None:
     body = prop("HTTPSampler.method", "GET")
     (step,) = requests(load_of(sampler("/x", body, name="${__FileToString(people.csv)}")).workload.steps)
     assert step.name.replace("\n", "") == text
-    with pytest.raises(UsageError, match=r"1 data file is not there: nowhere \(line 5\)"):
+    with pytest.raises(UsageError, match=r"1 data file is missing: nowhere \(line 5\)"):
         load_of(sampler("/${__FileToString(nowhere)}"))
 
 
@@ -199,12 +199,12 @@ def test_what_a_function_of_each_request_becomes(call: str) -> None:
         ("${__groovy(vars.put('a'\\, 'b'))}", r"vars.put\(…\)"),
         ("${__groovy(a = 1)}", "="),
         ("${__groovy(1/2)}", "1 / 2"),
-        ("${__groovy(${__UUID})}", "no text in quotes"),
-        ("${__groovy('${__UUID}'.trim())}", r"trim\(…\) of a value that changes"),
+        ("${__groovy(${__UUID})}", "outside quotes"),
+        ("${__groovy('${__UUID}'.trim())}", r"trim\(…\) of a changing value"),
         ("${__groovy('a'.frobnicate())}", r"frobnicate\(…\)"),
         ("${__groovy(Math.floor(Math.random()*5))}", "the expression"),
         ("${__groovy(ctx.getThreadNum())}", r"getThreadNum\(…\)"),
-        ("${__javaScript('aa'.replace('a'\\, 'b'))}", "the first of several"),
+        ("${__javaScript('aa'.replace('a'\\, 'b'))}", "the first match only"),
         ("${__jexl3('a' + 1)}", "a text and a number"),
         ("${__groovy(1 2)}", "2"),
         ("${__groovy(" + "(" * 50 + "1" + ")" * 50 + ")}", "too many brackets"),
@@ -268,9 +268,9 @@ def test_a_property_that_the_plan_sets() -> None:
         ("${__P(p)}${__setProperty(p,5)}", "changes after it was read"),
         ("${__setProperty(p,${__UUID})}", "a value of the run"),
         ("${__regexFunction(a(.),$1$)}", "use an extractor"),
-        ("${__intSum(${__Random(1,2)},${__iterationNum})}", "a sum of 2 numbers that change"),
-        ("${__V(n_${__Random(3,4)})}", "no word known before the run"),
-        ("${__digest(SHA-224,${__UUID})}", "SHA-224 of a text"),
+        ("${__intSum(${__Random(1,2)},${__iterationNum})}", "a sum of 2 changing numbers"),
+        ("${__V(n_${__Random(3,4)})}", "not a constant word"),
+        ("${__digest(SHA-224,${__UUID})}", "SHA-224 of a changing text"),
     ],
 )
 def test_what_functions_of_the_run_cannot_do(call: str, says: str) -> None:

@@ -117,7 +117,7 @@ def test_names_of_one_group_are_not_known_in_another() -> None:
     notes = plan(
         group("rows", rows + sampler("/${name}")) + group("none", sampler("/${name}"))
     ).translated.notes
-    assert any("'page': as in JMeter it sends nothing" in note for note in notes)
+    assert any("'page': it sends nothing, as in JMeter" in note for note in notes)
 
 
 def test_a_variable_of_an_extractor_belongs_to_the_groups_that_use_it() -> None:
@@ -159,9 +159,9 @@ SET_UP = group("a", sampler(), tag="SetupThreadGroup")
         ),
         (
             COUNTER + group("a", sampler("/${n}"), tag="SetupThreadGroup") + group("b", sampler("/${n}")),
-            "go on from setUp to the load",
+            "continue from setUp to the load",
         ),
-        (group("a", COOKIES + sampler()) + group("b", sampler()), "cookies are kept in one group"),
+        (group("a", COOKIES + sampler()) + group("b", sampler()), "groups keep cookies in different ways"),
         (
             group("a", SHARED_RATE + sampler()) + group("b", sampler()),
             "over the threads of several groups",
@@ -169,7 +169,7 @@ SET_UP = group("a", sampler(), tag="SetupThreadGroup")
         (
             group("a", sampler(), 1, 3, flag("ThreadGroup.same_user_on_next_iteration", False))
             + group("b", sampler(), 1, 3),
-            "beside a group whose users stay",
+            "next to a group with lasting users",
         ),
         (SET_UP, "a thread group that is enabled"),
     ],

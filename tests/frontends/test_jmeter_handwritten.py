@@ -73,8 +73,8 @@ def plan(port: int) -> str:
 
 def test_what_jmeter_does_not_know_it_passes_over() -> None:
     made = translated_of(plan(80))
-    (note,) = [one for one in made.notes if "knows no property" in one]
-    assert "ConstantTimer 'it': JMeter knows no property delay and 2 more" in note
+    (note,) = [one for one in made.notes if "unknown property" in one]
+    assert "ConstantTimer 'it': JMeter ignores the unknown property delay and 2 more" in note
     first, second = requests(made.trial.workload.steps)
     assert (first.path, first.think_before) == ("/one", None)
     assert second.path.startswith("/two/")
@@ -86,7 +86,7 @@ def test_of_two_properties_of_one_name_the_last_counts() -> None:
 
 
 def beside(more: str = "") -> bytes:
-    """Two groups, the second beside the TestPlan."""
+    """Two groups, the second outside of the TestPlan."""
     group = prop("ThreadGroup.num_threads", 1) + repeated(1)
     inside = variables(place="here") + more
     second = element("ThreadGroup", group, below=sampler("/out/${place}"), name="second")
@@ -101,7 +101,7 @@ def test_a_group_beside_the_test_plan_runs_too() -> None:
 
 
 def test_what_would_hold_for_one_group_alone() -> None:
-    with pytest.raises(Refused, match="beside the TestPlan"):
+    with pytest.raises(Refused, match="outside of the TestPlan"):
         jmx.parse(beside(element("HeaderManager")), "p.jmx")
 
 
@@ -120,13 +120,13 @@ def test_paths_that_only_jmeter_has(path: str) -> None:
 
 def test_a_filter_by_a_number_has_a_note() -> None:
     made = translated_of(sampler("/", below=extractor("a", "$[?(@.id == 5)].n")))
-    assert [one for one in made.notes if "finds numbers by numbers" in one]
+    assert [one for one in made.notes if "compares numbers with numbers" in one]
 
 
 def test_a_protocol_with_its_signs() -> None:
     made = translated_of(sampler("/", prop("HTTPSampler.protocol", "https://")))
     assert made.target.url == "https://127.0.0.1:443"
-    assert [one for one in made.notes if "a protocol is a name alone" in one]
+    assert [one for one in made.notes if "is not a plain protocol name" in one]
 
 
 def test_a_name_that_would_store_something() -> None:

@@ -185,7 +185,7 @@ def test_a_config_test_element_of_old_plans_holds_defaults() -> None:
     assert (bare.method, bare.path, bare.body) == ("POST", "/by/name", "a=1&b=%C3%BC")
     assert (own.path, own.body) == ("/own", "o=3&a=1&b=%C3%BC")
     assert bare.headers["Connection"] == "close"
-    assert any("JMeter knows no property my.own" in note for note in made.notes)
+    assert any("JMeter ignores the unknown property my.own" in note for note in made.notes)
 
 
 def test_a_flag_of_a_sampler_comes_before_the_defaults() -> None:
@@ -224,17 +224,17 @@ PLACES = {
     ("127.0.0.1/app", ""): (
         "http://127.0.0.1:80",
         "/app/x",
-        "here the request is sent to 127.0.0.1/app",
+        "Prony sends the request to 127.0.0.1/app",
     ),
-    ("127.0.0.1/app", "8080"): ("http://127.0.0.1:8080", "/app/x", "is sent to 127.0.0.1/app"),
-    ("127.0.0.1/", "80"): ("http://127.0.0.1:80", "/x", "is sent to 127.0.0.1"),
+    ("127.0.0.1/app", "8080"): ("http://127.0.0.1:8080", "/app/x", "sends the request to 127.0.0.1/app"),
+    ("127.0.0.1/", "80"): ("http://127.0.0.1:80", "/x", "sends the request to 127.0.0.1"),
     ("http://127.0.0.1", "81"): ("http://127.0.0.1:81", "/x", "fails with an exception"),
-    ("https://h/", ""): ("https://h:443", "/x", "is sent to h"),
-    ("http://h:82/app/", ""): ("http://h:82", "/app/x", "is sent to h/app"),
+    ("https://h/", ""): ("https://h:443", "/x", "sends the request to h"),
+    ("http://h:82/app/", ""): ("http://h:82", "/app/x", "sends the request to h/app"),
     ("h:82", "82"): ("http://h:82", "/x", "fails with an exception"),
     ("[::1]", "82"): ("http://[::1]:82", "/x", ""),
     ("::1", ""): ("http://[::1]:80", "/x", ""),
-    ("h", "${nothing}"): ("http://h:80", "/x", "is no number; as in JMeter it is 80"),
+    ("h", "${nothing}"): ("http://h:80", "/x", "is not a number; 80 is used, as in JMeter"),
 }
 """Server name and port -> where the request goes, its path, and a part of the note."""
 

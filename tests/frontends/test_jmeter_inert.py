@@ -53,7 +53,7 @@ def test_one_note_names_all_of_them() -> None:
     many = TABLE + TABLE + HARMLESS["recorder"] + HARMLESS["plug-in"]
     (note,) = [one for one in translated_of(many + sampler()).notes if "change no request" in one]
     assert note.endswith(
-        "left out: ResultCollector 'Table' and 1 more, ProxyControl 'it', CorrectedResultCollector 'it'"
+        "output: ResultCollector 'Table' and 1 more, ProxyControl 'it', CorrectedResultCollector 'it'"
     )
     assert not [one for one in translated_of(sampler()).notes if "change no request" in one]
 
@@ -130,9 +130,7 @@ def test_what_a_script_seems_to_do(script: str) -> None:
 
 def test_help_and_page_say_the_same_of_what_may_be_skipped() -> None:
     page = (Path(__file__).parents[2] / "docs" / "frontends.md").read_text(encoding="utf-8")
-    words = (
-        "eaves out listeners whose script sets nothing and stops nothing, and samplers whose script only logs"
-    )
+    words = "kips listeners whose script cannot affect the load, and samplers whose script only logs"
     assert words in " ".join(USAGE.split())
     assert words in " ".join(page.split())
 
@@ -167,11 +165,11 @@ def test_only_what_cannot_change_the_load_may_be_skipped() -> None:
     )
     made = translated_of(sampler(below=listens + tells), wishes=wishes)
     assert made.trial == load_of(sampler())
-    assert sum("as --skip-unsupported asks" in note for note in made.notes) == 2
+    assert sum("because of --skip-unsupported" in note for note in made.notes) == 2
     logs = element("JSR223Sampler", prop("scriptLanguage", "javascript"), prop("script", "log.info('a')"))
     made = translated_of(logs + sampler(), wishes=wishes)
     assert made.trial == load_of(sampler())
-    assert any("(it logs), as --skip-unsupported asks" in note for note in made.notes)
+    assert any("(it logs), because of --skip-unsupported" in note for note in made.notes)
     with pytest.raises(Refused, match="--skip-unsupported leaves out 1 of them"):
         load_of(logs + sampler())
     for changes in (

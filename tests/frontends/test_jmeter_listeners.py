@@ -163,9 +163,9 @@ def test_names_that_are_not_known_are_noted_and_not_written() -> None:
     assert plan.files == ()
     notes = plan.translated.notes
     assert any("is not known before the run; it is not written" in note for note in notes)
-    assert not any("sent as they are written" in note for note in notes)
+    assert not any("sent unresolved" in note for note in notes)
     unknown = made(sampler(), listener("x.xml", "xml", "responseHeaders")).translated.notes
-    assert any("is without response headers" in note for note in unknown)
+    assert any("file lacks response headers" in note for note in unknown)
 
 
 def test_a_file_that_cannot_be_written_does_not_stop_the_run(

@@ -93,10 +93,10 @@ LOOP = element("LoopController", prop("LoopController.loops", 2), below=sampler(
 @pytest.mark.parametrize(
     ("inside", "group", "says"),
     [
-        (timer(0) + sampler() + sampler(), threads(2, 1), "before other requests than the first"),
-        (sampler() + sampler("/b", below=timer(2)), threads(2, 1), "before other requests than the first"),
-        (timer(0) + sampler(), threads(2, 1, 3), "a request that comes again"),
-        (LOOP, threads(2, 1), "a request that comes again"),
+        (timer(0) + sampler() + sampler(), threads(2, 1), "requests other than the first"),
+        (sampler() + sampler("/b", below=timer(2)), threads(2, 1), "requests other than the first"),
+        (timer(0) + sampler(), threads(2, 1, 3), "a request that is repeated"),
+        (LOOP, threads(2, 1), "a request that is repeated"),
         (timer(2) + timer(2) + sampler(), threads(2, 1), "2 of them in one group"),
         (timer(3) + sampler(), threads(4, 1), "of 4 threads 1 would wait for ever"),
         (timer(2, -1) + sampler(), threads(4, 1), "a timeout of at least 0"),

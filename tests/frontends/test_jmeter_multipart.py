@@ -128,7 +128,7 @@ def test_jmeter_itself_sends_the_same_bytes(serve: Callable[..., Served], tmp_pa
     ("more", "says"),
     [
         (file("people.csv", "x", ""), "a MIME type"),
-        (file("nowhere", "x", "text/plain"), "is not there"),
+        (file("nowhere", "x", "text/plain"), "does not exist"),
         (file("people.csv", "x", "a/b") + file("people.csv", "", "a/b"), "without a parameter name"),
         (file("people.csv", "ä", "a/b"), "the parameter name 'ä'"),
     ],

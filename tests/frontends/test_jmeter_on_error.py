@@ -283,7 +283,7 @@ def test_a_request_has_one_action_after_an_error() -> None:
             load_of(inside, group=group(mode))
     with pytest.raises(UsageError, match=r"OnError\.action from 0 to 6, found '9'"):
         load_of(sampler(below=handler(9)))
-    with pytest.raises(Refused, match=r"ResultAction.*which fails without a request"):
+    with pytest.raises(Refused, match=r"ResultAction.*which fails without sending"):
         load_of(sampler("/a") + sampler("/${nobody}", below=handler(2), name="broken"))
 
 

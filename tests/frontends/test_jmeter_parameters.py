@@ -197,5 +197,5 @@ def test_what_a_data_set_in_a_controller_cannot_do(tmp_path: Path) -> None:
     )
     with pytest.raises(Refused, match="stops the thread"):
         load_of(loop(2, ends + sampler()))
-    with pytest.raises(Refused, match="rows for each thread"):
+    with pytest.raises(Refused, match="separate rows per thread"):
         load_of(loop(2, data(f"{tmp_path}/t.csv", "a", "thread") + sampler()), group=threads(2))

@@ -35,14 +35,14 @@ def test_rows_in_random_order_are_all_rows_of_the_file(names: str, skips: bool, 
     (feeder,) = made.trial.workload.feeders.values()
     assert (feeder.order, feeder.at_end, feeder.file) == ("sequence", "recycle", None)
     assert sorted(feeder.rows) == [("1", "a"), ("2", "b"), ("3", "c"), ("4", "d")]
-    assert [note for note in made.notes if "in one random order" in note]
+    assert [note for note in made.notes if "one random order" in note]
 
 
 def test_the_list_may_end(tmp_path: Path) -> None:
     made = load(tmp_path, data("n,w", again=False) + sampler("/${n}"), "1,a\n2,b\n")
     (feeder,) = made.trial.workload.feeders.values()
     assert (sorted(feeder.rows), feeder.at_end) == ([("1", "a"), ("2", "b")], "stop")
-    assert not [note for note in made.notes if "in one random order" in note]
+    assert not [note for note in made.notes if "one random order" in note]
 
 
 def test_in_order_it_is_a_data_set(tmp_path: Path) -> None:
@@ -52,5 +52,5 @@ def test_in_order_it_is_a_data_set(tmp_path: Path) -> None:
 
 
 def test_a_random_order_for_each_thread_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="a random order of its own for each thread"):
+    with pytest.raises(Refused, match="a separate random order per thread"):
         load(tmp_path, data("n", own=True) + sampler("/${n}"))

@@ -118,7 +118,7 @@ def test_many_threads_become_a_few_hundred_waves() -> None:
     [
         (ultimate(row(1, 0, 2, 2)), "rows of five numbers"),
         (ultimate(), "at least one thread"),
-        (ultimate(row(1, 0, 0, 0, 0)), "a time to hold the load"),
+        (ultimate(row(1, 0, 0, 0, 0)), "a hold time above 0"),
         (stepping(threads=0), "threads, found 0"),
         (concurrency(5, 1, 1, 1, "H"), "a Unit of M or S"),
         (concurrency(5, 1, 1, 1, more=prop("Iterations", 3)), "an iterations limit"),

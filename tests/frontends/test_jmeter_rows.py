@@ -174,7 +174,7 @@ def refusal(inside: str) -> str:
         ("${__CSVRead(nowhere.csv,0)}", "nowhere.csv"),
         ("${__CSVRead(*own,0)}", "has not been opened above"),
         ("${__CSVRead(,0)}", "names no file"),
-        ("${__Random(1,2,who)}", "which a data set fills"),
+        ("${__Random(1,2,who)}", "which a data set sets"),
         ("${v}${__Random(1,2,v)}", "which is used before"),
         ("${__FileToString(${__UUID}.txt)}", "the name of a file that differs"),
         ("${__FileToString(${who}.txt)}", ".txt"),
@@ -194,7 +194,7 @@ def test_a_value_is_stored_by_samplers_only() -> None:
 def test_two_data_sets_of_one_file(tmp_path: Path) -> None:
     written(tmp_path)
     one = data(f"{tmp_path}/few.csv", "a")
-    assert "takes every other row" in refusal(one + data(f"{tmp_path}/few.csv", "b"))
+    assert "would split its rows" in refusal(one + data(f"{tmp_path}/few.csv", "b"))
     load_of(one + data(f"{tmp_path}/few.csv", "b", "thread") + sampler())
     (tmp_path / "few.csv").write_text("x\n\ny\n")
     assert "line 2 of few.csv is empty" in refusal(one)
@@ -236,7 +236,7 @@ def test_who_shares_rows_in_the_words_of_old_plans() -> None:
 def test_where_it_runs() -> None:
     (step,) = load_of(sampler("/${__machineName}")).workload.all_steps
     assert step.path == f"/{socket.gethostname()}"
-    with pytest.raises(Refused, match="not known to Prony"):
+    with pytest.raises(Refused, match="Prony does not have this function"):
         load_of(sampler("/${__regexFunctionOfSomePlugin(1)}"))
 
 

@@ -223,7 +223,7 @@ def test_a_sampler_that_no_request_stands_beside_is_named(
     jmeter.run(["-n", "-t", str(file), "-l", str(log)], context)
     found = [one["label"] for one in rows(log)["G 1-1"]]
     assert found == (["page", "debug"] if where == "beside" else ["page"])
-    said = "no rows of samplers that no request stands beside: debug" in err.getvalue()
+    said = "no rows of samplers without a neighbouring request: debug" in err.getvalue()
     assert said == (where == "alone")
 
 

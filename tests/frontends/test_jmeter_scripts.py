@@ -122,7 +122,7 @@ def test_a_script_takes_places_of_the_response() -> None:
         "text1": "/token",
     }
     assert sets(made.trial.workload.steps) == [{"auth": "Bearer ${text1}"}]
-    assert any("as by a JSON Extractor" in note for note in made.notes)
+    assert any("like a JSON Extractor" in note for note in made.notes)
 
 
 def test_a_sampler_that_is_a_script_has_its_row() -> None:
@@ -141,13 +141,13 @@ def test_a_group_that_only_sets_properties_is_left_out() -> None:
     (step,) = requests(made.trial.workload.steps)
     assert step.path == "/127.0.0.1"
     assert made.trial.before is None
-    assert any("send no request and are left out" in note for note in made.notes)
+    assert any("groups without requests are left out" in note for note in made.notes)
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("vars.put('a', 5)", "no text"),
+        ("vars.put('a', 5)", "a non-text"),
         ("vars.put('a', foo.bar())", "bar"),
         ("vars.put('a', '${b}')", "compiled script"),
         ("props.put('a', vars.get('b'))", "value of the run"),
@@ -167,7 +167,7 @@ def test_extractors_come_first() -> None:
 def test_a_script_after_a_failed_request_is_said() -> None:
     stops = prop("ThreadGroup.on_sample_error", "startnextloop") + repeated(2)
     made = translated_of(sampler("/x", below=script(AFTER, "vars.put('a', 'b')")), group=stops)
-    assert any("after a request that fails its script is left out" in note for note in made.notes)
+    assert any("its script does not run after a failed request" in note for note in made.notes)
 
 
 def test_other_languages_are_refused() -> None:

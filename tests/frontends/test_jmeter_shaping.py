@@ -96,7 +96,7 @@ def test_a_concurrency_group_has_the_threads_that_the_timer_may_take() -> None:
     load = made.translated.trial.load
     assert isinstance(load, ClosedLoad)
     assert (made.users, load.populations[0].end_s) == (40, 95)
-    assert any("all 40 threads are there from the start" in note for note in made.translated.notes)
+    assert any("all 40 threads exist from the start" in note for note in made.translated.notes)
 
 
 @pytest.mark.parametrize(

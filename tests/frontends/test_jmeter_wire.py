@@ -161,7 +161,7 @@ def test_the_host_has_the_port_of_the_url() -> None:
 
 
 def test_a_blank_that_no_query_may_hold_is_refused() -> None:
-    with pytest.raises(Refused, match="a blank in a parameter that is not encoded"):
+    with pytest.raises(Refused, match="a space in an unencoded parameter"):
         load_of(asked("/q", argument("v", "a b", encode=False)))
 
 
@@ -208,7 +208,7 @@ def cookies(*names: str) -> str:
 
 def test_a_cookie_manager_of_some_requests_is_said() -> None:
     made = translated_of(sampler("/a", below=cookies()) + sampler("/b"))
-    assert any("stands below some requests only" in note for note in made.notes)
+    assert any("applies to some requests only" in note for note in made.notes)
     for same in (cookies() + sampler("/a") + sampler("/b"), sampler("/a", below=cookies("a"))):
         assert not any("some requests" in note for note in translated_of(same).notes)
 

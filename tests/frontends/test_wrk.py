@@ -179,7 +179,7 @@ def test_a_script_behind_a_descriptor_is_its_file(tmp_path: Path) -> None:
         assert parse(["-s", f"/dev/fd/{file.fileno()}", "http://h/"]).script == script.resolve()
     reading, writing = os.pipe()
     try:
-        with pytest.raises(UsageError, match="can be read once only"):
+        with pytest.raises(UsageError, match="can be read only once"):
             parse(["-s", f"/dev/fd/{reading}", "http://h/"])
     finally:
         os.close(reading)

@@ -60,13 +60,13 @@ def test_two_groups_of_servers_are_called_by_their_group(tmp_path: Path) -> None
     ("rest", "said"),
     [
         ("load: [{ssh: a, wight: 2}]", "2: unknown key 'load.0.wight', did you mean 'weight'?"),
-        ("load: [{ssh: a, connect: b}]", "expected one of ssh: [USER@]HOST and connect: NAME"),
+        ("load: [{ssh: a, connect: b}]", "expected either ssh: [USER@]HOST or connect: NAME"),
         ("load: [{ssh: a, cpus: 3-x}]", "is not a list of CPUs; write it like 0-3,8"),
         ("load: []", "should have at least 1 item"),
         ("load: [{ssh: a, weight: 0}]", "should be greater than 0"),
         ("load: [{ssh: a, link: fast}]", "expected bits per second, such as 10 Gbit/s"),
-        ("load: [{ssh: x@a}, {ssh: y@a}]", "two hosts are called 'a'"),
-        ("server: {ssh: a}\nservers: {x: {ssh: b}}\nload: [{ssh: c}]", "expected one of server: (one host)"),
+        ("load: [{ssh: x@a}, {ssh: y@a}]", "two hosts have the name 'a'"),
+        ("server: {ssh: a}\nservers: {x: {ssh: b}}\nload: [{ssh: c}]", "expected either server: (one host)"),
         ("server: {ssh: a}", "the key 'load' is missing"),
     ],
 )
@@ -79,7 +79,7 @@ def test_a_mistake_is_named(tmp_path: Path, rest: str, said: str) -> None:
     [
         ("{scheduler: 'tcp://10.0.0.1:8786'}", "tcp:// beyond loopback"),
         ("{scheduler: 'tls://10.0.0.1:8786'}", "tls:// needs certificates"),
-        ("{scheduler: 'tls://10.0.0.1:8786', certificates: none}", "there is no folder"),
+        ("{scheduler: 'tls://10.0.0.1:8786', certificates: none}", "does not exist; create it"),
         ("{scheduler: 10.0.0.1}", "expected tls://ADDRESS:PORT"),
         ("{scheduler: 'tls://10.0.0.1:99999', certificates: .}", "expected tls://ADDRESS:PORT"),
     ],
@@ -110,7 +110,6 @@ def test_a_worker_on_plain_tcp_does_not_listen_beyond_loopback(
 ) -> None:
     said = refusal(tmp_path, f"{LAB_LINE}load: [{{connect: a, listen: 0.0.0.0}}]\n")
     assert "tcp:// beyond loopback" in said
-    monkeypatch.setattr("prony_hosts.extra.require", lambda: None)
     monkeypatch.setattr("prony_hosts.process.serve", lambda *_: None)
     words = ["hosts", "worker", "tcp://127.0.0.1:8786", "--listen", "0.0.0.0"]
     done = CliRunner().invoke(app, words)
@@ -139,7 +138,7 @@ def test_certificates_are_the_owners_and_made_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="would be locked out"):
         make(folder)
     (folder / LAB).chmod(0o640)
-    with pytest.raises(UsageError, match="others can read the key"):
+    with pytest.raises(UsageError, match="is readable by other users"):
         identity(folder, LAB)
     (folder / ON_HOST).unlink()
     with pytest.raises(UsageError, match=r"there is no host\.pem"):
@@ -149,5 +148,5 @@ def test_certificates_are_the_owners_and_made_once(tmp_path: Path) -> None:
 def test_a_certificate_that_ran_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prony_hosts.certificates.VALID_DAYS", 0)
     make(tmp_path / "certs")
-    with pytest.raises(UsageError, match="ran out on"):
+    with pytest.raises(UsageError, match="expired on"):
         identity(tmp_path / "certs", LAB)

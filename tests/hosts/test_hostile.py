@@ -89,10 +89,10 @@ def test_what_a_worker_unpickles_is_not_run(hosts: Loopback, tmp_path: Path) -> 
     there.rmdir()
     for wrapped in (to_serialize(Touch(there)), ToPickle(Touch(there))):
         message = {"op": "actor_execute", "actor": "x", "function": "y", "args": [wrapped]}
-        assert "nothing else" in said(worker, own, message)
+        assert "actors and values only" in said(worker, own, message)
     # Of what the scheduler only passes on, it unpickles nothing; of the rest, no more than a worker.
     message = {"op": "identity", "n_workers": ToPickle(Touch(there))}
-    assert "nothing else" in said(hosts.file.lab.scheduler, own, message)
+    assert "actors and values only" in said(hosts.file.lab.scheduler, own, message)
     assert not there.exists()
     assert asyncio.run(asked(worker, own, {"op": "ping"})) == b"pong"
 
@@ -107,7 +107,7 @@ def test_a_name_that_is_unpickled_imports_nothing(monkeypatch: pytest.MonkeyPatc
         assert module not in sys.modules
     for value in (HostDescription, MeasuredHost, HostCheck, EnvironmentFault("a sentence")):
         assert type(pickles.loads(pickle.dumps(value))) is type(value)
-    with pytest.raises(pickles.Refused, match="nothing else"):
+    with pytest.raises(pickles.Refused, match="actors and values only"):
         pickles.loads(b"cprony.hosts.actors\nfingerprint\n.")
 
 
@@ -204,7 +204,7 @@ def test_the_laboratory_takes_nothing_from_a_host_in_the_schedulers_place(tmp_pa
         own = identity(hosts.certificates, ON_HOST)
         hosts.scheduler = start_scheduler(hosts.file, own, lives="stdin")
         with (
-            pytest.raises(EnvironmentFault, match="has not the laboratory's certificate"),
+            pytest.raises(EnvironmentFault, match="does not have the laboratory's certificate"),
             attached(hosts.file),
         ):
             pass

@@ -173,7 +173,7 @@ def test_a_name_that_is_taken_is_said(tmp_path: Path) -> None:
         first = hosts.workers["load-1"]
         second = hosts.start_worker("load-1")
         assert second.stdout is not None
-        assert "a worker called 'load-1' is there already" in second.stdout.readline()
+        assert "a worker called 'load-1' is already registered" in second.stdout.readline()
         assert second.wait(PATIENCE_S) == 4
         hosts.workers["load-1"] = first
 

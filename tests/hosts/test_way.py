@@ -54,7 +54,7 @@ def test_up_check_and_down_leave_nothing(rig: Rig) -> None:
     assert found["link to load2"]["found"].startswith("eth0, speed unknown, round trip")
     assert "doctor" in found
     down = rig.run("lab", [str(PRONY), "hosts", "down", file], timeout_s=60)
-    assert "ended the scheduler" in down.stdout
+    assert "stopped the scheduler" in down.stdout
     gone(rig)
 
 

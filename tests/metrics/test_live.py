@@ -136,7 +136,7 @@ def test_only_loopback_addresses_are_listened_on(text: str) -> None:
 def test_a_port_that_is_taken_is_one_sentence() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(EnvironmentFault, match=r"cannot be listened on: .*; name another port"),
+        pytest.raises(EnvironmentFault, match=r"cannot be listened on: .*; choose another port"),
         served("127.0.0.1", taken.getsockname()[1], running().families),
     ):
         pass

@@ -183,14 +183,14 @@ def test_a_bulk_that_is_too_large_is_halved_and_one_document_that_is_too_large_i
     with far_end(most_documents=0) as end:
         found = pushed(store, end)
         assert len(found.sent.rejected) == len(expected(store))
-        assert found.sent.rejected[0].why == "larger than the cluster, or a proxy before it, takes (413)"
+        assert found.sent.rejected[0].why == "over the size limit of the cluster or of a proxy (413)"
 
 
 @pytest.mark.parametrize(
     ("status", "said"),
     [
         (401, "does not accept the credentials (401); put them into the URL"),
-        (403, "does not allow this user to do that (403"),
+        (403, "denies this user access (403"),
         (503, "cannot be reached: 503: told: no"),
         (429, "cannot be reached: 429: told: no"),
         (418, "refused (418: told: no)"),
@@ -345,7 +345,7 @@ def test_a_cluster_that_is_down_ends_no_experiment_and_gets_everything_later(sto
         for _ in range(3):
             listener.trial_stored(trial.record, trial.judgement, trial.figures)
         assert len(said) == 1, "said once"
-        assert "it is tried again after each trial" in said[0]
+        assert "retried after each trial" in said[0]
         end.everywhere = None
         push(store, identifier, one)
         assert kept(end) == expected(store)

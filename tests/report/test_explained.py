@@ -134,7 +134,7 @@ def test_a_page_says_which_flame_graphs_it_has_no_room_for() -> None:
     assert view is not None
     assert undrawn(view) == ()
     (said,) = undrawn(replace(view, differences=view.differences * 7))
-    assert said.startswith("Differential flame graphs are drawn of the first 6 of 7 pairs. The export")
+    assert said.startswith("Differential flame graphs are drawn for the first 6 of 7 pairs. The export")
 
 
 def test_the_page_has_flame_graphs_and_only_their_script_may_run() -> None:
@@ -180,9 +180,7 @@ def test_of_several_loads_each_difference_names_its_own_and_is_drawn_from_its_pr
 
 def test_what_only_the_cheaper_server_calls_is_named_below_the_graph_of_a_pair() -> None:
     page = render_html(under_two_loads())
-    assert (
-        page.count("µs of a request of spring-undertow, in functions that spring-tomcat does not call") == 2
-    )
+    assert page.count("µs per request of spring-undertow, in functions that spring-tomcat does not call") == 2
     assert page.count(" in shop.Own.run.</p>") == 2
 
 
@@ -202,7 +200,7 @@ def test_one_trial_each_has_a_budget_without_intervals_and_no_difference() -> No
     for one in made.servers:
         assert one.budget is not None
         assert one.budget.low_us is None
-    assert "without an interval: that takes 3 trials each" in " ".join(terminal(view).split())
+    assert "no interval with fewer than 3 trials each" in " ".join(terminal(view).split())
 
 
 def test_the_time_line_counts_silences_from_the_window_s_start() -> None:
@@ -275,12 +273,12 @@ def test_waits_for_a_lock_beside_slow_requests_are_told_with_the_lock_and_drawn(
     view = with_lock_waits(result())
     text = " ".join(terminal(view).split())
     assert "shop.Cart in shop.Till.pay (100 %, up to 8.5 ms); locks were watched in the last 2.0 s of" in text
-    assert "Waits for locks beside the slowest requests" in text
+    assert "Waits for locks during the slowest requests" in text
     assert "10 waits, up to 8.5 ms" in text
-    assert "spring-undertow: not held against slow requests: " in text
+    assert "spring-undertow: not compared with slow requests: " in text
     page = render_html(view)
     assert page.count(">waits for a lock 10<") == 1
-    assert page.count("recorded in the last slice of a window alone") == 1
+    assert page.count("recorded in the last slice of the window only") == 1
     made = json.loads(json.dumps(as_plain(to_json(view)), allow_nan=False))
     jsonschema.Draft202012Validator(json_schema()["result"]).validate(made)
     (lock,) = (one for one in made["parts"][0]["explanations"][0]["slow"]["beside"] if one["kind"] == "lock")
@@ -296,7 +294,7 @@ def test_slow_requests_are_told_beside_what_the_server_did_and_marked_in_its_tim
     assert "Slow requests" in text
     assert "spring-tomcat: 100 % [" in text
     assert "ran during a pause for garbage collection, by chance 9 %" in text
-    assert "not held against slow requests: waits for a CPU" in text
+    assert "not compared with slow requests: waits for a CPU" in text
     page = render_html(view)
     assert page.count(">slowest 1 % ") == 2
     made = json.loads(json.dumps(as_plain(to_json(view)), allow_nan=False))

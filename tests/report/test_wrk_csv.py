@@ -8,7 +8,7 @@ import io
 import pytest
 
 from prony.evidence.trial import TrialRecord
-from prony_frontends.exports.wrk import to_csv
+from prony_frontends._exports.wrk import to_csv
 from tests.judge import factory as judge_factory
 from tests.report import factory
 

@@ -75,7 +75,7 @@ def test_a_run_with_injected_faults_does_not_conform_and_a_run_that_hides_them_i
     monkeypatch.setattr(
         single_trial, "run_setup", lambda *_: replace(outcome, judgement=without(outcome.judgement))
     )
-    assert "are not what the run reports" in run_entry(harmless).failures[-1]
+    assert "the run does not report its injected faults" in run_entry(harmless).failures[-1]
 
 
 @pytest.mark.parametrize("busy", [True, False])

@@ -130,7 +130,7 @@ def test_by_keyboard_alone(site: str, tmp_path: Path) -> None:
         tab.press("Tab")
         to(tab, "id")
         tab.press(" ")
-        to(tab, "Put the two ticked results beside each other")
+        to(tab, "Compare the two ticked results")
         tab.follow(lambda: tab.press("Enter"))
         assert tab.run("location.pathname").startswith("/compare/")
         assert tab.run("document.querySelector('h1').textContent") == "Two results"

@@ -53,7 +53,7 @@ def test_a_search_finds_what_fits(shown: Shown, query: str, matches: bool | int 
     if matches is not None:
         assert len(found) == matches if type(matches) is int else bool(found) == matches
     if not found:
-        assert "Nothing matches" in reply.text
+        assert "No matches" in reply.text
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_search_finds_what_fits(shown: Shown, query: str, matches: bool | int 
         ("/hosts/none", 404, "no host with the fingerprint"),
         ("/trend", 400, "the address lacks server, workload, load"),
         ("/trend?server=a&workload=b&load=c", 404, "no trial of a, b, c"),
-        ("/no/such/page", 404, "there is nothing at this address"),
+        ("/no/such/page", 404, "no such page"),
     ],
 )
 def test_what_cannot_be_shown_is_one_sentence(shown: Shown, path: str, status: int, sentence: str) -> None:
@@ -164,7 +164,7 @@ def test_a_defect_is_one_sentence_with_its_details_in_a_file(
     reply = shown.client.get("/", accept="application/json")
     assert reply.status == 500
     said = reply.json()["error"]
-    assert said.startswith("this is a defect of Prony; its details are in /")
+    assert said.startswith("a defect of Prony; details are in /")
     assert "secret" not in said
     kept = Path(re.findall(r"in (/\S+) on", said)[0])
     assert "ZeroDivisionError: secret detail" in kept.read_text()

@@ -37,13 +37,13 @@ def refused(tmp_path: Path, *options: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("options", "code", "sentence"),
     [
-        (("--host", "0.0.0.0"), 2, "can be reached from other hosts: add --token-file"),
-        (("--host", "::"), 2, "can be reached from other hosts"),
+        (("--host", "0.0.0.0"), 2, "is reachable from other hosts; add --token-file"),
+        (("--host", "::"), 2, "is reachable from other hosts"),
         (("--port", "99999"), 2, "--port is 99999; expected 0 to 65535"),
-        (("--trusted-proxy", "10.0.0.1"), 2, "--trusted-proxy is of --trusted-header"),
+        (("--trusted-proxy", "10.0.0.1"), 2, "--trusted-proxy needs --trusted-header"),
         (("--trusted-header", "X-User", "--trusted-proxy", "ten"), 2, "expected an address or a network"),
         (("--token-file", "/nonexistent"), 2, "cannot be read"),
-        (("--host", "no such host", "--trusted-header", "X"), 2, "which is no address of this host"),
+        (("--host", "no such host", "--trusted-header", "X"), 2, "not an address of this host"),
         (("--host", "192.0.2.1", "--trusted-header", "X"), 4, "cannot be listened at"),
     ],
 )
@@ -58,7 +58,7 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         code, said = refused(tmp_path, "--port", str(taken.getsockname()[1]))
     assert code == 4
-    assert "cannot be listened at: Address already in use; name another --host or --port" in said
+    assert "cannot be listened at: Address already in use; choose another --host or --port" in said
 
 
 def test_a_store_of_another_program_is_refused(tmp_path: Path) -> None:

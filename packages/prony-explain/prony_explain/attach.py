@@ -1,8 +1,7 @@
-"""Commands to a running HotSpot JVM by its attach mechanism, without a JDK: `load` puts a native agent into
-it, `jcmd` asks what jcmd asks.
+"""HotSpot's attach mechanism without a JDK: `load` loads a native agent, `jcmd` runs a diagnostic command.
 
-The JVM answers on a Unix socket in its own /tmp, which it opens when it finds a file `.attach_pid<PID>` on
-SIGQUIT (HotSpot's AttachListener for Linux; the same as in `jdk.attach`).
+Protocol of HotSpot's AttachListener for Linux, as in `jdk.attach`: on SIGQUIT the JVM looks for a file
+`.attach_pid<PID>` and opens a Unix socket in its own /tmp.
 """
 
 from __future__ import annotations
@@ -23,37 +22,37 @@ OPENS_WITHIN_S = 6.0
 ANSWERS_WITHIN_S = 30.0
 LOOK_EVERY_S = 0.02
 ARGUMENTS = 3
-"""Each command of this protocol has as many."""
+"""Number of arguments per command."""
 
 
 class NotAttached(NotReached):
-    """The JVM could not be asked, or refused; `str()` says why."""
+    """The JVM could not be reached, or refused; `str()` says why."""
 
 
 def load(pid: int, library: Path, options: str) -> str:
-    """Put a native agent into the JVM, or call one that is there again; what the JVM says. Raises
-    NotAttached, or ProcessEnded.
+    """Load a native agent, or call one that is loaded already; returns the JVM's reply. Raises NotAttached or
+    ProcessEnded.
     """
-    said = _ask(pid, b"load", os.fsencode(library), b"true", options.encode())
-    first, _, rest = said.partition("\n")
+    reply = _ask(pid, b"load", os.fsencode(library), b"true", options.encode())
+    first, _, rest = reply.partition("\n")
     refused = first.strip() not in ("", "0") or (
         rest.startswith("return code:") and rest.split(":")[1].split()[0] != "0"
     )
     if refused:
-        raise NotAttached(f"the JVM {pid} did not take {library.name}: {said.strip()}")
+        raise NotAttached(f"the JVM {pid} refused {library.name}: {reply.strip()}")
     return rest
 
 
 def jcmd(pid: int, command: str) -> str:
-    """What `jcmd PID command` prints. Raises NotAttached, or ProcessEnded."""
-    status, _, said = _ask(pid, b"jcmd", command.encode()).partition("\n")
+    """Output of `jcmd PID command`. Raises NotAttached or ProcessEnded."""
+    status, _, reply = _ask(pid, b"jcmd", command.encode()).partition("\n")
     if status.strip() != "0":
-        raise NotAttached(f"the JVM {pid} refused {command}: {said.strip()}")
-    return said
+        raise NotAttached(f"the JVM {pid} refused {command}: {reply.strip()}")
+    return reply
 
 
 def root_of(pid: int) -> Path:
-    """The file system as this process sees it: that of a container is not ours."""
+    """The process's root directory; in a container it differs from ours."""
     return Path(f"/proc/{pid}/root")
 
 
@@ -62,15 +61,15 @@ def _ask(pid: int, command: bytes, *arguments: bytes) -> str:
     try:
         with _connected(pid) as connection:
             connection.sendall(b"".join(word + b"\0" for word in words))
-            said = bytearray()
+            reply = bytearray()
             while part := connection.recv(1 << 16):
-                said += part
-        if not said:
-            raise ConnectionError("it hung up")
+                reply += part
+        if not reply:
+            raise ConnectionError("connection closed without a reply")
     except OSError as fault:
         silent = NotAttached(f"the JVM {pid} does not answer on its attach socket: {fault}")
         raise cause(silent, pid) from fault
-    return said.decode(errors="replace")
+    return reply.decode(errors="replace")
 
 
 def _connected(pid: int) -> socket.socket:
@@ -91,21 +90,21 @@ def _connected(pid: int) -> socket.socket:
 
 
 def _wake(pid: int, inner: int, path: Path) -> None:
-    """Make the JVM open its socket. A file that another user wrote would be ignored by it."""
+    """Make the JVM open its socket. It ignores files of other users."""
     owner = proc.owner(pid)
     if owner not in (None, os.geteuid()) and os.geteuid() != 0:
         raise NotAttached(f"the JVM {pid} belongs to another user; run Prony as that user or as root")
     if not proc.catches(pid, signal.SIGQUIT):
-        deaf = NotAttached(
-            f"the JVM {pid} does not take SIGQUIT (-Xrs or -XX:+DisableAttachMechanism): it would end; start "
-            "it without that option"
+        ignores = NotAttached(
+            f"the JVM {pid} does not handle SIGQUIT (-Xrs or -XX:+DisableAttachMechanism), which would end "
+            "it; start it without that option"
         )
-        raise cause(deaf, pid)
-    asks = root_of(pid) / "tmp" / f".attach_pid{inner}"
+        raise cause(ignores, pid)
+    request = root_of(pid) / "tmp" / f".attach_pid{inner}"
     try:
-        asks.touch()
+        request.touch()
         if owner is not None and owner != os.geteuid():
-            os.chown(asks, owner, -1)
+            os.chown(request, owner, -1)
         os.kill(pid, signal.SIGQUIT)
         deadline = time.monotonic() + OPENS_WITHIN_S
         while not path.exists():
@@ -113,16 +112,16 @@ def _wake(pid: int, inner: int, path: Path) -> None:
                 raise ProcessEnded(pid)
             if time.monotonic() > deadline:
                 raise NotAttached(
-                    f"the JVM {pid} opened no attach socket in {OPENS_WITHIN_S:.0f} s; "
-                    "-XX:+DisableAttachMechanism forbids it"
+                    f"the JVM {pid} opened no attach socket in {OPENS_WITHIN_S:.0f} s "
+                    "(-XX:+DisableAttachMechanism?)"
                 )
             time.sleep(LOOK_EVERY_S)
     finally:
         with suppress(OSError):
-            asks.unlink()
+            request.unlink()
 
 
 def _inner_pid(pid: int) -> int:
-    """Its number within its own PID namespace."""
+    """The PID in the process's own namespace."""
     row = key_values(read_text(f"/proc/{pid}/status") or "").get("NSpid", "").split()
     return int(row[-1]) if row else pid

@@ -1,4 +1,4 @@
-"""Asks before a profiler is attached to a server that somebody else started."""
+"""Asks for consent before a profiler is attached to a server that Prony did not start."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 def may_attach(plan: Plan, common: Common, *, several_hosts: bool) -> None:
-    """Returns when every explained server may be attached to. Raises UsageError where one may not, or nobody
-    can be asked.
+    """Returns when a profiler may be attached to every explained server. Raises UsageError on refusal, or
+    without a terminal to ask on.
     """
     cells = [cell for cell in plan.cells if cell.explain]
     if common.attach and not cells:
-        raise UsageError("--attach goes with --explain, and nothing is explained here")
+        raise UsageError("--attach needs --explain")
     if not cells:
         return
     if several_hosts:
         raise UsageError(
-            "an explained trial attaches its profiler on this host, and the servers are on others; leave "
-            "--explain out, or run prony on the server's host without --hosts"
+            "--explain attaches its profiler on this host, but the servers are on others; leave it out, or "
+            "run prony on the server's host without --hosts"
         )
     from prony.plan.target import Url
 
@@ -44,20 +44,20 @@ def _ask(at: Url) -> None:
     pids = RunningExternal(at).pids()
     if not pids:
         raise UsageError(
-            f"--explain finds no process of this host that listens at {at.url} and may be read; run Prony on "
-            "the server's host, as its user or as root"
+            f"--explain needs a readable process of this host that listens at {at.url}; run Prony on the "
+            "server's host, as its user or as root"
         )
-    found = f"{'one or all of ' if len(pids) > 1 else ''}{_named(pids)}"
+    target = f"{'one or all of ' if len(pids) > 1 else ''}{_named(pids)}"
     if not sys.stdin.isatty():
         raise UsageError(
-            f"--explain would attach a profiler to {found}, which Prony did not start; say so with --attach"
+            f"--explain would attach a profiler to {target}, which Prony did not start; allow it: --attach"
         )
-    if not typer.confirm(f"Attach a profiler to {found}, which listens at {at.url}?", err=True):
-        raise UsageError(f"no profiler is attached to {found}; leave --explain out")
+    if not typer.confirm(f"Attach a profiler to {target}, which listens at {at.url}?", err=True):
+        raise UsageError(f"no profiler attached to {target}; leave --explain out")
 
 
 def _named(pids: Sequence[int]) -> str:
-    """`11 (sh) of root; 12, 13 (java) of app`. Under load the busiest is profiled, or all of them (perf)."""
+    """`11 (sh) of root; 12, 13 (java) of app`. The busiest is profiled, or all of them (perf)."""
     from prony.server import proc
 
     alike: dict[str, list[str]] = {}

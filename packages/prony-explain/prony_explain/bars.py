@@ -1,5 +1,5 @@
-"""Two small drawings of an explanation as SVG: the budget of each server as a stacked bar, and what a runtime
-did over the window. Pure functions.
+"""SVG of an explanation: each server's budget as a stacked bar, and the runtime's events over the window.
+Pure.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ EVENTS: Mapping[str, tuple[str, str]] = {
 }
 """Kind of event -> name and colour of its lane."""
 MOST_MARKS = 600
-"""In a lane; more would be a block of colour, and are merged into as many columns."""
+"""Per lane; more marks are merged into this many columns."""
 
 
 def budget_bars(budgets: Sequence[tuple[str, Budget]], *, title: str) -> str:
-    """A bar per server on one scale, in us of CPU time per request."""
+    """A bar per server on a common scale, in µs of CPU time per request."""
     most = max((budget.cpu_us for _, budget in budgets), default=0.0) or 1.0
     height = len(budgets) * (BAR + GAP) + 4
-    made = [_head(height, title)]
+    svg = [_head(height, title)]
     for row, (server, budget) in enumerate(budgets):
         y = row * (BAR + GAP)
-        made.append(
+        svg.append(
             f'<text x="0" y="{y + 14}" fill="currentColor">{escape(server)}: {budget.cpu_us:.1f} µs</text>'
         )
         x = 0.0
@@ -42,15 +42,15 @@ def budget_bars(budgets: Sequence[tuple[str, Budget]], *, title: str) -> str:
             width = part.us / most * WIDTH
             words = f"{part.part.value}: {part.us:.1f} µs, {part.share:.1%}"
             label = fit(f"{part.part.value} {part.us:.1f}", width)
-            made.append(
+            svg.append(
                 f'<g><title>{escape(words)}</title><rect x="{x:.1f}" y="{y + 20}" '
                 f'width="{max(0.0, width - 0.6):.1f}" height="{BAR}" fill="{FILL[part.part]}"/>'
             )
             if label:
-                made.append(f'<text x="{x + 4:.1f}" y="{y + 41}" fill="{TEXT}">{escape(label)}</text>')
-            made.append("</g>")
+                svg.append(f'<text x="{x + 4:.1f}" y="{y + 41}" fill="{TEXT}">{escape(label)}</text>')
+            svg.append("</g>")
             x += width
-    return "".join([*made, "</svg>"])
+    return "".join([*svg, "</svg>"])
 
 
 def timeline(
@@ -61,8 +61,8 @@ def timeline(
     slow_s: Sequence[tuple[float, float]] = (),
     title: str,
 ) -> str:
-    """A lane per kind of event over the window, in seconds from its start; `silences_s`: the longest spans in
-    which no request completed (start, duration); `slow_s`: the slowest requests, likewise.
+    """A lane per kind of event, in seconds from the start of the window. `silences_s`: the longest spans
+    without a completed request; `slow_s`: the slowest requests; both as (start, duration).
     """
     kinds = [kind for kind in EVENTS if any(event.kind == kind for event in events)]
     lanes = [(EVENTS[kind], [(e.start_s, e.duration_s) for e in events if e.kind == kind]) for kind in kinds]
@@ -73,54 +73,54 @@ def timeline(
     until_s = max(until_s, *(at for _, marks in lanes for at, _ in marks), 1e-9) if lanes else until_s
     height = len(lanes) * LANE + 26
     left = 150
-    made = [_head(height, title)]
+    svg = [_head(height, title)]
     for row, ((name, colour), marks) in enumerate(lanes):
         y = row * LANE
         ink = "currentColor" if colour == TEXT else colour
-        made.append(f'<text x="0" y="{y + 16}" fill="currentColor">{escape(name)} {len(marks):,}</text>')
-        made.append(
+        svg.append(f'<text x="0" y="{y + 16}" fill="currentColor">{escape(name)} {len(marks):,}</text>')
+        svg.append(
             f'<line x1="{left}" x2="{WIDTH}" y1="{y + 21}" y2="{y + 21}" stroke="currentColor" '
             f'opacity="0.2"/>'
         )
         for start, length in _merged(_apart(marks), until_s):
             x, width = left + max(0.0, start) / until_s * (WIDTH - left), length / until_s * (WIDTH - left)
-            made.append(
+            svg.append(
                 f'<rect x="{x:.1f}" y="{y + 5}" width="{max(1.2, width):.1f}" height="15" fill="{ink}">'
                 f"<title>{escape(name)}: {start:.3f} s, {length * 1000:.2f} ms</title></rect>"
             )
     for k in range(5):
         x, at = left + k / 4 * (WIDTH - left), until_s * k / 4
         anchor = "end" if k == 4 else "middle" if k else "start"
-        made.append(
+        svg.append(
             f'<text x="{x:.1f}" y="{height - 6}" text-anchor="{anchor}" fill="currentColor" opacity="0.7">'
             f"{at:.3g} s</text>"
         )
-    return "".join([*made, "</svg>"])
+    return "".join([*svg, "</svg>"])
 
 
 def _apart(marks: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Marks that overlap, as one."""
-    made: list[tuple[float, float]] = []
+    """Merges overlapping marks."""
+    spans: list[tuple[float, float]] = []
     for start, length in sorted(marks):
-        if made and start <= sum(made[-1]):
-            first = made[-1][0]
-            made[-1] = (first, max(sum(made[-1]), start + length) - first)
+        if spans and start <= sum(spans[-1]):
+            first = spans[-1][0]
+            spans[-1] = (first, max(sum(spans[-1]), start + length) - first)
         else:
-            made.append((start, length))
-    return made
+            spans.append((start, length))
+    return spans
 
 
 def _merged(marks: Sequence[tuple[float, float]], until_s: float) -> list[tuple[float, float]]:
-    """Marks that fall into the same column, as one."""
+    """Merges marks of the same column."""
     if len(marks) <= MOST_MARKS:
         return list(marks)
     column = until_s / MOST_MARKS
-    made: dict[int, tuple[float, float]] = {}
+    columns: dict[int, tuple[float, float]] = {}
     for start, length in marks:
         at = int(start / column)
-        known = made.get(at)
-        made[at] = (start, length) if known is None else (known[0], known[1] + length)
-    return list(made.values())
+        known = columns.get(at)
+        columns[at] = (start, length) if known is None else (known[0], known[1] + length)
+    return list(columns.values())
 
 
 def _head(height: int, title: str) -> str:

@@ -1,6 +1,4 @@
-"""The window of a trial against the seconds before it in the same process, on the same CPUs. Pure
-functions.
-"""
+"""A trial's window ÷ the seconds before it, in the same process on the same CPUs. Pure."""
 
 from __future__ import annotations
 
@@ -13,26 +11,24 @@ from prony.evidence.trial import Evidence, Phase
 from prony.steady.detector import HOLD_ROWS, full_rows
 
 LEAST_ROWS = 4
-"""Full rows on either side below which there is nothing to compare."""
+"""Minimum full rows on either side."""
 MOST_ROWS = HOLD_ROWS
-"""The newest rows before the window: those further back may not be level yet."""
+"""Newest rows before the window; earlier ones may not be level yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgainstBefore:
-    """Window ÷ the seconds before it: 1.02 is 2 % more in the window."""
+    """Window ÷ the seconds before; 1.02: 2 % more in the window."""
 
     rate: float
     cpu_us: float | None
-    """CPU time per request; None where the server's CPU time was not read each second."""
+    """CPU time per request; None without CPU time per second."""
 
 
 def against_before(evidence: Evidence) -> AgainstBefore | None:
-    """None where the server did not settle for `LEAST_ROWS` full seconds on the CPUs of the window, or was
-    never level there.
-    """
-    window = next((one for one in evidence.phases if one.name == "window"), None)
-    settle = next((one for one in reversed(evidence.phases) if one.name == "settle"), None)
+    """None unless the server was steady for `LEAST_ROWS` full seconds on the CPUs of the window."""
+    window = next((phase for phase in evidence.phases if phase.name == "window"), None)
+    settle = next((phase for phase in reversed(evidence.phases) if phase.name == "settle"), None)
     if window is None or settle is None or evidence.engine is None:
         return None
     restless = evidence.warm_up is not None and evidence.warm_up.steady is False
@@ -51,7 +47,7 @@ def against_before(evidence: Evidence) -> AgainstBefore | None:
 
 
 def _cpu(rows: Sequence[HostRow], phase: Phase) -> list[float]:
-    """CPU seconds of the server per second, of the rows within the phase."""
+    """The server's CPU seconds per second, of the rows within the phase."""
     return [
         row.server_cpu
         for row in rows
@@ -64,5 +60,5 @@ def _cpu(rows: Sequence[HostRow], phase: Phase) -> list[float]:
 def _ratio(before: Sequence[float], within: Sequence[float]) -> float | None:
     if min(len(before), len(within)) < LEAST_ROWS:
         return None
-    usual, found = mean(before[-MOST_ROWS:]), mean(within)
-    return found / usual if usual > 0 and found > 0 else None
+    usual, within_mean = mean(before[-MOST_ROWS:]), mean(within)
+    return within_mean / usual if usual > 0 and within_mean > 0 else None

@@ -1,12 +1,10 @@
-"""What a request costs a server in CPU time, part by part: the measured cost times the profile's shares,
-which add up to it. Pure functions.
+"""CPU time per request by part: the measured cost × the profile's shares. Pure.
 
-The cost comes from the measured trials, in which no profiler ran; only the shares come from the profiled one.
-Intervals: a part's share is a ratio estimate over the slices of the profile (Cochran, Sampling Techniques,
-3rd edition, chapter 6: the variance of a ratio of totals from the residuals of its units), with Student's t
-for the number of slices, never narrower than that of independent samples with Agresti and Coull's correction
-(The American Statistician 52, 1998). Cost and share are independent, so their relative variances add (the
-delta method), with Welch and Satterthwaite's degrees of freedom.
+The cost comes from the measured trials, which run without a profiler; the shares come from the profiled
+trial. Intervals: a share is a ratio estimate over the profile's slices (Cochran, Sampling Techniques, 3rd
+edition, chapter 6), with Student's t for the number of slices, never narrower than that of independent
+samples with Agresti and Coull's correction (The American Statistician 52, 1998). Cost and share are
+independent: relative variances add (delta method), with Welch and Satterthwaite's degrees of freedom.
 """
 
 from __future__ import annotations
@@ -26,23 +24,23 @@ special: Any = untyped_special
 
 CONFIDENCE = 0.95
 MIN_TRIALS = 3
-"""With fewer measured trials the cost has no interval, and so no part of it."""
+"""With fewer measured trials there is no interval."""
 MIN_SLICES = 4
-"""With fewer slices a share has no interval."""
+"""With fewer slices shares have no interval."""
 UNSEEN = Place(Part.UNATTRIBUTED, "not seen by the profiler")
-"""CPU time of the server that no sample stands for."""
+"""CPU time of the server without samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value with its standard error; without one (`error` is None) it has no interval."""
+    """A value with its standard error; `error` None: no interval."""
 
     value: float
     error: float | None = None
     freedom: float = math.inf
 
     def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
-        """Two-sided, by Student's t."""
+        """Two-sided, Student's t."""
         if self.error is None or self.freedom <= 0:
             return None
         half = float(special.stdtrit(self.freedom, 0.5 + confidence / 2)) * self.error
@@ -68,7 +66,7 @@ class Estimate:
 
 
 def _freedom(variances: Sequence[float], freedoms: Sequence[float]) -> float:
-    """Welch and Satterthwaite."""
+    """Welch and Satterthwaite's degrees of freedom."""
     below = sum(v**2 / f for v, f in zip(variances, freedoms, strict=True) if math.isfinite(f))
     return sum(variances) ** 2 / below if below > 0 else math.inf
 
@@ -84,7 +82,7 @@ class NamedCost:
 
 @dataclass(frozen=True, slots=True)
 class PartCost:
-    """One part of the budget. `low_us` and `high_us`: 95 %; None without enough trials or slices."""
+    """A part of the budget. `low_us`, `high_us`: 95 % interval; None with too few trials or slices."""
 
     part: Part
     us: float
@@ -94,7 +92,7 @@ class PartCost:
     share_low: float | None
     share_high: float | None
     names: tuple[NamedCost, ...] = ()
-    """The most costly first; they add up to the part."""
+    """Descending by cost; they add up to the part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,24 +105,24 @@ class Budget:
     high_us: float | None
     trials: int
     parts: tuple[PartCost, ...]
-    """In the order of `Part`; those without a sample are left out."""
+    """In the order of `Part`; parts without a sample are left out."""
     samples: int
     slices: int
     seen_share: float | None
-    """The CPU time that the samples stand for ÷ the process's own account of it; None: not known. What was
-    not seen is part of `not attributed`.
+    """Sampled CPU time ÷ the kernel's account of the process; None: unknown. The rest is part of
+    `not attributed`.
     """
     profiler_share: float
-    """Of the samples: the profiler's own work, left out."""
+    """The profiler's own share of the samples; excluded."""
 
     def share(self, part: Part) -> float:
         """A part's share of the cost."""
-        return next((one.share for one in self.parts if one.part is part), 0.0)
+        return next((cost.share for cost in self.parts if cost.part is part), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The shares of one profile with their standard errors, before they are multiplied by a cost."""
+    """A profile's shares with their standard errors."""
 
     parts: Mapping[Part, Estimate]
     names: Mapping[Place, float]
@@ -135,9 +133,9 @@ class Shares:
 
 
 def cost(values_us: Sequence[float]) -> Estimate:
-    """The mean cost over measured trials. Raises ValueError without any."""
+    """Mean cost of the measured trials. Raises ValueError without trials."""
     if not values_us:
-        raise ValueError("a budget needs a measured cost: no trial counts")
+        raise ValueError("no measured cost: no trial counts")
     mean = float(np.mean(values_us))
     if len(values_us) < MIN_TRIALS:
         return Estimate(mean)
@@ -146,8 +144,8 @@ def cost(values_us: Sequence[float]) -> Estimate:
 
 
 def shares(sampling: Sampling, rules: Rules, *, seen_share: float | None = None) -> Shares:
-    """Each part's share of the CPU time. `seen_share`: sampled ÷ accounted CPU time, where it is known; above
-    1 it is the samples' noise. Raises ValueError without a sample.
+    """Each part's share of the CPU time. `seen_share`: sampled ÷ accounted CPU time, None if unknown; above 1
+    it is sampling noise. Raises ValueError without a sample.
     """
     places = rules.places(sampling)
     every = list(dict.fromkeys(places))
@@ -172,13 +170,17 @@ def shares(sampling: Sampling, rules: Rules, *, seen_share: float | None = None)
     for part in Part:
         of = [at for at, place in enumerate(left) if place.part is part]
         if of and float(kept[:, of].sum()) > 0:
-            found = _share(kept[:, of].sum(axis=1), totals)
+            estimate = _share(kept[:, of].sum(axis=1), totals)
             parts[part] = Estimate(
-                found.value * seen, None if found.error is None else found.error * seen, found.freedom
+                estimate.value * seen,
+                None if estimate.error is None else estimate.error * seen,
+                estimate.freedom,
             )
     if seen < 1:
-        known = parts.get(Part.UNATTRIBUTED, Estimate(0.0, 0.0))
-        parts[Part.UNATTRIBUTED] = Estimate(known.value + 1 - seen, known.error, known.freedom)
+        unattributed = parts.get(Part.UNATTRIBUTED, Estimate(0.0, 0.0))
+        parts[Part.UNATTRIBUTED] = Estimate(
+            unattributed.value + 1 - seen, unattributed.error, unattributed.freedom
+        )
     return Shares(
         {part: parts[part] for part in Part if part in parts},
         named,
@@ -190,7 +192,7 @@ def shares(sampling: Sampling, rules: Rules, *, seen_share: float | None = None)
 
 
 def _share(counts: np.ndarray[Any, Any], totals: np.ndarray[Any, Any]) -> Estimate:
-    """The ratio of two totals over slices of time."""
+    """Ratio of two totals over slices, with its standard error."""
     kept = totals > 0
     counts, totals = counts[kept], totals[kept]
     slices, total = int(kept.sum()), float(totals.sum())
@@ -206,7 +208,7 @@ def _share(counts: np.ndarray[Any, Any], totals: np.ndarray[Any, Any]) -> Estima
 
 
 def budget(values_us: Sequence[float], found: Shares) -> Budget:
-    """The measured cost (one value per trial, us of CPU time per request) by part."""
+    """The measured cost (µs of CPU time per request, one value per trial) by part."""
     measured = cost(values_us)
     ends = measured.interval()
     parts: list[PartCost] = []
@@ -219,7 +221,7 @@ def budget(values_us: Sequence[float], found: Shares) -> Budget:
                 for place, value in found.names.items()
                 if place.part is part and value > 0
             ),
-            key=lambda one: -one.us,
+            key=lambda name: -name.us,
         )
         parts.append(
             PartCost(

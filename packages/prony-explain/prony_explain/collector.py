@@ -1,7 +1,5 @@
-"""What is collected beside the load in an explained trial: a profiler chosen by the server's runtime, and the
-kernel's counters, from the opening of the window to its end.
-
-Whatever goes wrong is a sentence in the profile, never the trial's.
+"""Collects the evidence of an explained trial from the opening of its window to the end: a profiler chosen by
+the server's runtime, and kernel counters. Failures become sentences of the profile; the trial goes on.
 """
 
 from __future__ import annotations
@@ -18,33 +16,33 @@ from prony_explain.processes import Chosen, CpuTime, ProcessEnded, choose, ended
 from prony_explain.profilers.base import Profiled, Profiler, Schedule, cut_short, why
 
 SLICES = 12
-"""The window is cut into so many: intervals come from how much they differ."""
+"""Slices per window; intervals come from their spread."""
 CPU_SLICES = 10
-"""Of them: where allocations and locks are sampled as well, the rest is theirs."""
+"""CPU slices where allocations and locks are sampled too; these have the rest."""
 CALLS_FROM = 0.85
-"""Of the window: system calls are counted from there on, when the CPU samples are taken, as counting makes
-each call and each context switch slower ...
+"""Share of the window after which system calls are counted: counting slows down each call and context switch,
+so it starts after the CPU samples ...
 """
 CALLS_SHARE, CALLS_MOST_S = 0.06, 1.0
-"""... for so much of the window, which is thousands of calls."""
+"""... for this share of the window at most, which is thousands of calls."""
 SAMPLES = 3000
-"""CPU samples that are wanted: a part of 20 % is then known to 2 points. More would slow the server down
-for less than they tell.
+"""Wanted CPU samples: a part of 20 % is then known to 2 points. More would slow down the server for little
+gain.
 """
 SHORTEST_S, LONGEST_S = 0.001, 0.05
-"""CPU time between two samples of a thread, at the least and at the most."""
+"""Bounds of the CPU time between two samples of a thread."""
 LEAST_SAMPLES = 8
-"""Of an average thread that runs. An event begins with half an interval that is lost on average."""
+"""Minimum per average running thread: on average an event loses half an interval at its start."""
 LEAST_BUSY = 0.25
-"""CPUs that a server is taken to keep busy at the least: its load may have just begun."""
+"""Assumed minimum of busy CPUs; the load may have just begun."""
 WATCHED_S = 0.3
-"""Before the profiler is put there: how many CPUs does the server keep busy?"""
+"""Duration of the reading of busy CPUs, before the profiler is attached."""
 MINOR_SHARE = 0.9
-"""Of the CPU time of all processes of a server: what one process has at least to stand for all of them."""
+"""Minimum share of the CPU time for one process to stand for all."""
 ENDS_WITHIN_S = 60.0
 NO_LOCKS = (
-    "waits for locks are not counted: outside a JVM the kernel tells without tracing that a thread waits, "
-    "not for what; the voluntary context switches hold them"
+    "waits for locks are not counted: outside a JVM, without tracing, the kernel does not say what a thread "
+    "waits for; they are part of the voluntary context switches"
 )
 
 Find = Callable[[Chosen], Profiler]
@@ -52,16 +50,16 @@ Find = Callable[[Chosen], Profiler]
 
 
 def interval_s(busy_cpus: float, window_s: float) -> float:
-    """CPU time between two samples of a thread, so that a window has about `SAMPLES` of them. `busy_cpus`:
-    those that the profiled processes keep busy.
+    """CPU time between two samples of a thread for about `SAMPLES` per window. `busy_cpus`: CPUs that the
+    profiled processes keep busy.
     """
     return min(LONGEST_S, max(SHORTEST_S, max(LEAST_BUSY, busy_cpus) * window_s / SAMPLES))
 
 
 @dataclass(slots=True)
 class Collector:
-    """Of one explained trial: `attach` under load before the window, `begin` as it opens, `end` as it
-    closes. None of them raises.
+    """Collector of one explained trial: `attach` under load before the window, `begin` and `end` with the
+    window. None of them raises.
     """
 
     find: Find
@@ -69,11 +67,11 @@ class Collector:
     _profiler: Profiler | None = None
     _attached: bool = False
     _taken_off: bool = True
-    """Nothing of the profiler is in the server."""
+    """Whether nothing of the profiler is left in the server."""
     _busy_cpus: float = 1.0
-    """Of the processes that are profiled, before the profiler was there."""
+    """CPUs kept busy by the profiled processes before the profiler was attached."""
     _running: int = 1
-    """Threads of theirs that ran meanwhile."""
+    """Their threads that ran meanwhile."""
     _missing: list[str] = field(default_factory=list)
     _cut_short: CutShort | None = None
     _over: threading.Event = field(default_factory=threading.Event)
@@ -81,15 +79,15 @@ class Collector:
     _begun_s: float = 0.0
     _first: counters.Reading | None = None
     _used: CpuTime | None = None
-    """At the begin of the CPU samples ..."""
+    """At the start of the CPU samples ..."""
     _sampled: CpuTime | None = None
-    """... and from there to their end; None until then."""
+    """... and from there to their end."""
     _profiled: Profiled | None = None
     _calls: counters.SystemCalls = field(default_factory=counters.SystemCalls)
     _stalls: Stalls | None = None
 
     def attach(self, pids: Iterable[int]) -> None:
-        """Find the process that works, and put its profiler there."""
+        """Choose the busiest process and attach its profiler."""
         every = tuple(pids)
         self._chosen = chosen = choose(every)
         if chosen is None:
@@ -98,14 +96,14 @@ class Collector:
                 self._missing.append(f"nothing was collected: {ProcessEnded(*every)}")
                 return
             self._missing.append(
-                "nothing was collected: the server's processes cannot be read here; run Prony on the "
-                "server's host and as its user or as root"
+                "nothing was collected: the server's processes are not readable; run Prony on the server's "
+                "host, as its user or as root"
             )
             return
         self._busy_cpus, self._running = self._busy(chosen)
         try:
             self._profiler = self.find(chosen)
-            self._taken_off = False  # from now on, however attaching ends
+            self._taken_off = False  # also if attaching fails
             self._profiler.attach()
             self._attached = True
         except Exception as fault:  # a defect here must not cost the trial
@@ -114,9 +112,7 @@ class Collector:
             self._take_off()
 
     def _busy(self, chosen: Chosen) -> tuple[float, int]:
-        """How many CPUs the processes that will be profiled keep busy, and how many of their threads run; 1
-        where that cannot be read.
-        """
+        """CPUs that the profiled processes keep busy (1 if unreadable), and the number of running threads."""
         first, ran = proc.sample(chosen.every), counters.ran_ns(chosen.every)
         self._over.wait(WATCHED_S)
         last, runs = proc.sample(chosen.every), counters.ran_ns(chosen.every)
@@ -127,7 +123,7 @@ class Collector:
         return busy * (1.0 if chosen.runtime == "native" else chosen.share), running
 
     def begin(self, window_s: float) -> None:
-        """The window is open, for so many seconds at the most."""
+        """The window opens, for `window_s` seconds at most."""
         self._begun_s = time.monotonic()
         if self._chosen is None:
             return
@@ -135,7 +131,7 @@ class Collector:
         self._used = CpuTime.of(self._chosen)
         schedule = Schedule(
             self._begun_s,
-            tuple(self._begun_s + window_s * (one + 1) / SLICES for one in range(SLICES)),
+            tuple(self._begun_s + window_s * (k + 1) / SLICES for k in range(SLICES)),
             self._over.wait,
             interval_s(self._busy_cpus, window_s),
             self._busy_cpus * window_s / self._running / LEAST_SAMPLES,
@@ -181,7 +177,7 @@ class Collector:
             self._missing.append(f"system calls were not counted: {type(fault).__name__}: {fault}")
 
     def end(self) -> Profile:
-        """The window is closed, or the server ended."""
+        """The window has closed, or the server has ended."""
         last = None if self._chosen is None or self._first is None else counters.reading(self._chosen.every)
         ended_s = time.monotonic()
         gone = self._chosen is not None and ended(self._chosen.pid)
@@ -191,29 +187,29 @@ class Collector:
             if thread.is_alive():
                 self._missing.append(f"the profiler did not end within {ENDS_WITHIN_S:.0f} s")
         self.detach()
-        found = self._profiled or Profiled(event="", interval_s=None)
+        profiled = self._profiled or Profiled(event="", interval_s=None)
         return Profile(
             runtime="native" if self._chosen is None else self._chosen.runtime,
             profiler=self._profiler.name if self._profiler is not None and self._profiled is not None else "",
-            event=found.event,
-            interval_s=found.interval_s,
+            event=profiled.event,
+            interval_s=profiled.interval_s,
             ended_s=ended_s - self._begun_s if self._first is not None else 0.0,
-            cpu=found.cpu,
-            allocation=found.allocation,
-            sampled_cpu_s=self._accounted_s(found),
+            cpu=profiled.cpu,
+            allocation=profiled.allocation,
+            sampled_cpu_s=self._accounted_s(profiled),
             sampled_s=None if self._sampled is None else self._sampled.at_s,
-            cpu_share=1.0 if found.every_process else self._share(),
-            locks=found.locks,
-            lock_waits=found.lock_waits,
-            kernel=found.kernel,
-            counters=None if last is None else self._counted(last, found),
-            timeline=found.timeline,
-            timeline_from_s=found.timeline_from_s,
+            cpu_share=1.0 if profiled.every_process else self._share(),
+            locks=profiled.locks,
+            lock_waits=profiled.lock_waits,
+            kernel=profiled.kernel,
+            counters=None if last is None else self._counted(last, profiled),
+            timeline=profiled.timeline,
+            timeline_from_s=profiled.timeline_from_s,
             stalls=self._stalls,
             begun_monotonic_s=self._begun_s if self._first is not None else None,
-            cut_short="process-ended" if gone else found.cut_short or self._cut_short,
+            cut_short="process-ended" if gone else profiled.cut_short or self._cut_short,
             missing=tuple(
-                dict.fromkeys((*self._missing, *self._apart(), *found.missing, *self._uncounted()))
+                dict.fromkeys((*self._missing, *self._apart(), *profiled.missing, *self._uncounted()))
             ),
         )
 
@@ -232,29 +228,29 @@ class Collector:
         )
 
     def _accounted_s(self, found: Profiled) -> float | None:
-        """CPU time of the processes that were sampled, while they were, by the kernel's account."""
+        """CPU time of the sampled processes during sampling, as accounted by the kernel."""
         if self._sampled is None:
             return None
         return self._sampled.every_s if found.every_process else self._sampled.own_s
 
     def _share(self) -> float | None:
-        """Of the CPU time of all processes: that of the chosen one, in the window as far as it was read."""
+        """The chosen process's share of the CPU time of all, during sampling if known."""
         if self._chosen is None:
             return None
         share = None if self._sampled is None else self._sampled.share
         return self._chosen.share if share is None else share
 
     def _apart(self) -> list[str]:
-        share, found = self._share(), self._profiled
-        if self._chosen is None or share is None or found is None or found.every_process:
+        share, profiled = self._share(), self._profiled
+        if self._chosen is None or share is None or profiled is None or profiled.every_process:
             return []
         if share >= MINOR_SHARE:
             return []
-        own = found.allocated_bytes is not None or found.locks is not None
-        scaled = "; what it allocated and its waits for locks are scaled by that" if own else ""
+        own = profiled.allocated_bytes is not None or profiled.locks is not None
+        scaled = ", and its allocations and waits for locks are scaled up" if own else ""
         return [
-            f"one process of {len(self._chosen.every)} was profiled, which had {share:.0%} of their CPU "
-            f"time; its shares are taken for all of them{scaled}"
+            f"1 of {len(self._chosen.every)} processes was profiled, with {share:.0%} of their CPU time; its "
+            f"shares are taken for all of them{scaled}"
         ]
 
     def _uncounted(self) -> list[str]:
@@ -264,7 +260,7 @@ class Collector:
         return missing
 
     def detach(self) -> None:
-        """Take the profiler off; may be called at any time, twice as well."""
+        """Remove the profiler; idempotent, at any time."""
         self._over.set()
         self._take_off()
 

@@ -1,4 +1,4 @@
-"""`prony explain`: where does a server's CPU time go?"""
+"""`prony explain`: breaks down a server's CPU time per request."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ def command(
     asked: AskedTrial,
     common: Common,
 ) -> int:
-    """Explain a server: measured trials, then one with a profiler. Of a stored experiment each server is
-    explained under the load of its trials.
+    """Explain a server: measured trials, then one with a profiler. For a stored experiment, one trial with a
+    profiler per server under the load of its trials.
     """
     from prony.cli import measure, targets
     from prony.plan.plan import one_part
     from prony.store import Store
 
     if what is None:
-        raise UsageError(f"name {targets.LAUNCHED}, or an experiment (prony results list)")
+        raise UsageError(f"expected {targets.LAUNCHED}, or an experiment (prony results list)")
     if what == "latest" or Store.open(common.db).has(what):
         if trials is not None or asked != AskedTrial():
             raise UsageError(
-                f"{what} is a stored experiment, whose load and trials are known: leave them out"
+                f"{what} is a stored experiment with its own load and trials; leave those options out"
             )
         return _stored(what, common)
     server = targets.server(
-        what, instead=f"prony explain starts its server; of this one use prony load {what} --explain"
+        what, instead=f"prony explain starts its server; for a running one use prony load {what} --explain"
     )
     trial = asked.trial([server])
     count = options.trials(trials if trials is not None else (QUICK_TRIALS if asked.quick else TRIALS))
@@ -58,7 +58,7 @@ def command(
 
 
 def _stored(which: str, common: Common) -> int:
-    """Add an explained trial to each cell of a stored experiment, and run what is missing of them."""
+    """Add an explained trial to each cell of a stored experiment, and run the missing trials."""
     from prony.cli import measure
     from prony.experiment.stored import resumable, with_credentials
     from prony.store import Store

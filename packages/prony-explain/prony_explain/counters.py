@@ -1,7 +1,5 @@
-"""What the kernel counts for a server's processes: context switches, faults, waits for a CPU, TCP, system
-calls.
-
-From /proc; system calls by name by perf, where it may be used.
+"""Kernel counters of a server's processes: context switches, faults, waits for a CPU and TCP from /proc,
+system calls by name from perf where it is allowed.
 """
 
 from __future__ import annotations
@@ -27,14 +25,14 @@ from prony.server import proc
 from prony_explain.processes import ProcessEnded, ended
 
 _MINFLT, _MAJFLT = 7, 9
-"""Places in /proc/PID/stat after the command name, see proc(5)."""
+"""Indices in /proc/PID/stat after the command name, see proc(5)."""
 ALL_CALLS = "raw_syscalls:sys_enter"
 CALLS = (
     "read", "write", "readv", "writev", "recvfrom", "sendto", "recvmsg", "sendmsg", "sendfile", "epoll_wait",
     "epoll_pwait", "epoll_ctl", "futex", "accept4", "close", "clock_nanosleep", "sched_yield",
     "io_uring_enter",
 )  # fmt: skip
-"""What servers call; the rest of `ALL_CALLS` is `other`."""
+"""System calls counted by name; the rest of `ALL_CALLS` is `other`."""
 TRACING = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 READY_S, STOP_S = 3.0, 10.0
 Number = TypeVar("Number", int, float)
@@ -42,17 +40,17 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class Tcp:
-    """TCP of the network namespace of a process, since it exists."""
+    """TCP counters of a process's network namespace, since its creation."""
 
     segments: int
-    """Those between two sockets of the namespace count once, where this process is in it too."""
+    """Segments between two sockets of the namespace count once if this process is in it too."""
     opened: int
-    """Connections, likewise."""
+    """Connections, counted likewise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The counters of processes at one moment; sums over their threads."""
+    """Counters of processes at one moment, summed over their threads."""
 
     t_s: float
     cpu_s: float | None
@@ -65,18 +63,18 @@ class Reading:
 
 
 def ran_ns(pids: Iterable[int]) -> dict[Path, int]:
-    """How long each thread ran until now, where the kernel tells; by its folder in /proc."""
-    found = {}
+    """CPU time of each thread so far (schedstat), by its folder in /proc."""
+    ran = {}
     for pid in pids:
         for task in _tasks(pid):
             fields = (read_text(str(task / "schedstat")) or "").split()
             if len(fields) == 3:
-                found[task] = int(fields[0])
-    return found
+                ran[task] = int(fields[0])
+    return ran
 
 
 def reading(pids: Iterable[int]) -> Reading:
-    """Now. A thread that ends takes its own counters with it: pools that change hide some."""
+    """The counters now. A thread that ends takes its counters with it, so changing pools hide some."""
     there = tuple(pids)
     sample = proc.sample(there)
     voluntary = involuntary = waited_ns = 0
@@ -92,7 +90,7 @@ def reading(pids: Iterable[int]) -> Reading:
             if len(fields) == 3:
                 waits_known = True
                 waited_ns += int(fields[1])
-    stats = [found for pid in there if (found := proc.stat_fields(pid)) is not None]
+    stats = [row for pid in there if (row := proc.stat_fields(pid)) is not None]
     return Reading(
         t_s=time.monotonic(),
         cpu_s=None if sample is None else sample.cpu_s,
@@ -106,21 +104,21 @@ def reading(pids: Iterable[int]) -> Reading:
 
 
 def tcp(pid: int, root: Path = ROOT) -> Tcp | None:
-    """Of the namespace of this process; None where it cannot be read. The load comes from our own: where that
-    is the same one, what one end sends the other receives, and what is sent is everything.
+    """Counters of this process's namespace; None where unreadable. The load comes from Prony's namespace: if
+    both are the same, each segment is counted at its sender only.
     """
-    known = groups(read_text(root / f"proc/{pid}/net/snmp") or "").get("Tcp", {})
+    values = groups(read_text(root / f"proc/{pid}/net/snmp") or "").get("Tcp", {})
     try:
         shared = (root / f"proc/{pid}/ns/net").readlink() == (root / "proc/self/ns/net").readlink()
-        segments = known["OutSegs"] + (0 if shared else known["InSegs"])
-        opened = known["ActiveOpens"] + (0 if shared else known["PassiveOpens"])
+        segments = values["OutSegs"] + (0 if shared else values["InSegs"])
+        opened = values["ActiveOpens"] + (0 if shared else values["PassiveOpens"])
     except (OSError, KeyError):
         return None
     return Tcp(segments, opened)
 
 
 def between(first: Reading, last: Reading) -> Counters:
-    """The difference of two readings; never below zero, as threads may have ended."""
+    """The difference of two readings, not below zero, as threads may have ended."""
     tcp = _tcp_over(first.tcp, last.tcp)
     return Counters(
         seconds=last.t_s - first.t_s,
@@ -162,11 +160,10 @@ class SystemCalls:
 
 
 def count_calls(pids: Collection[int], over: Callable[[float], bool], length_s: float) -> SystemCalls:
-    """System calls of all threads of these processes for so long, or until `over`, which waits so long at the
-    most, is true.
+    """System calls of all threads for `length_s`, or until `over(seconds)`, which waits, returns True.
 
-    By `perf stat` on the kernel's tracepoints, begun and ended by its control pipes: opening the counters of
-    all threads takes it a while. It ends by itself where nobody ends it.
+    `perf stat` on the kernel's tracepoints, switched on and off by its control pipes, as opening the counters
+    of all threads takes a while. A timeout ends it if Prony does not.
     """
     program = shutil.which("perf")
     if program is None:
@@ -202,22 +199,22 @@ def count_calls(pids: Collection[int], over: Callable[[float], bool], length_s: 
         finally:
             ours.close()
             theirs.close()
-            said = _ended(process)
-    found = counted(said, 0.0 if begun_s is None or ended_s is None else ended_s - begun_s)
-    gone = [pid for pid in pids if ended(pid)] if found.by_name is None else []
-    return SystemCalls(missing=f"system calls were not counted: {ProcessEnded(*gone)}") if gone else found
+            output = _ended(process)
+    calls = counted(output, 0.0 if begun_s is None or ended_s is None else ended_s - begun_s)
+    gone = [pid for pid in pids if ended(pid)] if calls.by_name is None else []
+    return SystemCalls(missing=f"system calls were not counted: {ProcessEnded(*gone)}") if gone else calls
 
 
 @contextmanager
 def _pipe() -> Iterator[tuple[FileIO, FileIO]]:
-    """Its ends for reading and for writing; what is open of them afterwards is closed."""
+    """A pipe as (read end, write end), closed afterwards."""
     reading, writing = os.pipe()
     with FileIO(reading, "rb") as source, FileIO(writing, "wb") as sink:
         yield source, sink
 
 
 def _order(ours: FileIO, theirs: FileIO, words: bytes, within_s: float) -> bool:
-    """Whether perf has done it."""
+    """Sends a command; whether perf acknowledged it."""
     try:
         ours.write(words)
     except OSError:
@@ -227,7 +224,7 @@ def _order(ours: FileIO, theirs: FileIO, words: bytes, within_s: float) -> bool:
 
 
 def _ended(process: subprocess.Popen[str]) -> str:
-    """What it printed, once it has ended."""
+    """Ends perf; its standard error."""
     with suppress(ProcessLookupError):
         process.send_signal(signal.SIGINT)
     try:
@@ -238,27 +235,27 @@ def _ended(process: subprocess.Popen[str]) -> str:
 
 
 def counted(said: str, seconds: float) -> SystemCalls:
-    """What `perf stat -x ';'` printed: rows of count, unit, event."""
-    found: dict[str, int] = {}
+    """Parses `perf stat -x ';'`: rows of count, unit, event."""
+    counts: dict[str, int] = {}
     for line in said.splitlines():
         fields = line.split(";")
         if len(fields) > 2 and fields[0].isdigit():
-            found[fields[2].partition(":u")[0]] = int(fields[0])
-    every = found.pop(ALL_CALLS, None)
+            counts[fields[2].partition(":u")[0]] = int(fields[0])
+    every = counts.pop(ALL_CALLS, None)
     if every is None:
-        last = next((line for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
+        last = next((line for line in reversed(said.splitlines()) if line.strip()), "no output")
         return SystemCalls(
             missing="system calls were not counted: perf may not read the kernel's tracepoints "
             f"({last.strip()}); run Prony as root, or allow it: sysctl kernel.perf_event_paranoid=-1 and "
             "read permission on /sys/kernel/tracing"
         )
-    named = {name.removeprefix("syscalls:sys_enter_"): number for name, number in found.items() if number}
+    named = {name.removeprefix("syscalls:sys_enter_"): number for name, number in counts.items() if number}
     other = every - sum(named.values())
     return SystemCalls(seconds, {**named, **({"other": other} if other > 0 else {})})
 
 
 def _known() -> list[str]:
-    """Those that this kernel has; none where its list may not be read: `ALL_CALLS` then says the sum."""
+    """Calls with a tracepoint on this kernel; empty, and only the sum is counted, if unreadable."""
     for root in TRACING:
         listed = read_bytes(f"{root}/available_events")
         if listed:

@@ -1,7 +1,7 @@
-"""The difference of two servers' CPU time per request, attributed to parts. Pure functions.
+"""The difference in CPU time per request between two servers, by part. Pure.
 
-The intervals of the parts of one pair hold together (Bonferroni), so that a sentence may name whichever of
-them are clear. A part whose interval contains zero is not named: it stays in the rest.
+A pair's intervals are simultaneous (Bonferroni), so a sentence may name any clear part. Parts whose interval
+contains zero stay in the rest.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from prony_explain.budget import CONFIDENCE, MIN_TRIALS, Estimate, Shares, cost
 from prony_explain.rules import Part
 
 LEAST_US = 0.05
-"""Smaller differences round to nothing."""
+"""Smaller differences round to zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartDifference:
-    """What one part contributes. `low_us` and `high_us`: 95 % over all parts of the pair."""
+    """A part's contribution. `low_us`, `high_us`: 95 %, simultaneous over the pair's parts."""
 
     part: Part
     us: float
@@ -38,18 +38,18 @@ class PartDifference:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A count per request of both servers, beside the difference that it may explain."""
+    """A count per request of both servers that may explain a difference."""
 
     name: str
     more: float
-    """Of the server that needs more CPU time."""
+    """Of the server with more CPU time."""
     less: float
     decimals: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`more` minus `less`, in us of CPU time per request; the parts add up to `us`."""
+    """`more` − `less`, in µs of CPU time per request; the parts add up to `us`."""
 
     more: str
     """The server with the higher mean."""
@@ -60,28 +60,28 @@ class Difference:
     more_us: float
     less_us: float
     parts: tuple[PartDifference, ...]
-    """The largest first."""
+    """Descending by size."""
     witnesses: tuple[Witness, ...]
     sentence: str
     where: str = ""
-    """Workload and load, where a part explains several."""
+    """Workload and load; empty if the part has a single one."""
 
     @property
     def clear(self) -> bool:
-        """Whether the interval of the whole excludes zero."""
+        """Whether the total's interval excludes zero."""
         return self.low_us is not None and self.low_us > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One server of a pair."""
+    """A server of a pair."""
 
     server: str
     values_us: Sequence[float]
-    """Of its measured trials."""
+    """CPU time per request of its measured trials, µs."""
     shares: Shares
     per_request: Mapping[str, float]
-    """Counters by name: `WITNESSES`."""
+    """Counters, by the keys of `WITNESSES`."""
 
 
 WITNESSES: Mapping[str, tuple[str, int]] = {
@@ -100,14 +100,14 @@ WITNESSES: Mapping[str, tuple[str, int]] = {
     "tcp_segments": ("TCP segments per request", 2),
     "tcp_opened": ("TCP connections opened per request", 3),
 }
-"""Counter -> what a reader calls it, and its decimals."""
+"""Counter -> its name in print, decimals."""
 FAR_APART = 1.25
-"""A witness is given beside the sentence when one count is more than this many times the other."""
+"""A witness is printed when one count is more than this many times the other."""
 
 
 def difference(a: Side, b: Side, *, where: str = "") -> Difference:
-    """Of the one that needs more, under a load that both had. Raises ValueError where a server has no
-    measured trial.
+    """The costlier server minus the other, under the same load. Raises ValueError if a server has no measured
+    trial.
     """
     cost_a, cost_b = cost(a.values_us), cost(b.values_us)
     if cost_b.value > cost_a.value:
@@ -118,11 +118,10 @@ def difference(a: Side, b: Side, *, where: str = "") -> Difference:
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(named))
     parts = []
     for part in named:
-        one = cost_a.times(a.shares.parts.get(part, _none(a.shares)))
-        other = cost_b.times(b.shares.parts.get(part, _none(b.shares)))
-        apart = one.minus(other)
-        found = apart.interval(confidence)
-        low, high = found if found is not None else (None, None)
+        ours = cost_a.times(a.shares.parts.get(part, _none(a.shares)))
+        theirs = cost_b.times(b.shares.parts.get(part, _none(b.shares)))
+        apart = ours.minus(theirs)
+        low, high = apart.interval(confidence) or (None, None)
         parts.append(PartDifference(part, apart.value, low, high))
     parts.sort(key=lambda part: -abs(part.us))
     result = Difference(
@@ -142,13 +141,13 @@ def difference(a: Side, b: Side, *, where: str = "") -> Difference:
 
 
 def _none(shares: Shares) -> Estimate:
-    """The share of a part without a sample: none, with the error of three samples (the rule of three)."""
+    """The share of a part without a sample: 0, with the error of three samples (rule of three)."""
     error = 3 / max(3, shares.samples) / 2
     return Estimate(0.0, error, shares.slices - 1) if shares.slices > 1 else Estimate(0.0)
 
 
 def witnesses(more: Mapping[str, float], less: Mapping[str, float]) -> tuple[Witness, ...]:
-    """The counters that both servers have."""
+    """Counters that both servers have."""
     return tuple(
         Witness(words, more[name], less[name], decimals)
         for name, (words, decimals) in WITNESSES.items()
@@ -157,11 +156,11 @@ def witnesses(more: Mapping[str, float], less: Mapping[str, float]) -> tuple[Wit
 
 
 def sentence(found: Difference) -> str:
-    """What the intervals carry, and nothing else. What is not attributed explains nothing: it stands last."""
+    """The conclusion that the intervals allow. `not attributed` explains nothing and comes last."""
     pair = f"{found.more} and {found.less}"
     if found.low_us is None or found.high_us is None:
         return (
-            f"{pair}: CPU time per request differs by {found.us:.1f} µs, without an interval: that takes "
+            f"{pair}: CPU time per request differs by {found.us:.1f} µs; no interval with fewer than "
             f"{MIN_TRIALS} trials each"
         )
     size = f"{found.us:.1f} µs [{found.low_us:.1f}, {found.high_us:.1f}]"
@@ -176,24 +175,24 @@ def sentence(found: Difference) -> str:
     head = (
         f"{found.more} needs {size} more CPU time per request than {found.less}"
         if found.clear
-        else f"{pair}: no difference in CPU time per request is shown ({size}), but in its parts"
+        else f"{pair}: no difference in CPU time per request is shown ({size}), but in parts of it"
     )
     if not explains:
-        return f"{head}; no part of it is shown by itself{_unattributed(shown)}"
-    told = [
+        return f"{head}; no single part is significant{_unattributed(shown)}"
+    clauses = [
         f"{part.us:+.1f} {part.part.value} [{part.low_us:.1f}, {part.high_us:.1f}]{_beside(part.part, found)}"
         for part in shown
     ]
     rest = found.us - sum(part.us for part in shown)
     if len(shown) < len(found.parts) and abs(rest) >= LEAST_US:
-        told.append(f"{rest:+.1f} in parts that are not shown by themselves")
-    return f"{head}: {', '.join(told)}"
+        clauses.append(f"{rest:+.1f} in parts that are not significant")
+    return f"{head}: {', '.join(clauses)}"
 
 
 def _unattributed(shown: Sequence[PartDifference]) -> str:
-    """Where nothing else is shown by itself."""
+    """The unattributed part, where no other is significant."""
     return "".join(
-        f", but {one.us:+.1f} is not attributed [{one.low_us:.1f}, {one.high_us:.1f}]" for one in shown
+        f", but {part.us:+.1f} is not attributed [{part.low_us:.1f}, {part.high_us:.1f}]" for part in shown
     )
 
 
@@ -205,12 +204,12 @@ _BESIDE: Mapping[Part, tuple[str, ...]] = {
 
 
 def _beside(part: Part, found: Difference) -> str:
-    """The witness of a part, where both counts are known and far apart in the same direction."""
+    """A part's witnesses: counts known of both servers, and far apart in the direction of the difference."""
     wanted = {WITNESSES[name][0] for name in _BESIDE.get(part, ())}
-    of = next((one.us for one in found.parts if one.part is part), 0.0)
-    said = []
-    for one in found.witnesses:
-        high, low = (one.more, one.less) if of > 0 else (one.less, one.more)
-        if one.name in wanted and high > FAR_APART * low and high >= 0.1:
-            said.append(f"{one.name} {one.more:,.{one.decimals}f} against {one.less:,.{one.decimals}f}")
-    return f" ({', '.join(said)})" if said else ""
+    us = next((p.us for p in found.parts if p.part is part), 0.0)
+    counts = []
+    for w in found.witnesses:
+        high, low = (w.more, w.less) if us > 0 else (w.less, w.more)
+        if w.name in wanted and high > FAR_APART * low and high >= 0.1:
+            counts.append(f"{w.name} {w.more:,.{w.decimals}f} against {w.less:,.{w.decimals}f}")
+    return f" ({', '.join(counts)})" if counts else ""

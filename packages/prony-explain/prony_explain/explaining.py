@@ -1,6 +1,4 @@
-"""The profilers of an experiment's explained trials: fetched before its first trial, one collector for
-each.
-"""
+"""The profilers of an experiment: fetched before its first trial; a collector for each explained trial."""
 
 from __future__ import annotations
 
@@ -20,30 +18,30 @@ from prony_explain.profilers.base import Profiler, Unavailable, why
 
 @dataclass(slots=True)
 class Explaining:
-    """What was found of the profilers that must be fetched."""
+    """Fetched profilers, and the collectors that use them."""
 
     _async_profiler: tuple[Path, str] | None = None
-    """Folder of its libraries, and its version."""
+    """Folder of its libraries, and version."""
     _why: str = "async-profiler was not fetched"
 
     def prepare(self, targets: Sequence[ServerUnderTest], on_line: OnLine) -> None:
-        """Fetch what servers on a JVM need, and servers of which nothing is known. A profiler that cannot be
-        had is said by the profile: what is measured does not depend on it.
+        """Fetch async-profiler if a server runs on a JVM or its runtime is unknown. A failure is reported in
+        the profile; no measurement depends on it.
         """
         if any(one.built is None or one.built.jdk is not None for one in targets):
             self.fetch(on_line)
 
     def fetch(self, on_line: OnLine) -> None:
-        """What servers on a JVM need."""
+        """Fetch async-profiler."""
         from prony.server.build import async_profiler
 
         try:
             self._async_profiler = async_profiler(on_line)
-        except Exception as fault:  # of whatever kind: no measurement may be refused for it
+        except Exception as fault:  # of any kind: the measurement must go on
             self._why = f"async-profiler could not be fetched: {why(fault, 'fetching it')}"
 
     def collector(self) -> Collector:
-        """For one explained trial."""
+        """The collector of one explained trial."""
         return Collector(self._find)
 
     def _find(self, chosen: Chosen) -> Profiler:
@@ -74,13 +72,11 @@ class Explaining:
 
 
 def explained(plan: Plan, trials: Sequence[StoredTrial]) -> Plan:
-    """The plan with an explained trial of each cell that has a measured one. Raises UsageError where there is
-    none.
-    """
-    measured = {one.record.cell for one in trials if one.record.kind == "trial"}
+    """The plan with an explained trial for each cell that was measured. Raises UsageError without one."""
+    measured = {trial.record.cell for trial in trials if trial.record.kind == "trial"}
     cells = tuple(
         cell.model_copy(update={"explain": True}) if cell.id in measured else cell for cell in plan.cells
     )
     if not any(cell.explain for cell in cells):
-        raise UsageError("none of its trials was measured: there is nothing to explain")
+        raise UsageError("the experiment has no measured trial to explain")
     return plan.model_copy(update={"cells": cells})

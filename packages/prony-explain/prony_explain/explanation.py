@@ -1,6 +1,4 @@
-"""One server's explanation as a value: the profile of its explained trial and the cost of its measured ones,
-put together. Pure functions.
-"""
+"""A server's explanation: the profile of its explained trial and the cost of its measured ones. Pure."""
 
 from __future__ import annotations
 
@@ -18,25 +16,25 @@ from prony_explain.rules import Frame, Rules
 from prony_explain.slow import Requests, SlowRequests, slow_requests
 
 LEAST_SEEN = 0.8
-"""A profiler that saw less of the CPU time than this is named beside the budget."""
+"""Minimum share of the CPU time that a profiler must see without a caveat."""
 MOST_CLASSES = 10
 SLACK_S = 1.0
-"""A slice may end so much after its time: what it has is written then."""
+"""Tolerance for a slice to end late, as it is written then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the trials that count said, and the explained one."""
+    """Costs of the trials that count, and of the explained one."""
 
     trials: Sequence[TrialCost]
     profiled: TrialCost
     counted: Mapping[str, float] = field(default_factory=dict)
-    """What the engine counted per request in the explained one, by the names in `WITNESSES`."""
+    """Engine counters per request of the explained trial, by the keys of `WITNESSES`."""
 
     @property
     def cpu_us(self) -> tuple[float, ...]:
-        """CPU time per request, us, of each trial that counts and was read."""
-        return tuple(one.cpu_us for one in self.trials if one.cpu_us is not None)
+        """CPU time per request of each trial that counts, µs; unread ones are left out."""
+        return tuple(trial.cpu_us for trial in self.trials if trial.cpu_us is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,37 +47,37 @@ class Allocated:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a request cost one server, and where."""
+    """CPU time per request of one server, by part, with its evidence."""
 
     server: str
     where: str
-    """What tells its cell from the others of its part: workload and load; empty where there is one."""
+    """Workload and load; empty if the part has a single one."""
     profiler: str
-    """Its name and version; empty where there was none."""
+    """Name and version; empty without a profiler."""
     event: str
     cost: ProfilerCost
     budget: Budget | None
-    """None where there is no profile, or no measured cost."""
+    """None without a profile or a measured cost."""
     per_request: Mapping[str, float]
-    """Counters of the explained trial per request, by their names in `WITNESSES`."""
+    """Counters of the explained trial per request, by the keys of `WITNESSES`."""
     allocated: tuple[Allocated, ...]
-    """The classes of which most bytes were allocated."""
+    """Classes with the most allocated bytes."""
     missing: tuple[str, ...]
-    """What could not be said, and what it would take."""
+    """Caveats: what is missing, and how to get it."""
     slow: SlowRequests | None = None
-    """What ran beside the slowest requests; None: they are not known."""
+    """Events during the slowest requests; None: unknown."""
     shares: Shares | None = field(default=None, repr=False)
     values_us: tuple[float, ...] = ()
 
     @property
     def named(self) -> str:
-        """The server, with its workload and load where a part explains several."""
+        """The server, with workload and load if the part has several."""
         return f"{self.server}, {self.where}" if self.where else self.server
 
 
 @dataclass(frozen=True)
 class ExplanationView:
-    """What the explained trials of one part of a plan came to."""
+    """Explanations of one part of a plan."""
 
     servers: tuple[Explanation, ...]
     differences: tuple[Difference, ...] = ()
@@ -95,57 +93,57 @@ def explain(
     fault: str = "",
     requests: Requests | None = None,
 ) -> Explanation:
-    """`fault`: why there is no profile, in one sentence. `requests`: the slowest of the explained trial."""
+    """`fault`: why there is no profile. `requests`: the slowest of the explained trial."""
     cost = profiler_cost(measured.trials, measured.profiled)
     missing = [*([fault] if fault else []), *(profile.missing if profile is not None else ())]
-    found: Shares | None = None
-    made: Budget | None = None
+    parts: Shares | None = None
+    total: Budget | None = None
     samples = cpu_samples(profile, rules) if profile is not None else None
     if profile is not None and samples is not None and samples.total:
         try:
-            found = shares(samples, rules, seen_share=seen_share(profile))
+            parts = shares(samples, rules, seen_share=seen_share(profile))
         except ValueError as empty:
             missing.append(f"no budget: {empty}")
-    if found is not None and not measured.cpu_us:
-        missing.append("no budget: no measured trial counts, or the server's CPU time could not be read")
-    elif found is not None:
-        made = budget(measured.cpu_us, found)
-        if made.seen_share is not None and made.seen_share < LEAST_SEEN:
+    if parts is not None and not measured.cpu_us:
+        missing.append("no budget: no measured trial counts, or the server's CPU time was not readable")
+    elif parts is not None:
+        total = budget(measured.cpu_us, parts)
+        if total.seen_share is not None and total.seen_share < LEAST_SEEN:
             missing.append(
-                f"the profiler saw {rounded_percent(made.seen_share)} of the server's CPU time; the rest "
+                f"the profiler saw {rounded_percent(total.seen_share)} of the server's CPU time; the rest "
                 "is not attributed"
             )
     elif profile is None and not missing:
         missing.append("no explained trial has ended")
     slow = slow_requests(requests, profile) if requests is not None and profile is not None else None
     if slow is not None and slow.unread:
-        missing.append(f"not held against slow requests: {'; '.join(slow.unread)}")
+        missing.append(f"not compared with slow requests: {'; '.join(slow.unread)}")
     return Explanation(
         server,
         where,
         profile.profiler if profile is not None else "",
         profile.event if profile is not None else "",
         cost,
-        made,
+        total,
         {**per_request(profile, measured.profiled.rate), **(measured.counted if profile is not None else {})},
         _allocated(profile) if profile is not None else (),
         tuple(dict.fromkeys(missing)),
         slow,
-        found,
+        parts,
         measured.cpu_us,
     )
 
 
 def seen_share(profile: Profile) -> float | None:
-    """The CPU time that the samples stand for ÷ what the kernel accounted to the process; None: not known."""
+    """Sampled CPU time ÷ the kernel's account of the process; None: unknown."""
     sampling = profile.cpu
     if sampling is None or not (profile.sampled_cpu_s and profile.sampled_s and profile.interval_s):
         return None
-    within = [one for one in sampling.slices if one.end_s <= profile.sampled_s + SLACK_S]
-    profiled_s = sum(one.end_s - one.start_s for one in within)
+    within = [piece for piece in sampling.slices if piece.end_s <= profile.sampled_s + SLACK_S]
+    profiled_s = sum(piece.end_s - piece.start_s for piece in within)
     if profiled_s <= 0:
         return None
-    sampled_s = sum(one.total for one in within) * profile.interval_s
+    sampled_s = sum(piece.total for piece in within) * profile.interval_s
     return sampled_s / (profile.sampled_cpu_s * profiled_s / profile.sampled_s)
 
 
@@ -159,19 +157,25 @@ def _allocated(profile: Profile) -> tuple[Allocated, ...]:
         for node, weight in part.weights.items():
             name = Frame.of(sampling.frames[sampling.names[node]]).dotted
             bytes_of[name] = bytes_of.get(name, 0) + weight
-    most = sorted(bytes_of.items(), key=lambda one: -one[1])[:MOST_CLASSES]
+    most = sorted(bytes_of.items(), key=lambda item: -item[1])[:MOST_CLASSES]
     return tuple(Allocated(name, weight / sampling.total) for name, weight in most)
 
 
 def differences(explained: Sequence[Explanation]) -> tuple[Difference, ...]:
     """Of every pair under the same load, in the order of the servers."""
-    found = []
-    for at, one in enumerate(explained):
-        for other in explained[at + 1 :]:
-            if one.where == other.where and one.shares and other.shares and one.budget and other.budget:
+    pairs = []
+    for at, first in enumerate(explained):
+        for second in explained[at + 1 :]:
+            if (
+                first.where == second.where
+                and first.shares
+                and second.shares
+                and first.budget
+                and second.budget
+            ):
                 sides = [
-                    Side(side.server, side.values_us, found_shares, side.per_request)
-                    for side, found_shares in ((one, one.shares), (other, other.shares))
+                    Side(side.server, side.values_us, parts, side.per_request)
+                    for side, parts in ((first, first.shares), (second, second.shares))
                 ]
-                found.append(difference(*sides, where=one.where))
-    return tuple(found)
+                pairs.append(difference(*sides, where=first.where))
+    return tuple(pairs)

@@ -1,4 +1,4 @@
-// Zoom by click or Enter (the lowest box shows all again), search by name with the share of what was found.
+// Zoom by click or Enter (the lowest box resets), search by name with the share of the matches.
 "use strict";
 document.querySelectorAll("svg.flame").forEach(function (svg) {
   var W = 1200, boxes = Array.prototype.slice.call(svg.querySelectorAll("g[data-x]"));

@@ -1,10 +1,8 @@
-"""Flame graphs: a profile as boxes, their width the weight of what they called, drawn as one SVG that needs
-nothing else. Pure functions.
+"""Flame graphs as self-contained SVG: a box per function, its width the weight of all that it called. Pure.
 
-The drawing is complete without its script: every box has its text and, for what does not fit, a tooltip. The
-script (`SCRIPT`) adds zooming by click or Enter and a search; it stands in the SVG, or once in a page that
-shows several. Boxes too small to be seen are left out, and so many that at most `MOST_BOXES` remain; how much
-they hold is said.
+Complete without its script: boxes have text and a tooltip. The script (`SCRIPT`) adds zoom and search; it is
+in the SVG, or once in a page with several. The smallest boxes are left out, and at most `MOST_BOXES` remain;
+the title says how many are missing.
 """
 
 from __future__ import annotations
@@ -23,13 +21,13 @@ from prony_explain.rules import JAVA, Frame, Part, Place, Rules
 MOST_BOXES = 1500
 """About 400 KB of SVG."""
 MOST_DEPTH = 120
-"""Deeper calls are cut: a recursion has no more to say."""
+"""Deeper calls are cut, such as recursions."""
 SMALLEST = 0.0005
-"""Share of the whole below which a box is never drawn."""
+"""Share of the total below which boxes are never drawn."""
 WIDTH, ROW = 1200, 17
-"""Pixels of the drawing; rows of text of 12 px."""
+"""Pixels; rows hold 12 px text."""
 LETTER = 7.3
-"""Width of a letter of that text, at most."""
+"""Maximum width of a letter of that text."""
 
 SCRIPT = files("prony_explain").joinpath("flame.js").read_text(encoding="utf-8")
 
@@ -45,30 +43,30 @@ FILL: Mapping[Part, str] = {
     Part.UNATTRIBUTED: "#e2e2e0",
     Part.PROFILER: "#efefee",
 }
-"""Light enough for dark text in either scheme of the page."""
+"""Light enough for dark text in both colour schemes."""
 TEXT = "#1c1f24"
 MORE, LESS, EQUAL = (222, 92, 78), (72, 130, 200), (238, 238, 236)
-"""Of a differential graph: what needs more, what needs less, no difference."""
+"""Colours of a differential graph: needs more, needs less, no difference."""
 
 
 @dataclass(slots=True)
 class Node:
-    """A function as it was called by the nodes above it."""
+    """A function under a given chain of callers."""
 
     name: str
     weight: float = 0.0
     other: float = 0.0
-    """In the profile that it is compared with."""
+    """Weight in the other profile of a differential graph."""
     place: Place | None = None
     below: dict[str, Node] = field(default_factory=dict)
 
     def child(self, name: str) -> Node:
-        """The node of a called function, made when it is new."""
+        """The node of a called function, created if new."""
         return self.below.setdefault(name, Node(name))
 
 
 class Box(NamedTuple):
-    """A node with its place in the drawing: `x` and `width` as shares of the whole, depth 0 at the bottom."""
+    """A drawn node: `x` and `width` as shares of the total, depth 0 at the bottom."""
 
     node: Node
     depth: int
@@ -77,7 +75,7 @@ class Box(NamedTuple):
 
 
 def readable(text: str) -> str:
-    """A frame as a person reads it: Java with dots, not how it was compiled; threads without numbers."""
+    """A frame for display: Java with dots and without its compiler, threads without numbers."""
     frame = Frame.of(text)
     if frame.kind in JAVA:
         return frame.dotted
@@ -96,9 +94,9 @@ def tree(
     seen: float = 1.0,
     threads: bool = True,
 ) -> Node:
-    """All slices as one tree, without the profiler's own work. `total`: what the whole stands for, by default
-    the samples. `seen`: the share of it that they hold, as in a budget; the rest has a box of its own.
-    `threads`: whether the outermost boxes are threads; their names differ from server to server.
+    """All slices as one tree, without the profiler's own work. `total`: the root's weight, by default the
+    samples. `seen`: the share of it that was sampled; the rest has its own box. `threads`: whether the
+    outermost boxes are threads; their names differ between servers.
     """
     root = Node("all")
     places = rules.places(sampling) if rules is not None else None
@@ -128,7 +126,7 @@ def tree(
 
 
 def compared(more: Node, less: Node) -> Node:
-    """The first tree with the weights of the second beside its own; what only the second has: `absent`."""
+    """The first tree with the second's weights in `other`; for the second's own functions see `absent`."""
     for name, node in more.below.items():
         other = less.below.get(name)
         if other is not None:
@@ -138,50 +136,50 @@ def compared(more: Node, less: Node) -> Node:
 
 
 def absent(more: Node, less: Node) -> dict[str, float]:
-    """What has no box in a graph of the first tree: the functions that only the second one has under these
-    callers, with the weight of all that they call, the heaviest first.
+    """Functions that only the second tree has under the same callers, with the weight of all that they call,
+    descending: they have no box in a graph of the first.
     """
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     waiting = [(more, less)]
     while waiting:
         node, other = waiting.pop()
-        for name, one in other.below.items():
+        for name, child in other.below.items():
             same = node.below.get(name)
             if same is not None:
-                waiting.append((same, one))
-            elif one.weight > 0:
-                found[name] = found.get(name, 0.0) + one.weight
-    return dict(sorted(found.items(), key=lambda one: -one[1]))
+                waiting.append((same, child))
+            elif child.weight > 0:
+                weights[name] = weights.get(name, 0.0) + child.weight
+    return dict(sorted(weights.items(), key=lambda item: -item[1]))
 
 
 def _add_up(root: Node) -> None:
-    """Give each node the weight of all that it called; without recursion, as stacks are deep."""
+    """Adds callees' weights to their callers; without recursion, as stacks are deep."""
     order = [root]
     for node in order:
         order.extend(node.below.values())
     for node in reversed(order):
-        node.weight += sum(one.weight for one in node.below.values())
+        node.weight += sum(child.weight for child in node.below.values())
 
 
 def boxes(root: Node) -> tuple[list[Box], float]:
-    """What is drawn, and the smallest share that was: at most MOST_BOXES boxes, callees by their names."""
+    """Boxes to draw, and the smallest share drawn: at most MOST_BOXES, callees by name."""
     if root.weight <= 0:
         return [], SMALLEST
     widths = sorted((node.weight / root.weight for node in _every(root)), reverse=True)
     least = max(SMALLEST, widths[MOST_BOXES]) if len(widths) > MOST_BOXES else SMALLEST
-    found: list[Box] = []
+    drawn: list[Box] = []
     waiting: list[tuple[Node, int, float]] = [(root, 0, 0.0)]
     while waiting:
         node, depth, x = waiting.pop()
         width = node.weight / root.weight
-        found.append(Box(node, depth, x, width))
+        drawn.append(Box(node, depth, x, width))
         for name in sorted(node.below):
-            one = node.below[name]
-            share = one.weight / root.weight
+            child = node.below[name]
+            share = child.weight / root.weight
             if share > least or (share >= least and len(widths) <= MOST_BOXES):
-                waiting.append((one, depth + 1, x))
+                waiting.append((child, depth + 1, x))
             x += share
-    return found, least
+    return drawn, least
 
 
 def _every(root: Node) -> Iterator[Node]:
@@ -206,7 +204,7 @@ def flame_svg(root: Node, *, title: str, unit: str, standalone: bool = False) ->
 
 
 def difference_svg(root: Node, *, title: str, unit: str, standalone: bool = False) -> str:
-    """The graph of the first profile, coloured by what it has more (red) or less (blue) than the second; see
+    """The graph of the first profile: red where it has more than the second, blue where less; see
     `compared`.
     """
     most = (
@@ -224,7 +222,7 @@ def difference_svg(root: Node, *, title: str, unit: str, standalone: bool = Fals
         towards, strength = (MORE, apart) if apart >= 0 else (LESS, -apart)
         shade = min(1.0, strength) ** 0.5 * 0.75
         mixed = (round(e + (t - e) * shade) for e, t in zip(EQUAL, towards, strict=True))
-        return "#" + "".join(f"{one:02x}" for one in mixed)
+        return "#" + "".join(f"{level:02x}" for level in mixed)
 
     return _svg(root, title, told, fill, standalone)
 
@@ -266,8 +264,8 @@ def _svg(
 
 
 def fit(name: str, width: float) -> str:
-    """The text of a box: the whole name, the last segments of a Java name, or its beginning; nothing where
-    three letters have no room.
+    """A box's text: the whole name, the last segments of a Java name, or its beginning; empty below three
+    letters.
     """
     letters = int((width - 6) / LETTER)
     if letters < 3:

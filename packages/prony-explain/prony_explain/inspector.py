@@ -1,5 +1,5 @@
-"""Commands to a running Node process by its inspector, which it opens on SIGUSR1 on a loopback port: the
-Chrome DevTools protocol over a WebSocket (RFC 6455).
+"""The inspector of a running Node process, opened by SIGUSR1 on a loopback port: Chrome DevTools Protocol
+over a WebSocket (RFC 6455).
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from prony.server import proc, sockets
 from prony_explain.processes import NotReached, ProcessEnded, cause, ended
 
 FIRST_PORT, LAST_PORT = 9229, 9329
-"""Node takes 9229; a worker of its cluster the next one."""
+"""Node's default is 9229; cluster workers take the next ones."""
 OPENS_WITHIN_S = 5.0
 ANSWERS_WITHIN_S = 60.0
 TEXT, CLOSE, PING, PONG = 1, 8, 9, 10
 
 
 class NotOpened(NotReached):
-    """The inspector could not be reached; `str()` says why."""
+    """The inspector is not reachable; `str()` says why."""
 
 
 class Inspector:
-    """One process. Raises NotOpened where it has none, or another process has its port; ProcessEnded."""
+    """Connection to one process. Raises NotOpened without an inspector, or ProcessEnded."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -43,8 +43,8 @@ class Inspector:
         port = _port_of(pid) or _opened(pid)
         if port is None:
             raise NotOpened(
-                f"the Node process {pid} opened no inspector on SIGUSR1 (port {FIRST_PORT} may be taken, or "
-                "--disable-sigusr1 was given)"
+                f"the Node process {pid} opened no inspector on SIGUSR1 (port {FIRST_PORT} taken, or "
+                "--disable-sigusr1)"
             )
         try:
             path = _path(port)
@@ -56,29 +56,27 @@ class Inspector:
             raise cause(silent, pid) from fault
 
     def ask(self, method: str, **values: Any) -> dict[str, Any]:
-        """The result of one command; another thread's waits for it. Raises NotOpened for none, or
-        ProcessEnded.
-        """
+        """The result of one command; threads take turns. Raises NotOpened or ProcessEnded."""
         try:
             with self._lock:
-                said = self._answer(method, values)
+                reply = self._answer(method, values)
         except (OSError, ValueError) as fault:
-            raise cause(NotOpened(f"the inspector did not do {method}: {fault}"), self._pid) from fault
-        if "error" in said:
-            raise NotOpened(f"the inspector refused {method}: {said['error'].get('message')}")
-        result: dict[str, Any] = said.get("result", {})
+            raise cause(NotOpened(f"the inspector failed at {method}: {fault}"), self._pid) from fault
+        if "error" in reply:
+            raise NotOpened(f"the inspector refused {method}: {reply['error'].get('message')}")
+        result: dict[str, Any] = reply.get("result", {})
         return result
 
     def _answer(self, method: str, values: dict[str, Any]) -> dict[str, Any]:
         self._last += 1
         self._send(TEXT, json.dumps({"id": self._last, "method": method, "params": values}).encode())
         while True:
-            said: dict[str, Any] = json.loads(self._message())
-            if said.get("id") == self._last:
-                return said
+            reply: dict[str, Any] = json.loads(self._message())
+            if reply.get("id") == self._last:
+                return reply
 
     def close(self) -> None:
-        """Hang up; the process keeps its inspector open, as Node closes none from outside."""
+        """Disconnect; Node keeps its inspector open."""
         self._socket.close()
 
     def _shake_hands(self, port: int, path: str) -> None:
@@ -91,14 +89,14 @@ class Inspector:
         while b"\r\n\r\n" not in head:
             part = self._socket.recv(4096)
             if not part:
-                raise ConnectionError("it hung up")
+                raise ConnectionError("connection closed")
             head += part
         head, _, self._rest = head.partition(b"\r\n\r\n")
         if not head.startswith(b"HTTP/1.1 101"):
             raise ConnectionError(head.split(b"\r\n")[0].decode(errors="replace"))
 
     def _send(self, kind: int, payload: bytes) -> None:
-        """One masked frame, as a client must."""
+        """Sends one masked frame."""
         mask = os.urandom(4)
         size = len(payload)
         head = bytes([0x80 | kind])
@@ -121,7 +119,7 @@ class Inspector:
                 (size,) = struct.unpack("!Q", self._read(8))
             payload, kind = self._read(size), first & 0x0F
             if kind == CLOSE:
-                raise ConnectionError("it hung up")
+                raise ConnectionError("connection closed")
             if kind == PING:
                 self._send(PONG, payload)
             elif kind != PONG:
@@ -130,18 +128,18 @@ class Inspector:
                     return bytes(whole)
 
     def _read(self, count: int) -> bytes:
-        found = bytearray(self._rest[:count])
+        data = bytearray(self._rest[:count])
         self._rest = self._rest[count:]
-        while len(found) < count:
-            part = self._socket.recv(count - len(found))
+        while len(data) < count:
+            part = self._socket.recv(count - len(data))
             if not part:
-                raise ConnectionError("it hung up")
-            found += part
-        return bytes(found)
+                raise ConnectionError("connection closed")
+            data += part
+        return bytes(data)
 
 
 def _path(port: int) -> str:
-    """Where the inspector takes WebSockets; asked without any proxy, as it is on loopback."""
+    """Path of the inspector's WebSocket; without a proxy, as it is on loopback."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=OPENS_WITHIN_S)) as connection:
         connection.request("GET", "/json/list")
         address: str = json.load(connection.getresponse())[0]["webSocketDebuggerUrl"]
@@ -149,19 +147,19 @@ def _path(port: int) -> str:
 
 
 def _opened(pid: int) -> int | None:
-    """The port that it opens when it is asked to. Raises NotOpened where the signal might end it, or
-    ProcessEnded.
+    """The port opened on SIGUSR1; None after a timeout. Raises NotOpened if the signal might end the process,
+    or ProcessEnded.
     """
     if not proc.catches(pid, signal.SIGUSR1):
-        deaf = NotOpened(
-            f"the Node process {pid} does not take SIGUSR1 (--disable-sigusr1, or a program that is not Node "
-            "itself): it might end; start it without that option, or with --inspect"
+        ignores = NotOpened(
+            f"the Node process {pid} does not handle SIGUSR1 (--disable-sigusr1, or not Node itself), which "
+            "might end it; start it without that option, or with --inspect"
         )
-        raise cause(deaf, pid)
+        raise cause(ignores, pid)
     try:
         os.kill(pid, signal.SIGUSR1)
     except OSError as fault:
-        refused = NotOpened(f"no signal may be sent to the Node process {pid}: {fault.strerror}")
+        refused = NotOpened(f"the Node process {pid} cannot be signalled: {fault.strerror}")
         raise cause(refused, pid) from fault
     deadline = time.monotonic() + OPENS_WITHIN_S
     while time.monotonic() < deadline:
@@ -175,7 +173,7 @@ def _opened(pid: int) -> int | None:
 
 
 def _port_of(pid: int) -> int | None:
-    """Where this process listens as an inspector does; another process may have taken the usual port."""
+    """The inspector port of this process; others may have taken the usual one."""
     for port in range(FIRST_PORT, LAST_PORT):
         inodes = sockets.listening_inodes(port, "127.0.0.1")
         if inodes and pid in sockets.holders(inodes):

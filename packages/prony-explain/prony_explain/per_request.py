@@ -1,6 +1,4 @@
-"""Counters of an explained trial per request: the kernel's and the runtime's of the server, the engine's of
-what went over the wire. Pure functions.
-"""
+"""Counters of an explained trial per request: of the kernel, the runtime and the engine. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +10,14 @@ from prony_explain.difference import WITNESSES
 
 
 def per_request(profile: Profile | None, rate: float | None) -> dict[str, float]:
-    """What was counted beside the profiler, by the names of `WITNESSES`. `rate`: requests per second of the
-    window. Without what could not be read.
+    """Kernel and runtime counters, by the keys of `WITNESSES`; unread ones are left out. `rate`: requests per
+    second of the window.
     """
     counters = profile.counters if profile is not None else None
     if profile is None or counters is None or not rate or counters.seconds <= 0:
         return {}
     requests = counters.seconds * rate
-    # What one of several processes did is of so many requests as its share of the work.
+    # One of several processes serves requests in proportion to its share of the CPU time.
     profiled_rate = rate * (1.0 if profile.cpu_share is None else profile.cpu_share)
     faults = None if counters.faults_minor is None else counters.faults_minor + (counters.faults_major or 0)
     calls = None if counters.system_calls is None else sum(counters.system_calls.values())
@@ -42,12 +40,12 @@ def per_request(profile: Profile | None, rate: float | None) -> dict[str, float]
 
 
 def of_trial(evidence: Evidence) -> dict[str, float]:
-    """What engine and control group say of the same window, by the names of `WITNESSES`."""
+    """Counters of engine and control group in the window, by the keys of `WITNESSES`."""
     window = evidence.engine.window if evidence.engine is not None else None
     if window is None:
         return {}
     throttle = evidence.server_window.throttle if evidence.server_window is not None else None
-    # Without a quota no period is counted: there is nothing that could throttle.
+    # Without a quota no period is counted, and nothing can be throttled.
     throttled_us = throttle.throttled_s * 1e6 if throttle is not None and throttle.periods else None
     return _known(
         {
@@ -71,20 +69,20 @@ def _us(seconds: float | None) -> float | None:
 
 
 def _logged_s(profile: Profile, counters: Counters) -> float:
-    """How long the runtime was asked for its collections; evidence of an earlier version does not say."""
+    """Seconds of the collection log; evidence of earlier versions lacks them."""
     if profile.timeline_from_s is None:
         return counters.seconds
     return profile.timeline_to_s - profile.timeline_from_s
 
 
 def _allocated_s(counters: Counters) -> float:
-    """Evidence of an earlier version has no time of its own for it."""
+    """Seconds of the allocation count; evidence of earlier versions lacks them."""
     return counters.allocated_s if counters.allocated_s is not None else counters.seconds
 
 
 def _lock_waits_us(profile: Profile, rate: float) -> float | None:
-    """Of all threads together: more of them may wait at a time."""
+    """Summed over all threads, which may wait at the same time."""
     if profile.locks is None:
         return None
-    seconds = sum(one.end_s - one.start_s for one in profile.locks.slices)
+    seconds = sum(piece.end_s - piece.start_s for piece in profile.locks.slices)
     return _per(profile.locks.total / 1000, seconds * rate)

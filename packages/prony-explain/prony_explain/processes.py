@@ -1,4 +1,4 @@
-"""Which of a server's processes is profiled, as what, and whether it is still there."""
+"""Choice of the server's process to profile, its runtime, and whether it is alive."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ PYTHON = re.compile(r"/(libpython3[\d.]*\.so|python3?[\d.]*)( |$)", re.MULTILINE
 
 
 HANGS_UP_S = 1.0
-"""A process that is killed hangs up so much before it is gone, at the most: its memory is given back between
-the two.
+"""Longest time between a killed process closing its connections and disappearing: its memory is freed in
+between.
 """
 LOOK_EVERY_S = 0.01
 
 
 class NotReached(Exception):
-    """A process could not be asked, or refused; `str()` says why."""
+    """A process could not be reached, or refused; `str()` says why."""
 
 
 class ProcessEnded(NotReached):
-    """The process that was asked has ended: whoever notices it first, and by whatever (a connection reset or
-    refused, no answer, no such process or file), raises this one.
+    """The process has ended: raised for every symptom of that (connection reset or refused, no answer, no
+    such process or file).
     """
 
     def __init__(self, *pids: int) -> None:
-        one = len(pids) == 1
+        numbers = ", ".join(map(str, pids))
         super().__init__(
-            f"the process{'' if one else 'es'} {', '.join(map(str, pids))} {'has' if one else 'have'} ended"
+            f"the process {numbers} has ended" if len(pids) == 1 else f"the processes {numbers} have ended"
         )
 
 
 def ended(pid: int, within_s: float = 0.0) -> bool:
-    """Whether it runs no more, by then at the latest. A process that may not be seen may run."""
+    """Whether it has ended, within `within_s` at most. A hidden process counts as alive."""
     deadline = time.monotonic() + within_s
     while not _is_gone(pid):
         if time.monotonic() >= deadline:
@@ -51,7 +51,7 @@ def ended(pid: int, within_s: float = 0.0) -> bool:
 
 
 def cause(fault: Exception, *pids: int) -> Exception:
-    """What stands behind the fault of a command that one of these processes may have failed by ending."""
+    """ProcessEnded if one of these processes has ended, else the fault itself."""
     if isinstance(fault, ProcessEnded):
         return fault
     deadline = time.monotonic() + HANGS_UP_S
@@ -69,35 +69,35 @@ def _is_gone(pid: int) -> bool:
     except ProcessLookupError:
         return True
     except OSError:
-        pass  # another user's
-    return False  # it is hidden from us
+        pass  # of another user
+    return False  # hidden from Prony
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The process that does most of the work, and the others."""
+    """The busiest process of a server, and the others."""
 
     pid: int
     runtime: Runtime
     every: tuple[int, ...]
-    """All living processes of the server."""
+    """All living processes."""
     share: float
-    """Of the CPU time of all of them so far."""
+    """Its share of the CPU time of all so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class CpuTime:
-    """CPU time until a moment, s; None: not read, as the processes have ended."""
+    """CPU time until a moment, s; None: unread, as the processes have ended."""
 
     at_s: float
     own_s: float | None
-    """Of the process that was chosen."""
+    """Of the chosen process."""
     every_s: float | None
-    """Of all processes of the server."""
+    """Of all processes."""
 
     @classmethod
     def of(cls, chosen: Chosen) -> CpuTime:
-        """Until now."""
+        """CPU time until now."""
         own, every = proc.sample((chosen.pid,)), proc.sample(chosen.every)
         return cls(
             time.monotonic(),
@@ -106,14 +106,14 @@ class CpuTime:
         )
 
     def since(self, before: CpuTime) -> CpuTime:
-        """What was used between two moments; `at_s` is how long that was."""
+        """CPU time used between two moments; `at_s` is the time between them."""
         return CpuTime(
             self.at_s - before.at_s, _over(before.own_s, self.own_s), _over(before.every_s, self.every_s)
         )
 
     @property
     def share(self) -> float | None:
-        """Of the chosen process; None where nothing was used, or it is not known."""
+        """Share of the chosen process; None if nothing was used, or it is unknown."""
         return None if self.own_s is None or not self.every_s else min(1.0, self.own_s / self.every_s)
 
 
@@ -122,7 +122,7 @@ def _over(before: float | None, after: float | None) -> float | None:
 
 
 def choose(pids: Iterable[int]) -> Chosen | None:
-    """Of these processes the one with most CPU time; None where none may be read."""
+    """The process with the most CPU time; None if none is readable."""
     used = {pid: sample.cpu_s for pid in pids if (sample := proc.sample((pid,))) is not None}
     if not used:
         return None
@@ -133,7 +133,7 @@ def choose(pids: Iterable[int]) -> Chosen | None:
 
 
 def runtime_of(pid: int) -> Runtime:
-    """By what is mapped into the process; where that may not be read, by its program's name."""
+    """By the libraries mapped into the process, or its program's name."""
     maps = read_text(f"/proc/{pid}/maps") or ""
     try:
         program = Path(f"/proc/{pid}/exe").readlink().name

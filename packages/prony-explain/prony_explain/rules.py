@@ -1,7 +1,7 @@
-"""Which part of a server a frame of a stack belongs to: rules as values, read from YAML files.
+"""Maps the frames of a stack to parts of a server, by rules from YAML files.
 
-A frame takes the first rule that matches it, a stack the part of its innermost frame that has one. The rules
-of a server (`servers/*/explain.yaml`) stand before those of its runtime (`defaults/`).
+A frame takes its first matching rule, a stack the part of its innermost frame that has one. A server's rules
+(`servers/*/explain.yaml`) precede those of its runtime (`defaults/`).
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from prony.plan.yamlfile import read_mapping, validate
 EXPLAIN_FILE = "explain.yaml"
 DEFAULTS_FILE = "defaults.yaml"
 JAVA = frozenset("ji01")
-"""Kinds of frames (`prony.evidence.profile.Stack`) that are Java methods."""
+"""Frame kinds of Java methods (`prony.evidence.profile.Stack`)."""
 SCRIPT, KERNEL = "s", "k"
 _FRAME = re.compile(r"^(?:(?P<place>[^`]*)`)?(?P<name>.*?)(?:_\[(?P<kind>[jik01s])\])?$", re.DOTALL)
 PACKAGE = "{package}"
-"""As the name of a rule: the first segments of the package that matched."""
+"""A rule's name that stands for the first segments of the matched package."""
 
 
 class Part(StrEnum):
-    """Where CPU time goes, in the order in which it is printed."""
+    """Categories of CPU time, in the order of printing."""
 
     APPLICATION = "application"
     FRAMEWORK = "framework"
@@ -45,20 +45,20 @@ class Part(StrEnum):
     KERNEL = "other kernel"
     UNATTRIBUTED = "not attributed"
     PROFILER = "profiler"
-    """What is in no budget: the profiler's own work, and waits that it took for work."""
+    """Excluded from budgets: the profiler's own work, and waits that it counts as work."""
 
 
 class Rule(Record):
-    """Frames that belong to one part. Texts are names with `*` and `?`."""
+    """Frames of one part. Patterns may use `*` and `?`."""
 
     part: Part | None = None
     """None: the work is the caller's."""
     name: str = ""
-    """Of the package or subsystem within the part; `{package}` takes it from the frame."""
+    """Package or subsystem within the part; `{package}` takes it from the frame."""
     holds: bool = False
-    """Whether all that is called from there, up to the kernel, counts as this too."""
+    """Whether all callees up to the kernel count as this part, too."""
     java: tuple[str, ...] = ()
-    """Packages, with all below them; classes and methods likewise."""
+    """Packages with their subpackages; classes; methods."""
     script: tuple[str, ...] = ()
     """Source files of Python and JavaScript, or `file:function`."""
     kernel: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class Rule(Record):
     library: tuple[str, ...] = ()
     """File names of native libraries."""
     thread: tuple[str, ...] = ()
-    """Names of threads: the whole of their work outside the kernel, as with `holds`."""
+    """Thread names: all their work outside the kernel, as with `holds`."""
 
     @model_validator(mode="after")
     def _matches_something(self) -> Rule:
@@ -78,22 +78,22 @@ class Rule(Record):
 
 
 class Otherwise(Record):
-    """The place of a stack of which no frame has a part."""
+    """The place of stacks without a matching frame."""
 
     part: Part
     name: str = ""
 
 
 class RuleFile(Record):
-    """The content of an `explain.yaml`."""
+    """Contents of an `explain.yaml`."""
 
     rules: tuple[Rule, ...] = ()
-    """The first one that matches a frame counts."""
+    """The first match counts."""
     otherwise: Otherwise | None = None
 
 
 class Place(NamedTuple):
-    """A part, and the package or subsystem in it."""
+    """A part, and a package or subsystem in it."""
 
     part: Part
     name: str = ""
@@ -101,7 +101,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame taken apart."""
+    """A parsed frame."""
 
     place: str
     name: str
@@ -109,20 +109,20 @@ class Frame:
 
     @classmethod
     def of(cls, text: str) -> Frame:
-        """From `[place`]name[_[kind]]`."""
-        found = _FRAME.match(text)
-        if found is None:
+        """Parses `[place`]name[_[kind]]`."""
+        match = _FRAME.match(text)
+        if match is None:
             return cls("", text, "")
-        return cls(found["place"] or "", found["name"], found["kind"] or "")
+        return cls(match["place"] or "", match["name"], match["kind"] or "")
 
     @property
     def dotted(self) -> str:
-        """A Java method as source code writes it: package.Class.method."""
+        """A Java method as in source code: package.Class.method."""
         return self.name.replace("/", ".")
 
 
 class _Step(NamedTuple):
-    """What a stack has come to at one of its frames."""
+    """State of a stack at one of its frames."""
 
     place: Place | None
     holds: bool
@@ -131,11 +131,11 @@ class _Step(NamedTuple):
 
 @dataclass(slots=True)
 class Rules:
-    """The rules that hold for one server, in order."""
+    """A server's rules, in order."""
 
     rules: tuple[Rule, ...]
     top: Place
-    """Of a stack of which no frame has a part."""
+    """The place of stacks without a matching frame."""
     _made: dict[str, list[tuple[re.Pattern[str], int]]] = field(default_factory=dict)
     _known: dict[str, tuple[Rule | None, str]] = field(default_factory=dict)
 
@@ -149,14 +149,14 @@ class Rules:
                     self._made.setdefault(kind, []).append((re.compile(pattern + end), at))
 
     def places(self, sampling: Sampling) -> list[Place]:
-        """The place of the stack that ends at each node of the samples' tree."""
+        """The place of the stack ending at each node of the samples' tree."""
         steps: list[_Step] = []
         for parent, name in zip(sampling.parents, sampling.names, strict=True):
             steps.append(self._step(steps[parent] if parent >= 0 else None, sampling.frames[name]))
         return [step.place or self.top for step in steps]
 
     def place(self, stack: Sequence[str]) -> Place:
-        """The place of one stack, the outermost frame first."""
+        """The place of a stack, outermost frame first."""
         step: _Step | None = None
         for frame in stack:
             step = self._step(step, frame)
@@ -177,7 +177,7 @@ class Rules:
         return _Step(here, rule.holds or (above is None and bool(rule.thread)), False)
 
     def _rule(self, text: str, frame: Frame, *, root: bool) -> tuple[Rule | None, str]:
-        """The first rule of this frame, and the name within its part."""
+        """The first matching rule, and the name within its part."""
         key = f"{root}{text}"
         if key not in self._known:
             self._known[key] = self._found(frame, root)
@@ -185,27 +185,27 @@ class Rules:
 
     def _found(self, frame: Frame, root: bool) -> tuple[Rule | None, str]:
         if frame.kind in JAVA:
-            asked = [("java", frame.dotted)]
+            candidates = [("java", frame.dotted)]
         elif frame.kind == SCRIPT:
-            asked = [("script", frame.place), ("script", f"{frame.place}:{frame.name}")]
+            candidates = [("script", frame.place), ("script", f"{frame.place}:{frame.name}")]
         elif frame.kind == KERNEL:
-            asked = [("kernel", _plain(frame.name))]
+            candidates = [("kernel", _plain(frame.name))]
         else:
-            asked = [("native", frame.name), ("library", frame.place)]
+            candidates = [("native", frame.name), ("library", frame.place)]
             if root and frame.name.startswith("["):
-                asked.append(("thread", _thread(frame.name)))
-        found: list[int] = []
-        for kind, value in asked:
+                candidates.append(("thread", _thread(frame.name)))
+        matches: list[int] = []
+        for kind, value in candidates:
             hits = (at for pattern, at in self._made.get(kind, ()) if value and pattern.match(value))
-            found += [at for at in (next(hits, None),) if at is not None]
-        if not found:
+            matches += [at for at in (next(hits, None),) if at is not None]
+        if not matches:
             return None, ""
-        first = self.rules[min(found)]
+        first = self.rules[min(matches)]
         return first, _package(frame) if first.name == PACKAGE else first.name
 
 
 def _plain(name: str) -> str:
-    """A kernel function without what the compiler appends: `.isra.0`, `.part.0`, `.constprop.0`."""
+    """A kernel function without compiler suffixes: `.isra.0`, `.part.0`, `.constprop.0`."""
     return re.split(r"\.(?:isra|part|constprop|cold)\b", name)[0]
 
 
@@ -215,7 +215,7 @@ def _thread(name: str) -> str:
 
 
 def _package(frame: Frame) -> str:
-    """The library that a function belongs to, as its users name it."""
+    """The library of a function, by its usual name."""
     if frame.kind in JAVA:
         packages = frame.name.split("/")[:-1]
         long = packages[:1] and packages[0] in ("com", "org", "net", "io", "de", "ch", "jakarta", "javax")
@@ -226,37 +226,37 @@ def _package(frame: Frame) -> str:
 
 
 def read(path: Path) -> RuleFile:
-    """One file of rules. Raises UsageError naming file, line and key."""
+    """Reads a file of rules. Raises UsageError naming file, line and key."""
     data, lines = read_mapping(path)
     return validate(RuleFile, data, path, lines)
 
 
 @cache
 def defaults(runtime: str) -> tuple[RuleFile, ...]:
-    """Those of a runtime (jvm, python, node, native), of native code and of the kernel."""
-    made: list[RuleFile] = []
+    """Rules of a runtime (jvm, python, node, native), of native code and of the kernel."""
+    rules: list[RuleFile] = []
     for name in dict.fromkeys((runtime, "native", "kernel")):
         with as_file(files("prony_explain").joinpath("defaults", f"{name}.yaml")) as path:
             if path.is_file():
-                made.append(read(path))
-    return tuple(made)
+                rules.append(read(path))
+    return tuple(rules)
 
 
 def rules_for(runtime: str, server: str = "", roots: Iterable[Path] = ()) -> Rules:
-    """The rules of a server of the catalogue (its name, with or without a variant), of what it inherits, and
-    of its runtime. An unknown server has the runtime's alone.
+    """Rules of a catalogue server (name, optional variant), of its inherited runtimes, and the defaults of
+    `runtime`. An unknown server has the defaults only.
     """
     own = [read(path) for path in _own(server.partition(":")[0], tuple(roots))]
     every = [*own, *defaults(runtime)]
-    top = next((one.otherwise for one in every if one.otherwise is not None), None)
+    top = next((file.otherwise for file in every if file.otherwise is not None), None)
     return Rules(
-        tuple(rule for one in every for rule in one.rules),
+        tuple(rule for file in every for rule in file.rules),
         Place(top.part, top.name) if top is not None else Place(Part.APPLICATION),
     )
 
 
 def _own(server: str, roots: Sequence[Path]) -> list[Path]:
-    """The server's file of rules and those of the runtimes that it inherits, as far as they exist."""
+    """Existing rule files of the server and of the runtimes that it inherits."""
     found: list[Path] = []
     seen: set[str] = set()
     name, file = server, "server.yaml"

@@ -1,7 +1,6 @@
-"""When the kernel held a server's threads up: waits for a CPU, throttling, reads from disk, by readings of
-/proc a few hundredths of a second apart.
-
-It takes at most `MOST_SHARE` of a CPU of the client: where a reading takes long there are fewer.
+"""Kernel stalls of a server's threads over time: waits for a CPU, throttling, disk reads, polled from /proc
+every few hundredths of a second. Polling takes at most `MOST_SHARE` of a CPU: slow readings are less
+frequent.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from prony.server import throttle
 STEP_S = 0.025
 MOST_SHARE = 0.02
 THREADS_ANEW_S = 1.0
-"""Threads that began are looked for so often."""
+"""Interval of the search for new threads."""
 MOST_ROWS = 20_000
-"""Eight minutes; a longer window has rows that are further apart."""
+"""Eight minutes; longer windows have coarser rows."""
 
 
 @dataclass(slots=True)
 class _Threads:
-    """The waits of all threads of some processes. Files stay open, as opening is most of the cost."""
+    """Run-queue waits of all threads of some processes. Files stay open, as opening costs most."""
 
     pids: tuple[int, ...]
     root: Path
@@ -36,8 +35,8 @@ class _Threads:
     _looked_s: float = float("-inf")
 
     def most_ms(self) -> float | None:
-        """Of the thread that waited most since the last time, all its waits together; None where none can be
-        read. A thread that is new is read for the next time.
+        """Wait of the thread that waited longest since the last call, in total; None if unreadable. New
+        threads count from the next call.
         """
         if now_s() - self._looked_s >= THREADS_ANEW_S:
             self._look()
@@ -45,7 +44,7 @@ class _Threads:
         for file, descriptor in list(self._open.items()):
             try:
                 waited_ns = int(os.pread(descriptor, 128, 0).split()[1])
-            except (OSError, IndexError, ValueError):  # it ended
+            except (OSError, IndexError, ValueError):  # the thread has ended
                 self._forget(file)
                 continue
             most_ns = max(most_ns, waited_ns - self._waited_ns.get(file, waited_ns))
@@ -73,10 +72,10 @@ class _Threads:
 
 @dataclass(slots=True)
 class _Quotas:
-    """What CPU quotas held the groups of some processes back."""
+    """Throttling of some processes' control groups by CPU quotas."""
 
     pids: tuple[int, ...]
-    """One of each group."""
+    """One per control group."""
     root: Path
     _before: tuple[throttle.Levels | None, ...] = ()
 
@@ -88,20 +87,20 @@ class _Quotas:
         return cls(tuple(groups.values()), root)
 
     def throttled_ms(self) -> float | None:
-        """Of the group that was held back longest since the last time, all CPUs together; None where none
-        can be read.
+        """Throttled time of the most throttled group since the last call, all CPUs together; None if
+        unreadable.
         """
         now = tuple(throttle.throttle(pid, self.root) for pid in self.pids)
         since = map(throttle.between, self._before, now)
         self._before = now
-        return max((one.throttled_s * 1000 for one in since if one is not None), default=None)
+        return max((interval.throttled_s * 1000 for interval in since if interval is not None), default=None)
 
 
 def _read_kib(pids: Iterable[int], root: Path) -> int | None:
-    """Fetched from disk so far by all of these; None where none says it."""
+    """KiB read from disk so far, summed; None if unreadable."""
     texts = [read_text(root / f"proc/{pid}/io") for pid in pids]
-    found = [int(key_values(text)["read_bytes"]) for text in texts if text and "read_bytes" in text]
-    return sum(found) // 1024 if found else None
+    sizes = [int(key_values(text)["read_bytes"]) for text in texts if text and "read_bytes" in text]
+    return sum(sizes) // 1024 if sizes else None
 
 
 def _since(before: float | None, after: float | None) -> float | None:
@@ -119,8 +118,8 @@ class _Row:
 def watch(
     pids: Iterable[int], over: Callable[[float], bool], begun_s: float, window_s: float, root: Path = ROOT
 ) -> Stalls:
-    """Read the processes until `over`, which waits for so many seconds at the most, says True. Times count
-    from `begun_s` of CLOCK_MONOTONIC.
+    """Polls the processes until `over(seconds)`, which waits, returns True. Times are from `begun_s` of
+    CLOCK_MONOTONIC.
     """
     there = tuple(pids)
     threads = _Threads(there, root)
@@ -133,10 +132,10 @@ def watch(
         begins_s, read = now_s(), _read_kib(there, root)
         took_s = 0.0
         while not over(max(least_s - took_s, took_s / MOST_SHARE)):
-            asked_s, cpu_s = now_s(), time.thread_time()
+            polled_s, cpu_s = now_s(), time.thread_time()
             waited_ms, throttled_ms = threads.most_ms(), quotas.throttled_ms()
             read_now = _read_kib(there, root)
-            rows.append(_Row(asked_s - begun_s, waited_ms, throttled_ms, _since(read, read_now)))
+            rows.append(_Row(polled_s - begun_s, waited_ms, throttled_ms, _since(read, read_now)))
             read = read_now
             took_s = time.thread_time() - cpu_s
     finally:
@@ -145,7 +144,7 @@ def watch(
 
 
 def stalls(begins_s: float, rows: Iterable[_Row]) -> Stalls:
-    """The rows by columns; a column that lacks a value is None, as nobody could say what it lacks."""
+    """The rows as columns; a column with a missing value is None."""
     kept = list(rows)
 
     def column(values: list[float | None], digits: int) -> tuple[float, ...] | None:

@@ -1,8 +1,7 @@
-"""Front ends: other tools' command lines and scripts, translated into the laboratory's own load.
+"""Front ends: translate other tools' command lines and scripts into Prony loads.
 
-Each is a package of this folder that holds a `FRONT_END` (prony_frontends.base); nothing else lists it. They
-are found without being imported, so that other commands do not pay for them. A package that begins with `_`
-is no tool: it holds what tools of one family share.
+Each front end is a package of this folder with a `FRONT_END` (prony_frontends.base) and is discovered without
+being imported. Packages that begin with `_` hold code shared by a family of tools.
 """
 
 from __future__ import annotations
@@ -20,27 +19,27 @@ if TYPE_CHECKING:
 
 
 def names() -> tuple[str, ...]:
-    """The tools' names, as on the command line."""
+    """Names of the tools, as on the command line."""
     return tuple(
-        sorted(found.name for found in iter_modules(__path__) if found.ispkg and found.name[0] != "_")
+        sorted(module.name for module in iter_modules(__path__) if module.ispkg and module.name[0] != "_")
     )
 
 
 def summary(name: str) -> str:
-    """Its line in `prony --help`: the first sentence of its docstring, read without importing it."""
+    """Its line in `prony --help`: the first sentence of its docstring, read without an import."""
     source = Path(__path__[0], name, "__init__.py").read_text(encoding="utf-8")
     text = " ".join((ast.get_docstring(ast.parse(source)) or "").split())
     return text.partition(": ")[2].partition(".")[0] + "."
 
 
 def front_end(name: str) -> FrontEnd:
-    """The front end of this name, imported now. Raises UsageError when there is none."""
+    """Imports and returns the front end with this name. Raises UsageError for an unknown name."""
     if name not in names():
         raise UsageError(f"unknown tool '{name}'; expected {', '.join(names())}")
-    found: FrontEnd = import_module(f"{__name__}.{name}").FRONT_END
-    return found
+    tool: FrontEnd = import_module(f"{__name__}.{name}").FRONT_END
+    return tool
 
 
 def front_ends() -> tuple[FrontEnd, ...]:
-    """All of them, imported now."""
+    """Imports and returns all front ends."""
     return tuple(front_end(name) for name in names())

@@ -1,7 +1,4 @@
-"""What all front ends share: the translated load, its run, the two lines of its judgement and the exit code.
-
-A front end translates and prints; it offers no load and judges nothing.
-"""
+"""Shared by all front ends: the translated load, its run, the two lines of judgement and the exit code."""
 
 from __future__ import annotations
 
@@ -29,11 +26,11 @@ from prony.store import StoredTrial
 
 
 class Refused(UsageError):
-    """Something in a command line or script that Prony does not do; nothing has been sent yet."""
+    """Part of a command line or script is not supported; nothing has been sent yet."""
 
     def __init__(self, element: str, file: str, line: int | None, found: str, instead: str) -> None:
-        """`element`: what the tool calls it; `file`: the script, or the tool's name for its command line;
-        `found`: what it says there; `instead`: what could be used.
+        """`element`: the tool's name for it; `file`: the script, or the tool's name for its command line;
+        `found`: its value; `instead`: the remedy.
         """
         place = file if line is None else f"{file}:{line}"
         super().__init__(f"{place}: {element} is not supported: {found}; {instead}")
@@ -41,101 +38,101 @@ class Refused(UsageError):
 
 
 class Addressed:
-    """Arguments of a tool that requests one URL."""
+    """Arguments of a tool that loads one URL."""
 
     __slots__ = ()
     url: str
 
     @property
     def target(self) -> Url:
-        """Where the requests go."""
+        """Target of the requests."""
         return parse_url(self.url).target
 
     @property
     def path(self) -> str:
-        """What is requested there."""
+        """Path of the requests."""
         return parse_url(self.url).path
 
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """What a script became."""
+    """A script or command line as a Prony load."""
 
     tool: str
     target: Url
     trial: TrialPlan
-    """Without a preflight request or a warm-up, so that the server sees what the tool would have sent."""
+    """Without preflight or warm-up: the server sees only the tool's own requests."""
     title: str
     notes: tuple[str, ...] = ()
-    """What is done otherwise than by the tool, a sentence each; said before the load and in the plan."""
+    """Differences from the tool, a sentence each; printed before the load and kept in the plan."""
 
     def logged(self, file: Path) -> Translated:
-        """The same with a row for each request."""
+        """The same trial with a row per request."""
         return replace(self, trial=self.trial.model_copy(update={"log": str(file)}))
 
     def plan(self) -> Plan:
-        """The plan of its one trial."""
+        """The plan of this one trial."""
         cell = cell_of(MAIN, self.target.url, self.target, self.trial)
         return one_part(self.tool, self.title, [cell], seed=0, shape="single")
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A run as it was stored, for a front end to print in its tool's words."""
+    """A stored run, for a front end to print in its tool's format."""
 
     identifier: str
     trial: StoredTrial
     interrupted: bool
-    """The user ended it; what had been measured until then is here."""
+    """The user interrupted it; the results up to then are stored."""
     write_page: Callable[[Path], None]
-    """Write the report's page into this file. Raises PronyError."""
+    """Writes the report's page into this file. Raises PronyError."""
 
     @property
     def evidence(self) -> Evidence:
-        """Everything that was observed."""
+        """All evidence of the trial."""
         return self.trial.record.evidence
 
     @property
     def report(self) -> EngineReport:
-        """What the engine said. Raises StoreError when it said nothing."""
+        """The engine's report. Raises StoreError when there is none."""
         report = self.evidence.engine
         if report is None:
-            raise StoreError(f"{self.identifier} holds no report of the engine; run it again")
+            raise StoreError(f"{self.identifier} has no engine report; run it again")
         return report
 
     @property
     def window(self) -> Window:
-        """The measured part: everything from the first request to the last."""
+        """The measured window, from the first request to the last."""
         window = self.report.window
         if window is None:
-            raise StoreError(f"{self.identifier} holds no measured part; run it again")
+            raise StoreError(f"{self.identifier} has no measured window; run it again")
         return window
 
     @property
     def stages(self) -> tuple[StageReport, ...]:
-        """What came before the load, and after it."""
+        """Stages before and after the load."""
         return self.evidence.stages
 
     @property
     def judgement(self) -> Judgement:
-        """Whether it conforms, and how good its figures are."""
+        """Whether the run conforms, and the uncertainty of its figures."""
         return self.trial.judgement
 
 
 def say_judgement(ran: Ran, stderr: IO[str]) -> None:
-    """Exactly two lines: whether the run conforms and how good its figures are; and why not, or what may bend
-    them most and what they rest on.
+    """Prints two lines: whether the run conforms with the uncertainty of its figures; then the reason for
+    nonconformance, or the largest source of uncertainty and the conditions.
     """
     judgement = ran.judgement
     if not judgement.conforms:
-        why = " ".join(_reason(one) for one in judgement.not_conforming[:1])
+        why = " ".join(_reason(finding) for finding in judgement.not_conforming[:1])
         lines = (f"does not conform: the figures above must not be used ({ran.identifier})", why)
     else:
-        known = estimates(ran.evidence, judgement, ran.trial.figures)
+        estimated = estimates(ran.evidence, judgement, ran.trial.figures)
         good = [
-            f"{said} good to {good_to(*known[name].uncertainty.worst)}"
-            for name, said in TOLD.items()
-            if name in known
+            f"{label} good to {good_to(*estimated[name].uncertainty.worst)}"
+            for name, label in TOLD.items()
+            if name in estimated
         ]
         lines = (f"conforms: {', '.join(good) or 'no figure'} ({ran.identifier})", _rests_on(judgement))
     for line in lines:
@@ -143,7 +140,7 @@ def say_judgement(ran: Ran, stderr: IO[str]) -> None:
 
 
 TOLD = {"requests_per_s": "requests/s", "p99_ms": "p99"}
-"""The figures whose uncertainty is told."""
+"""Figures whose uncertainty is printed."""
 
 
 def _reason(one: Finding) -> str:
@@ -151,32 +148,32 @@ def _reason(one: Finding) -> str:
 
 
 def _rests_on(judgement: Judgement) -> str:
-    """The largest line of the budget of both, and the conditions."""
-    said = []
+    """The largest entry of each uncertainty budget, and the conditions."""
+    sentences = []
     lines = [(line, name) for name in TOLD for line in judgement.budget(name) if line.bias.counts]
     if lines:
-        (finding, bias), name = max(lines, key=lambda one: one[0].bias.size)
-        said.append(f"largest source: {bends(bias.low, bias.high)} of {TOLD[name]} by {_reason(finding)}")
+        (finding, bias), name = max(lines, key=lambda entry: entry[0].bias.size)
+        sentences.append(
+            f"largest source: {bends(bias.low, bias.high)} of {TOLD[name]} by {_reason(finding)}"
+        )
     if judgement.provided:
-        phrases = dict.fromkeys(one.provided for one in judgement.provided)
-        said.append(f"Provided that {'; '.join(phrases)}")
-    return ". ".join(said) or f"all {len(judgement.findings)} checks passed"
+        phrases = dict.fromkeys(condition.provided for condition in judgement.provided)
+        sentences.append(f"Provided that {'; '.join(phrases)}")
+    return ". ".join(sentences) or f"all {len(judgement.findings)} checks passed"
 
 
 def exit_code(ran: Ran, exit_like_original: bool, original: int) -> int:
-    """The tool's own code, or 3 for a run that does not conform unless the tool's was asked for."""
+    """The tool's own exit code, or 3 for a run that does not conform without `exit_like_original`."""
     return original if exit_like_original or ran.judgement.conforms else ExitCode.NO_FIGURE
 
 
 def explain(translated: Translated) -> str:
-    """The Prony plan that the script becomes, as a file that `prony run` can run."""
+    """The Prony plan as a file for `prony run`."""
     return planfile_write.text(translated.plan(), translated.notes)
 
 
 def openssl_name(suite: str) -> str:
-    """A cipher suite by the name that tools on OpenSSL print: TLS 1.3's are called alike, earlier ones have
-    OpenSSL's.
-    """
+    """The cipher suite's OpenSSL name, as tools print it. TLS 1.3 names are the same."""
     if suite.startswith("TLS13_"):
         return suite.replace("TLS13_", "TLS_", 1)
     keys, _, cipher = suite.removeprefix("TLS_").partition("_WITH_")
@@ -186,7 +183,7 @@ def openssl_name(suite: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The user's options for a front end, beside the tool's own arguments."""
+    """Prony's own options of a front end."""
 
     explain: bool = False
     exit_like_original: bool = False
@@ -194,27 +191,27 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a front end runs with: the user's options, the way to a measurement, and the two streams."""
+    """The environment of a front end: the user's options, the measurement, and the two streams."""
 
     asked: Asked
     offer: Callable[[Plan, Progress], Ran]
-    """Checks, measures, judges and stores, as for every command. Raises PronyError."""
+    """Preflights, measures, judges and stores, as for every command. Raises PronyError."""
     stdout: IO[str]
     stderr: IO[str]
 
     def explained(self, translated: Translated) -> int:
-        """Print the plan in place of a run."""
+        """Prints the plan instead of running it."""
         self.stdout.write(explain(translated))
         return ExitCode.OK
 
     def measure(self, translated: Translated, progress: Progress) -> Ran:
-        """Say the notes, then measure."""
+        """Prints the notes, then measures."""
         for note in translated.notes:
             print(f"prony: note: {note}", file=self.stderr)
         return self.offer(translated.plan(), progress)
 
     def end(self, ran: Ran, original: int = 0) -> int:
-        """After the tool's own output: the two lines, and the exit code."""
+        """Prints the two lines after the tool's output, and returns the exit code."""
         self.stdout.flush()
         say_judgement(ran, self.stderr)
         return exit_code(ran, self.asked.exit_like_original, original)
@@ -222,27 +219,29 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class FrontEnd:
-    """A tool, as the command line knows it."""
+    """A tool on the command line."""
 
     name: str
     """Of its package."""
     usage: str
-    """What `prony NAME -h` prints."""
+    """The text of `prony NAME -h`."""
     translate: Callable[[Sequence[str]], Translated]
-    """The tool's arguments into a load. Raises UsageError (Refused for what is not supported)."""
+    """Translates the tool's arguments into a load. Raises UsageError (Refused for unsupported parts)."""
     run: Callable[[Sequence[str], Context], int]
-    """The tool's arguments, from the first line of output to the exit code."""
+    """Runs the tool's arguments, from the first line of output to the exit code."""
     script_endings: tuple[str, ...] = ()
-    """Of file names by which `prony import` knows a script of this tool; empty where it has no scripts."""
+    """File endings by which `prony import` recognises this tool's scripts; empty without scripts."""
     before_script: tuple[str, ...] = ()
-    """What the tool's command line has before the script's name."""
+    """The words of the tool's command line before the script's name."""
 
 
 class _ClosedPipeTolerant(io.FileIO):
-    """Standard output whose reader may leave (`prony ab … | head -3`): the run goes on to its judgement."""
+    """Standard output that survives a closed pipe (`prony ab … | head -3`): the run continues to its
+    judgement.
+    """
 
     def write(self, data: Any, /) -> int:
-        """All of it, or into nothing."""
+        """Writes everything, or discards it."""
         try:
             return super().write(data) or 0
         except BrokenPipeError:
@@ -250,13 +249,13 @@ class _ClosedPipeTolerant(io.FileIO):
 
 
 class _WithoutCredentials(io.TextIOBase):
-    """Standard error: what is said there may quote a URL or a header as it was given."""
+    """Standard error that masks credentials in quoted URLs and headers."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     def write(self, text: str, /) -> int:
-        """In place of credentials their mark."""
+        """Writes the text with credentials masked."""
         self._stream.write(redaction.text(text))
         return len(text)
 

@@ -1,6 +1,4 @@
-"""`prony wrk …`, `prony ab …` and so on: another tool's command line, less the few options that are
-Prony's.
-"""
+"""`prony wrk …`, `prony ab …`: runs another tool's command line with Prony's own options removed."""
 
 from __future__ import annotations
 
@@ -23,26 +21,26 @@ if TYPE_CHECKING:
 
 FLAGS = ("--explain", "--exit-like-original")
 SHARED = ("seed", "driver", "client_cpus", "limits", "metrics", "push", "db", "report")
-"""Of the options that all measuring commands have (prony.cli.common), those that go with any tool's own."""
+"""Options of all measuring commands (prony.cli.common) that every front end accepts."""
 OWN_USAGE = """
 Prony's own options, with any tool:
-  --explain             Print the Prony plan that this becomes, and run nothing.
-  --exit-like-original  Exit as the tool would, also when the run does not conform (else 3).
+  --explain             Print the resulting Prony plan without running it.
+  --exit-like-original  Exit as the tool would, even if the run does not conform (else 3).
 """
-JUDGEMENT = "Whether the run conforms, and how good its figures are, is on standard error, in two lines.\n"
+JUDGEMENT = "Standard error ends with two lines: whether the run conforms, and how good its figures are.\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """Prony's own options, as they were given."""
+    """Prony's own options from the command line."""
 
     flags: frozenset[str]
     values: dict[str, list[str]]
-    """Field of `Common` -> what was given for it."""
+    """Field of `Common` -> values given."""
 
     @property
     def common(self) -> Common:
-        """As every other command has them. Raises UsageError."""
+        """The options as other commands have them. Raises UsageError."""
         last: dict[str, Any] = {name: given[-1] for name, given in self.values.items()}
         if "seed" in last:
             last["seed"] = _number(last["seed"])
@@ -52,49 +50,51 @@ class Own:
 
 
 def shared() -> dict[str, tuple[str, Any]]:
-    """Option, such as `--client-cpus` -> the field of `Common`, and what the parser knows of it."""
+    """Option, such as `--client-cpus` -> field of `Common` and parser metadata."""
     hints = get_type_hints(Common, include_extras=True)
-    found = {}
+    by_option = {}
     for name in SHARED:
-        known = hints[name].__metadata__[0]
-        found[f"--{name.replace('_', '-')}"] = (name, known)
-    return found
+        metadata = hints[name].__metadata__[0]
+        by_option[f"--{name.replace('_', '-')}"] = (name, metadata)
+    return by_option
 
 
 def usage() -> str:
-    """What `prony TOOL -h` says of Prony's own options."""
+    """Prony's own options for `prony TOOL -h`."""
     lines: list[str] = []
-    for option, (_, known) in shared().items():
-        head = f"{option} {known.metavar or 'VALUE'}"
-        lines += wrap(f"{head:<20}  {known.help}", 78, initial_indent="  ", subsequent_indent=" " * 24)
+    for option, (_, metadata) in shared().items():
+        head = f"{option} {metadata.metavar or 'VALUE'}"
+        lines += wrap(f"{head:<20}  {metadata.help}", 78, initial_indent="  ", subsequent_indent=" " * 24)
     return OWN_USAGE + "\n".join(lines) + f"\n{JUDGEMENT}"
 
 
 def divided(argv: Sequence[str]) -> tuple[Own, list[str]]:
-    """Prony's own options, and what is the tool's. Raises UsageError for one without its value."""
+    """Splits the command line into Prony's options and the tool's words. Raises UsageError for a missing
+    value.
+    """
     flags: set[str] = set()
     values: dict[str, list[str]] = {}
     rest: list[str] = []
-    known = shared()
+    own_options = shared()
     words = iter(argv)
     for word in words:
-        if word == "--":  # What follows is a script's, such as wrk's `-- --seed 5`.
+        if word == "--":  # the rest is for a script, as in wrk's `-- --seed 5`
             return Own(frozenset(flags), values), [*rest, word, *words]
         name, equals, value = word.partition("=")
         if word in FLAGS:
             flags.add(word)
-        elif name in known:
+        elif name in own_options:
             given = value if equals else next(words, None)
             if given is None:
                 raise UsageError(f"{name} needs a value; see prony's own options in -h")
-            values.setdefault(known[name][0], []).append(given)
+            values.setdefault(own_options[name][0], []).append(given)
         else:
             rest.append(word)
     return Own(frozenset(flags), values), rest
 
 
 def offers(common: Common) -> Callable[[Plan, Progress], Ran]:
-    """Runs the plan of a front end as that of any command."""
+    """Returns a function that runs a front end's plan as other commands do."""
 
     def offer(plan: Plan, progress: Progress) -> Ran:
         from prony.cli import measure
@@ -121,12 +121,12 @@ def _note(sentence: str) -> None:
 
 
 def is_front_end(argv: Sequence[str]) -> bool:
-    """Whether the command line is another tool's."""
+    """Whether the command line starts with another tool's name."""
     return bool(argv) and argv[0] in names()
 
 
 def command(argv: Sequence[str]) -> int:
-    """`argv[0]` is the tool. Raises PronyError."""
+    """Runs the tool `argv[0]`. Raises PronyError."""
     from prony_frontends.base import Asked, own_context
 
     tool = front_end(argv[0])

@@ -1,4 +1,4 @@
-"""Values with how often each was seen, and what tools print of them."""
+"""Weighted values and the statistics that tools print of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class CountedValues:
-    """Values, rising, with how often each was seen."""
+    """Ascending values with their counts."""
 
     values: NDArray[np.float64]
     counts: NDArray[np.float64]
@@ -34,7 +34,7 @@ class CountedValues:
 
     @property
     def stdev(self) -> float:
-        """Of the sample (n - 1); 0 below two."""
+        """Sample standard deviation (n - 1); 0 below two samples."""
         if self.count < 2:
             return 0.0
         return float(np.sqrt(np.dot((self.values - self.mean) ** 2, self.counts) / (self.count - 1)))
@@ -51,7 +51,7 @@ class CountedValues:
 
     @property
     def within_stdev(self) -> float:
-        """Percent of the samples that are no further from the mean than one standard deviation."""
+        """Per cent of the samples within one standard deviation of the mean."""
         near = np.abs(self.values - self.mean) <= self.stdev
         return float(self.counts[near].sum() / self.count * 100) if self.count else 0.0
 

@@ -1,4 +1,4 @@
-"""`prony import`: another tool's script as a Prony plan file."""
+"""`prony import`: converts another tool's script into a Prony plan file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from prony_frontends import front_end, front_ends, names
 PREFIXES = frozenset(
     {"prony", "time", "exec", "nohup", "sudo", "env", "command", "do", "then", "else", "if", "!", "{"}
 )
-"""What a shell line may have before the tool."""
+"""Words that a shell line may have before the tool."""
 
 
 def command(
@@ -30,7 +30,7 @@ def command(
     ),
     output: Path = typer.Option(..., "--output", "-o", help="The plan file to write."),
 ) -> int:
-    """Translate a script or a command line of another tool into a plan that `prony run` runs."""
+    """Convert another tool's script or command line into a plan for `prony run`."""
     from prony_frontends.base import explain
 
     options.writable(output, "--output")
@@ -44,12 +44,12 @@ def command(
 
 
 def tool_line(script: str, rest: list[str]) -> tuple[str, list[str]]:
-    """The tool and its arguments. Raises UsageError when neither the name nor the content says which."""
+    """The tool and its arguments. Raises UsageError when neither name nor content identifies the tool."""
     path = Path(script)
     tools = [tool for tool in front_ends() if path.suffix.lower() in tool.script_endings]
     if tools and len(shlex.split(script.replace("'", ""))) == 1:
         if not path.is_file():
-            raise UsageError(f"the script {script} is not there; name a file that can be read")
+            raise UsageError(f"the script {script} does not exist; name a readable file")
         return tools[0].name, [*tools[0].before_script, script, *rest]
     return _from_line(_shell_text(path, script), script, rest)
 
@@ -64,25 +64,25 @@ def _shell_text(path: Path, script: str) -> str:
 
 
 def _from_line(text: str, script: str, rest: list[str]) -> tuple[str, list[str]]:
-    found: list[tuple[str, list[str]]] = []
+    tool_lines: list[tuple[str, list[str]]] = []
     for line in text.replace("\\\n", " ").splitlines():
         for words in map(_without_prefix, _commands(line)):
             if words and Path(words[0]).name in names():
                 _no_variables(line, words)
-                found.append((Path(words[0]).name, words[1:]))
-    if len(found) != 1:
-        many = f"{len(found)} of them" if found else "none"
+                tool_lines.append((Path(words[0]).name, words[1:]))
+    if len(tool_lines) != 1:
+        many = f"{len(tool_lines)}" if tool_lines else "none"
         endings = [ending for tool in front_ends() for ending in tool.script_endings]
         raise UsageError(
             f"'{script}' is not a script ({', '.join(endings)}); expected one command line of a tool "
             f"({', '.join(names())}), found {many}"
         )
-    name, argv = found[0]
+    name, argv = tool_lines[0]
     return name, [*argv, *rest]
 
 
 def _without_prefix(words: list[str]) -> list[str]:
-    """From the tool on: `prony`, `time` and values for its environment are not its own words."""
+    """The words from the tool on, without `prony`, `time` and environment assignments."""
     for place, word in enumerate(words):
         if word not in PREFIXES and re.match(r"[A-Za-z_]\w*=", word) is None:
             return words[place:]
@@ -90,38 +90,38 @@ def _without_prefix(words: list[str]) -> list[str]:
 
 
 def _no_variables(line: str, words: list[str]) -> None:
-    """Raises UsageError for what only the shell knows: a variable's value, another command's output."""
+    """Raises UsageError for words that only a shell can expand: variables and command substitutions."""
     shown = re.sub(r"'[^']*'", "", line)
     for word in words:
-        for found in re.findall(r"\$(?:[A-Za-z_]\w*|\{[^}]*\}|[0-9@*])|\$$|`", word):
-            if found in shown and f"\\{found}" not in shown:
+        for expansion in re.findall(r"\$(?:[A-Za-z_]\w*|\{[^}]*\}|[0-9@*])|\$$|`", word):
+            if expansion in shown and f"\\{expansion}" not in shown:
                 raise UsageError(
-                    f"'{line.strip()}': {found} has a value only in the shell; write the value "
+                    f"'{line.strip()}': {expansion} has a value only in the shell; write the value "
                     '(or quote the line: prony import "…" -o plan.yaml)'
                 )
 
 
 def _commands(line: str) -> list[list[str]]:
-    """The words of each command of a shell line, without redirections. Raises UsageError."""
+    """The words of each command in a shell line, without redirections. Raises UsageError."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
-    found: list[list[str]] = [[]]
+    commands: list[list[str]] = [[]]
     to_file = False
     try:
         for word in lexer:
             if word and not word.strip(lexer.punctuation_chars):
-                now = found[-1]
+                now = commands[-1]
                 to_file = "<" in word or ">" in word
                 if not to_file:
-                    found.append([])
+                    commands.append([])
                 elif now and len(now[-1]) == 1 and now[-1].isdigit() and f" {now[-1]}{word}" in line:
-                    now.pop()  # The number of a redirected stream belongs to it: 2>&1.
+                    now.pop()  # the number of a redirected stream, as in 2>&1
             elif to_file:
                 to_file = False
             else:
-                found[-1].append(word)
+                commands[-1].append(word)
     except ValueError as fault:
         if not any(name in line for name in names()):
-            return []  # Of a quotation over several lines: no line of a tool.
+            return []  # part of a quotation over several lines
         raise UsageError(f"invalid shell line '{line.strip()}': {fault}") from fault
-    return found
+    return commands

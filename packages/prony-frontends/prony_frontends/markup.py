@@ -1,4 +1,4 @@
-"""CSS selectors and XPath queries that name an attribute of one kind of tag, as regular expressions."""
+"""Regular expressions for simple CSS selectors and XPath queries of an attribute or a text."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ ELEMENT = re.compile(
 )
 """`//total/text()`, `//item[@id='7']`, `//*[local-name()='total']`."""
 IMPLIED = frozenset({"html", "head", "title", "body"})
-"""Tags that a page has in any case, once it is tidied up."""
+"""Tags that every page has after tidying."""
 QUOTED = r"""\s*=\s*(?:"([^"]*)"|'([^']*)')"""
 BETWEEN = r"[^>]*?\s"
 
 
 @dataclass(frozen=True, slots=True)
 class AttributeOf:
-    """An attribute of the tags of a kind, perhaps only of those with a certain value of another."""
+    """An attribute of a kind of tag, optionally filtered by another attribute's value."""
 
     tag: str
     """Empty: any."""
@@ -48,11 +48,11 @@ class AttributeOf:
     name: str | None = None
     value: str = ""
     op: str = "="
-    """How the value of `name` is compared: as CSS has it, `=`, `^=`, `$=`, `*=` or `~=`."""
+    """CSS operator that compares the value of `name`: `=`, `^=`, `$=`, `*=` or `~=`."""
 
     @property
     def regex(self) -> str:
-        """What finds it, wherever in the tag it stands; its groups are those of `template`."""
+        """Matches the attribute at any position in the tag; `template` names its groups."""
         begins = rf"<(?i:{re.escape(self.tag) or '[a-z][a-z0-9-]*'})\s(?:{BETWEEN})?"
         wanted = rf"(?i:{re.escape(self.attribute)}){QUOTED}"
         if self.name is None:
@@ -67,7 +67,7 @@ class AttributeOf:
         return f"{before}|{after}"
 
     def _held(self, quote: str) -> str:
-        """What may stand between such quotes."""
+        """Pattern for the text between these quotes."""
         value, any_ = re.escape(self.value), f"[^{quote}]*"
         match self.op:
             case "^=":
@@ -82,21 +82,21 @@ class AttributeOf:
 
     @property
     def template(self) -> str:
-        """The group that took part; the others are empty."""
+        """All groups, of which only the matching group is not empty."""
         once = self.name is None or self.name.lower() == self.attribute.lower()
         return "".join(f"${number}$" for number in range(1, 3 if once else 5))
 
 
 @dataclass(frozen=True, slots=True)
 class TextOf:
-    """The text of an element, up to the next tag in it."""
+    """The text of an element up to the next tag."""
 
     regex: str
     template: str
 
 
 def css(selector: str, attribute: str) -> AttributeOf | None:
-    """None for any other selector, and for the text of a tag."""
+    """None for unsupported selectors, and for the text of a tag."""
     match = CSS.fullmatch(selector)
     if match is None or not attribute.strip() or not selector.strip():
         return None
@@ -105,13 +105,13 @@ def css(selector: str, attribute: str) -> AttributeOf | None:
         return AttributeOf(tag, attribute.strip(), "id", match["id"])
     if match["word"] is not None:
         return AttributeOf(tag, attribute.strip(), "class", match["word"], "~=")
-    if match["op"] not in (None, "=") and not match["value"]:  # which CSS finds nowhere
+    if match["op"] not in (None, "=") and not match["value"]:  # which matches nothing in CSS
         return None
     return AttributeOf(tag, attribute.strip(), match["name"], match["value"] or "", match["op"] or "=")
 
 
 def xpath(query: str) -> AttributeOf | None:
-    """None for any other query."""
+    """None for unsupported queries."""
     match = XPATH.fullmatch(query)
     if match is None:
         return None
@@ -120,8 +120,8 @@ def xpath(query: str) -> AttributeOf | None:
 
 
 def xpath_text(query: str, tidied: bool, whole: bool = False) -> TextOf | None:
-    """None for any other query. `tidied`: of a page whose text Tidy puts in order, and not of XML; `whole`:
-    without `text()` it is all of the text of an element, found here where that holds no other.
+    """None for unsupported queries. `tidied`: the page is put in order by Tidy, and is not XML; `whole`:
+    without `text()` the query selects all text of an element, matched here for elements without children.
     """
     match = ELEMENT.fullmatch(query)
     if match is None:
@@ -135,7 +135,7 @@ def xpath_text(query: str, tidied: bool, whole: bool = False) -> TextOf | None:
 
 
 def _opening(match: re.Match[str], tidied: bool, closing: str = ">") -> str:
-    """The tag at which such an element begins; `closing`: with `/>` one of an empty element."""
+    """Pattern of the opening tag; `closing`: `/>` for an empty element."""
     tag = rf"(?:[\w.-]+:)?{re.escape(match['local'])}" if match["local"] else re.escape(match["tag"])
     begins, ends = f"<(?i:{tag})" if tidied else f"<{tag}", rf"(?:\s(?:[^>]*[^>/])?)?{closing}"
     if match["name"] is None:
@@ -146,8 +146,8 @@ def _opening(match: re.Match[str], tidied: bool, closing: str = ">") -> str:
 
 
 def xpath_test(query: str, tidied: bool = True) -> str | None:
-    """The regular expression that is found where the query finds something; None for any other query.
-    `tidied`: in a page that is tidied up, and not in XML.
+    """A regular expression that matches where the query selects something; None for unsupported queries.
+    `tidied`: the page is put in order by Tidy, and is not XML.
     """
     of = xpath(query)
     if of is not None:

@@ -1,7 +1,7 @@
-"""Regular expressions of other tools as the engine reads them (Rust's `regex`): what both read otherwise is
-written anew, and what the engine cannot do is said.
+"""Converts other tools' regular expressions to the engine's syntax (Rust's `regex`), and reports what has no
+equivalent.
 
-Whether a pattern is too large is known to the engine alone.
+Only the engine knows whether a pattern is too large.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ NAMED = re.compile(r"\(\?P?<([A-Za-z_]\w*)>")
 FLAGS = re.compile(r"\(\?(?=[a-z-]+[:)])[imsx]*(?:-[imsx]+)?([:)])")
 LOOKS = re.compile(r"\(\?<?[=!]")
 OF_NAME = re.compile(r"\[:\^?(?:alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|xdigit):\]")
-"""Within a class: `[[:alpha:]]`."""
+"""POSIX set within a class: `[[:alpha:]]`."""
 CODE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|x\{([0-9A-Fa-f]{1,6})\}|u([0-9A-Fa-f]{4}))")
 PROPERTY = re.compile(r"\\([pP])(?:\{(\^?[\w=: -]+)\}|([A-Z]))")
 OCTAL = re.compile(r"\\0([0-7]{0,3})")
 POSIX = {"Alpha": "alpha", "Digit": "digit", "Alnum": "alnum", "Upper": "upper", "Lower": "lower",
          "Punct": "punct", "Graph": "graph", "Print": "print", "Blank": "blank", "Cntrl": "cntrl",
          "XDigit": "xdigit", "Space": "space", "ASCII": "ascii"}  # fmt: skip
-"""Java's names of properties that are classes elsewhere."""
+"""Java's names for POSIX classes."""
 SETS = frozenset("dDwWsS")
 SAME = SETS | frozenset("fnrtv")
-"""Escapes that mean the same to all."""
+"""Escapes with the same meaning everywhere."""
 PLACES = frozenset("bBAz")
-"""Those of a place in the text."""
+"""Escapes for positions in the text."""
 
 
 class NotTaken(ValueError):
-    """The engine does not take a pattern; `str()` says what in it, as a noun."""
+    """The engine does not support the pattern; `str()` is the unsupported part, as a noun."""
 
     def __init__(self, found: str, malformed: bool = False) -> None:
-        """`malformed`: nobody takes it."""
+        """`malformed`: no dialect accepts it."""
         super().__init__(found)
         self.malformed = malformed
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A regular expression of the engine."""
+    """A regular expression for the engine."""
 
     text: str
     groups: int
@@ -48,7 +48,7 @@ class Pattern:
 
 
 def pattern(text: str, *, javascript: bool = False) -> Pattern:
-    """The same for the engine, of Java's or Perl's kind unless it is JavaScript's. Raises NotTaken."""
+    """Converts a pattern of Java or Perl, or of JavaScript. Raises NotTaken."""
     return _Reader(text, javascript).whole()
 
 
@@ -59,7 +59,7 @@ class _Reader:
         self.made: list[str] = []
         self.groups = self.depth = 0
         self.repeatable = False
-        """Whether something stands here that can be repeated."""
+        """Whether the preceding item can be repeated."""
 
     def whole(self) -> Pattern:
         while self.at < len(self.text):
@@ -92,7 +92,7 @@ class _Reader:
                         raise NotTaken(f"the repetition {count[0]}", malformed=True)
                     self._repeat(count[0])
                     return
-                self._add(r"\{", 1)  # a bracket of the text, as JSON has it
+                self._add(r"\{", 1)  # a literal bracket, as in JSON
             case "|":
                 self._add("|", 1)
                 self.repeatable = False
@@ -142,14 +142,14 @@ class _Reader:
 
     def _class(self) -> None:
         self._add("[", 1)
-        if self.javascript and self._peek("^]"):  # anything
+        if self.javascript and self._peek("^]"):  # any character
             self.made[-1] = r"[\s\S]"
             self.at += 2
             return
         if self._peek("^"):
             self._add("^", 1)
         if self.javascript and self._peek("]"):
-            raise NotTaken("a class of nothing")
+            raise NotTaken("an empty class")
         first, is_set = True, False
         while not self._peek("]") or first:
             if self.at >= len(self.text):
@@ -159,7 +159,7 @@ class _Reader:
         self._add("]", 1)
 
     def _member(self, after_set: bool) -> bool:
-        """One of a class, which may be a set itself."""
+        """Reads a member of a class, possibly a set; returns whether it was one."""
         char = self.text[self.at]
         name = None if self.javascript else OF_NAME.match(self.text, self.at)
         if char == "\\":
@@ -170,9 +170,9 @@ class _Reader:
         if char in "[]":
             self._add(f"\\{char}", 1)
         elif char == "-" and (after_set or self._before_set()):
-            self._add(r"\-", 1)  # no range: the bounds of one are characters
+            self._add(r"\-", 1)  # literal: a range needs characters as bounds
         elif char in "&~-" and self._peek(char, 1):
-            self._add(f"{char}\\{char}", 2)  # the engine's operators between classes
+            self._add(f"{char}\\{char}", 2)  # class operators in the engine
         else:
             self._add(char, 1)
         return False
@@ -181,7 +181,7 @@ class _Reader:
         return self._peek("\\", 1) and self.text[self.at + 2 : self.at + 3] in ("p", "P", *SETS)
 
     def _escape(self, in_class: bool = False) -> bool:
-        """Whether it is a set of characters."""
+        """Reads an escape; returns whether it stands for a set of characters."""
         char = self.text[self.at + 1 : self.at + 2]
         code, octal = CODE.match(self.text, self.at), OCTAL.match(self.text, self.at)
         if not char:
@@ -205,7 +205,7 @@ class _Reader:
         elif not (char.isascii() and char.isalpha()):
             self._add(char if char in "<>" or not char.isascii() else f"\\{char}", 2)
         elif self.javascript:
-            self._add(char, 2)  # itself
+            self._add(char, 2)  # literal
         else:
             return self._of_perl(char, in_class)
         return False
@@ -221,10 +221,10 @@ class _Reader:
             raise NotTaken(f"the escape \\{char} in a class", malformed=True)
 
     def _of_perl(self, char: str, in_class: bool) -> bool:
-        """An escape that JavaScript does not have."""
-        found = PROPERTY.match(self.text, self.at)
-        if found is not None:
-            self._property(found, in_class)
+        """Escapes that JavaScript lacks."""
+        match = PROPERTY.match(self.text, self.at)
+        if match is not None:
+            self._property(match, in_class)
             return True
         if char in "ae":
             self._character({"a": 7, "e": 27}[char], 2)

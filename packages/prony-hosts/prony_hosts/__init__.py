@@ -1,3 +1,3 @@
-"""Several hosts: the way to them by Dask.distributed, and what runs there. The only package that imports
-distributed and asyncssh; without `--hosts` nothing here is imported.
+"""Measurements over several hosts with Dask.distributed. The only package that imports distributed and
+asyncssh; loaded with `--hosts` only.
 """

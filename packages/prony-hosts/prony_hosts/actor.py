@@ -1,7 +1,7 @@
-"""What every actor on a host has: a lease that the laboratory renews, and what is stopped when it runs out.
+"""Base of the actors on a host, with a lease that the laboratory renews.
 
-The laboratory calls `alive` about once a second. A host that hears nothing for `LEASE_S` seconds stops its
-engine and its server by itself: nobody is there any more who could.
+The laboratory calls `alive` once a second. After `LEASE_S` seconds without a call the host stops its engine
+and server by itself.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Callable
 from prony.errors import EnvironmentFault
 
 LEASE_S = 5.0
-"""Without a sign of life from the laboratory for this long an actor stops what it started."""
+"""An actor stops everything it started after this long without a call from the laboratory."""
 TICK_S = 0.25
 
 
 class Lease:
-    """Calls `expired` once, from a thread of its own, when it was not renewed for `lasts_s` seconds."""
+    """Calls `expired` once, on its own thread, `lasts_s` seconds after the last renewal."""
 
     def __init__(self, expired: Callable[[], object], *, lasts_s: float = LEASE_S) -> None:
         self._expired, self._lasts_s = expired, lasts_s
@@ -28,11 +28,11 @@ class Lease:
         self._thread.start()
 
     def renew(self) -> None:
-        """A sign of life came."""
+        """Restarts the lease."""
         self._renewed_s = time.monotonic()
 
     def end(self) -> None:
-        """It watches no longer; `expired` is not called any more."""
+        """Stops the watch; `expired` is not called any more."""
         self._ended.set()
 
     def _watch(self) -> None:
@@ -43,14 +43,14 @@ class Lease:
 
 
 class Abandoned(EnvironmentFault):
-    """The lease ended before the laboratory came back: the actor has stopped what it ran."""
+    """The lease ran out: the actor has stopped everything it started."""
 
 
 class HostActor:
-    """Base of all actors: the only classes that a worker of Prony runs.
+    """Base of all actors, the only classes that a Prony worker runs.
 
-    Methods that block run on threads of the worker, several at a time; `alive` runs on its event loop, so a
-    method that takes long does not look like a host that is gone.
+    Blocking methods run on worker threads, several at a time. `alive` runs on the event loop, so a slow
+    method does not look like a lost host.
     """
 
     def __init__(self, lease_s: float = LEASE_S) -> None:
@@ -59,38 +59,40 @@ class HostActor:
         self._lease = Lease(self.abandon, lasts_s=lease_s)
 
     async def alive(self) -> int:
-        """Renews the lease; this host's monotonic clock in ns. Raises Abandoned when it is too late."""
+        """Renews the lease. Returns this host's monotonic clock in ns; raises Abandoned after the lease has
+        run out.
+        """
         self.check_kept()
         self._lease.renew()
         return time.monotonic_ns()
 
     def check_kept(self) -> None:
-        """Raises Abandoned after the lease has ended: nothing runs here any more."""
+        """Raises Abandoned after the lease has run out."""
         if self._abandoned:
-            raise Abandoned("no sign of life from the laboratory; the host has stopped what it ran")
+            raise Abandoned("no word from the laboratory; the host has stopped its server and engine")
 
     def end(self) -> None:
-        """The laboratory is done with this actor in good order."""
+        """Normal end, called by the laboratory."""
         self._over = True
         self._lease.end()
         self.stop_everything()
 
     def abandon(self) -> None:
-        """The laboratory or the worker is gone: stops everything, from whatever thread."""
+        """Stops everything because the laboratory or the worker has gone. Callable from any thread."""
         self._abandoned = self._over = True
         self._lease.end()
         self.stop_everything()
 
     def _keep(self, register: Callable[[], None], stop: Callable[[], object]) -> None:
-        """Registers what was just started, for `stop_everything`. Where the actor was over before
-        that: stops it, and raises Abandoned.
+        """Registers a started process for `stop_everything`. If the lease has run out meanwhile, stops the
+        process and raises Abandoned.
         """
         with self._lock:
             if not self._over:
                 register()
                 return
         stop()
-        raise Abandoned("the laboratory was gone before it had started; the host has stopped it")
+        raise Abandoned("the laboratory had gone before the start; the host has stopped the process")
 
     def stop_everything(self) -> None:
-        """Ends the processes that this actor started; called again it does nothing."""
+        """Ends the processes that this actor started. Idempotent."""

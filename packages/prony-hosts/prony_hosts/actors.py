@@ -1,7 +1,7 @@
-"""What runs on a host for the laboratory: whatever reads the host, and engines on a load host (of a server's
-host: server_host.py). The same classes as in a trial on one host.
+"""Actors on a measured host: sampling, and engines on a load host. They use the classes of a single-host
+trial. Servers: server_host.py.
 
-Instants are those of the host's own monotonic clock; the laboratory puts them on its own.
+Instants are on the host's own monotonic clock; the laboratory converts them.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from prony_hosts.network_path import link_to
 
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 MOST_EVENTS: Final = 200
-"""In one reply: of an engine that tells more the rest comes with the next."""
+"""Events per reply; the rest follow in the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostDescription:
-    """A host as the laboratory plans for it."""
+    """Properties of a host that the laboratory plans with."""
 
     cpus: tuple[int, ...]
-    """Those that its worker may use."""
+    """CPUs granted to its worker."""
     limits: Limits
     fingerprint: Fingerprint
     boot_id: str | None
-    """The same on all hosts that are one machine (network namespaces, containers)."""
+    """Equal on hosts that share one machine (network namespaces, containers)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What a host was and did over the window."""
+    """Readings of a host over the measured window."""
 
     window: HostWindow
     network: NetworkUse | None
@@ -60,23 +60,23 @@ class Sampled:
 
 
 class MeasuredHost(HostActor):
-    """What both kinds of host do: they say what they are, are sampled, and send single requests."""
+    """Common to server hosts and load hosts: description, sampling and single requests."""
 
     def __init__(self, lease_s: float = LEASE_S) -> None:
         self._scratch = tempfile.TemporaryDirectory(prefix="prony-host-")
         self._sampler: HostSampler | None = None
         self._stopping = threading.Lock()
-        """Of the sampler: one at a time."""
+        """Serialises stops of the sampler."""
         self._link: LinkWatch | None = None
         raise_descriptors()
         super().__init__(lease_s)
 
     async def now_ns(self) -> int:
-        """This host's monotonic clock; on the event loop, so that nothing is in the way."""
+        """This host's monotonic clock; on the event loop, so that no other call delays it."""
         return time.monotonic_ns()
 
     def describe(self) -> HostDescription:
-        """What this host is."""
+        """CPUs, limits and fingerprint of this host."""
         software = {
             "prony": prony.__version__,
             "prony-engine": engine_version(),
@@ -90,17 +90,17 @@ class MeasuredHost(HostActor):
         )
 
     def settings_changed(self, before: dict[str, str]) -> tuple[str, ...]:
-        """Kernel settings that are no longer what they were."""
+        """Names of the kernel settings that changed."""
         return changed(before, read_sysctls())
 
     def link(self, address: str, port: int | None, declared_bits_per_s: float | None) -> Link | None:
-        """The interface towards this address (of a server that listens here: with it), and the round trip
-        where there is a port to ask; None where no interface can be told.
+        """The interface towards `address`, with the round trip to `port`. Without a port: the interface that
+        has the address. None when no interface can be determined.
         """
         return link_to(address, port, declared_bits_per_s)
 
     def sample(self, cpus: Collection[int], interface: str | None, port: int) -> None:
-        """Sample this host once a second from now on, and its link."""
+        """Starts to sample this host and its link once a second."""
         self.stop_sampling()
         with self._lock:
             sampler = self._new_sampler(cpus)
@@ -110,31 +110,31 @@ class MeasuredHost(HostActor):
             self._sampler = sampler.start()
 
     def mark(self) -> float:
-        """Read what is too expensive for every second; this host's clock."""
+        """Takes readings too expensive for every second. Returns the time on this host's clock."""
         return self._sampling().mark()
 
     def series(self, start_s: float) -> tuple[HostRow, ...]:
-        """The rows so far, from this moment on."""
+        """The rows since `start_s`."""
         return self._sampling().series(start_s)
 
     def window(self, open_s: float, close_s: float) -> Sampled:
-        """This host between two moments."""
-        found = self._sampling().window(open_s, close_s)
+        """Readings between two instants."""
+        window = self._sampling().window(open_s, close_s)
         link = self._link
         if link is None:
-            return Sampled(found, None, None)
-        return Sampled(found, link.use(open_s, close_s), link.round_trip_ms(open_s, close_s))
+            return Sampled(window, None, None)
+        return Sampled(window, link.use(open_s, close_s), link.round_trip_ms(open_s, close_s))
 
     def stop_sampling(self) -> None:
-        """The rows stay until it is sampled anew. Not under the actor's lock: the sampler's thread, which is
-        waited for, may just be asking for the engines.
+        """Stops the sampler; its rows stay until the next start. Not under the actor's lock: the sampler's
+        thread is joined and may be waiting for that lock.
         """
         with self._stopping:
             if self._sampler is not None:
                 self._sampler.stop()
 
     def stop_everything(self) -> None:
-        """The sampler; the subclasses' processes."""
+        """Stops the sampler; subclasses stop their processes."""
         self.stop_sampling()
 
     _serves = False
@@ -144,7 +144,7 @@ class MeasuredHost(HostActor):
 
     def _sampling(self) -> HostSampler:
         if self._sampler is None:
-            raise EnvironmentFault("this host is not sampled: its actor was started anew during the trial")
+            raise EnvironmentFault("this host is not sampled: its actor restarted during the trial")
         return self._sampler
 
 
@@ -165,7 +165,7 @@ class LoadHost(MeasuredHost):
             return {pid for run in self._engines.values() for pid in run.pids}
 
     def start_engine(self, load: EngineLoad, contents: Mapping[str, bytes]) -> int:
-        """A number for the engine. Raises EnvironmentFault."""
+        """Starts an engine and returns its number. Raises EnvironmentFault."""
         here = files.put(contents, Path(self._scratch.name))
         run = EngineRun(files.moved(load, here))
         with self._lock:
@@ -175,32 +175,32 @@ class LoadHost(MeasuredHost):
         return number
 
     def send(self, number: int, command: dict[str, Any]) -> None:
-        """A command of docs/engine.md."""
+        """Sends a command of docs/engine.md."""
         self._engine(number).send(command)
 
     def events(self, number: int, timeout_s: float) -> list[dict[str, Any]] | None:
-        """The next events as the engine wrote them; empty at the timeout, None after the last. Raises
+        """The next events as the engine wrote them: empty at the timeout, None after the last. Raises
         EnvironmentFault when the engine ended without a report.
         """
         run = self._engine(number)
         fault = self._faults.pop(number, None)
         if fault is not None:
             raise fault
-        found: list[dict[str, Any]] = []
+        events: list[dict[str, Any]] = []
         event = run.next_event(timeout_s)
         while event is not None:
-            found.append(event)
-            if len(found) == MOST_EVENTS:
+            events.append(event)
+            if len(events) == MOST_EVENTS:
                 break
             try:
                 event = run.next_event(0.0)
             except EnvironmentFault as after:
                 self._faults[number] = after
                 break
-        return None if not found and run.ended else found
+        return None if not events and run.ended else events
 
     def close(self, number: int) -> None:
-        """Make sure that the engine has ended."""
+        """Ends the engine."""
         with self._lock:
             run = self._engines.pop(number, None)
         if run is not None:

@@ -1,5 +1,5 @@
-"""Attaches the hosts of a file for one command: what is not up yet, scheduler and workers over ssh, is
-started, and ended with it; versions must be equal.
+"""Connects the hosts of a file for one command. Starts the scheduler and ssh workers that are not up, ends
+them with the command, and checks that versions are equal.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ from prony_hosts.process import Lives, Settings
 
 REGISTERED_S = 10.0
 LOOK_S = 0.2
-"""How often it is looked for workers that are to come."""
+"""Poll interval while workers are awaited."""
 
 
 @contextlib.contextmanager
 def attached(file: HostsFile, *, say: Callable[[str], None] = lambda _line: None) -> Iterator[Laboratory]:
-    """All hosts of the file, for the time of one command: what is not up yet is started, and ended
-    afterwards. A host that is missing or runs another version is refused. Raises EnvironmentFault,
-    UsageError.
+    """All hosts of the file for the duration of one command; a missing host or another version is refused.
+    Raises EnvironmentFault, UsageError.
     """
     with connected(file, say=say) as laboratory:
         for host in file.hosts():
@@ -45,18 +44,18 @@ def attached(file: HostsFile, *, say: Callable[[str], None] = lambda _line: None
 
 
 def fault_of(host: Host, file: HostsFile, laboratory: Laboratory) -> EnvironmentFault | None:
-    """Why no trial can use the host as it is; None when it can."""
-    found = next((one for one in laboratory.hosts if one.host == host), None)
-    if found is None:
+    """Why the host cannot take part in a trial; None when it can."""
+    worker = next((attached for attached in laboratory.hosts if attached.host == host), None)
+    if worker is None:
         return EnvironmentFault(missing(host, file))
     here = facts()
-    if host.role not in found.roles:
+    if host.role not in worker.roles:
         return EnvironmentFault(
-            f"{host.name}: its worker is for {', '.join(found.roles) or 'nothing'}, hosts.yaml says "
+            f"{host.name}: its worker serves as {', '.join(worker.roles) or 'nothing'}, hosts.yaml says "
             f"{host.role}; {_by_hand(host, file)}"
         )
-    if differs(here, found.facts):
-        return EnvironmentFault(refusal(host.name, host.keys.ssh, here, found.facts))
+    if differs(here, worker.facts):
+        return EnvironmentFault(refusal(host.name, host.keys.ssh, here, worker.facts))
     return None
 
 
@@ -68,13 +67,13 @@ def connected(
     keep: bool = False,
     start: bool = True,
 ) -> Iterator[Laboratory]:
-    """Scheduler and workers, as far as they come; `faults` of the laboratory has the others. With `keep` what
-    was started stays when the command ends, without `start` nothing is started. Raises EnvironmentFault.
+    """Scheduler and workers that could be reached; the rest is in `faults` of the laboratory. With `keep`
+    started processes outlive the command; without `start` nothing is started. Raises EnvironmentFault.
     """
     from prony_hosts.node import prepare
 
     prepare()
-    facts()  # here, before anything is started: without an engine there is no laboratory
+    facts()  # fails without an engine, before anything is started
     own = identity(file)
     with contextlib.ExitStack() as stack:
         if not listens(file):
@@ -89,8 +88,8 @@ def connected(
         stack.callback(laboratory.close)
         if start and not laboratory.alone():
             raise EnvironmentFault(
-                f"another command uses the hosts at {file.lab.scheduler}; two loads at once would be "
-                "measured together: wait until it has finished"
+                f"another command uses the hosts at {file.lab.scheduler}, and two loads at once disturb "
+                "each other; wait until it has finished"
             )
         if start:
             there = laboratory.workers()
@@ -115,8 +114,8 @@ def _client(file: HostsFile, own: Identity | None) -> Any:
         )
     except (OSError, TimeoutError) as fault:
         raise EnvironmentFault(
-            f"the scheduler at {file.lab.scheduler} does not let the laboratory in: {fault}; is it "
-            "another one's, or of other certificates?"
+            f"the scheduler at {file.lab.scheduler} refuses the laboratory: {fault}; does it "
+            "belong to another laboratory or use other certificates?"
         ) from fault
 
 
@@ -128,18 +127,18 @@ def _close(client: Any) -> None:
 def _start_workers(
     laboratory: Laboratory, hosts: list[Host], file: HostsFile, keep: bool
 ) -> list[ssh.SshWorker]:
-    """Those that came; the faults of the others are the laboratory's."""
+    """The workers that started; faults of the rest go to `laboratory.faults`."""
     lives: Lives = "scheduler" if keep else "stdin"
     begun = [
         (host, laboratory.run(ssh.start(host, settings(host, file, lives), detached=keep))) for host in hosts
     ]
-    found: list[ssh.SshWorker] = []
+    started: list[ssh.SshWorker] = []
     for host, future in begun:
         try:
-            found.append(future.result(timeout=ssh.CONNECT_S + ssh.READY_S + 5.0))
+            started.append(future.result(timeout=ssh.CONNECT_S + ssh.READY_S + 5.0))
         except EnvironmentFault as fault:
             laboratory.faults[host.name] = fault
-    return found
+    return started
 
 
 def _end_workers(laboratory: Laboratory, workers: list[ssh.SshWorker]) -> None:
@@ -149,23 +148,23 @@ def _end_workers(laboratory: Laboratory, workers: list[ssh.SshWorker]) -> None:
 
 
 def _register(laboratory: Laboratory, file: HostsFile, *, wait: bool) -> None:
-    """Waits for workers that can still come, and names those that are there."""
+    """Waits for outstanding workers and lists the registered hosts."""
     until_s = time.monotonic() + (REGISTERED_S if wait else 0.0)
     wanted = {host.worker for host in file.hosts() if host.name not in laboratory.faults}
     while wanted - (there := laboratory.workers()).keys() and time.monotonic() < until_s:
         time.sleep(LOOK_S)
-    found = []
+    registered = []
     for host in file.hosts():
         worker = there.get(host.worker)
-        said = from_registration(worker.get("prony")) if worker else None
-        if worker is not None and said is not None:
-            found.append(Attached(host, worker["address"], said, tuple(worker["resources"])))
-    laboratory.hosts = tuple(found)
+        remote_facts = from_registration(worker.get("prony")) if worker else None
+        if worker is not None and remote_facts is not None:
+            registered.append(Attached(host, worker["address"], remote_facts, tuple(worker["resources"])))
+    laboratory.hosts = tuple(registered)
 
 
 def end_all(laboratory: Laboratory) -> None:
-    """Ends the scheduler and with it every worker: those that Prony started end, those that somebody started
-    wait for the next scheduler.
+    """Ends the scheduler and with it all workers: those started by Prony exit, those started by hand wait for
+    the next scheduler.
     """
     laboratory.terminate()
 
@@ -179,7 +178,9 @@ def identity(file: HostsFile) -> Identity | None:
 
 
 def settings(host: Host, file: HostsFile, lives: Lives) -> Settings:
-    """What a worker over ssh is told. Its certificate goes through the connection and into no file."""
+    """Settings for a worker over ssh. Its certificate travels over the connection and is never written to a
+    file.
+    """
     folder = file.lab.certificates
     tls = file.lab.scheduler.startswith("tls://") and folder is not None
     return Settings(
@@ -203,7 +204,9 @@ def listens(file: HostsFile) -> bool:
 
 
 def start_scheduler(file: HostsFile, own: Identity | None, *, lives: Lives) -> subprocess.Popen[str]:
-    """The scheduler as a process of this host. Raises EnvironmentFault with what it says is wrong."""
+    """Starts the scheduler as a process on this host. Raises EnvironmentFault with the scheduler's own
+    message.
+    """
     process = subprocess.Popen(
         [sys.executable, "-m", "prony_hosts.process"],
         stdin=subprocess.PIPE,
@@ -220,11 +223,11 @@ def start_scheduler(file: HostsFile, own: Identity | None, *, lives: Lives) -> s
         process.stdin.close()
     line = process.stdout.readline()
     try:
-        said = json.loads(line)
+        reply = json.loads(line)
     except ValueError:
-        said = {"fault": f"the scheduler did not start (exit code {process.wait()})"}
-    if "fault" in said:
-        raise EnvironmentFault(said["fault"])
+        reply = {"fault": f"the scheduler did not start (exit code {process.wait()})"}
+    if "fault" in reply:
+        raise EnvironmentFault(reply["fault"])
     return process
 
 
@@ -241,7 +244,7 @@ def _end_scheduler(process: subprocess.Popen[str]) -> None:
 
 
 def missing(host: Host, file: HostsFile) -> str:
-    """The sentence for a host whose worker did not come."""
+    """Error message for a host whose worker did not register."""
     return (
         f"{host.name}: no worker called '{host.worker}' has come to {file.lab.scheduler}; "
         f"{_by_hand(host, file)}"

@@ -1,4 +1,4 @@
-"""The certificates of a laboratory and its hosts: one authority, one certificate for each side.
+"""TLS certificates: one authority, one certificate for the laboratory and one for the hosts.
 
 `ca.pem` and `host.pem` go to a host; `laboratory.pem` and the authority's key stay with the laboratory.
 """
@@ -23,22 +23,22 @@ VALID_DAYS = 365
 CA, CA_KEY, LAB, ON_HOST = "ca.pem", "ca-key.pem", "laboratory.pem", "host.pem"
 USES = (
     "goes to every host whose worker is started by hand",
-    "signs; keep it off every host",
-    "the laboratory's: who has it can run programs on every host",
+    "signs certificates; keep it off the hosts",
+    "stays with the laboratory; its holder can run programs on every host",
     "goes to every host whose worker is started by hand",
 )
-"""Of the files that `make` gives, in its order."""
+"""Uses of the files of `make`, in the same order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """One side's certificate with its key, and the authority's certificate: PEM texts."""
+    """A certificate with its key, and the authority's certificate (PEM)."""
 
     ca: str
     own: str
 
     def security(self) -> Security:
-        """TLS 1.3 with certificates on both sides, for whatever role in Dask."""
+        """TLS 1.3 with mutual authentication, for every role in Dask."""
         import ssl
 
         from distributed import Security
@@ -57,8 +57,8 @@ class Identity:
 
 
 def make(folder: Path) -> tuple[Path, ...]:
-    """Create authority and certificates in `folder`, for its owner only. Raises UsageError where there are
-    some: a new authority would lock out every host that has the old one's.
+    """Creates authority and certificates in `folder`, readable by the owner only. Raises UsageError where
+    some exist: a new authority would lock out hosts with certificates of the old authority.
     """
     files = tuple(folder / name for name in (CA, CA_KEY, LAB, ON_HOST))
     there = [file for file in files if file.exists()]
@@ -80,32 +80,32 @@ def make(folder: Path) -> tuple[Path, ...]:
 
 
 def identity(folder: Path, file: str) -> Identity:
-    """`LAB` or `ON_HOST` of the folder. Raises UsageError: missing, readable by others, run out."""
+    """`LAB` or `ON_HOST` of the folder. Raises UsageError for a missing, expired or world-readable file."""
     own, ca = folder / file, folder / CA
-    for one in (ca, own):
-        if not one.is_file():
+    for path in (ca, own):
+        if not path.is_file():
             raise UsageError(
-                f"there is no {one.name} in {folder}; make certificates with prony hosts certificates DIR, "
+                f"there is no {path.name} in {folder}; make certificates with prony hosts certificates DIR, "
                 f"and copy {CA} and {ON_HOST} to a host whose worker is started there"
             )
     if own.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise UsageError(f"others can read the key in {own}; chmod 600 {own}")
-    found = Identity(ca=ca.read_text(encoding="ascii"), own=own.read_text(encoding="ascii"))
-    ended = _expired(found.own)
+        raise UsageError(f"the key in {own} is readable by other users; run chmod 600 {own}")
+    side = Identity(ca=ca.read_text(encoding="ascii"), own=own.read_text(encoding="ascii"))
+    ended = _expired(side.own)
     if ended is not None:
         raise UsageError(
-            f"the certificate in {own} ran out on {ended:%Y-%m-%d}; remove {folder}, make new ones "
+            f"the certificate in {own} expired on {ended:%Y-%m-%d}; remove {folder}, make new ones "
             "(prony hosts certificates DIR) and copy them to the hosts"
         )
-    return found
+    return side
 
 
 def _expired(pem: str) -> datetime | None:
-    """When the certificate ran out; None when it has not."""
+    """The expiry date, when it has passed; else None."""
     from cryptography import x509
 
     try:
         until = x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc
     except ValueError as fault:
-        raise UsageError(f"a certificate that prony hosts certificates made was expected: {fault}") from fault
+        raise UsageError(f"expected a certificate made by prony hosts certificates: {fault}") from fault
     return until if until < datetime.now(UTC) else None

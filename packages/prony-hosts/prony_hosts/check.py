@@ -1,6 +1,4 @@
-"""`prony hosts check`: what is found on each host and on the ways between them, each with what to do. Must
-not change anything on a host.
-"""
+"""`prony hosts check`: readiness of each host and of the network between hosts. Changes nothing on a host."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from prony_hosts.network_path import link_to
 
 ROUND_TRIPS = 50
 CLOCK_LIMIT_S = 0.01
-"""One per cent of a row of a second."""
+"""1 % of a row, which lasts a second."""
 WALL_CLOCK_LIMIT_S = 1.0
 SLOW_ROUND_TRIP_MS = 5.0
 LOOK_S = 60.0
@@ -39,7 +37,7 @@ class Looked:
 
 
 class HostProbe(HostActor):
-    """Reads a host, once."""
+    """Reads a host once."""
 
     async def now_ns(self) -> int:
         """This host's monotonic clock."""
@@ -50,7 +48,7 @@ class HostProbe(HostActor):
         return time.time()
 
     def doctor(self) -> list[HostCheck]:
-        """The checks of `prony doctor`; takes a second."""
+        """Runs the checks of `prony doctor`; takes a second."""
         return examine()
 
     def link(self, address: str, port: int, declared_bits_per_s: float | None) -> Link | None:
@@ -59,8 +57,8 @@ class HostProbe(HostActor):
 
 
 def check(file: HostsFile, *, say: Callable[[str], None]) -> list[Looked]:
-    """Every host of the file; one that does not come is a row like the others. Raises EnvironmentFault where
-    there is no laboratory at all.
+    """Checks of every host of the file; an unreachable host gets a row, too. Raises EnvironmentFault without
+    a laboratory.
     """
     found = [Looked("laboratory", _ok("version", facts().version))]
     with connected(file, say=say) as laboratory:
@@ -91,7 +89,7 @@ def _or_why_not(
     remote: Remote,
     laboratory: Laboratory,
 ) -> list[HostCheck]:
-    """What is found, or that nothing was: a host that falls silent costs no other its rows."""
+    """The checks, or the fault as a row of this host: a silent host does not affect the rows of others."""
     try:
         return look(remote, laboratory)
     except EnvironmentFault as fault:
@@ -99,7 +97,7 @@ def _or_why_not(
 
 
 def _came(host: Host, file: HostsFile, laboratory: Laboratory) -> tuple[list[HostCheck], Remote | None]:
-    """Is the worker there, and of the same version?"""
+    """Whether the worker is registered and runs the laboratory's version."""
     fault = laboratory.faults.get(host.name)
     if fault is not None:
         return [_bad("worker", "did not start", str(fault))], None
@@ -118,7 +116,7 @@ def _came(host: Host, file: HostsFile, laboratory: Laboratory) -> tuple[list[Hos
 
 
 def clock_of(remote: Remote, times: int = ROUND_TRIPS) -> ClockEstimate:
-    """The host's monotonic clock beside this one, by so many round trips."""
+    """The offset of the host's monotonic clock from this host's, from `times` round trips."""
     estimator = ClockEstimator()
     for _ in range(times):
         asked_ns = time.monotonic_ns()
@@ -137,8 +135,8 @@ def _clocks(remote: Remote, _laboratory: Laboratory) -> list[HostCheck]:
         _ok("clock", text)
         if error_s < CLOCK_LIMIT_S
         else HostCheck(
-            "clock", "warn", text, "Rows of hosts are put on one clock; above 1 % of a second bounds widen.",
-            "Use a way to this host that is shorter, or less loaded.",
+            "clock", "warn", text, "Rows of all hosts share one clock; above 1 % of a second bounds widen.",
+            "Use a shorter or less loaded network path to this host.",
         ),
         _ok("wall clock", f"{wall_s:+.1f} s")
         if abs(wall_s) < WALL_CLOCK_LIMIT_S
@@ -150,7 +148,7 @@ def _clocks(remote: Remote, _laboratory: Laboratory) -> list[HostCheck]:
 
 
 def _links(remote: Remote, laboratory: Laboratory) -> list[HostCheck]:
-    """From a load host to each server's host, from a server's host to each load host."""
+    """Links between load hosts and servers' hosts, in both directions."""
     own = remote.attached
     others = [
         one for one in laboratory.hosts if one.host.role != own.host.role and one.host.name != own.host.name
@@ -164,7 +162,7 @@ def _links(remote: Remote, laboratory: Laboratory) -> list[HostCheck]:
 
 
 def _where(other: Attached) -> tuple[str, int]:
-    """An address of the host that listens: the way to the server is measured by its worker's port."""
+    """Address and port of a listener on the other host; its worker's port stands for the server's."""
     _, _, place = other.address.partition("://")
     host, _, port = place.rpartition(":")
     return other.host.keys.address or host.strip("[]"), int(port)
@@ -173,7 +171,7 @@ def _where(other: Attached) -> tuple[str, int]:
 def _link(link: Link | None, to: str) -> HostCheck:
     name = f"link to {to}"
     if link is None:
-        return _bad(name, "no way there", "Check the routes; servers and load hosts must reach each other.")
+        return _bad(name, "unreachable", "Check the routes; servers and load hosts must reach each other.")
     trip = link.round_trip_idle_ms
     if trip is None:
         return _bad(
@@ -187,18 +185,22 @@ def _link(link: Link | None, to: str) -> HostCheck:
     )
     if trip > SLOW_ROUND_TRIP_MS:
         return HostCheck(
-            name, "warn", text, "Each response time includes the way.", "Use load hosts nearer to the server."
+            name,
+            "warn",
+            text,
+            "Response times include the round trip.",
+            "Use load hosts nearer to the server.",
         )
     if link.speed_bits_per_s is None:
         return HostCheck(
-            name, "unknown", text, "Whether the link is the bound cannot be told without its speed.",
-            "Say it in hosts.yaml, such as link: 10 Gbit/s for this host.",
+            name, "unknown", text, "Without its speed the link cannot be ruled out as the limit.",
+            "Give it in hosts.yaml, such as link: 10 Gbit/s for this host.",
         )  # fmt: skip
     return _ok(name, text)
 
 
 def _worth_saying(checks: list[HostCheck]) -> list[HostCheck]:
-    """What the doctor found wrong; of the rest how many there are."""
+    """The doctor's findings, and one row that counts the passed checks."""
     wrong = [replace(one, name=f"doctor: {one.name}") for one in checks if one.status != "ok"]
     return [_ok("doctor", f"{len(checks) - len(wrong)} of {len(checks)} checks are ok"), *wrong]
 

@@ -1,6 +1,4 @@
-"""`prony hosts`: certificates, workers and the scheduler of several hosts, and whether they are fit to
-measure.
-"""
+"""`prony hosts`: certificates, workers and scheduler of a multi-host laboratory, and its readiness checks."""
 
 from __future__ import annotations
 
@@ -20,30 +18,30 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
 File = Annotated[Path, typer.Argument(metavar="HOSTS.yaml", help="The hosts (docs/hosts.md).")]
 Insecure = Annotated[
-    bool, typer.Option("--insecure", help="Plain TCP beyond loopback: whoever reaches the port is trusted.")
+    bool, typer.Option("--insecure", help="Plain TCP beyond loopback: every client of the port is trusted.")
 ]
 
 
 @app.command("check")
 def check(file: File, insecure: Insecure = False, json: options.Json = False) -> int:
-    """Versions, clocks, links, limits and the doctor's checks of every host, each with what to do."""
+    """Check versions, clocks, links, limits and the doctor's findings on every host, with advice."""
     from prony_hosts import check as checks
     from prony_hosts.file import read
 
     hosts = read(file, insecure=insecure)
-    found = checks.check(hosts, say=_say)
+    rows = checks.check(hosts, say=_say)
     if json:
         from prony.report.delivery import print_model
         from prony.report.listings import HostsCheckOut
 
-        print_model(HostsCheckOut.of((one.host, one.check) for one in found))
+        print_model(HostsCheckOut.of((row.host, row.check) for row in rows))
     else:
-        _print(found)
-    missing = any(one.check.status == "bad" and not one.check.name.startswith("doctor") for one in found)
+        _print(rows)
+    missing = any(row.check.status == "bad" and not row.check.name.startswith("doctor") for row in rows)
     return ExitCode.ENVIRONMENT if missing else ExitCode.OK
 
 
-def _print(found: list[Looked]) -> None:
+def _print(rows: list[Looked]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -54,14 +52,14 @@ def _print(found: list[Looked]) -> None:
     for heading in ("Host", "", "Check", "Found", "Why it matters, what to do"):
         table.add_column(heading, overflow="fold")
     before = ""
-    for one in found:
-        host, before = "" if one.host == before else one.host, one.host
+    for row in rows:
+        host, before = "" if row.host == before else row.host, row.host
         table.add_row(
             escape(host),
-            coloured(one.check),
-            escape(one.check.name),
-            escape(one.check.found),
-            advice(one.check),
+            coloured(row.check),
+            escape(row.check.name),
+            escape(row.check.found),
+            advice(row.check),
         )
     Console().print(table)
 
@@ -78,10 +76,10 @@ def up(file: File, insecure: Insecure = False) -> int:
             print(f"prony: {fault}", file=sys.stderr)
         if laboratory.faults:
             end_all(laboratory)
-            raise EnvironmentFault("the scheduler and the workers that came were ended again")
+            raise EnvironmentFault("the scheduler and all registered workers were stopped")
         there = {one.host.name: one.address for one in laboratory.hosts}
         for host in hosts.hosts():
-            print(f"{host.name}  {there.get(host.name, 'not there yet: its worker is started by hand')}")
+            print(f"{host.name}  {there.get(host.name, 'not registered: start its worker by hand')}")
     return ExitCode.OK
 
 
@@ -93,12 +91,12 @@ def down(file: File, insecure: Insecure = False) -> int:
 
     hosts = read(file, insecure=insecure)
     if not listens(hosts):
-        print(f"nothing listens at {hosts.lab.scheduler}: nothing to end")
+        print(f"nothing listens at {hosts.lab.scheduler}: already down")
         return ExitCode.OK
     with connected(hosts, start=False) as laboratory:
         names = sorted(laboratory.workers())
         end_all(laboratory)
-    print(f"ended the scheduler at {hosts.lab.scheduler} and the workers {', '.join(names) or '(none)'}")
+    print(f"stopped the scheduler at {hosts.lab.scheduler} and the workers {', '.join(names) or '(none)'}")
     return ExitCode.OK
 
 
@@ -117,7 +115,7 @@ def worker(
     listen: Annotated[
         str | None,
         typer.Option(
-            "--listen", help="Address to listen on [default: the one from which it reaches the scheduler]."
+            "--listen", help="Address to listen on [default: this host's address towards the scheduler]."
         ),
     ] = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any.")] = 0,
@@ -125,8 +123,8 @@ def worker(
     settings: Annotated[str | None, typer.Option("--settings", hidden=True)] = None,
     detach: Annotated[bool, typer.Option("--detach", hidden=True)] = False,
 ) -> int:
-    """Serve the laboratory on this host: by hand or by systemd, where there is no ssh. Waits for a scheduler,
-    and again when it has gone; Ctrl-C or SIGTERM ends it.
+    """Serve the laboratory on a host without ssh access, by hand or by systemd. Waits for a scheduler, and
+    again after it has gone; Ctrl-C or SIGTERM ends it.
     """
     from prony_hosts import process
 
@@ -156,7 +154,7 @@ def _settings(
     from prony_hosts.process import Settings
 
     if scheduler is None:
-        raise UsageError("no scheduler was named; expected tls://ADDRESS:PORT, as lab: in hosts.yaml has it")
+        raise UsageError("no scheduler given; expected tls://ADDRESS:PORT, as lab: in hosts.yaml has it")
     fault = transport_fault(scheduler, folder is not None, insecure, [listen])
     if fault is not None:
         raise UsageError(fault)
@@ -175,9 +173,9 @@ def _settings(
 @app.command("certificates")
 def certificates(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create.")]) -> int:
     """Make an authority, a certificate for the laboratory and one for hosts, valid for a year."""
-    from prony_hosts import certificates as made
+    from prony_hosts import certificates as issuing
 
-    for file, use in zip(made.make(folder), made.USES, strict=True):
+    for file, use in zip(issuing.make(folder), issuing.USES, strict=True):
         print(f"{file}  {use}")
     return ExitCode.OK
 

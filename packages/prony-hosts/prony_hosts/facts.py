@@ -1,4 +1,4 @@
-"""What a worker says of its host when it registers, and whether two hosts run the same Prony."""
+"""Software versions that a worker reports at registration, and their comparison."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import prony
 from prony.load.engine import engine_version, find_engine
 
 SHOWN = 10
-"""Digits of a hash in a message."""
+"""Digits of a hash in messages."""
 
 
 class Facts(BaseModel):
@@ -28,20 +28,20 @@ class Facts(BaseModel):
     hostname: str
     architecture: str
     python: str
-    """The interpreter's path, which `pip install` on that host needs."""
+    """The interpreter's path, for `pip install` on that host."""
     python_version: str
     prony: str
     package_sha256: str
     """Over every Python file of the package and its catalogue."""
     distributed: str
-    """Dask's, whose messages two versions may write differently."""
+    """Version of Dask.distributed; message formats may differ between versions."""
     engine: str
     engine_sha256: str
     pid: int
 
     @property
     def version(self) -> str:
-        """As a person compares it."""
+        """The versions for messages."""
         return (
             f"prony {self.prony} ({self.package_sha256[:SHOWN]}), distributed {self.distributed}, "
             f"engine {self.engine} "
@@ -51,7 +51,7 @@ class Facts(BaseModel):
 
 @functools.cache
 def facts() -> Facts:
-    """Of this process's host. Raises EnvironmentFault without an engine."""
+    """Facts of this host. Raises EnvironmentFault without an engine."""
     return Facts(
         hostname=platform.node(),
         architecture=platform.machine(),
@@ -85,15 +85,15 @@ def differs(here: Facts, there: Facts) -> bool:
 
 
 def refusal(name: str, ssh: str | None, here: Facts, there: Facts) -> str:
-    """Both versions, and the command that makes them equal."""
+    """Both versions, and the command that installs the laboratory's."""
     return (
-        f"{name} runs {there.version}; the laboratory runs {here.version}: results of two versions are never "
-        f"mixed. Install the laboratory's there: {install_command(ssh, there)}"
+        f"{name} runs {there.version}; the laboratory runs {here.version}: results of different versions "
+        f"cannot be combined. Install the laboratory's version there: {install_command(ssh, there)}"
     )
 
 
 def install_command(ssh: str | None, there: Facts | None) -> str:
-    """What copies this Prony's wheels to a host and installs them."""
+    """Shell command that copies this Prony's wheels to a host and installs them."""
     at = ssh or "HOST"
     python = there.python if there is not None else "python3"
     checkout, version = Path(__file__).parents[3], prony.__version__
@@ -109,5 +109,5 @@ def install_command(ssh: str | None, there: Facts | None) -> str:
 
 
 def from_registration(said: Mapping[str, object] | None) -> Facts | None:
-    """What the worker said; None when it is not a worker of Prony."""
+    """The worker's facts; None when it is not a worker of Prony."""
     return Facts.model_validate(dict(said)) if said else None

@@ -1,6 +1,4 @@
-"""The laboratory's side of several hosts: scheduler, workers, version check, actors, and who is lost. Must
-not know what is measured.
-"""
+"""The laboratory's connection to its hosts: scheduler, workers, actors and lost hosts."""
 
 from __future__ import annotations
 
@@ -25,40 +23,40 @@ from prony_hosts.load.clock import RoundTrip
 T = TypeVar("T")
 CALL_S = 30.0
 LOOK_S = 0.5
-"""How often a waiting call looks whether its host is lost: of many hosts many wait."""
+"""Interval at which a waiting call checks for the loss of its host; there may be many waiting calls."""
 SCHEDULER_HEARD_S = 1.0
-"""From the end of the scheduler until all connections that it had are known to be closed."""
+"""Time for all connections to be seen closed after the scheduler has ended."""
 END_S = 5.0
-"""For what is under way when the laboratory ends."""
+"""Grace for calls in progress when the laboratory ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A host whose worker is there and runs the same Prony."""
+    """A host whose worker is registered and runs the same Prony."""
 
     host: Host
     address: str
-    """The worker's, such as tls://10.0.0.3:41234."""
+    """The worker's address, such as tls://10.0.0.3:41234."""
     facts: Facts
     roles: tuple[str, ...]
-    """What its worker was started for."""
+    """Roles that its worker serves."""
 
     @property
     def reached_at(self) -> str:
-        """The address where load hosts reach a server on this host."""
+        """Address at which load hosts reach a server on this host."""
         return self.host.keys.address or urlsplit(self.address).hostname or ""
 
 
 class Remote:
-    """An actor on a host. Calls raise what the method raises, HostLost when the host vanishes, and
-    EnvironmentFault after `timeout_s`; none waits for ever.
+    """An actor on a host. Calls raise the method's own error, HostLost when the host vanishes, and
+    EnvironmentFault after `timeout_s`.
     """
 
     def __init__(self, task: Any, attached: Attached, laboratory: Laboratory) -> None:
         self._task = task  # Dask's future; the worker forgets the actor with it
         self.attached, self._laboratory = attached, laboratory
         self.on_round_trip: Callable[[RoundTrip], None] = lambda _trip: None
-        """Each sign of life compares the host's clock with this one's; called on the event loop."""
+        """Called on the event loop with each sign of life, which compares the two clocks."""
 
     @property
     def name(self) -> str:
@@ -66,19 +64,19 @@ class Remote:
         return self.attached.host.name
 
     def submit(self, method: str, *args: Any, **options: Any) -> Future[Any]:
-        """Begins a call; the future's result is the method's."""
+        """Starts a call; the future holds the method's result."""
         return self._laboratory.run(self._called(method, args, options))
 
     def call(self, method: str, *args: Any, timeout_s: float = CALL_S, **options: Any) -> Any:
-        """The result of a call."""
+        """Calls the method and returns its result."""
         return self.wait(self.submit(method, *args, **options), method, timeout_s)
 
     def wait(self, future: Future[T], what: str, timeout_s: float = CALL_S) -> T:
-        """The result of a call that was begun."""
+        """Result of a submitted call."""
         return self._laboratory.wait(future, self.name, what, timeout_s)
 
     def end(self) -> None:
-        """Done in good order; a host that is lost has ended by itself."""
+        """Ends the actor; a lost host has ended by itself."""
         self._laboratory.liveness.forget(self.name)
         with contextlib.suppress(HostLost):
             self.call("end")
@@ -89,8 +87,8 @@ class Remote:
         return bool(self._task.status != "finished")
 
     async def alive(self) -> None:
-        """Asks for a sign of life; on the event loop. Raises OSError where nothing listens any more, HostLost
-        where the host has given up.
+        """Polls the actor, on the event loop. Raises OSError where nothing listens any more, HostLost after
+        the lease has run out.
         """
         asked_ns = time.monotonic_ns()
         reply = await self._laboratory.asked(self.attached.address, self._task.key, "alive", (), {})
@@ -105,7 +103,7 @@ class Remote:
         return await self._result(reply)
 
     async def _result(self, reply: dict[str, Any]) -> Any:
-        """Raises what the method raised, and HostLost when the host had given the laboratory up."""
+        """Raises the method's error, or HostLost when the lease had run out."""
         if reply["status"] == "OK":
             return reply["result"]
         fault = reply["exception"]
@@ -114,7 +112,9 @@ class Remote:
         raise fault
 
     async def _gone(self, why: str) -> HostLost:
-        """For a host that has ended. With the scheduler its workers end, and that may be heard first."""
+        """The fault of a host that has ended. A worker's end may be seen before the scheduler's, which caused
+        it.
+        """
         until_s = time.monotonic() + SCHEDULER_HEARD_S
         while self._laboratory.scheduled and time.monotonic() < until_s:
             await asyncio.sleep(SCHEDULER_HEARD_S / 10)
@@ -122,23 +122,23 @@ class Remote:
 
 
 class Laboratory:
-    """The hosts of a file, attached. From any thread but the event loop's."""
+    """The attached hosts of a file. Methods may be called from any thread but the event loop's."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
         self.hosts: tuple[Attached, ...] = ()
         self.faults: dict[str, EnvironmentFault] = {}
-        """Why a host's worker could not be started, by the host's name."""
+        """Why workers could not be started, by name of the host."""
         self.liveness = Liveness(client.loop.asyncio_loop)
         self._remotes: list[Remote] = []
         self._under_way: set[asyncio.Task[Any]] = set()
 
     def run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begins it on the event loop."""
+        """Schedules the coroutine on the event loop."""
         return asyncio.run_coroutine_threadsafe(self._noted(work), self._client.loop.asyncio_loop)
 
     async def _noted(self, work: Coroutine[Any, Any, T]) -> T:
-        """For `close`: calls to a host that does not reply are under way until their connection ends."""
+        """Tracks the call for `close`: a call to a silent host lasts until its connection ends."""
         own = asyncio.current_task()
         assert own is not None
         self._under_way.add(own)
@@ -158,22 +158,22 @@ class Laboratory:
             try:
                 return future.result(timeout=LOOK_S)
             except TimeoutError:
-                if future.done():  # since then, or what the method raised
+                if future.done():  # meanwhile, or the error is the method's own
                     return future.result()
             if time.monotonic() > until_s:
                 future.cancel()
                 raise EnvironmentFault(f"{name}: no reply to '{what}' within {timeout_s:g} s")
 
     def attached(self, name: str) -> Attached:
-        """The host of this name. Raises KeyError."""
-        return next(one for one in self.hosts if one.host.name == name)
+        """The host with this name. Raises KeyError."""
+        return next(host for host in self.hosts if host.host.name == name)
 
     def of_role(self, role: str) -> tuple[Attached, ...]:
         """Servers' hosts or load hosts, in the order of the file."""
-        return tuple(one for one in self.hosts if one.host.role == role)
+        return tuple(host for host in self.hosts if host.host.role == role)
 
     def start(self, actor: type[HostActor], name: str, *args: Any) -> Remote:
-        """An actor on the host of this name. Raises HostLost, EnvironmentFault."""
+        """Starts an actor on the host with this name. Raises HostLost, EnvironmentFault."""
         attached = self.attached(name)
         task = self.wait(self.run(self._started(actor, attached, args)), name, f"start {actor.__name__}")
         remote = Remote(task, attached, self)
@@ -184,14 +184,14 @@ class Laboratory:
     async def asked(
         self, address: str, key: str, method: str, args: tuple[Any, ...], options: dict[str, Any]
     ) -> dict[str, Any]:
-        """One call of an actor's method, straight to its worker: `status`, and `result` or `exception`."""
+        """Calls an actor's method on its worker directly. Returns `status`, and `result` or `exception`."""
         from distributed.protocol import to_serialize
 
         reply = await self._client.rpc(address).actor_execute(
             actor=key,
             function=method,
-            args=[to_serialize(one) for one in args],
-            kwargs={name: to_serialize(one) for name, one in options.items()},
+            args=[to_serialize(value) for value in args],
+            kwargs={name: to_serialize(value) for name, value in options.items()},
         )
         return dict(reply)
 
@@ -211,31 +211,31 @@ class Laboratory:
         return task
 
     def lost(self) -> dict[str, str]:
-        """A sentence for each host that is gone."""
+        """Why each lost host is lost, by name."""
         for remote in self._remotes:
             if remote.ended:
                 self.liveness.ended(remote.name, self.why_ended())
         return self.liveness.lost()
 
     def _why_lost(self, name: str) -> str | None:
-        """Of one host: calls that wait ask for it again and again, and of many hosts many wait."""
+        """Why this host is lost; None while it is not. Cheap: every waiting call polls it."""
         if any(remote.ended for remote in self._remotes if remote.name == name):
             return self.liveness.ended(name, self.why_ended())
         return self.liveness.why_lost(name)
 
     @property
     def scheduled(self) -> bool:
-        """Whether the scheduler is there, as far as is known."""
+        """Whether the scheduler's connection is known to be open."""
         return bool(self._client.status == "running")
 
     def why_ended(self, why: str = "its worker has ended") -> str:
-        """Why a host ended; workers end when their scheduler does."""
+        """Why a host ended; workers end with their scheduler."""
         return why if self.scheduled else "the laboratory's scheduler has ended"
 
     def workers(self) -> dict[str, dict[str, Any]]:
-        """What the scheduler knows of each worker, by the worker's name."""
-        found = self._identity()
-        return {str(one["name"]): {**one, "address": at} for at, one in found["workers"].items()}
+        """The scheduler's record of each worker, by the worker's name."""
+        identity = self._identity()
+        return {str(record["name"]): {**record, "address": at} for at, record in identity["workers"].items()}
 
     def alone(self) -> bool:
         """Whether no other laboratory uses the scheduler."""
@@ -249,19 +249,19 @@ class Laboratory:
             raise EnvironmentFault("the laboratory's scheduler has ended; start again") from fault
 
     def terminate(self) -> None:
-        """Ends the scheduler, which ends its workers."""
+        """Ends the scheduler and with it its workers."""
         with contextlib.suppress(OSError, TimeoutError):
             self.run(self._client.scheduler.terminate()).result(timeout=CALL_S)
 
     def end(self) -> None:
-        """Ends every actor that was started here."""
+        """Ends every actor started here."""
         for remote in self._remotes:
             with contextlib.suppress(EnvironmentFault, OSError):
                 remote.end()
         self._remotes.clear()
 
     def close(self) -> None:
-        """Before the event loop ends: nothing is under way on it any more."""
+        """Waits for all work on the event loop, before it ends."""
         with contextlib.suppress(OSError, TimeoutError):
             self.run(self._nothing_under_way()).result(timeout=CALL_S)
 

@@ -1,6 +1,4 @@
-"""Watches the hosts from the laboratory: Dask leaves the task of a worker that vanished pending, so the
-laboratory asks each actor for a sign of life itself.
-"""
+"""Detects lost hosts by polling each actor: Dask leaves the task of a vanished worker pending."""
 
 from __future__ import annotations
 
@@ -12,15 +10,13 @@ from prony_hosts.actor import LEASE_S
 
 EVERY_S = 1.0
 LOST_AFTER_S = LEASE_S
-"""As long as the host's own lease: by then its engine and its server have stopped."""
+"""Equal to the host's own lease: by then it has stopped its engine and server."""
 ENDED_AFTER = 2
-"""Refused calls in a row: nothing listens there any more."""
+"""Consecutive refused calls after which a worker counts as ended."""
 
 
 class Liveness:
-    """Asks each host for a sign of life once a second, on the event loop given; `lost` may be read from any
-    thread.
-    """
+    """Polls each host once a second on the given event loop; `lost` may be read from any thread."""
 
     def __init__(
         self,
@@ -35,7 +31,7 @@ class Liveness:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def watch(self, name: str, alive: Callable[[], Awaitable[object]]) -> None:
-        """From now on `alive` of the host is called, again and again. From any thread."""
+        """Starts to call `alive` of the host once per interval. Callable from any thread."""
 
         def begin() -> None:
             before = self._tasks.pop(name, None)
@@ -46,14 +42,14 @@ class Liveness:
         self._loop.call_soon_threadsafe(begin)
 
     async def end(self) -> None:
-        """Asks nobody any more; on the event loop."""
+        """Stops all polling; on the event loop."""
         tasks, self._tasks = list(self._tasks.values()), {}
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def forget(self, name: str) -> None:
-        """The host's actor is done: silence means nothing any more."""
+        """Stops to poll this host."""
 
         def cancel() -> None:
             task = self._tasks.pop(name, None)
@@ -63,20 +59,20 @@ class Liveness:
         self._loop.call_soon_threadsafe(cancel)
 
     def why_lost(self, name: str) -> str | None:
-        """The sentence of one host; None while it is there."""
+        """Why the host is lost; None while it is not."""
         return self._lost.get(name)
 
     def lost(self) -> dict[str, str]:
-        """A sentence for each host that is gone; one that came back stays lost: its actors have stopped."""
+        """Why each lost host is lost. A host that returns stays lost: its actors have stopped."""
         return dict(self._lost)
 
     def silent_for_s(self, name: str) -> float:
-        """Seconds since the host's last sign of life, 0 before the first question."""
+        """Seconds since the host's last reply; 0 before the first poll."""
         since = self._silent_since_s.get(name)
         return 0.0 if since is None else time.monotonic() - since
 
     def ended(self, name: str, why: str = "its worker has ended") -> str:
-        """The host's worker is known to be gone: the sentence that says so, or the reason that came first."""
+        """Marks the host as lost. Returns the first reason given for it."""
         return self._lost.setdefault(name, f"{name} was lost: {why}")
 
     async def _ask(self, name: str, alive: Callable[[], Awaitable[object]]) -> None:
@@ -98,7 +94,7 @@ class Liveness:
             elif silent_s > self._lost_after_s:
                 self._lost.setdefault(
                     name,
-                    f"{name} was lost: no sign of life for {silent_s:.0f} s; is its link or the host down?",
+                    f"{name} was lost: no sign of life for {silent_s:.0f} s; check the host and its link",
                 )
             wait_s = self._every_s if not refused else self._every_s / 4
             await asyncio.sleep(max(0.0, wait_s - (time.monotonic() - began_s)))

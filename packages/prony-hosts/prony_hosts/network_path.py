@@ -1,4 +1,4 @@
-"""The way from this host to another: its interface, the interface's speed, the round trip."""
+"""The network path from this host to another: interface, link speed and round trip."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from prony.host.round_trip import idle_round_trip_ms
 
 
 def is_own(name: str) -> bool:
-    """Whether an address, or one that a name means here, is this host's. Never by a loopback address, which
-    every host has.
-    """
+    """Whether this address or name is this host's. Loopback addresses never count: every host has them."""
     try:
-        found = socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM)
+        resolved = socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return False
     return any(
-        not ip_address(str(where[0]).partition("%")[0]).is_loopback and _bound(where) for *_, where in found
+        not ip_address(str(where[0]).partition("%")[0]).is_loopback and _bound(where)
+        for *_, where in resolved
     )
 
 
 def _bound(where: tuple[Any, ...]) -> bool:
-    """Whether a socket can have this address."""
+    """Whether a socket can bind to this address."""
     family = socket.AF_INET6 if len(where) == 4 else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as tried:
         try:
@@ -36,8 +35,8 @@ def _bound(where: tuple[Any, ...]) -> bool:
 
 
 def link_to(address: str, port: int | None, declared_bits_per_s: float | None) -> Link | None:
-    """The interface towards this address or name (of a server that listens here: with it), and the round trip
-    where there is a port to ask; None where no interface can be told, or the name means nothing here.
+    """The interface towards `address`, with the round trip to `port`. Without a port: the interface that has
+    the address. None for an unresolvable name, or when no interface can be determined.
     """
     try:
         numeric = str(socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0][4][0])
@@ -46,7 +45,7 @@ def link_to(address: str, port: int | None, declared_bits_per_s: float | None) -
     interface = interface_with(numeric) if port is None else interface_towards(numeric)
     if interface is None:
         return None
-    found = read_link(interface, declared_bits_per_s)
+    link = read_link(interface, declared_bits_per_s)
     if port is None:
-        return found
-    return found.model_copy(update={"round_trip_idle_ms": idle_round_trip_ms(address, port)})
+        return link
+    return link.model_copy(update={"round_trip_idle_ms": idle_round_trip_ms(address, port)})

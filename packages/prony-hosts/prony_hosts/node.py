@@ -1,8 +1,8 @@
-"""Dask's scheduler and worker, less what Prony does not need: no HTTP server, no handlers that run what
-somebody sends, and each side of a TLS connection is asked who it is.
+"""Dask's scheduler and worker without an HTTP server and without handlers that run arbitrary code; each side
+of a TLS connection is authenticated.
 
-Trust (docs/hosts.md): who holds the laboratory's certificate may run Prony's actors on every host. A host's
-certificate only lets a worker register.
+Trust (docs/hosts.md): the holder of the laboratory's certificate may run Prony's actors on every host. A
+host's certificate only lets a worker register.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from prony_hosts.certificates import LABORATORY
 from prony_hosts.pickles import Refused, restrict
 
 ACTOR_THREADS = 16
-"""Methods of actors that may be under way at once on a worker."""
+"""Concurrent method calls on a worker."""
 TCP_TIMEOUT = "12s"
-"""A connection whose peer acknowledges nothing for this long is closed, on both sides; Dask's ten probes
-allow no less than 11 s. Leases end sooner.
+"""A connection without acknowledgements for this long is closed on both sides; Dask's ten probes allow no
+less than 11 s. Leases end sooner.
 """
 CONNECT_TIMEOUT = "5s"
 WORKER_HANDLERS = frozenset(
@@ -39,12 +39,12 @@ SCHEDULER_HANDLERS = frozenset(
      "register-worker", "terminate", "unregister", "versions", "who_has"}
 )  # fmt: skip
 FROM_WORKERS = frozenset({"close", "heartbeat_worker", "register-worker"})
-"""What a host's certificate may ask of the scheduler."""
+"""Requests to the scheduler that a host's certificate allows."""
 ON_A_WORKERS_STREAM = frozenset(
     {"close-stream", "keep-alive", "log-event", "long-running", "release-worker-data", "task-erred",
      "task-finished", "worker-status-change"}
 )  # fmt: skip
-"""What it may say of itself once it has registered; Dask reads it as a list of messages."""
+"""Messages allowed after registration; Dask reads them as a list."""
 CONFIG = {
     "distributed.comm.timeouts.tcp": TCP_TIMEOUT,
     "distributed.comm.timeouts.connect": CONNECT_TIMEOUT,
@@ -61,24 +61,24 @@ CONFIG = {
 
 
 def prepare() -> None:
-    """Dask in this process: its settings, and what it may unpickle. Before anything of Dask is started."""
+    """Sets up Dask in this process, unpickling included. Call it before starting anything of Dask."""
     dask.config.set(CONFIG)
     for name in ("distributed", "tornado", "asyncssh"):
-        for one in (
+        for logger in (
             name,
-            *(known for known in logging.root.manager.loggerDict if known.startswith(f"{name}.")),
+            *(child for child in logging.root.manager.loggerDict if child.startswith(f"{name}.")),
         ):
-            logging.getLogger(one).setLevel(logging.CRITICAL)
+            logging.getLogger(logger).setLevel(logging.CRITICAL)
     restrict()
 
 
 class _Quiet(Server):  # type: ignore[misc]
-    """What scheduler and worker have in common."""
+    """Common to scheduler and worker."""
 
     only: frozenset[str]
 
     def start_http_server(self, routes: Any, *_args: Any, **_options: Any) -> None:
-        """Dask's serves a dashboard and metrics; here nothing listens."""
+        """No-op: Dask's server of dashboard and metrics is not started."""
         from distributed.http.routing import RoutingApplication
 
         self.http_application = RoutingApplication(routes)
@@ -86,7 +86,7 @@ class _Quiet(Server):  # type: ignore[misc]
         self.http_server.address, self.http_server.port = "", 0
 
     def bar(self) -> None:
-        """All handlers are blocked but those that Prony needs."""
+        """Blocks all handlers that Prony does not need."""
         self.blocked_handlers = sorted(set(self.handlers) - self.only)
 
     async def _handle_comm(self, comm: Any) -> None:
@@ -98,7 +98,7 @@ class _Quiet(Server):  # type: ignore[misc]
 
 
 def _is_laboratory(comm: Any) -> bool:
-    """Whether the peer holds the laboratory's certificate. Plain TCP has none: whoever connects is it."""
+    """Whether the peer holds the laboratory's certificate. Plain TCP has none: every peer counts."""
     if not str(comm.peer_address).startswith("tls://"):
         return True
     subject = (comm.extra_info.get("peercert") or {}).get("subject", ())
@@ -106,12 +106,12 @@ def _is_laboratory(comm: Any) -> bool:
 
 
 class WrongScheduler(OSError):
-    """Who answers at the scheduler's address is not the laboratory's scheduler."""
+    """The server at the scheduler's address is not the laboratory's scheduler."""
 
 
 class LabClient(Client):  # type: ignore[misc]
-    """The laboratory's way to its scheduler: what answers there with another certificate than the
-    laboratory's, such as a host's, is hung up on.
+    """The laboratory's client. It closes connections to a scheduler without the laboratory's certificate,
+    such as a host in its place.
     """
 
     async def _start(self, *args: Any, **options: Any) -> Any:
@@ -123,7 +123,7 @@ class LabClient(Client):  # type: ignore[misc]
                 if address == self.scheduler.address:
                     self._admit(comm)
             except WrongScheduler:
-                self.rpc.reuse(address, comm)  # it is closed: the pool forgets it
+                self.rpc.reuse(address, comm)  # closed: the pool drops it
                 raise
             return comm
 
@@ -138,31 +138,31 @@ class LabClient(Client):  # type: ignore[misc]
     def _admit(self, comm: Any) -> None:
         if not _is_laboratory(comm):
             comm.abort()
-            raise WrongScheduler("what answers there has not the laboratory's certificate")
+            raise WrongScheduler("the server there does not have the laboratory's certificate")
 
 
 class _OfAWorker:
-    """One connection with a host's certificate: questions, or, after it has registered, its stream."""
+    """A connection with a host's certificate: requests, or the worker's stream after registration."""
 
     def __init__(self) -> None:
         self._registered: str | None = None
 
     def check(self, message: Any) -> None:
         """Raises Refused."""
-        for one in message if isinstance(message, (list, tuple)) else (message,):
-            if not isinstance(one, dict):
+        for item in message if isinstance(message, (list, tuple)) else (message,):
+            if not isinstance(item, dict):
                 continue
-            asked = one.get("op")
-            if asked not in (FROM_WORKERS if self._registered is None else ON_A_WORKERS_STREAM):
-                raise Refused(f"a host's certificate does not allow '{asked}'")
-            if asked == "register-worker":
-                self._registered = str(one.get("address"))
-            elif self._registered is not None and one.get("worker", self._registered) != self._registered:
-                raise Refused(f"a host's certificate does not allow '{asked}' of another host")
+            operation = item.get("op")
+            if operation not in (FROM_WORKERS if self._registered is None else ON_A_WORKERS_STREAM):
+                raise Refused(f"a host's certificate does not allow '{operation}'")
+            if operation == "register-worker":
+                self._registered = str(item.get("address"))
+            elif self._registered is not None and item.get("worker", self._registered) != self._registered:
+                raise Refused(f"a host's certificate does not allow '{operation}' of another host")
 
 
 class LabScheduler(_Quiet, Scheduler):  # type: ignore[misc]
-    """The laboratory's scheduler. It listens on one address, with the laboratory's certificate."""
+    """The laboratory's scheduler, on one address, with the laboratory's certificate."""
 
     only = SCHEDULER_HANDLERS
 
@@ -175,7 +175,7 @@ class LabScheduler(_Quiet, Scheduler):  # type: ignore[misc]
             self.stream_handlers[name] = _unheard
 
     def admit(self, comm: Any) -> None:
-        """A host's worker may register and say that it lives, and nothing else."""
+        """Lets a host's worker register and send heartbeats only."""
         if _is_laboratory(comm):
             return
         read, filtered = comm.read, _OfAWorker()
@@ -188,18 +188,18 @@ class LabScheduler(_Quiet, Scheduler):  # type: ignore[misc]
         comm.read = only_a_workers
 
     def identity(self, *args: Any, **options: Any) -> dict[str, Any]:
-        """Dask's, and how many laboratories are connected."""
-        known: dict[str, Any] = super().identity(*args, **options)
-        return {**known, "laboratories": len(self.clients.keys() & self.client_comms.keys())}
+        """Dask's identity, with the number of connected laboratories."""
+        record: dict[str, Any] = super().identity(*args, **options)
+        return {**record, "laboratories": len(self.clients.keys() & self.client_comms.keys())}
 
     async def update_graph(self, client: str, *args: Any, **options: Any) -> None:
-        """Tasks come from the laboratory's clients only: a worker's stream has the same handlers."""
+        """Accepts tasks from the laboratory's clients only: a worker's stream has the same handlers."""
         if client in self.clients:
             await super().update_graph(client, *args, **options)
 
 
 class HostWorker(_Quiet, Worker):  # type: ignore[misc]
-    """The worker of one host: runs Prony's actors for who holds the laboratory's certificate."""
+    """A host's worker: runs Prony's actors for the holder of the laboratory's certificate."""
 
     only = WORKER_HANDLERS
 
@@ -236,20 +236,20 @@ class HostWorker(_Quiet, Worker):  # type: ignore[misc]
         self.bar()
 
     def admit(self, comm: Any) -> None:
-        """Connections of another host are closed."""
+        """Closes connections from other hosts."""
         if not _is_laboratory(comm):
             comm.abort()
 
     async def handle_scheduler(self, comm: Any) -> None:
-        """Tasks come from the laboratory's scheduler; another host in its place is hung up on."""
+        """Takes tasks from the laboratory's scheduler only and closes the connection to any other."""
         if not _is_laboratory(comm):
             comm.abort()
         await super().handle_scheduler(comm)
 
     async def execute(self, key: Any, *, stimulus_id: str) -> Any:
         task = self.state.tasks[key]
-        found = task.run_spec
-        kind = found.func if isinstance(found, Task) else type(found)
+        spec = task.run_spec
+        kind = spec.func if isinstance(spec, Task) else type(spec)
         if not (isinstance(kind, type) and issubclass(kind, HostActor) and key in self.state.actors):
             task.run_spec = Task(key, _refuse, str(getattr(kind, "__qualname__", kind)))
         return await super().execute(key, stimulus_id=stimulus_id)
@@ -260,17 +260,17 @@ class HostWorker(_Quiet, Worker):  # type: ignore[misc]
         """Public methods only."""
         if str(function).startswith("_"):
             raise Refused(f"{function}: not a method of an actor")
-        found: dict[str, Any] = await super().actor_execute(
+        reply: dict[str, Any] = await super().actor_execute(
             actor=actor, function=function, args=args, kwargs=kwargs
         )
-        return found
+        return reply
 
     def actor_attribute(self, actor: Any = None, attribute: Any = None) -> dict[str, Any]:
-        """None: actors are asked by their methods."""
+        """Raises Refused: actors have methods only."""
         raise Refused(f"{attribute} of {actor}: attributes of an actor are not read")
 
     async def close(self, *args: Any, **options: Any) -> Any:
-        """Whatever the reason: what the actors started is stopped first."""
+        """Stops whatever the actors started, then closes."""
         if self.status not in (Status.closing, Status.closed, Status.failed):
             for actor in list(self.state.actors.values()):
                 if isinstance(actor, HostActor):
@@ -282,8 +282,8 @@ class HostWorker(_Quiet, Worker):  # type: ignore[misc]
 
 
 def _unheard(**_message: object) -> None:
-    """A message on a stream that Prony has no use for; one without a handler would end the stream."""
+    """Ignores a message; without a handler it would end the stream."""
 
 
 def _refuse(name: str) -> None:
-    raise Refused(f"{name}: a host runs Prony's actors and nothing else")
+    raise Refused(f"{name}: a host runs Prony's actors only")

@@ -1,5 +1,5 @@
-"""A server at a URL that runs on a server's host of hosts.yaml: somebody else started it, and its host reads
-it. What `prony.targets.external` is on this host, over the actor of its host.
+"""A running server at a URL whose host is in hosts.yaml: read by that host, as `prony.targets.external` does
+locally.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from prony_hosts.target import RunningHosted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedExternal(ExternalServer):
-    """A running server as a target, on another host."""
+    """A running server on another host as a target."""
 
     host: Reached
 
     def start(self, partition: CpuPartition) -> RunningTarget:
-        del partition  # it runs where it is
+        del partition  # already running
         return RunningObserved(self.host, self.host.call("observe", self.at), self.at)
 
 
 class RunningObserved(RunningHosted):
-    """Read by its host, and asked as any server at a URL: from where the load comes."""
+    """Read by its host; requests come from the load hosts."""
 
     def __init__(self, host: Reached, found: Started, at: Url) -> None:
         super().__init__(host, found, found.identity.name)
@@ -43,15 +43,15 @@ class RunningObserved(RunningHosted):
         return self._at.addresses
 
     def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> None:
-        """It is running, or it is not."""
+        """Waits as for any server at a URL."""
         RunningExternal(self._at).wait_ready(probe, timeout_s)
 
     def set_affinity(self, cpus: tuple[int, ...]) -> bool:
-        """False: somebody else has decided where it runs."""
+        """False: a server that Prony did not start is not moved."""
         del cpus
         return False
 
     def cpus(self) -> tuple[int, ...]:
-        """Where any of its threads may run now."""
-        found: tuple[int, ...] = self._host.call("cpus")
-        return found
+        """CPUs on which any of its threads may run."""
+        cpus: tuple[int, ...] = self._host.call("cpus")
+        return cpus

@@ -1,9 +1,8 @@
-"""What may be unpickled between laboratory, scheduler and workers: values, and Prony's actors by name. Must
-not know who sends it.
+"""Restricts unpickling between laboratory, scheduler and workers to values and Prony's actors.
 
-Dask unpickles what it receives before any handler sees it, and unpickling a chosen value runs a chosen
-function. `restrict` replaces the one function through which Dask does it, in this process, by one that makes
-only the classes below. Prony's are looked up among the modules that are loaded: to import a module runs it.
+Dask unpickles every message before a handler sees it, and unpickling a crafted value runs a chosen function.
+`restrict` replaces Dask's loader in this process by one that makes only the classes below. Prony's classes
+are looked up in loaded modules: importing a module runs it.
 """
 
 from __future__ import annotations
@@ -42,17 +41,17 @@ ALLOWED = frozenset(
         for name in ("unpickle_exception", "unpickle_exception_with_attrs", "unpickle_traceback")
     }
 )  # fmt: skip
-"""Names outside Prony: containers, times, paths, Dask's envelope of a task, and exceptions' tracebacks."""
+"""Names outside Prony: containers, times, paths, Dask's task envelope, and tracebacks."""
 
 
 PACKAGES = ("prony", "prony_hosts")
-"""Whose values are taken."""
+"""Packages whose values are accepted."""
 MODULES = ("prony_hosts.actors", "prony_hosts.server_host", "prony_hosts.check")
-"""They have the actors, and import the classes of all values that go to an actor or come from it."""
+"""Packages that have the actors, and import the classes of all values sent to or returned by them."""
 
 
 class Refused(pickle.UnpicklingError):
-    """Something else than a value or one of Prony's actors."""
+    """Neither a value nor an actor of Prony's."""
 
 
 class _Unpickler(pickle.Unpickler):
@@ -61,17 +60,17 @@ class _Unpickler(pickle.Unpickler):
             return super().find_class(module, name)
         if module == "builtins" and _is_exception(getattr(builtins, name, None)):
             return super().find_class(module, name)
-        if module.split(".")[0] in PACKAGES and _is_value(found := _named(module, name)):
-            return found
-        raise Refused(f"{module}.{name}: hosts take Prony's actors and values, nothing else")
+        if module.split(".")[0] in PACKAGES and _is_value(value := _named(module, name)):
+            return value
+        raise Refused(f"{module}.{name}: hosts accept Prony's actors and values only")
 
 
 def _named(module: str, name: str) -> object:
-    """What Prony's module calls so: a name of the module itself, not one that it imported."""
-    found: object = sys.modules.get(module)
+    """The object that Prony's module defines under this name; None for an imported one."""
+    value: object = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found if getattr(found, "__module__", "").split(".")[0] in PACKAGES else None
+        value = getattr(value, part, None)
+    return value if getattr(value, "__module__", "").split(".")[0] in PACKAGES else None
 
 
 def _is_exception(found: object) -> bool:
@@ -79,7 +78,7 @@ def _is_exception(found: object) -> bool:
 
 
 def _is_value(found: object) -> bool:
-    """A class that only holds values, or an actor. A function of Prony's may run anything."""
+    """Whether it is a class of plain values or an actor. A function could run anything."""
     if not isinstance(found, type):
         return False
     named_tuple = issubclass(found, tuple) and hasattr(found, "_fields")
@@ -91,12 +90,12 @@ def _is_value(found: object) -> bool:
 
 
 def loads(text: bytes, *, buffers: Iterable[Any] = ()) -> Any:
-    """The value. Raises Refused."""
+    """Unpickles a value. Raises Refused."""
     return _Unpickler(io.BytesIO(text), buffers=buffers or None).load()
 
 
 def restrict() -> None:
-    """From now on Dask unpickles by `loads` in this process."""
+    """Makes Dask in this process unpickle by `loads`."""
     for module in MODULES:
         importlib.import_module(module)
     from distributed.protocol import pickle as dask_pickle

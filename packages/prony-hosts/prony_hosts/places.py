@@ -1,5 +1,5 @@
-"""The parts of one trial on several hosts: engines on the load hosts, a sampler on each, the reference server
-on the server's host. What `prony.trial.surroundings.Surroundings` is on one.
+"""The parts of one trial on several hosts: engines and samplers on the load hosts, the reference server on
+the server's host. The counterpart of `prony.trial.surroundings.Surroundings`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from prony_hosts.reach import Reached
 from prony_hosts.sampling import Gathered, HostedSampler, cpus_of
 
 EVENTS_GRACE_S = 30.0
-"""Beyond the time that a host was to wait for events."""
+"""Grace beyond the host's own wait for events."""
 
 
 class RemoteEngine:
@@ -39,14 +39,14 @@ class RemoteEngine:
         return self.host.name
 
     def send(self, command: dict[str, Any]) -> None:
-        """Waits until it is there: the next one must not overtake it."""
+        """Sends the command and waits for its receipt, which keeps commands in order."""
         self.host.call("send", self._number, command)
 
     def events(self, timeout_s: float) -> Sequence[dict[str, Any]] | None:
-        found: list[dict[str, Any]] | None = self.host.call(
+        events: list[dict[str, Any]] | None = self.host.call(
             "events", self._number, timeout_s, timeout_s=timeout_s + EVENTS_GRACE_S
         )
-        return found
+        return events
 
     def clock(self) -> ClockEstimate:
         return self.host.clock()
@@ -57,15 +57,15 @@ class RemoteEngine:
 
 
 def apart(server: Reached | None, loads: Sequence[Reached]) -> bool:
-    """Hosts that are one machine (network namespaces, containers) share its CPUs. A server at a URL can be
-    read on the laboratory's host only.
+    """Whether load and server run on different machines; network namespaces and containers share one. A
+    server at a URL is read on the laboratory's host only.
     """
     boot = read_text(BOOT_ID) if server is None else server.facts.boot_id
-    return boot is not None and all(one.facts.boot_id != boot for one in loads)
+    return boot is not None and all(host.facts.boot_id != boot for host in loads)
 
 
 class HostedPlaces(Surroundings):
-    """For one trial. `server`: the host of a server that Prony launches; None: a server at a URL."""
+    """The parts of one trial. `server`: the host of a launched server; None for a server at a URL."""
 
     def __init__(
         self,
@@ -78,14 +78,14 @@ class HostedPlaces(Surroundings):
         super().__init__(partition, limits)
         self.server, self.loads, self._lost = server, tuple(loads), lost
         self.measured: EnginesTogether | None = None
-        """The engines of the measured load."""
+        """Engines of the measured load."""
         self._latest: EnginesTogether | None = None
         self._sampler: HostedSampler | None = None
-        self._begun = {one.name: one.clock() for one in self.hosts}
+        self._begun = {host.name: host.clock() for host in self.hosts}
 
     @property
     def hosts(self) -> tuple[Reached, ...]:
-        """Those of this trial."""
+        """Hosts of this trial."""
         return self.loads if self.server is None else (self.server, *self.loads)
 
     @property
@@ -94,7 +94,7 @@ class HostedPlaces(Surroundings):
 
     @property
     def server_address(self) -> str:
-        """Where load hosts reach a server on the server's host."""
+        """Address at which load hosts reach a server on the server's host."""
         return "127.0.0.1" if self.server is None else self.server.attached.reached_at
 
     def engine(self, load: EngineLoad) -> Engine:
@@ -105,17 +105,17 @@ class HostedPlaces(Surroundings):
 
     def _start(self, load: EngineLoad, hosts: Sequence[Reached]) -> EnginesTogether:
         contents = files.of_load(load)
-        shares = shared(load, [one.host.weight for one in hosts])
+        shares = shared(load, [host.host.weight for host in hosts])
         begun = []
-        for one, share in zip(hosts, shares, strict=True):
+        for host, share in zip(hosts, shares, strict=True):
             if share is not None:
-                own = share.model_copy(update={"cpus": cpus_of(one) if load.cpus else ()})
-                begun.append((one, one.begin("start_engine", own, contents)))
+                own = share.model_copy(update={"cpus": cpus_of(host) if load.cpus else ()})
+                begun.append((host, host.begin("start_engine", own, contents)))
         handles: list[RemoteEngine] = []
         faults: list[EnvironmentFault] = []
-        for one, future in begun:  # each of them: one that fails leaves no engine of a later host behind
+        for host, future in begun:  # collect all: a failure must not leave an engine running
             try:
-                handles.append(RemoteEngine(one, one.end(future, "start_engine")))
+                handles.append(RemoteEngine(host, host.end(future, "start_engine")))
             except EnvironmentFault as fault:
                 faults.append(fault)
         if faults:
@@ -139,7 +139,7 @@ class HostedPlaces(Surroundings):
         return self._sampler
 
     def now_measured(self) -> None:
-        """The window is about to open: the engines of now are those of the trial."""
+        """Called before the window opens: the current engines are the trial's."""
         self.measured = self._latest
 
     def reference_server(
@@ -152,9 +152,7 @@ class HostedPlaces(Surroundings):
         self, options: Sequence[str], cpus: tuple[int, ...], certificate: Certificate | None
     ) -> Iterator[str]:
         if self.server is None:
-            raise EnvironmentFault(
-                "hosts.yaml names no server's host: there is none to run the reference server"
-            )
+            raise EnvironmentFault("hosts.yaml names no server's host, so no reference server can run")
         pem = None
         if certificate is not None:
             pem = tuple(path.read_bytes() for path in (certificate.ca, certificate.cert, certificate.key))
@@ -167,38 +165,43 @@ class HostedPlaces(Surroundings):
 
     def failed(self) -> str | None:
         lost = self._lost()
-        return next((lost[one.name] for one in self.hosts if one.name in lost), None)
+        return next((lost[host.name] for host in self.hosts if host.name in lost), None)
 
     def evidence(self) -> tuple[HostEvidence, ...]:
         sampler, engines = self._sampler, self.measured or self._latest
-        told = {} if engines is None else engines.told()
+        reported = {} if engines is None else engines.told()
         lost = {**({} if engines is None else engines.lost), **self._lost()}
         cut_by = {} if engines is None else engines.cut_by
-        found = []
-        for one in self.hosts:
-            if one in self.loads and engines is not None and one.name not in told and one.name not in lost:
-                continue  # Fewer users than hosts: it had no part in the load.
-            own = sampler.of(one.name) if sampler is not None else Gathered()
+        evidence = []
+        for host in self.hosts:
+            if (
+                host in self.loads
+                and engines is not None
+                and host.name not in reported
+                and host.name not in lost
+            ):
+                continue  # Fewer users than hosts: no part in the load.
+            own = sampler.of(host.name) if sampler is not None else Gathered()
             between = None if sampler is None else sampler.window_ns
-            found.append(
+            evidence.append(
                 HostEvidence(
-                    name=one.name,
-                    role=one.host.role,
-                    weight=one.host.weight,
-                    fingerprint=one.facts.fingerprint,
+                    name=host.name,
+                    role=host.host.role,
+                    weight=host.host.weight,
+                    fingerprint=host.facts.fingerprint,
                     host_window=None if own.sampled is None else own.sampled.window,
                     host_rows=own.rows,
-                    # Rows of a load host were cut by the clocks of then; the server's host is read now.
-                    clock=one.clock().evidence(
-                        *cut_by.get(one.name, ()),
+                    # Rows of a load host were cut by earlier estimates; the server's host is read now.
+                    clock=host.clock().evidence(
+                        *cut_by.get(host.name, ()),
                         between_ns=between,
-                        known=(self._begun[one.name],),
-                        seen=one.round_trips(),
+                        known=(self._begun[host.name],),
+                        seen=host.round_trips(),
                     ),
                     link=own.link,
                     network=None if own.sampled is None else own.sampled.network,
-                    lost=lost.get(one.name),
-                    **told.get(one.name, {}),
+                    lost=lost.get(host.name),
+                    **reported.get(host.name, {}),
                 )
             )
-        return tuple(found)
+        return tuple(evidence)

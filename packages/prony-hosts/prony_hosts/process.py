@@ -1,5 +1,5 @@
-"""The scheduler and the worker as processes: their settings come as one line of JSON on standard input, they
-say one line when they are ready, and end on SIGTERM, when told, or with standard input.
+"""Scheduler and worker as processes. Settings come as a JSON line on standard input; a line reports
+readiness; SIGTERM, a command or the end of standard input ends them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from distributed import Security
 
 Lives = Literal["stdin", "scheduler", "ever"]
-"""How long: until standard input ends, while the scheduler is there, or until somebody ends it."""
+"""Lifetime: until standard input ends, while the scheduler is up, or until stopped."""
 FIRST_CONTACT_S = 30.0
 AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Of a scheduler or, with a name, of a worker."""
+    """Settings of a scheduler or, with a name, of a worker."""
 
     scheduler: str
     lives: Lives
@@ -41,20 +41,20 @@ class Settings:
     name: str = ""
     role: str = ""
     listen: str = ""
-    """The address a worker listens on; empty: the one from which it reaches the scheduler."""
+    """A worker's listening address; empty: this host's address towards the scheduler."""
     port: int = 0
 
     def line(self) -> str:
-        """As the process reads it."""
+        """The settings as the process reads them."""
         return json.dumps(asdict(self)) + "\n"
 
     @staticmethod
     def read(line: str) -> Settings:
-        """The settings of a line. Raises UsageError."""
+        """Settings from a line. Raises UsageError."""
         try:
-            found: dict[str, Any] = json.loads(line)
-            own = found.pop("identity")
-            return Settings(**found, identity=Identity(**own) if own else None)
+            fields: dict[str, Any] = json.loads(line)
+            own = fields.pop("identity")
+            return Settings(**fields, identity=Identity(**own) if own else None)
         except (ValueError, TypeError, KeyError, AttributeError) as fault:
             raise UsageError(
                 f"the settings on standard input cannot be read ({fault}); prony hosts up and the "
@@ -68,7 +68,7 @@ class Settings:
 
 
 def own_address(scheduler: str) -> str:
-    """The address of this host from which the scheduler is reached. Raises EnvironmentFault."""
+    """This host's address towards the scheduler. Raises EnvironmentFault."""
     parts = urlsplit(scheduler)
     try:
         kind, *_, target = socket.getaddrinfo(parts.hostname, parts.port, type=socket.SOCK_DGRAM)[0]
@@ -77,13 +77,13 @@ def own_address(scheduler: str) -> str:
             return str(probe.getsockname()[0])
     except OSError as fault:
         raise EnvironmentFault(
-            f"there is no way to {parts.hostname} from this host ({fault.strerror}); "
+            f"no route to {parts.hostname} from this host ({fault.strerror}); "
             "check the scheduler's address and the routes"
         ) from fault
 
 
 def serve(settings: Settings, ready: Callable[[str], None], waits: Callable[[], None] = lambda: None) -> None:
-    """Runs the scheduler or the worker until its end; `ready` gets its address, `waits` is called before each
+    """Runs the scheduler or the worker until its end. `ready` gets its address; `waits` is called before each
     wait for a scheduler. Raises EnvironmentFault.
     """
     from prony_hosts.node import prepare
@@ -104,8 +104,8 @@ async def _scheduler(settings: Settings, ready: Callable[[str], None]) -> None:
         await scheduler
     except OSError as fault:
         raise EnvironmentFault(
-            f"the scheduler cannot listen on {settings.scheduler}: {fault.strerror or fault}; is the address "
-            "one of this host, and is the port free?"
+            f"the scheduler cannot listen on {settings.scheduler}: {fault.strerror or fault}; is that an "
+            "address of this host, and is the port free?"
         ) from fault
     ready(scheduler.address)
     await _either(scheduler.finished(), _told(settings.lives).wait())
@@ -113,40 +113,40 @@ async def _scheduler(settings: Settings, ready: Callable[[str], None]) -> None:
 
 
 async def _worker(settings: Settings, ready: Callable[[str], None], waits: Callable[[], None]) -> None:
-    """One worker after the other, as schedulers come and go, where it lives for ever."""
-    told = _told(settings.lives)
-    while not told.is_set():
+    """Starts a new worker for each new scheduler, while `lives` is "ever"."""
+    stopped = _told(settings.lives)
+    while not stopped.is_set():
         waits()
         worker = _new_worker(settings)
         first_s = None if settings.lives == "ever" else FIRST_CONTACT_S
         try:
-            started = await _either(_started(worker), told.wait(), within_s=first_s)
-        except RuntimeError as fault:  # Dask's for whatever keeps a worker from its start
+            started = await _either(_started(worker), stopped.wait(), within_s=first_s)
+        except RuntimeError as fault:  # Dask's for any failed start
             await worker.close()
             if settings.lives != "ever":
                 raise EnvironmentFault(_why_not(settings, fault)) from fault
-            await _either(asyncio.sleep(AGAIN_S), told.wait())
+            await _either(asyncio.sleep(AGAIN_S), stopped.wait())
             continue
         if started:
             ready(worker.address)
-            await _either(worker.finished(), told.wait())
+            await _either(worker.finished(), stopped.wait())
         await worker.close()
-        if not started and not told.is_set():
+        if not started and not stopped.is_set():
             raise EnvironmentFault(
                 f"no scheduler at {settings.scheduler} within {FIRST_CONTACT_S:g} s; is it running there, "
                 "and does a firewall let its port through?"
             )
         if settings.lives != "ever":
             return
-        await _either(asyncio.sleep(AGAIN_S), told.wait())
+        await _either(asyncio.sleep(AGAIN_S), stopped.wait())
 
 
 def _why_not(settings: Settings, fault: RuntimeError) -> str:
-    """Why the scheduler does not take the worker, or the worker cannot listen."""
+    """Why the worker was not accepted, or cannot listen."""
     cause = str(fault.__cause__ or fault)
     if "name taken" in cause:
         return (
-            f"a worker called '{settings.name}' is there already at {settings.scheduler}; end it "
+            f"a worker called '{settings.name}' is already registered at {settings.scheduler}; end it "
             "(prony hosts down), or give this host another name"
         )
     return f"the worker '{settings.name}' could not start: {cause}"
@@ -155,8 +155,10 @@ def _why_not(settings: Settings, fault: RuntimeError) -> str:
 async def _either(
     first: Coroutine[Any, Any, object], other: Coroutine[Any, Any, object], *, within_s: float | None = None
 ) -> bool:
-    """Waits for one of them, and leaves the other. Whether it was the first; raises what that raised."""
-    tasks = [asyncio.ensure_future(one) for one in (first, other)]
+    """Waits for the first to finish, and cancels the rest. Returns whether `first` finished; raises its
+    error.
+    """
+    tasks = [asyncio.ensure_future(work) for work in (first, other)]
     await asyncio.wait(tasks, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
     ended = tasks[0].done()
     for task in tasks:
@@ -186,24 +188,24 @@ async def _started(worker: Any) -> None:
 
 
 def _told(lives: Lives) -> asyncio.Event:
-    """Set by SIGTERM, SIGINT and SIGHUP and, where it lives by it, by the end of standard input."""
-    told = asyncio.Event()
+    """Set by SIGTERM, SIGINT and SIGHUP, and for `stdin` lifetimes by the end of standard input."""
+    stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, told.set)
+        loop.add_signal_handler(number, stopped.set)
     if lives == "stdin":
 
         def wait() -> None:
             while os.read(sys.stdin.fileno(), 4096):
                 pass
-            loop.call_soon_threadsafe(told.set)
+            loop.call_soon_threadsafe(stopped.set)
 
         threading.Thread(target=wait, daemon=True, name="stdin").start()
-    return told
+    return stopped
 
 
 def detached() -> int:
-    """The process of `main` on its own: this one hands the settings over and ends with what it says first."""
+    """Runs `main` in a process of its own, passes the settings on, prints its first line and ends."""
     log = cache_dir("hosts") / f"worker-{os.getpid()}.log"
     with log.open("wb") as errors:
         process = subprocess.Popen(
@@ -223,7 +225,7 @@ def detached() -> int:
 
 
 def main() -> int:
-    """A process of its own: settings in, `ready` or the fault out, as JSON lines."""
+    """Reads settings from standard input; prints `ready` or the fault as a JSON line."""
     from prony.errors import ExitCode
 
     def say(**what: str) -> None:

@@ -1,4 +1,4 @@
-"""The laboratory's hold on one host: its actor, its clock, its facts."""
+"""A host as the laboratory uses it: actor, clock and facts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from prony_hosts.laboratory import CALL_S, Attached, Remote
 from prony_hosts.load.clock import ClockEstimate, ClockEstimator, RoundTrip
 
 FIRST_ROUND_TRIPS = 40
-"""At the beginning: the shortest of so many is near the way's own time. From then on each sign of life is one
-more.
-"""
+"""Round trips at the start, enough for one near the path's minimum. Each later sign of life adds one."""
 
 
 class Reached:
@@ -33,30 +31,30 @@ class Reached:
 
     @property
     def host(self) -> Host:
-        """What hosts.yaml says of it."""
+        """Its entry in hosts.yaml."""
         return self.attached.host
 
     @property
     def name(self) -> str:
-        """In results and messages."""
+        """Name in results and messages."""
         return self.host.name
 
     def call(self, method: str, *args: Any, timeout_s: float = CALL_S) -> Any:
-        """The result of the actor's method. Raises HostLost, EnvironmentFault."""
+        """Calls the actor's method. Raises HostLost, EnvironmentFault."""
         return self.remote.call(method, *args, timeout_s=timeout_s)
 
     def begin(self, method: str, *args: Any) -> Future[Any]:
-        """The same, without waiting; `end` gives the result."""
+        """Starts a call; `end` returns its result."""
         return self.remote.submit(method, *args)
 
     def end(self, future: Future[Any], method: str, timeout_s: float = CALL_S) -> Any:
-        """The result of what was begun."""
+        """Result of a started call."""
         return self.remote.wait(future, method, timeout_s)
 
     # -- its clock
 
     def compare_clocks(self, times: int = 1) -> None:
-        """Round trips, one after the other. Raises HostLost."""
+        """Makes round trips one after the other. Raises HostLost."""
         for _ in range(times):
             asked_ns = time.monotonic_ns()
             future = self.begin("now_ns")
@@ -64,7 +62,7 @@ class Reached:
             self.take(RoundTrip(asked_ns, host_ns, time.monotonic_ns()))
 
     def take(self, trip: RoundTrip) -> None:
-        """One more round trip."""
+        """Adds a round trip."""
         with self._lock:
             self._clock.add(trip)
 
@@ -74,14 +72,14 @@ class Reached:
             return self._clock.estimate()
 
     def round_trips(self) -> tuple[RoundTrip, ...]:
-        """The shortest ones so far, a few dozen over the whole time."""
+        """The shortest so far, a few dozen over the whole time."""
         with self._lock:
             return self._clock.seen
 
     def lab_s(self, host_s: float) -> float:
-        """An instant of the host on the laboratory's clock."""
+        """The laboratory's clock at an instant of the host's."""
         return self.clock().lab_ns(host_s * 1e9) * 1e-9
 
     def host_s(self, lab_s: float) -> float:
-        """An instant of the laboratory on the host's clock."""
+        """The host's clock at an instant of the laboratory's."""
         return self.clock().host_ns(lab_s * 1e9) * 1e-9

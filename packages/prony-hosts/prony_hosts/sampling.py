@@ -1,4 +1,4 @@
-"""The samplers of all hosts of a trial as one: `prony.trial.surroundings.Sampler` over their actors."""
+"""Samplers on all hosts of a trial as one `prony.trial.surroundings.Sampler`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from prony_hosts.reach import Reached
 
 
 def cpus_of(one: Reached) -> tuple[int, ...]:
-    """Those that hosts.yaml names, else all that its worker may use."""
+    """CPUs named in hosts.yaml, else all that its worker may use."""
     named = one.host.keys.cpus
     return one.facts.cpus if named is None else tuple(parse_cpus(named))
 
 
 class Gathered:
-    """What was sampled of one host."""
+    """Samples of one host."""
 
     link: Link | None = None
     interface: str | None = None
@@ -37,7 +37,7 @@ class Gathered:
 
 
 class HostedSampler:
-    """The samplers of all hosts of a trial as one. Of a host that is lost nothing more comes."""
+    """Samplers on all hosts of a trial; a lost host adds nothing more."""
 
     def __init__(
         self, server: Reached | None, loads: Sequence[Reached], url: str, on_mark: Callable[[], None]
@@ -46,7 +46,7 @@ class HostedSampler:
         parts = urlsplit(url)
         self._address = parts.hostname or ""
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
-        self._gathered = {one.name: Gathered() for one in self._hosts}
+        self._gathered = {host.name: Gathered() for host in self._hosts}
         self.window_ns: tuple[float, float] | None = None
 
     @property
@@ -54,19 +54,19 @@ class HostedSampler:
         return self._loads if self._server is None else (self._server, *self._loads)
 
     def of(self, name: str) -> Gathered:
-        """What was sampled of the host of this name."""
+        """Samples of the host with this name."""
         return self._gathered[name]
 
     def __enter__(self) -> HostedSampler:
         links = {}
-        for one in self._hosts:
-            to = (one.attached.reached_at, None) if one is self._server else (self._address, self._port)
-            links[one.name] = one.begin("link", *to, one.host.keys.link)
-        for one in self._hosts:
-            own = self._gathered[one.name]
-            own.link = one.end(links[one.name], "link")
+        for host in self._hosts:
+            to = (host.attached.reached_at, None) if host is self._server else (self._address, self._port)
+            links[host.name] = host.begin("link", *to, host.host.keys.link)
+        for host in self._hosts:
+            own = self._gathered[host.name]
+            own.link = host.end(links[host.name], "link")
             own.interface = None if own.link is None else own.link.interface
-        self._all("sample", lambda one: (cpus_of(one), self._gathered[one.name].interface, self._port))
+        self._all("sample", lambda host: (cpus_of(host), self._gathered[host.name].interface, self._port))
         return self
 
     def __exit__(
@@ -75,7 +75,7 @@ class HostedSampler:
         self._all("stop_sampling", lambda _one: ())
 
     def watch(self, name: str, read: Callable[[], ProcessSample | None]) -> None:
-        """Nothing of this host: the server's own host watches it."""
+        """No-op: the server's own host watches it."""
 
     def mark(self) -> float:
         self._on_mark()
@@ -83,10 +83,10 @@ class HostedSampler:
         return time.monotonic()
 
     def series(self, start_monotonic_s: float = 0.0) -> tuple[HostRow, ...]:
-        rows = self._all("series", lambda one: (one.host_s(start_monotonic_s),))
-        for name, found in rows.items():
-            self._gathered[name].rows = found
-        return merged_rows(self._rows(self._server), [self._rows(one) or () for one in self._loads])
+        rows = self._all("series", lambda host: (host.host_s(start_monotonic_s),))
+        for name, host_rows in rows.items():
+            self._gathered[name].rows = host_rows
+        return merged_rows(self._rows(self._server), [self._rows(host) or () for host in self._loads])
 
     def _rows(self, one: Reached | None) -> tuple[HostRow, ...] | None:
         return None if one is None else self._gathered[one.name].rows
@@ -94,34 +94,36 @@ class HostedSampler:
     def window(self, open_monotonic_s: float, close_monotonic_s: float) -> HostWindow:
         self.window_ns = (open_monotonic_s * 1e9, close_monotonic_s * 1e9)
         sampled: dict[str, Sampled] = self._all(
-            "window", lambda one: (one.host_s(open_monotonic_s), one.host_s(close_monotonic_s))
+            "window", lambda host: (host.host_s(open_monotonic_s), host.host_s(close_monotonic_s))
         )
-        for name, found in sampled.items():
+        for name, window in sampled.items():
             own = self._gathered[name]
-            own.sampled = found
+            own.sampled = window
             if own.link is not None:
-                own.link = own.link.model_copy(update={"round_trip_load_ms": found.round_trip_load_ms})
+                own.link = own.link.model_copy(update={"round_trip_load_ms": window.round_trip_load_ms})
         server = self._server
-        loads = [sampled[one.name].window for one in self._loads if one.name in sampled]
+        loads = [sampled[host.name].window for host in self._loads if host.name in sampled]
         own_window = sampled[server.name].window if server is not None and server.name in sampled else None
         merged = merged_window(own_window, loads)
         return merged or HostWindow(wall_s=close_monotonic_s - open_monotonic_s)
 
     def _all(self, method: str, args: Callable[[Reached], tuple[Any, ...]]) -> dict[str, Any]:
-        """The method of each host's actor at once; a host that is lost, or never was sampled, is left out."""
+        """Calls the method on each host's actor concurrently; lost and never sampled hosts are left out."""
         begun: list[tuple[Reached, Future[Any]]] = []
-        for one in self._hosts:
+        for host in self._hosts:
             with suppress(EnvironmentFault):
-                begun.append((one, one.begin(method, *args(one))))
-        found = {}
-        for one, future in begun:
+                begun.append((host, host.begin(method, *args(host))))
+        results = {}
+        for host, future in begun:
             with suppress(EnvironmentFault):
-                found[one.name] = one.end(future, method)
-        return found
+                results[host.name] = host.end(future, method)
+        return results
 
 
 def merged_window(server: HostWindow | None, loads: Sequence[HostWindow]) -> HostWindow | None:
-    """The server's host with the client's side of the busiest load host; without a server's host that one."""
+    """The server's host with the client readings of the busiest load host; without a server's host the
+    busiest load host.
+    """
     busiest = max(loads, key=_busy, default=None)
     if server is None or busiest is None:
         return server or busiest
@@ -131,7 +133,7 @@ def merged_window(server: HostWindow | None, loads: Sequence[HostWindow]) -> Hos
         update={
             "others_on_client_cpus": None
             if None in others
-            else max(one for one in others if one is not None),
+            else max(value for value in others if value is not None),
             "sysctls_changed": None
             if None in changed
             else tuple(sorted({name for names in changed for name in names or ()})),
@@ -146,8 +148,8 @@ def _busy(window: HostWindow) -> float:
 def merged_rows(
     server: tuple[HostRow, ...] | None, loads: Sequence[tuple[HostRow, ...]]
 ) -> tuple[HostRow, ...]:
-    """The server's host second by second, with the client's CPUs of the load host that was busiest then;
-    without a server's host the rows of the first load host.
+    """Rows of the server's host with the client CPUs of the then busiest load host; without a server's host
+    the rows of the first load host.
     """
     base = server if server is not None else next((rows for rows in loads if rows), ())
     return tuple(
@@ -168,6 +170,6 @@ def merged_rows(
 
 
 def _nearest(rows: Sequence[HostRow], row: HostRow) -> HostRow | None:
-    at = bisect_left(rows, row.t_ms, key=lambda one: one.t_ms)
-    near = min(rows[max(0, at - 1) : at + 1], key=lambda one: abs(one.t_ms - row.t_ms), default=None)
+    at = bisect_left(rows, row.t_ms, key=lambda other: other.t_ms)
+    near = min(rows[max(0, at - 1) : at + 1], key=lambda other: abs(other.t_ms - row.t_ms), default=None)
     return None if near is None or abs(near.t_ms - row.t_ms) > row.duration_ms else near

@@ -1,4 +1,4 @@
-"""What the laboratory asks of several hosts (`prony.seams`)."""
+"""Entry points of `prony.seams` for several hosts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def machines(file: Path) -> int:
-    """On how many hosts of this file servers are launched. Raises UsageError."""
+    """Number of hosts in this file on which servers are launched. Raises UsageError."""
     from prony_hosts.file import read
 
     return len(read(file).servers)
@@ -20,11 +20,11 @@ def machines(file: Path) -> int:
 
 @contextmanager
 def attached(file: Path, say: Callable[[str], None]) -> Iterator[HostsTestbed]:
-    """The hosts of this file for the time of a command. Raises PronyError."""
+    """The hosts of this file, attached for the duration of a command. Raises PronyError."""
     from prony_hosts.attach import attached as attached_to
     from prony_hosts.file import read
     from prony_hosts.testbed import HostsTestbed
 
-    found = read(file)
-    with attached_to(found, say=say) as laboratory:
-        yield HostsTestbed(laboratory, found, file)
+    hosts = read(file)
+    with attached_to(hosts, say=say) as laboratory:
+        yield HostsTestbed(laboratory, hosts, file)

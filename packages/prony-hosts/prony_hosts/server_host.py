@@ -1,5 +1,5 @@
-"""What runs on a server's host for the laboratory: the server, its build, its conformance suite, reference
-servers, and whatever reads them.
+"""The actor on a server's host: builds, servers, conformance suites and reference servers, and their
+readings.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from prony_hosts.network_path import is_own
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A server that was started, or found."""
+    """A server that was started or is observed."""
 
     url: str
     address: Address
     insecure: bool
     ca: bytes | None
-    """The certificate to trust (PEM)."""
+    """Certificate to trust (PEM)."""
     identity: ServerIdentity
     cpus: tuple[int, ...]
     quota_cpus: float | None
@@ -57,7 +57,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The server at one moment."""
+    """The server's readings at one instant."""
 
     process: ProcessSample | None
     jvm: JvmSnapshot | None
@@ -68,14 +68,14 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """Whether the server lives."""
+    """Whether the server and its services are alive."""
 
     exit_description: str | None
     ended_service: str | None
 
 
 class ServerHost(MeasuredHost):
-    """Builds servers and runs one at a time, or reads one that somebody else started here."""
+    """Builds servers and runs one at a time, or observes a running one."""
 
     _serves = True
 
@@ -84,7 +84,7 @@ class ServerHost(MeasuredHost):
         self._servers: dict[str, LaunchedServer] = {}
         self._running: RunningServer | RunningExternal | None = None
         self._checked: RunningServer | None = None
-        """The one that is asked for its conformance."""
+        """The server under the conformance suite."""
         self._references: dict[str, ExitStack] = {}
         super().__init__(lease_s)
 
@@ -102,11 +102,11 @@ class ServerHost(MeasuredHost):
     # -- before it runs
 
     def lacking(self, asked: Launch) -> str | None:
-        """What this host lacks to build and start it."""
+        """What this host lacks to build and start it; None when nothing."""
         return self._server(asked).lacking()
 
     def prepare(self, asked: Launch) -> tuple[Built, list[str]]:
-        """Build it unless it is in the cache of this host; also the lines of the build."""
+        """Builds it unless cached on this host. Also returns the lines of the build."""
         lines: list[str] = []
         server = self._server(asked)
 
@@ -128,7 +128,7 @@ class ServerHost(MeasuredHost):
         start_timeout_s: float,
         contents: Mapping[str, bytes],
     ) -> Conformance:
-        """A fresh process, asked from this host (`prony.conformance.suite.check`)."""
+        """Checks a fresh process from this host (`prony.conformance.suite.check`)."""
         from prony.conformance.suite import check  # its own HTTP client
 
         built, _ = self.prepare(asked)
@@ -160,7 +160,7 @@ class ServerHost(MeasuredHost):
     # -- its life
 
     def start(self, asked: Launch, partition: CpuPartition) -> Started:
-        """It is not ready yet. Raises EnvironmentFault."""
+        """Starts it without waiting for readiness. Raises EnvironmentFault."""
         self.prepare(asked)
         self.stop()
         server = self._server(asked).start(partition)
@@ -177,31 +177,31 @@ class ServerHost(MeasuredHost):
         )
 
     def is_here(self, name: str) -> bool:
-        """Whether this is an address of this host, or the name of one."""
+        """Whether this address or name is this host's."""
         return is_own(name)
 
     def observe(self, at: Url) -> Started:
-        """A server that somebody else started here: it is read, and left alone."""
+        """Observes a running server without ending it."""
         self.stop()
-        found = RunningExternal(at)
-        assert found.address is not None, "a Unix socket is refused with several hosts"
-        self._keep(lambda: setattr(self, "_running", found), found.stop)
+        observed = RunningExternal(at)
+        assert observed.address is not None, "a Unix socket is refused with several hosts"
+        self._keep(lambda: setattr(self, "_running", observed), observed.stop)
         return Started(
-            url=found.url,
-            address=found.address,
+            url=observed.url,
+            address=observed.address,
             insecure=at.tls.insecure,
             ca=None,
-            identity=found.identity,
-            cpus=found.cpus(),
-            quota_cpus=found.quota_cpus(),
+            identity=observed.identity,
+            cpus=observed.cpus(),
+            quota_cpus=observed.quota_cpus(),
         )
 
     def wait_ready(
         self, preflight: Preflight | None, timeout_s: float, contents: Mapping[str, bytes]
     ) -> tuple[StartUp, Asked]:
-        """Until it answers rightly: asked from here, so the network takes no part in its time to ready."""
+        """Waits until it answers correctly; probed from here, so the network adds nothing."""
         launched = self._it()
-        assert not isinstance(launched, RunningExternal), "the laboratory asks what it did not launch"
+        assert not isinstance(launched, RunningExternal), "an external server is probed by the laboratory"
         if preflight is None:
             return launched.wait_ready(None, timeout_s), Asked()
         here = files.put(contents, Path(self._scratch.name))
@@ -210,7 +210,7 @@ class ServerHost(MeasuredHost):
         return start_up, asking.asked
 
     def reading(self) -> Reading:
-        """All that is read at an edge of the window."""
+        """All readings for an edge of the window."""
         it = self._it()
         return Reading(
             process=it.sample(),
@@ -221,45 +221,45 @@ class ServerHost(MeasuredHost):
         )
 
     def pulse(self) -> Pulse:
-        """Whether it lives; also who listens on its port."""
+        """Whether it runs; also checks the owner of its port."""
         it = self._it()
         it.look()
         return Pulse(it.exit_description(), it.ended_service())
 
     def set_affinity(self, cpus: tuple[int, ...]) -> bool:
-        """Move it."""
+        """Moves it to these CPUs."""
         return self._it().set_affinity(cpus)
 
     def cpus(self) -> tuple[int, ...]:
-        """On which it may run now."""
+        """CPUs on which it may run now."""
         return self._it().cpus()
 
     def jvm(self) -> JvmSnapshot | None:
-        """The counters of its runtime now."""
+        """Current counters of its runtime."""
         return self._it().jvm()
 
     def identity(self) -> ServerIdentity:
-        """Which server this is, with what was seen of its port."""
+        """The server's identity, with the owner of its port."""
         it = self._it()
         it.look()
         return it.identity
 
     def request_count(self) -> int | None:
-        """By its own count."""
+        """Requests by the server's own count."""
         return self._it().request_count()
 
     def connections_by_process(self) -> tuple[int, ...] | None:
-        """Of each of its processes now."""
+        """Current connections per process."""
         return self._it().connections_by_process()
 
     def service_use(
         self, opened: Mapping[str, ProcessSample], closed: Mapping[str, ProcessSample]
     ) -> tuple[ServiceUse, ...]:
-        """Its backing services between two readings."""
+        """Use of its backing services between two readings."""
         return self._it().service_use(opened, closed)
 
     def stop(self) -> bool | None:
-        """End it; whether it was gone then. None: there was none, or it is not ours to end."""
+        """Ends it. Returns whether it exited; None when there was none, or it is external."""
         with self._lock:
             server = self._running
             if isinstance(server, RunningExternal):
@@ -277,7 +277,7 @@ class ServerHost(MeasuredHost):
     def start_reference(
         self, options: Sequence[str], cpus: tuple[int, ...], pem: tuple[bytes, bytes, bytes] | None
     ) -> str:
-        """Its URL. `pem`: authority, certificate and key where it speaks TLS."""
+        """Starts a reference server and returns its URL. `pem`: authority, certificate and key for TLS."""
         kept = ExitStack()
         certificate = None
         if pem is not None:
@@ -295,14 +295,14 @@ class ServerHost(MeasuredHost):
         return url
 
     def stop_reference(self, url: str) -> None:
-        """End it."""
+        """Ends the reference server."""
         with self._lock:
             kept = self._references.pop(url, None)
         if kept is not None:
             kept.close()
 
     def stop_everything(self) -> None:
-        """Builds, the server, its services, and reference servers."""
+        """Ends builds, the server, its services, and reference servers."""
         end_under_way()
         with self._lock:
             checked, references = self._checked, list(self._references)

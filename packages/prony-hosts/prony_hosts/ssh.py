@@ -1,6 +1,4 @@
-"""Starts a host's worker over ssh: `~/.ssh/config` and the agent's keys are used, host keys are checked. Must
-not know Dask.
-"""
+"""Starts a host's worker over ssh, with `~/.ssh/config` and the agent's keys; host keys are checked."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ LAST_LINES = 8
 
 @dataclass
 class SshWorker:
-    """A worker that runs as long as this connection, or, with `detached`, on its own."""
+    """A worker that lives as long as this connection, or, `detached`, on its own."""
 
     host: Host
     connection: Any
@@ -43,8 +41,8 @@ class SshWorker:
 
 
 async def start(host: Host, settings: Settings, *, detached: bool = False) -> SshWorker:
-    """Connect, start the worker, wait until it has registered. Raises EnvironmentFault: one sentence that
-    says which of these failed, and what to do.
+    """Connects, starts the worker and waits for its registration. Raises EnvironmentFault that names the
+    failed step and the remedy.
     """
     import asyncssh
 
@@ -68,7 +66,7 @@ async def start(host: Host, settings: Settings, *, detached: bool = False) -> Ss
     if address is None:
         with contextlib.suppress(Exception):
             said.append(await asyncio.wait_for(process.stderr.read(), LAST_WORDS_S))
-            # The exit code comes in a message of its own, after the end of the outputs.
+            # The exit code arrives separately, after the end of the outputs.
             await asyncio.wait_for(process.wait_closed(), LAST_WORDS_S)
         code = process.exit_status
         connection.abort()
@@ -102,8 +100,8 @@ async def _connected(host: Host) -> Any:
         ) from fault
     except asyncssh.PermissionDenied as fault:
         raise EnvironmentFault(
-            f"{host.name}: ssh to {host.keys.ssh} was refused ({fault.reason}); it must work without a "
-            "password: a key in the agent or in ~/.ssh/config"
+            f"{host.name}: ssh to {host.keys.ssh} was refused ({fault.reason}); set it up without a "
+            "password: with a key in the agent or in ~/.ssh/config"
         ) from fault
     except (TimeoutError, OSError, asyncssh.Error) as fault:
         raise EnvironmentFault(
@@ -112,17 +110,17 @@ async def _connected(host: Host) -> Any:
 
 
 async def _ready(process: Any, said: list[str]) -> str | None:
-    """The worker's address once it says so; None when its output ends before. Raises EnvironmentFault with
-    what the worker says is wrong.
+    """The worker's address; None when its output ends before. Raises EnvironmentFault with the worker's own
+    message.
     """
     while line := await process.stdout.readline():
         try:
-            found = json.loads(line)
+            reply = json.loads(line)
         except ValueError:
             said.append(line)  # a login banner, or an old Prony's error
             continue
-        if isinstance(found, dict) and "fault" in found:
-            raise EnvironmentFault(str(found["fault"]))
-        if isinstance(found, dict) and "ready" in found:
-            return str(found["ready"])
+        if isinstance(reply, dict) and "fault" in reply:
+            raise EnvironmentFault(str(reply["fault"]))
+        if isinstance(reply, dict) and "ready" in reply:
+            return str(reply["ready"])
     return None

@@ -1,6 +1,4 @@
-"""A server of the catalogue on another host: the third kind of target. It is what `prony.targets.launched` is
-on this one, over the actor of its host.
-"""
+"""A server of the catalogue on another host as a target: `prony.targets.launched` over an actor."""
 
 from __future__ import annotations
 
@@ -42,19 +40,19 @@ BUILD_S = 3600.0
 START_S = 120.0
 STOP_S = 60.0
 SAME_MOMENT_S = 0.1
-"""Readings that are asked for one after the other within this time come from one call."""
+"""Readings within this time share one call."""
 PULSE_S = 0.2
 
 
 @dataclass(slots=True)
 class HostedServer:
-    """A server of the catalogue as a target on another host. What its server.yaml says is read here: the
-    versions of the hosts are equal.
+    """A server of the catalogue on another host. Its server.yaml is read here: all hosts have the same
+    version.
     """
 
     asked: Launch
     here: LaunchedServer
-    """What the catalogue says of it; never started."""
+    """Its catalogue entry; never started here."""
     host: Reached
     built: Built | None = None
     owned: bool = True
@@ -95,13 +93,13 @@ class HostedServer:
         return self.here.workloads
 
     def placement(self) -> Placement:
-        """Its CPUs are chosen for it, on its host."""
+        """Empty: its CPUs are chosen on its host."""
         return Placement()
 
     def lacking(self) -> str | None:
-        """What its host lacks."""
-        found = self.host.call("lacking", self.asked)
-        return None if found is None else f"{self.host.name}: {found}"
+        """What its host lacks; None when nothing."""
+        lack = self.host.call("lacking", self.asked)
+        return None if lack is None else f"{self.host.name}: {lack}"
 
     def prepare(self, on_line: OnLine) -> None:
         """Build it there."""
@@ -118,9 +116,9 @@ class HostedServer:
         cpus: tuple[int, ...],
         start_timeout_s: float,
     ) -> Conformance:
-        """The conformance suite, run on its host."""
+        """Runs the conformance suite on its host."""
         contents = files.of_workload(workload)
-        found: Conformance = self.host.call(
+        result: Conformance = self.host.call(
             "conformance",
             self.asked,
             workload,
@@ -131,10 +129,10 @@ class HostedServer:
             contents,
             timeout_s=BUILD_S,
         )
-        return found
+        return result
 
     def limits(self, found: Limits) -> Limits:
-        """Those of the load hosts: ports in TIME_WAIT are theirs."""
+        """The load hosts' limits: ports in TIME_WAIT are theirs."""
         return self.here.limits(found)
 
     def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:
@@ -148,8 +146,8 @@ class HostedServer:
 
 
 class RunningHosted:
-    """A server on another host for the time of one trial. A host that is lost raises HostLost while it is
-    measured; afterwards what it would have said is missing.
+    """A server on another host during one trial. While measured, a lost host raises HostLost; afterwards its
+    readings are missing.
     """
 
     def __init__(self, host: Reached, started: Started, name: str) -> None:
@@ -183,14 +181,14 @@ class RunningHosted:
 
     @property
     def identity(self) -> ServerIdentity:
-        """As it was last seen, once its host is lost."""
+        """The last known identity, once its host is lost."""
         if not self._stopped:
             with suppress(EnvironmentFault):
                 self._identity = self._host.call("identity")
         return self._identity.model_copy(update={"name": self._name})
 
     def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> StartUp | None:
-        """Its own host asks it."""
+        """Probed from its own host."""
         assert probe is None or isinstance(probe, Preflight)
         asking = None if probe is None else Preflight(probe.load)
         contents = {} if asking is None else files.of_load(asking.load)
@@ -199,10 +197,10 @@ class RunningHosted:
         )
         if probe is not None:
             probe.asked = asked
-        found: StartUp = start_up
-        if found.process is None:
-            return found
-        return found.model_copy(update={"process": self._here(found.process)})
+        started: StartUp = start_up
+        if started.process is None:
+            return started
+        return started.model_copy(update={"process": self._here(started.process)})
 
     def set_affinity(self, cpus: tuple[int, ...]) -> bool:
         return bool(self._host.call("set_affinity", cpus))
@@ -218,24 +216,24 @@ class RunningHosted:
         return self._read().threads
 
     def pids(self) -> tuple[int, ...]:
-        """None of them is on this host."""
+        """Empty: none of its processes runs on this host."""
         return ()
 
     def service_pids(self) -> set[int]:
         return set()
 
     def sample(self) -> ProcessSample | None:
-        """Read anew, with all else that an edge of the window needs."""
+        """A fresh reading, with everything else for an edge of the window."""
         self._reading = None
-        found = self._read().process
-        return None if found is None else self._here(found)
+        process = self._read().process
+        return None if process is None else self._here(process)
 
     def jvm(self) -> JvmSnapshot | None:
-        known = self._reading
-        if known is not None and time.monotonic() - known[0] <= SAME_MOMENT_S:
-            return known[1].jvm
-        found: JvmSnapshot | None = self._host.call("jvm")
-        return found
+        cached = self._reading
+        if cached is not None and time.monotonic() - cached[0] <= SAME_MOMENT_S:
+            return cached[1].jvm
+        counters: JvmSnapshot | None = self._host.call("jvm")
+        return counters
 
     def throttle(self) -> tuple[CgroupThrottle, ...] | None:
         return self._read().throttle
@@ -247,13 +245,13 @@ class RunningHosted:
         self, opened: Mapping[str, ProcessSample], closed: Mapping[str, ProcessSample]
     ) -> tuple[ServiceUse, ...]:
         with suppress(EnvironmentFault):
-            found: tuple[ServiceUse, ...] = self._host.call("service_use", dict(opened), dict(closed))
-            return found
+            use: tuple[ServiceUse, ...] = self._host.call("service_use", dict(opened), dict(closed))
+            return use
         return ()
 
     def request_count(self) -> int | None:
-        found: int | None = self._host.call("request_count")
-        return found
+        count: int | None = self._host.call("request_count")
+        return count
 
     def exit_description(self) -> str | None:
         return self._beat().exit_description
@@ -262,14 +260,14 @@ class RunningHosted:
         return self._beat().ended_service
 
     def look(self) -> None:
-        """Done with each pulse."""
+        """No-op: each pulse does it."""
 
     def connections_by_process(self) -> tuple[int, ...] | None:
-        found: tuple[int, ...] | None = self._host.call("connections_by_process")
-        return found
+        counts: tuple[int, ...] | None = self._host.call("connections_by_process")
+        return counts
 
     def stop(self) -> bool | None:
-        """None where its host is lost or does not reply: it ends the server itself, unseen from here."""
+        """None where its host is lost or silent: that host ends the server by itself."""
         if not self._stopped:
             with suppress(EnvironmentFault):
                 self._identity = self._host.call("identity")
@@ -279,17 +277,17 @@ class RunningHosted:
         return self._clean
 
     def _read(self) -> Reading:
-        known = self._reading
-        if known is None or time.monotonic() - known[0] > SAME_MOMENT_S:
-            known = self._reading = (time.monotonic(), self._host.call("reading"))
-        return known[1]
+        cached = self._reading
+        if cached is None or time.monotonic() - cached[0] > SAME_MOMENT_S:
+            cached = self._reading = (time.monotonic(), self._host.call("reading"))
+        return cached[1]
 
     def _beat(self) -> Pulse:
-        known = self._pulse
-        if known is None or time.monotonic() - known[0] > PULSE_S:
-            known = self._pulse = (time.monotonic(), self._host.call("pulse"))
-        return known[1]
+        cached = self._pulse
+        if cached is None or time.monotonic() - cached[0] > PULSE_S:
+            cached = self._pulse = (time.monotonic(), self._host.call("pulse"))
+        return cached[1]
 
     def _here(self, sample: ProcessSample) -> ProcessSample:
-        """On the laboratory's clock."""
+        """The sample on the laboratory's clock."""
         return sample.model_copy(update={"t_monotonic_s": self._host.lab_s(sample.t_monotonic_s)})

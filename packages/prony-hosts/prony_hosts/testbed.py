@@ -1,5 +1,5 @@
-"""Several hosts as the testbed of an experiment: which host launches a server, where the parts of its trials
-run, and what the hosts are together.
+"""Several hosts as the testbed of an experiment: server placement, surroundings of trials, combined limits
+and fingerprint.
 """
 
 from __future__ import annotations
@@ -35,16 +35,19 @@ ONE_MACHINE = "the hosts are one machine; give each CPUs of its own (cpus: in ho
 
 
 class HostsTestbed(Testbed):
-    """The hosts of a file, each with its actor."""
+    """The attached hosts of a file."""
 
     def __init__(self, laboratory: Laboratory, file: HostsFile, path: Path) -> None:
         self._laboratory, self._file, self._path = laboratory, file, path
         self.servers = {
-            one.host.group: Reached(one, laboratory.start(ServerHost, one.host.name, one.reached_at))
-            for one in laboratory.of_role("server")
+            attached.host.group: Reached(
+                attached, laboratory.start(ServerHost, attached.host.name, attached.reached_at)
+            )
+            for attached in laboratory.of_role("server")
         }
         self.loads = tuple(
-            Reached(one, laboratory.start(LoadHost, one.host.name)) for one in laboratory.of_role("load")
+            Reached(attached, laboratory.start(LoadHost, attached.host.name))
+            for attached in laboratory.of_role("load")
         )
 
     @property
@@ -53,7 +56,7 @@ class HostsTestbed(Testbed):
         return (*self.servers.values(), *self.loads)
 
     def placed(self, plan: Plan) -> Plan:
-        """The plan as these hosts run it. Raises UsageError for what several hosts cannot do."""
+        """The plan placed on these hosts. Raises UsageError for anything that several hosts cannot do."""
         refuse(plan)
         refuse_loopback(plan, self)
         return on_machines(plan, self._file).model_copy(update={"hosts_file": str(self._path.absolute())})
@@ -67,22 +70,22 @@ class HostsTestbed(Testbed):
 
     @cached_property
     def limits(self) -> Limits:
-        """Of the load hosts together."""
-        return together([(one.facts.limits, one.host.weight) for one in self.loads])
+        """Combined limits of the load hosts."""
+        return together([(host.facts.limits, host.host.weight) for host in self.loads])
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
         """Of all hosts in their roles: other hosts give other results."""
         return of_hosts(
             [
-                HostFacts(one.name, one.host.role, one.facts.fingerprint, one.host.weight, one.link)
-                for one in self.all
+                HostFacts(host.name, host.host.role, host.facts.fingerprint, host.host.weight, host.link)
+                for host in self.all
             ]
         )
 
     @cached_property
     def partition(self) -> CpuPartition:
-        """Of the first server's host and the first load host, for what is said before a trial."""
+        """Of the first server's host and the first load host, for display before a trial."""
         return self._partition(next(iter(self.servers.values()), None))
 
     def lost(self) -> Mapping[str, str]:
@@ -99,13 +102,13 @@ class HostsTestbed(Testbed):
         )
 
     def _host_of(self, asked: Url) -> Reached | None:
-        """The server's host that has the address of a server at a URL; None where none of the file has it."""
+        """The server's host that has this URL's address; None when no host has it."""
         name, _ = asked.first_address
-        for one in self.servers.values():
-            if is_loopback(name) and is_loopback(one.attached.reached_at):
-                return one
-            if not is_loopback(name) and one.call("is_here", name):
-                return one
+        for host in self.servers.values():
+            if is_loopback(name) and is_loopback(host.attached.reached_at):
+                return host
+            if not is_loopback(name) and host.call("is_here", name):
+                return host
         return None
 
     def surroundings(self, target: ServerUnderTest) -> Surroundings:
@@ -122,30 +125,30 @@ class HostsTestbed(Testbed):
         http_version: HttpVersion,
         start_timeout_s: float,
     ) -> Conformance:
-        assert isinstance(target, HostedServer), "only a server of a host has something built"
+        assert isinstance(target, HostedServer), "only a server on a host is built"
         cpus = self._partition(target.host).server
         return target.checked(workload, only, http_version, cpus, start_timeout_s)
 
     def settings_changed(self) -> tuple[str, ...]:
-        """Of a host that is lost nothing can be told any more, and the trial says so."""
+        """A lost host reports nothing; its trial says so."""
         changed: set[str] = set()
-        for one in self.all:
+        for host in self.all:
             with suppress(EnvironmentFault):
-                names = one.call("settings_changed", one.facts.fingerprint.sysctls)
-                changed |= {f"{one.name}: {name}" for name in names}
+                names = host.call("settings_changed", host.facts.fingerprint.sysctls)
+                changed |= {f"{host.name}: {name}" for name in names}
         return tuple(sorted(changed))
 
     def _server(self, group: str | None) -> Reached:
-        found = self.servers.get(group or "")
-        if found is not None:
-            return found
+        host = self.servers.get(group or "")
+        if host is not None:
+            return host
         if not self.servers:
             raise UsageError(
-                "hosts.yaml names no server's host, and this plan launches servers: add server: with ssh: or "
+                "this plan launches servers, but hosts.yaml names no server's host: add server: with ssh: or "
                 "connect:, or put a URL under load"
             )
-        known = ", ".join(self.servers)
-        raise UsageError(f"hosts.yaml has no server's host called '{group}'; it has: {known}")
+        groups = ", ".join(self.servers)
+        raise UsageError(f"hosts.yaml has no server's host called '{group}'; it has: {groups}")
 
     def _partition(self, server: Reached | None) -> CpuPartition:
         client = cpus_of(self.loads[0])
@@ -153,7 +156,7 @@ class HostsTestbed(Testbed):
             return CpuPartition(server=(), client=client, apart=True)
         separate = apart(server, self.loads)
         if not separate:
-            client = tuple(sorted({cpu for one in self.loads for cpu in cpus_of(one)}))
+            client = tuple(sorted({cpu for host in self.loads for cpu in cpus_of(host)}))
         own = cpus_of(server)
         shared = not separate and bool(set(own) & set(client))
         return CpuPartition(
@@ -166,64 +169,63 @@ class HostsTestbed(Testbed):
 
 
 def together(each: Sequence[tuple[Limits, float]]) -> Limits:
-    """The limits of several load hosts as those of one that offers the whole load: the host whose limit is
-    the least for its weight bounds all.
-    """
+    """Limits of several load hosts as one: the host with the least for its weight bounds all."""
     whole = sum(weight for _, weight in each)
 
     def least(values: Sequence[int | None]) -> int | None:
-        known = [
+        scaled = [
             value * whole / weight
             for value, (_, weight) in zip(values, each, strict=True)
             if value is not None
         ]
-        return int(min(known)) if len(known) == len(each) else None
+        return int(min(scaled)) if len(scaled) == len(each) else None
 
-    ports = least([None if found.ports is None else found.ports.size for found, _ in each])
-    drivers = {found.io_uring for found, _ in each}
+    ports = least([None if host_limits.ports is None else host_limits.ports.size for host_limits, _ in each])
+    drivers = {host_limits.io_uring for host_limits, _ in each}
     return Limits(
-        descriptors_soft=least([found.descriptors_soft for found, _ in each]),
-        descriptors_hard=least([found.descriptors_hard for found, _ in each]),
+        descriptors_soft=least([host_limits.descriptors_soft for host_limits, _ in each]),
+        descriptors_hard=least([host_limits.descriptors_hard for host_limits, _ in each]),
         ports=None if ports is None else PortRange(low=1, high=ports),
         io_uring=None if None in drivers else all(drivers),
     )
 
 
 def refuse(plan: Plan) -> None:
-    """Raises UsageError for what cannot be done on several hosts."""
+    """Raises UsageError for plans that several hosts cannot run."""
     if plan.cpus.server or plan.cpus.client:
         raise UsageError("the plan names CPUs of one host (cpus:); with --hosts they stand in hosts.yaml")
     for cell in plan.cells:
         trial = cell.trial
-        for asked, what in (
-            (trial.beside, "other load generators beside Prony's (cross_check)"),
+        for used, what in (
+            (trial.beside, "other load generators (cross_check)"),
             (trial.script is not None, "a script of another tool"),
             (trial.log is not None, "--log, a row per request"),
             (trial.source_addresses, "--source, addresses of this host"),
             (isinstance(cell.target, Url) and cell.target.unix is not None, "a Unix socket"),
         ):
-            if asked:
+            if used:
                 raise UsageError(f"{what} does not go with --hosts; leave it out, or measure from one host")
 
 
 def refuse_loopback(plan: Plan, testbed: HostsTestbed) -> None:
-    """Raises UsageError for a URL that means another machine on each host."""
+    """Raises UsageError for a loopback URL, which means another machine on each host."""
     boot = read_text(BOOT_ID)
-    elsewhere = next((one.name for one in testbed.loads if one.facts.boot_id != boot), None)
+    elsewhere = next((host.name for host in testbed.loads if host.facts.boot_id != boot), None)
     for cell in plan.cells:
         if elsewhere is not None and isinstance(cell.target, Url) and is_loopback(cell.target.host):
             raise UsageError(
-                f"{cell.target.url} is {elsewhere} itself when {elsewhere} asks: name the server by an "
+                f"{cell.target.url} means {elsewhere} itself on {elsewhere}: give the server's URL with an "
                 "address that the load hosts reach"
             )
 
 
 def on_machines(plan: Plan, file: HostsFile) -> Plan:
-    """The plan with its hosts. With groups of servers' hosts each server is measured on each: what is
-    compared is the pair, and trials of the machines are interleaved as those of servers are.
+    """The plan with its hosts. With groups of servers' hosts every server is measured on each; the pairs are
+    compared, and their trials interleaved.
     """
     used = tuple(
-        UsedHost(name=one.name, role=one.role, group=one.group, weight=one.weight) for one in file.hosts()
+        UsedHost(name=host.name, role=host.role, group=host.group, weight=host.weight)
+        for host in file.hosts()
     )
     plan = plan.model_copy(update={"hosts": used})
     if not file.servers:

@@ -1,6 +1,4 @@
-"""Other load generators, one adapter each: its command, and what it claims. An adapter must not know what was
-measured about it.
-"""
+"""Adapters for other load generators: each builds its tool's command and parses the figures it reports."""
 
 from prony_peers.ab import Ab
 from prony_peers.artillery import Artillery

@@ -9,7 +9,7 @@ from prony.server.cache import on_path
 from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line, only_http_1, output_of
 
 ENOUGH_REQUESTS = 5_000_000
-"""-t alone ends after 50,000 requests; this many never complete first."""
+"""-t alone ends after 50,000 requests; this number is never reached first."""
 
 
 class Ab:
@@ -22,8 +22,8 @@ class Ab:
         return on_path("ab")
 
     def version(self, program: Path) -> str:
-        found = re.search(r"Version (\S+)", output_of(program, "-V"))
-        return found[1] if found else "unknown"
+        match = re.search(r"Version (\S+)", output_of(program, "-V"))
+        return match[1] if match else "unknown"
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case
@@ -42,6 +42,6 @@ class Ab:
             raise ValueError(last_line(stderr or stdout))
         failed = re.search(r"^Failed requests:\s+(\d+)", stdout, re.MULTILINE)
         wrong = re.search(r"^Non-2xx responses:\s+(\d+)", stdout, re.MULTILINE)
-        errors = sum(int(found[1]) for found in (failed, wrong) if found)
+        errors = sum(int(match[1]) for match in (failed, wrong) if match)
         rate = re.search(r"^Requests per second:\s+([\d.]+)", stdout, re.MULTILINE)
         return Claim(requests=int(done[1]), errors=errors, per_s=float(rate[1]) if rate else None)

@@ -1,4 +1,4 @@
-"""Other load generators that offer a trial's load to the same process, before and after Prony's own."""
+"""Cross-checks: other load generators run a trial's load on its server, before and after Prony."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from prony_peers.runner import run
 
 
 def available(tools: Sequence[str], plan: TrialPlan, url: str) -> CrossCheck:
-    """The version of each tool that can offer this load at such a URL, the reason for each that cannot."""
+    """Versions of the tools that can offer this load, and the reason for each that cannot."""
     versions: dict[str, str] = {}
     left_out: dict[str, str] = {}
-    for tool in (one for one in PEERS if one.name in tools):
+    for tool in (peer for peer in PEERS if peer.name in tools):
         program = tool.find()
         if program is None:
             left_out[tool.name] = f"it is not installed: {tool.install}"
@@ -34,10 +34,8 @@ def available(tools: Sequence[str], plan: TrialPlan, url: str) -> CrossCheck:
 
 
 def run_tool(name: str, plan: TrialPlan, server: RunningTarget, cpus: Sequence[int], seed: int) -> ToolRun:
-    """One run of one tool on these CPUs. What goes wrong is said in the result: it is not Prony's trial that
-    failed.
-    """
-    tool = next(one for one in PEERS if one.name == name)
+    """Runs one tool on these CPUs. A failure goes into the result: the trial itself has not failed."""
+    tool = next(peer for peer in PEERS if peer.name == name)
     request = request_of(plan, server.url, cpu=cpus[0], seed=seed)
     counted = server.request_count()
     try:
@@ -61,7 +59,7 @@ def run_tool(name: str, plan: TrialPlan, server: RunningTarget, cpus: Sequence[i
 
 
 def request_of(plan: TrialPlan, url: str, *, cpu: int, seed: int) -> PeerLoad:
-    """The trial's load as every tool can be asked for it: one plain GET, for whole seconds."""
+    """The trial's load in terms common to all tools: one plain GET, for whole seconds."""
     load, path = plan.load, plan.workload.all_steps[0].path
     over = plan.connections
     shared = over.shared_by(load.at_once) if over.http_version == "2" else None

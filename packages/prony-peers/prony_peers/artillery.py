@@ -20,8 +20,8 @@ class Artillery:
         return installed("artillery")
 
     def version(self, program: Path) -> str:
-        found = re.search(r"^Artillery:\s*(\S+)", output_of(program, "--version"), re.MULTILINE)
-        return found[1] if found else "unknown"
+        match = re.search(r"^Artillery:\s*(\S+)", output_of(program, "--version"), re.MULTILINE)
+        return match[1] if match else "unknown"
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case
@@ -47,8 +47,8 @@ class Artillery:
             raise ValueError(last_line(stderr or stdout))
 
         def count(name: str) -> int:
-            found = re.search(rf"^{re.escape(name)}: \.+ (\d+)$", summary, re.MULTILINE)
-            return int(found[1]) if found else 0
+            match = re.search(rf"^{re.escape(name)}: \.+ (\d+)$", summary, re.MULTILINE)
+            return int(match[1]) if match else 0
 
         wrong = sum(int(n) for n in re.findall(r"^http\.codes\.[45]\d\d: \.+ (\d+)$", summary, re.MULTILINE))
         errors = sum(int(n) for n in re.findall(r"^errors\..*: \.+ (\d+)$", summary, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""The interface of an adapter for another load generator: build the command, run it, read its claim."""
+"""The interface of an adapter for another load generator: command, run, claim."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Offered(Protocol):
-    """A load that every tool can be asked for."""
+    """A load in terms common to all tools."""
 
     @property
     def connections(self) -> int:
@@ -40,7 +40,7 @@ class Offered(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Such a load as a value."""
+    """An `Offered` load as a value."""
 
     connections: int
     tls: bool = False
@@ -51,7 +51,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class PeerLoad:
-    """A load on a server for a tool: whole seconds that begin with a warm-up."""
+    """A load for a tool, in whole seconds that include its warm-up."""
 
     case: Offered
     url: str
@@ -64,27 +64,27 @@ class PeerLoad:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command line and its standard input, which then stays open."""
+    """A command line, and a standard input that stays open."""
 
     argv: tuple[str, ...]
     stdin: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Name -> text: files written into its working directory."""
+    """Files to write into its working directory: name -> text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A tool's own figures of its run."""
+    """A tool's own figures for its run."""
 
     requests: int
-    """Completed requests, by its own count, over its whole life."""
+    """Completed requests over the whole run, by its own count."""
     errors: int = 0
     per_s: float | None = None
-    """Requests per second, as it prints them; None where it does not."""
+    """Requests per second as printed; None where the tool prints none."""
     abandoned: int = 0
-    """Requests left in flight at the end, by its own count."""
+    """Requests in flight at the end, by its own count."""
     send_lag_p50_us: float | None = None
-    """Open loop: its send lag, by its own account."""
+    """Send lag of an open loop, by its own figures."""
     send_lag_p99_us: float | None = None
 
 
@@ -103,7 +103,7 @@ class LoadGenerator(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in tables, and as `prony second-opinion --with` and `python -m bench --tools` take it."""
+        """Name in tables, and for `prony second-opinion --with` and `python -m bench --tools`."""
         ...
 
     @property
@@ -112,24 +112,24 @@ class LoadGenerator(Protocol):
         ...
 
     def find(self) -> Path | None:
-        """Its program; None when it is not installed."""
+        """The installed program, or None."""
         ...
 
     def version(self, program: Path) -> str:
-        """The version that it prints."""
+        """The version that the program prints."""
         ...
 
     def command(self, program: Path, request: PeerLoad) -> Command:
-        """Its command. Raises NotOffered."""
+        """The command line for a load. Raises NotOffered."""
         ...
 
     def claim(self, stdout: str, stderr: str, exit_code: int) -> Claim:
-        """Its claim. Raises NotOffered when it refused, ValueError when its output cannot be parsed."""
+        """Parses the tool's output. Raises NotOffered for a refusal, ValueError for unreadable output."""
         ...
 
 
 def output_of(program: Path, *arguments: str) -> str:
-    """Output of a command such as `--version`; empty when it fails."""
+    """Output of a command such as `--version`; empty on failure."""
     try:
         done = subprocess.run(
             [program, *arguments],

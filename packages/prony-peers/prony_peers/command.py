@@ -1,4 +1,4 @@
-"""`prony second-opinion`: the same load by Prony and by other load generators."""
+"""`prony second-opinion`: the same load from Prony and from other load generators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONNECTIONS = 10
 DURATION = "10s"
 TRIALS = 3
 STATS_PATH, STATS_POINTER = "/__prony/stats", "/requests"
-"""Where `prony-engine serve` says what it has counted; another server behind a URL says nothing there."""
+"""Counters of `prony-engine serve`; other servers do not have them."""
 
 
 @measures(without=("until_clear", "max_trials", "hosts", "share_process", "explain", "attach"))
@@ -31,7 +31,7 @@ def command(
     tools: str = typer.Option(
         ALL,
         "--with",
-        help="Tools, separated by commas; missing ones are reported.",
+        help="Comma-separated tools; missing tools are reported.",
     ),
     connections: int = typer.Option(
         CONNECTIONS, "--connections", "-c", help="Number of connections, in closed loops."
@@ -43,7 +43,7 @@ def command(
     trials: int = typer.Option(
         TRIALS,
         "--trials",
-        help="Number of rounds; in each, Prony and every tool run once, in shuffled order.",
+        help="Number of rounds; each runs Prony and every tool once, in shuffled order.",
     ),
     connection_per_request: bool = typer.Option(
         False, "--connection-per-request", help="No keep-alive: a new connection per request."
@@ -56,8 +56,8 @@ def command(
     *,
     common: Common,
 ) -> int:
-    """Cross-check with other load generators: the same server under the same load, and which check explains a
-    difference. One GET (a URL, or the workload of a server that is one GET).
+    """Cross-check with other load generators: same server, same load; lists the checks that explain a
+    difference. The load is one GET: a URL, or a server's workload that is one GET.
     """
     from prony.cli import measure
     from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
@@ -97,7 +97,7 @@ def command(
 
 
 def _connections(count: int, per_request: bool, http_version: str, streams: int) -> Connections:
-    """So many, with so many requests at once on each. Raises UsageError for what does not fit together."""
+    """The connections for these options. Raises UsageError for a contradiction."""
     from prony.plan.load import Connections
 
     if streams < 1:
@@ -108,38 +108,38 @@ def _connections(count: int, per_request: bool, http_version: str, streams: int)
         return Connections(keep_alive=not per_request)
     if per_request and streams > 1:
         raise UsageError(
-            "--streams does not go with --connection-per-request: a connection that is shared stays open"
+            "--streams does not go with --connection-per-request: a shared connection stays open"
         )
     shared = count if streams > 1 else None
     return Connections(keep_alive=not per_request, http_version="2", count=shared)
 
 
 def _spoken(named: t.Server) -> str | None:
-    """The version that a server which Prony starts asks for; None: what was asked for here."""
+    """HTTP version of a server that Prony starts; None: as given on the command line."""
     from prony.targets import LaunchedServer
 
     return None if named.spec is None else LaunchedServer(named.spec).http_version
 
 
 def _tools(names: str) -> list[str]:
-    """The tools' names. Raises UsageError for one that nobody knows."""
+    """The tools' names. Raises UsageError for an unknown name."""
     from prony.plan.yamlfile import nearest
     from prony_peers import PEERS
 
-    known = [tool.name for tool in PEERS]
+    available = [tool.name for tool in PEERS]
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     if not wanted:
-        raise UsageError(f"--with names no tool; expected some of {', '.join(known)}")
+        raise UsageError(f"--with names no tool; expected some of {', '.join(available)}")
     for name in wanted:
-        if name not in known:
+        if name not in available:
             raise UsageError(
-                f"--with names '{name}'{nearest(name, known)}; expected some of {', '.join(known)}"
+                f"--with names '{name}'{nearest(name, available)}; expected some of {', '.join(available)}"
             )
     return wanted
 
 
 def _running(named: t.Server, insecure: bool) -> tuple[Target, str, Workload]:
-    """A running server: the target, scheme with host, and the request."""
+    """Target, scheme with host, and workload for a running server."""
     from prony.plan.target import CountKeys, TlsOptions, Url
     from prony.plan.workload import from_url
 
@@ -150,15 +150,15 @@ def _running(named: t.Server, insecure: bool) -> tuple[Target, str, Workload]:
 
 
 def _launched(named: t.Server) -> tuple[Target, str, Workload]:
-    """The same of a server that Prony starts; where it will listen is not known yet."""
+    """The same for a server that Prony starts, whose address is not known yet."""
     from prony.targets import LaunchedServer
 
     sends = t.request([named], None)
     steps = sends.all_steps
     if len(steps) != 1 or steps[0].method != "GET" or steps[0].headers or "${" in steps[0].path:
         raise UsageError(
-            f"{named.name}: its workload {sends.name} is more than one plain GET, which is all that every "
-            "tool can be asked for; start the server and give a URL"
+            f"{named.name}: its workload {sends.name} is more than the one plain GET that every "
+            "tool can send; start the server and give a URL"
         )
     scheme = "https" if LaunchedServer(named.launched).https else "http"
     return named.target, f"{scheme}://{named.name}", sends

@@ -19,8 +19,8 @@ class H2load:
         return on_path("h2load")
 
     def version(self, program: Path) -> str:
-        found = re.search(r"nghttp2/(\S+)", output_of(program, "--version"))
-        return found[1] if found else "unknown"
+        match = re.search(r"nghttp2/(\S+)", output_of(program, "--version"))
+        return match[1] if match else "unknown"
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case
@@ -28,7 +28,7 @@ class H2load:
             raise NotOffered("it does not open a new connection after each response")
         protocol = ("--h1", "-m1") if case.streams is None else ("--npn-list=h2", f"-m{case.streams}")
         argv = [str(program), *protocol, "-t1", f"-c{case.connections}", f"-D{request.seconds}"]
-        if case.tls:  # the suite that the other tools and the server agree on
+        if case.tls:  # the suite that the other tools negotiate
             argv.append("--tls13-ciphers=TLS_AES_256_GCM_SHA384")
         if case.rate_per_s is not None:
             argv.append(f"--rps={case.rate_per_s / case.connections:g}")
@@ -38,11 +38,11 @@ class H2load:
         pattern = (
             r"^requests: \d+ total, (\d+) started, (\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored"
         )
-        found = re.search(pattern, stdout, re.MULTILINE)
-        if exit_code != 0 or found is None:
+        match = re.search(pattern, stdout, re.MULTILINE)
+        if exit_code != 0 or match is None:
             raise ValueError(last_line(stderr or stdout))
-        started, done, succeeded, _failed, _errored = (int(count) for count in found.groups())
-        # At the end of its time it stops its clients: what they had started is not done and no error.
+        started, done, succeeded, _failed, _errored = (int(count) for count in match.groups())
+        # Its clients stop at the end of the time: requests in flight are neither done nor errors.
         rate = re.search(r"^finished in .*?, ([\d.]+) req/s", stdout, re.MULTILINE)
         return Claim(
             requests=done,

@@ -56,16 +56,16 @@ class Jmeter:
         return installed("jmeter")
 
     def version(self, program: Path) -> str:
-        found = re.search(
+        match = re.search(
             r"\b(\d+\.\d+(?:\.\d+)?)\s*$", output_of(program, "--version", "-j", os.devnull), re.MULTILINE
         )
-        return found[1] if found else "unknown"
+        return match[1] if match else "unknown"
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case
         only_http_1(case)
         if case.rate_per_s is not None:
-            raise NotOffered("its open loop is not one of plain requests; leave the rate out")
+            raise NotOffered("its open loop does more than plain requests; leave the rate out")
         parts = urlsplit(request.url)
         plan = PLAN.format(
             users=case.connections,
@@ -80,8 +80,10 @@ class Jmeter:
         return Command(argv, files={"plan.jmx": plan})
 
     def claim(self, stdout: str, stderr: str, exit_code: int) -> Claim:
-        found = re.findall(r"^summary =\s+(\d+) in \S+ =\s+([\d.]+)/s .*?Err:\s+(\d+)", stdout, re.MULTILINE)
-        if exit_code != 0 or not found:
+        summaries = re.findall(
+            r"^summary =\s+(\d+) in \S+ =\s+([\d.]+)/s .*?Err:\s+(\d+)", stdout, re.MULTILINE
+        )
+        if exit_code != 0 or not summaries:
             raise ValueError(last_line(stderr or stdout))
-        requests, per_s, errors = found[-1]
+        requests, per_s, errors = summaries[-1]
         return Claim(requests=int(requests), errors=int(errors), per_s=float(per_s))

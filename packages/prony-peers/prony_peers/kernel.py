@@ -1,4 +1,4 @@
-"""A process's CPU time and memory by the kernel's count."""
+"""CPU time and memory of a process by the kernel's accounting."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POLL_S = 0.05
 
 
 def process_cpu_s(pid: int) -> float | None:
-    """CPU seconds of all threads so far, ended ones included; None when the process has gone."""
+    """CPU seconds of all threads so far, including ended ones; None after the process has gone."""
     try:
         return time.clock_gettime_ns((~pid << 3) | _CPUCLOCK_SCHED) / 1e9
     except OSError:
@@ -28,15 +28,13 @@ def process_cpu_s(pid: int) -> float | None:
 
 
 def process_gone(pid: int) -> bool:
-    """Whether a child has ended (waited for or not)."""
+    """Whether a child has ended, waited for or not."""
     status = read_text(f"/proc/{pid}/stat")
     return status is None or status.rpartition(")")[2].split()[:1] in ([], ["Z"], ["X"])
 
 
 def peak_rss_bytes(pid: int) -> int | None:
-    """Peak resident memory so far; None when the process has gone. Not `ru_maxrss`, which starts with the
-    parent's memory at the fork.
-    """
+    """Peak resident memory so far; None once the process has gone. Not `ru_maxrss`, inherited at fork."""
     status = read_text(f"/proc/{pid}/status")
     peak = key_values(status).get("VmHWM", "") if status else ""
     digits = peak.removesuffix(" kB").strip()
@@ -51,7 +49,7 @@ def start_pinned(
     stderr: IO[bytes] | int,
     folder: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a program pinned to these CPUs, with its children. Raises EnvironmentFault."""
+    """Starts a program and its children pinned to these CPUs. Raises EnvironmentFault."""
     allowed = {cpus} if isinstance(cpus, int) else set(cpus)
     try:
         # No threads run here, so code between fork and exec is harmless; `taskset` would be one more exec.
@@ -70,7 +68,7 @@ def start_pinned(
 
 @dataclass(frozen=True, slots=True)
 class ExitedProcess:
-    """How a process ended. `cpu_s` is of its whole life, children that it waited for included."""
+    """How a process ended. `cpu_s` covers its whole life, including waited-for children."""
 
     exit_code: int
     cpu_s: float
@@ -80,7 +78,7 @@ class ExitedProcess:
 
 
 def wait(process: subprocess.Popen[bytes], timeout_s: float) -> ExitedProcess | None:
-    """Wait for the process to end; None when it had to be killed at the timeout."""
+    """Waits for the process to end; None when it was killed at the timeout."""
     deadline = time.monotonic() + timeout_s
     peak: int | None = None
     killed = False

@@ -1,4 +1,4 @@
-"""oha: closed loops and a rate, on an async runtime with as many threads as there are CPUs (one here)."""
+"""oha: closed loops and a fixed rate, on an async runtime with one thread per CPU (one here)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from prony.server.cache import installed
 from prony_peers.base import Claim, Command, PeerLoad, last_line, output_of
 
 DEADLINE = "aborted due to deadline"
-"""Its name for requests that were in flight at the end."""
+"""Its error for requests in flight at the end."""
 
 
 class Oha:
@@ -23,8 +23,8 @@ class Oha:
         return installed("oha")
 
     def version(self, program: Path) -> str:
-        found = re.search(r"oha (\S+)", output_of(program, "--version"))
-        return found[1] if found else "unknown"
+        match = re.search(r"oha (\S+)", output_of(program, "--version"))
+        return match[1] if match else "unknown"
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case

@@ -1,4 +1,4 @@
-"""Runs a tool and reads its claim."""
+"""Runs a tool and parses its claim."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from prony_peers.base import Claim, LoadGenerator, NotOffered, PeerLoad
 from prony_peers.kernel import start_pinned, wait
 
 END_GRACE_S = 20.0
-"""Time allowed beyond the requested one; then it is killed."""
+"""Grace beyond the requested duration; then the tool is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +25,14 @@ class PeerRun:
 
     claim: Claim
     failure: str | None
-    """Why there is no claim, in one sentence."""
+    """Why there is no claim."""
     cpu_s: float | None
-    """CPU of the tool and its children over their whole life, by the kernel; None when it was killed."""
+    """CPU of the tool and its children over the whole run, by the kernel; None when it was killed."""
     wall_s: float
 
 
 def run(tool: LoadGenerator, program: Path, request: PeerLoad, cpus: Sequence[int]) -> PeerRun:
-    """Run it on these CPUs, in its own directory. Raises NotOffered and EnvironmentFault."""
+    """Runs the tool on these CPUs in a directory of its own. Raises NotOffered and EnvironmentFault."""
     command = tool.command(program, request)
     with tempfile.TemporaryDirectory(prefix="prony-peer-") as name:
         folder = Path(name)
@@ -46,18 +46,18 @@ def run(tool: LoadGenerator, program: Path, request: PeerLoad, cpus: Sequence[in
             finally:
                 _make_sure_it_ended(process)
             wall_s = time.monotonic() - began_s
-            said = [(folder / part).read_text("utf-8", "replace") for part in ("stdout", "stderr")]
+            outputs = [(folder / part).read_text("utf-8", "replace") for part in ("stdout", "stderr")]
     if ended is None:
-        return PeerRun(Claim(0), f"it did not end within {END_GRACE_S:g} s of its time", None, wall_s)
+        return PeerRun(Claim(0), f"it did not end within {END_GRACE_S:g} s after its duration", None, wall_s)
     try:
-        return PeerRun(tool.claim(said[0], said[1], ended.exit_code), None, ended.cpu_s, wall_s)
+        return PeerRun(tool.claim(outputs[0], outputs[1], ended.exit_code), None, ended.cpu_s, wall_s)
     except (NotOffered, ValueError) as fault:
         why = f"it ended with exit code {ended.exit_code}: {fault}"
         return PeerRun(Claim(0), why, ended.cpu_s, wall_s)
 
 
 def _make_sure_it_ended(process: subprocess.Popen[bytes]) -> None:
-    """Kill it and its children: it leads its own session."""
+    """Kills it with its children: it leads its own session."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     if process.returncode is None:

@@ -19,8 +19,8 @@ class Wrk:
         return on_path("wrk")
 
     def version(self, program: Path) -> str:
-        found = re.search(r"^wrk (\S+)", output_of(program, "--version"))
-        return found[1] if found else "unknown"
+        match = re.search(r"^wrk (\S+)", output_of(program, "--version"))
+        return match[1] if match else "unknown"
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case

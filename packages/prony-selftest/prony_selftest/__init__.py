@@ -1,1 +1,1 @@
-"""The self-test: what Prony reports where the truth is known. Only commands import this."""
+"""The self-test: Prony's reports compared with a known truth. Imported by commands only."""

@@ -1,4 +1,4 @@
-"""`prony selftest`: are injected faults found, and do the printed bounds hold the truth?"""
+"""`prony selftest`: injected faults and their clean runs; coverage of the printed bounds."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ def command(
         None, "--runs", metavar="N", help="With the sections gate, honest and staged: number of runs."
     ),
     server: str | None = typer.Option(
-        None, "--server", help="With --section honest: a server of the catalogue beside the reference server."
+        None,
+        "--server",
+        help="With --section honest: a server of the catalogue besides the reference server.",
     ),
     write: Path | None = typer.Option(
         None, "--write", metavar="FILE", help="With --section: fills docs/results/truth/NAME.md."
     ),
 ) -> int:
-    """Run every injected fault of the catalogue and its clean run on this host: is the fault found, does the
-    clean run conform? Exit code 1 when not.
+    """Run every injected fault of the catalogue and its clean run on this host. Exit code 1 if a fault is not
+    detected or a clean run does not conform.
     """
     from prony.host.affinity import pin_self
     from prony.host.partition import partition
@@ -65,16 +67,16 @@ def command(
     chosen = sorted(set(numbers or ALL))
     missing = [number for number in chosen if number not in ALL]
     if missing:
-        raise UsageError(f"no entry {missing[0]} in the catalogue; prony selftest --list names them")
+        raise UsageError(f"no entry {missing[0]} in the catalogue; see prony selftest --list")
     raise_descriptors()
     pin_self(partition().client)
-    told: list[EntryResult] = []
+    results: list[EntryResult] = []
     for number in chosen:
-        told.append(run_number(number))
-        typer.echo(_line(told[-1]))
-    failed, left_out = sum(bool(t.failures) for t in told), sum(bool(t.missing) for t in told)
+        results.append(run_number(number))
+        typer.echo(_line(results[-1]))
+    failed, left_out = sum(bool(r.failures) for r in results), sum(bool(r.missing) for r in results)
     typer.echo(
-        f"{len(told) - failed - left_out} of {len(told)} faults found and not their clean runs"
+        f"{len(results) - failed - left_out} of {len(results)} faults detected without a false alarm"
         + (f", {failed} failed" if failed else "")
         + (f", {left_out} cannot be run on this host" if left_out else "")
     )
@@ -89,7 +91,7 @@ def _line(told: EntryResult) -> str:
     if told.missing:
         return f"{told.number:>3}  {told.name}: not run, needs {told.missing}"
     lines = [
-        f"{told.number:>3}  {told.name}: {'FAILED' if told.failures else 'found'}",
+        f"{told.number:>3}  {told.name}: {'FAILED' if told.failures else 'detected'}",
         f"       fault: {told.reported}",
     ]
     if told.clean:

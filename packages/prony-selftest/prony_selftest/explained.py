@@ -1,7 +1,7 @@
-"""Explanations where the truth is known: programs that count what they burn, call, allocate and hand over,
-profiled as a server's explained trial is; is it found in its part, and is the difference of two of them?
+"""Explanations compared with a known truth: programs that count the CPU time, system calls, allocations and
+hand-overs of their requests are profiled as in an explained trial.
 
-`prony selftest --section explain`: about half a minute for each program.
+`prony selftest --section explain`: half a minute per program.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from prony_selftest.slow import slow_table
 from prony_selftest.tables import Say, table
 
 WARM_S, WINDOWS, PROFILED_S = 6.0, 6, 8.0
-"""Before anything is read; windows of half a second without a profiler; with it."""
+"""Warm-up; number of half-second windows without the profiler; profiled time."""
 FRESH_S = 0.05
-"""A line for which nobody had to wait so long was there before."""
+"""Lines that arrive faster were printed earlier."""
 POINTS = 0.05
-"""A part is right when it is within five points of its truth."""
+"""Tolerance for a part's share: five points."""
 DIFFERENCES = (
-    "program, against the plain one",
+    "program, against the plain program",
     "application, by its own clock",
-    "application, found",
-    "holds it",
-    "other parts that are shown, µs",
+    "application, attributed",
+    "covered",
+    "other significant parts, µs",
 )
 COUNTED_WITHIN = 0.05
-COUNTED = ("program", "per request", "by the program", "found", "within 5 %")
+COUNTED = ("program", "per request", "by the program", "measured", "within 5 %")
 CLOCK_CALLS = 2
-"""System calls of each request beside those on purpose: its thread's clock, before and after it burns."""
+"""System calls per request for reading the thread's clock, before and after burning."""
 PLAIN = {"jvm": {"burn_us": 100}, "python": {"burn_us": 2000}}
-"""Of an interpreter more: reading a clock is not free there."""
+"""Interpreters burn longer, as reading a clock costs more there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """One program and what its requests do."""
+    """A program, and the work of its requests."""
 
     name: str
     runtime: str
@@ -69,51 +69,51 @@ STAGED = (
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a program said of itself, and what was found."""
+    """A program's own account, and its profile."""
 
     staged: Staged
     values_us: tuple[float, ...]
     """CPU time per request by window, without the profiler."""
     burned_share: float
-    """Of the CPU time of its process, by the clock of the thread that burns, while it was profiled."""
+    """Share of the process's CPU time by the burning thread's clock, while profiled."""
     profile: Profile
     rate: float
 
     @property
     def counts(self) -> dict[str, tuple[str, int]]:
-        """What a request counts on purpose: name of the counter -> what it is called, and how many."""
+        """Known counts per request: counter -> (name, count)."""
         does = self.staged.does
-        known = {
+        counts = {
             "system_calls": ("system calls", does["calls"] + CLOCK_CALLS if "calls" in does else 0),
-            # There and back: each side waits once for the other.
+            # Two hand-overs: each side waits once for the other.
             "switches_voluntary": ("voluntary context switches", 2 * does.get("hand", 0)),
             "allocated_bytes": ("bytes allocated", does.get("bytes", 0)),
         }
-        return {key: (name, number) for key, (name, number) in known.items() if number}
+        return {key: (name, number) for key, (name, number) in counts.items() if number}
 
     @property
     def side(self) -> Side:
-        """For a difference. Raises ValueError without a sample."""
+        """Input of a difference. Raises ValueError without a sample."""
         rules = rules_for(self.staged.runtime)
         samples = cpu_samples(self.profile, rules)
         assert samples is not None, "profiled"
-        found = shares(samples, rules, seen_share=seen_share(self.profile))
-        return Side(self.staged.name, self.values_us, found, per_request(self.profile, self.rate))
+        parts = shares(samples, rules, seen_share=seen_share(self.profile))
+        return Side(self.staged.name, self.values_us, parts, per_request(self.profile, self.rate))
 
     @property
     def application(self) -> float:
-        """The share that was attributed to the application."""
-        found = self.side.shares.parts.get(Part.APPLICATION)
-        return found.value if found is not None else 0.0
+        """The share attributed to the application."""
+        estimate = self.side.shares.parts.get(Part.APPLICATION)
+        return estimate.value if estimate is not None else 0.0
 
     @property
     def burned_us(self) -> Estimate:
-        """Per request, by its own clock."""
+        """CPU time burned per request, by the program's clock."""
         return cost([value * self.burned_share for value in self.values_us])
 
 
 def run(staged: Staged, say: Say) -> Ran:
-    """Start it, let it warm up, read it without a profiler, then with. Raises NotRun."""
+    """Warm up, measure without a profiler, then with. Raises NotRun."""
     with started(_command(staged)) as program:
         begun = time.monotonic()
         while time.monotonic() - begun < WARM_S:
@@ -130,7 +130,7 @@ def run(staged: Staged, say: Say) -> Ran:
         took_s = time.monotonic() - begun
         profile = collector.end()
     if profile.cpu is None or not profile.cpu.total:
-        raise NotRun("; ".join(profile.missing) or "no sample was taken")
+        raise NotRun("; ".join(profile.missing) or "no samples")
     values = tuple((b[1] - a[1]) / (b[0] - a[0]) / 1000 for a, b in itertools.pairwise(read))
     say(f"{staged.name}: {len(values)} windows, {profile.cpu.total} samples by {profile.profiler}")
     return Ran(
@@ -151,7 +151,7 @@ def _command(staged: Staged) -> list[str]:
 
 
 def _fresh(program: Program) -> tuple[int, int, int]:
-    """A line that was waited for: those that were printed while nobody read are old."""
+    """A line printed while waiting; earlier lines are skipped."""
     while True:
         begun = time.monotonic()
         line = _line(program)
@@ -165,61 +165,61 @@ def _line(program: Program) -> tuple[int, int, int]:
 
 
 def explain_tables(_share: float, say: Say) -> str:
-    """Four tables: shares, differences from the plain program of a language, counters, slow requests."""
+    """Four tables: shares, differences from the plain program, counters, slow requests."""
     ran: dict[str, Ran] = {}
-    told: list[tuple[str, ...]] = []
+    rows: list[tuple[str, ...]] = []
     for staged in STAGED:
         try:
-            ran[staged.name] = found = run(staged, say)
+            ran[staged.name] = result = run(staged, say)
         except (NotRun, OSError) as fault:
-            told.append((staged.name, "", "", "", f"not run: {fault}"))
+            rows.append((staged.name, "", "", "", f"not run: {fault}"))
             continue
-        told.append(share_row(found))
-    rows = [difference_row(name, one, ran) for name, one in ran.items() if _plain(one, ran) is not one]
+        rows.append(share_row(result))
+    others = [difference_row(name, one, ran) for name, one in ran.items() if _plain(one, ran) is not one]
     head = (
         "program",
         "application, by its own clock",
-        "found as application",
+        "attributed to the application",
         "per request",
         "within five points",
     )
     return "\n\n".join(
         [
-            table(head, told),
-            table(DIFFERENCES, [row for row in rows if row]),
-            table(COUNTED, [row for one in ran.values() for row in counter_rows(one)]),
+            table(head, rows),
+            table(DIFFERENCES, [row for row in others if row]),
+            table(COUNTED, [row for result in ran.values() for row in counter_rows(result)]),
             slow_table(say),
         ]
     )
 
 
 def share_row(found: Ran) -> tuple[str, ...]:
-    """One program: its own share against the attributed one, and its counters."""
+    """The application's share, by its own clock and attributed, and its counters."""
     counted = found.side.per_request
     names = {
         "system_calls": "system calls",
         "allocated_bytes": "bytes",
         "switches_voluntary": "voluntary switches",
     }
-    beside = ", ".join(f"{counted[key]:,.3g} {name}" for key, name in names.items() if key in counted)
+    counters = ", ".join(f"{counted[key]:,.3g} {name}" for key, name in names.items() if key in counted)
     right = abs(found.application - found.burned_share) <= POINTS
     return (
         found.staged.name,
         f"{found.burned_share:.1%}",
         f"{found.application:.1%}",
-        beside,
+        counters,
         "yes" if right else "no",
     )
 
 
 def counter_rows(found: Ran) -> list[tuple[str, ...]]:
-    """What one program counts on purpose with each request; of most programs nothing."""
+    """Counters with a known value."""
     rows: list[tuple[str, ...]] = []
     for key, (name, known) in found.counts.items():
         counted = found.side.per_request.get(key)
         right = counted is not None and abs(counted / known - 1) <= COUNTED_WITHIN
-        told = "not counted" if counted is None else f"{counted:,.{0 if known >= 100 else 2}f}"
-        rows.append((found.staged.name, name, f"{known:,}", told, "yes" if right else "no"))
+        measured = "not counted" if counted is None else f"{counted:,.{0 if known >= 100 else 2}f}"
+        rows.append((found.staged.name, name, f"{known:,}", measured, "yes" if right else "no"))
     return rows
 
 
@@ -235,21 +235,21 @@ def _plain(one: Ran, ran: Mapping[str, Ran]) -> Ran | None:
 
 
 def difference_row(name: str, one: Ran, ran: Mapping[str, Ran]) -> tuple[str, ...] | None:
-    """A program against the plain one of its language; None without that."""
+    """A program against the plain program of its language; None without it."""
     plain = _plain(one, ran)
     if plain is None:
         return None
     known = one.burned_us.minus(plain.burned_us).value
-    found = difference(one.side, plain.side)
-    sign = 1 if found.more == name else -1
-    told = {part.part: part for part in found.parts}
-    mine = told.get(Part.APPLICATION)
+    apart = difference(one.side, plain.side)
+    sign = 1 if apart.more == name else -1
+    parts = {part.part: part for part in apart.parts}
+    mine = parts.get(Part.APPLICATION)
     if mine is None or mine.low_us is None or mine.high_us is None:
         return name, f"{known:+.1f} µs", "no interval", "", ""
     low, high = sorted((sign * mine.low_us, sign * mine.high_us))
     others = [
         f"{sign * part.us:+.1f} {part.part.value}"
-        for part in found.parts
+        for part in apart.parts
         if part.shown and part.part is not Part.APPLICATION
     ]
     return (

@@ -1,7 +1,4 @@
-"""How often a gate is right where the truth is known: false alarms, false passes, power. Simulated.
-
-Runs the function that reports use, not a copy of it. Pure but for its random numbers, which are seeded.
-"""
+"""Error rates and power of a gate, simulated with the function that reports use. Pure; seeded."""
 
 from __future__ import annotations
 
@@ -26,24 +23,24 @@ FIGURES = ("first", "second", "third")
 ROUNDS = 1000
 SPREADS = (0.0025, 0.005, 0.01, 0.02)
 KIND_ENOUGH = ("unequal spread", "one skewed server", "carry-over, balanced", "slow starts without a figure")
-"""Of the worlds that break an assumption those that a gate in turns can meet."""
+"""Worlds that break an assumption and can occur in a round-robin gate."""
 
 Losses = Sequence[float]
-"""By figure, the share by which the candidate is worse."""
+"""Per figure, the share by which the candidate is worse."""
 Draw = Callable[[np.random.Generator, int], list[Sample]]
-"""Samples of one figure of two equal servers, in so many blocks."""
+"""Samples of one figure of two equal servers, in this many blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """One gate."""
+    """Result of one gate."""
 
     change: Change
     blocks: int
 
 
 def of_world(world: World) -> Draw:
-    """Its trials as samples."""
+    """A world's trials as samples."""
 
     def draw(rng: np.random.Generator, blocks: int) -> list[Sample]:
         return [
@@ -56,15 +53,15 @@ def of_world(world: World) -> Draw:
 
 
 def of_unkind(world: UnkindWorld) -> Draw:
-    """Its trials, with their order and what has no figure."""
+    """A world's trials, with their order and missing figures."""
     return world.trials
 
 
 def gates(
     draw: Draw, losses: Losses, rounds: int, *, looks: Looks = LOOKS, margin: float = MARGIN, seed: int = SEED
 ) -> list[Ended]:
-    """Gates of as many figures as there are losses, drawn independently of each other (the worst case for
-    false alarms); of each figure less is better.
+    """Gates over `len(losses)` figures, drawn independently (the worst case for false alarms); lower is
+    better.
     """
     rng = np.random.default_rng(seed)
     names = FIGURES[: len(losses)]
@@ -75,34 +72,36 @@ def gates(
 def _one(draw: Draw, losses: dict[str, float], asked: Asked, looks: Looks, rng: np.random.Generator) -> Ended:
     drawn = {
         figure: [
-            one
-            if one.value is None or one.server != CANDIDATE
-            else one._replace(value=one.value * (1 + loss))
-            for one in draw(rng, looks.most)
+            sample
+            if sample.value is None or sample.server != CANDIDATE
+            else sample._replace(value=sample.value * (1 + loss))
+            for sample in draw(rng, looks.most)
         ]
         for figure, loss in losses.items()
     }
     for blocks in range(looks.first, looks.most + 1):
-        so_far = {figure: [one for one in every if one.block < blocks] for figure, every in drawn.items()}
-        found = changes(so_far, asked, looks, ended=blocks == looks.most)
-        if found.change is not Change.CANNOT_TELL:
+        so_far = {figure: [s for s in samples if s.block < blocks] for figure, samples in drawn.items()}
+        result = changes(so_far, asked, looks, ended=blocks == looks.most)
+        if result.change is not Change.CANNOT_TELL:
             break
-    return Ended(found.change, blocks)
+    return Ended(result.change, blocks)
 
 
 def share(ended: Sequence[Ended], change: Change) -> Rate:
-    """How many of these gates ended so."""
-    return Rate(sum(one.change is change for one in ended), len(ended))
+    """Share of gates with this result."""
+    return Rate(sum(gate.change is change for gate in ended), len(ended))
 
 
 def single_runs(draw: Draw, rounds: int, *, margin: float = MARGIN, seed: int = SEED) -> Rate:
-    """What a fixed threshold on one run each does: an unchanged candidate called worse. The runs are the
-    first block of a gate, conforming or not: nobody judges them.
+    """False alarms of a fixed threshold on a single run each. The runs are the first block of a gate,
+    conforming or not.
     """
     rng = np.random.default_rng(seed)
     false = 0
     for _ in range(rounds):
-        by_server = {one.server: one.value or math.nan for one in draw(rng, LOOKS.most) if one.block == 0}
+        by_server = {
+            sample.server: sample.value or math.nan for sample in draw(rng, LOOKS.most) if sample.block == 0
+        }
         false += by_server[CANDIDATE] / by_server[BASE] > 1 + margin
     return Rate(false, rounds)
 
@@ -110,8 +109,8 @@ def single_runs(draw: Draw, rounds: int, *, margin: float = MARGIN, seed: int = 
 def gate_tables(rounds: int, say: Say = lambda _: None) -> str:
     """All tables, as Markdown."""
     head = prose(
-        f"Seed {SEED}; {rounds:,} made-up gates per cell, margin {MARGIN * 100:g} %, looks after each block "
-        f"from {LOOKS.first} to {LOOKS.most}. A share of 2.5 % is then known to ± "
+        f"Seed {SEED}; {rounds:,} simulated gates per cell, margin {MARGIN * 100:g} %, looks after each "
+        f"block from {LOOKS.first} to {LOOKS.most}. A share of 2.5 % is known to ± "
         f"{196 * math.sqrt(0.025 * 0.975 / rounds):.1f} percentage points (95 %)."
     )
     return "\n\n".join((head, _errors(rounds, say), _power(rounds, say))) + "\n"
@@ -119,8 +118,8 @@ def gate_tables(rounds: int, say: Say = lambda _: None) -> str:
 
 def _errors(rounds: int, say: Say) -> str:
     rows = []
-    unkind = [(one.name, of_unkind(one)) for one in UNKIND if one.name in KIND_ENOUGH]
-    for name, draw in [*((one.name, of_world(one)) for one in WORLDS), *unkind]:
+    unkind = [(world.name, of_unkind(world)) for world in UNKIND if world.name in KIND_ENOUGH]
+    for name, draw in [*((world.name, of_world(world)) for world in WORLDS), *unkind]:
         say(f"gates: {name}")
         same = gates(draw, (0.0, 0.0, 0.0), rounds)
         edge = gates(draw, (MARGIN, MARGIN, MARGIN), rounds)
@@ -139,13 +138,12 @@ def _errors(rounds: int, say: Say) -> str:
         "unchanged, called worse",
         "all three at the margin, called worse",
         "one of three at the margin, called no worse",
-        "unchanged, called worse by one run each and a threshold",
+        "unchanged, called worse by a threshold on single runs",
     )
     text = (
-        "**False alarms and false passes** of gates over three figures. At most 5 % of gates may err where a "
-        "loss is exactly the margin, which is the hardest case: half of it may be called *worse*, half *no "
-        "worse*. An unchanged candidate is further away from an alarm. The last column is what a fixed "
-        "threshold on single numbers does."
+        "**False alarms and false passes** of gates over three figures. At most 5 % of gates may err when a "
+        "loss equals the margin, which is the hardest case: half of them as *worse*, half as *no worse*. An "
+        "unchanged candidate is further from an alarm. The last column is a fixed threshold on single runs."
     )
     return prose(text) + "\n\n" + table(head, rows)
 
@@ -168,13 +166,13 @@ def _power(rounds: int, say: Say) -> str:
         "blocks",
     )
     text = (
-        "**Power**: what a gate with this margin says of an unchanged candidate and of one that is "
-        f"{SLOWER * 100:g} % slower in all three figures, by how much fresh processes of one build differ, "
-        "and after how many blocks on average."
+        "**Power**: results for an unchanged candidate, and for a candidate that is "
+        f"{SLOWER * 100:g} % slower in all three figures, by the spread of fresh processes of one build; and "
+        "the mean number of blocks."
     )
     return prose(text) + "\n\n" + table(head, rows)
 
 
 def _said(ended: Sequence[Ended], right: Change) -> tuple[str, str, str]:
-    blocks = sum(one.blocks for one in ended) / len(ended)
+    blocks = sum(gate.blocks for gate in ended) / len(ended)
     return str(share(ended, right)), str(share(ended, Change.CANNOT_TELL)), f"{blocks:.1f}"

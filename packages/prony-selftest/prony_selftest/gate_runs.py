@@ -1,5 +1,5 @@
-"""Real gates on this host: the same build twice, and a build that does 5 % more work. Each is the command as
-a user runs it, with a store of its own.
+"""Real gates on this host: the same build twice, and a build with 5 % more work, each by the CLI with its own
+store.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from prony_selftest.proportion import CONFIDENCE, upper_bound
 from prony_selftest.tables import Say, prose, table
 
 WORK_US, SLOWER_WORK_US = 400, 420
-"""CPU time per request; 5 % more. Large against what the kernel adds to a request."""
+"""CPU time per request, and 5 % more; large compared with the kernel's part."""
 OPTIONS = (
     "--protocol",
     "500ms,2s",
@@ -37,9 +37,7 @@ OPTIONS = (
     "--margin",
     "3%",
 )
-"""The reference server has nothing to warm up: half a second before a run of two is a protocol that it meets
-wholly. Nothing else is shortened.
-"""
+"""The reference server needs no warm-up, so half a second before a run of two suffices."""
 TIMEOUT_S = 300
 SERVER = """
 title: the reference server, {work_us} us of CPU time per request
@@ -52,7 +50,7 @@ HELLO = "Hello, World!"
 
 @dataclass(frozen=True, slots=True)
 class RealGate:
-    """One gate; `change` is None where the command failed, and `said` tells why."""
+    """One gate; `change` None: the command failed, and `said` has the reason."""
 
     change: Change | None
     said: str
@@ -80,12 +78,12 @@ def _server(folder: Path, work_us: int) -> None:
 
 
 def _series(folder: Path, candidate: str, count: int, say: Say) -> list[RealGate]:
-    found = []
+    gates = []
     for number in range(1, count + 1):
-        found.append(_gate(folder, candidate, number))
-        last = found[-1]
+        gates.append(_gate(folder, candidate, number))
+        last = gates[-1]
         say(f"{candidate} {number}/{count}: {last.said} ({last.blocks} blocks, {last.seconds:.0f} s)")
-    return found
+    return gates
 
 
 def _gate(folder: Path, candidate: str, seed: int) -> RealGate:
@@ -111,11 +109,13 @@ def _gate(folder: Path, candidate: str, seed: int) -> RealGate:
         gate = part["gate"]
         change = Change(gate["change"])
     except (ValueError, KeyError, TypeError):
-        said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        return RealGate(None, said[0], 0, took_s, None)
+        lines = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+        return RealGate(None, lines[0], 0, took_s, None)
     if done.returncode != CODES[change]:
         return RealGate(None, f"{change.value} with exit code {done.returncode}", 0, took_s, None)
-    ratio = next((one["ratio"] for one in gate["figures"] if one["figure"] == "requests_per_s"), None)
+    ratio = next(
+        (figure["ratio"] for figure in gate["figures"] if figure["figure"] == "requests_per_s"), None
+    )
     return RealGate(change, f"{change.value}: {gate['sentence']}", gate["blocks"], took_s, ratio)
 
 
@@ -128,7 +128,7 @@ CODES = {
 
 
 def gates_table(unchanged: Sequence[RealGate], slower: Sequence[RealGate]) -> str:
-    """What they came to, with the exact bounds of the two shares that matter."""
+    """Results of both series, with the exact bounds of false alarms and detections."""
     head = (
         "candidate",
         "gates",
@@ -142,21 +142,21 @@ def gates_table(unchanged: Sequence[RealGate], slower: Sequence[RealGate]) -> st
         _row("the same build", unchanged),
         _row(f"{SLOWER_WORK_US} µs of work in place of {WORK_US} µs", slower),
     ]
-    alarms = sum(one.change is Change.WORSE for one in unchanged)
-    found = sum(one.change is Change.WORSE for one in slower)
-    said = (
+    alarms = sum(gate.change is Change.WORSE for gate in unchanged)
+    detected = sum(gate.change is Change.WORSE for gate in slower)
+    summary = (
         f"False alarms: {alarms} of {len(unchanged)}, which is at most "
         f"{100 * upper_bound(alarms, len(unchanged)):.1f} % with {CONFIDENCE:.0%} confidence. Slow-downs "
-        f"found: {found} of {len(slower)}, which is at least "
-        f"{100 * (1 - upper_bound(len(slower) - found, len(slower))):.1f} %. "
+        f"detected: {detected} of {len(slower)}, which is at least "
+        f"{100 * (1 - upper_bound(len(slower) - detected, len(slower))):.1f} %. "
         f"Each gate is `prony gate ./base ./candidate {' '.join(OPTIONS)}`."
     )
-    return table(head, rows) + "\n\n" + prose(said) + "\n"
+    return table(head, rows) + "\n\n" + prose(summary) + "\n"
 
 
 def _row(name: str, gates: Sequence[RealGate]) -> tuple[object, ...]:
-    counted = Counter(one.change for one in gates)
-    ratios = [one.requests_ratio for one in gates if one.requests_ratio is not None]
+    counted = Counter(gate.change for gate in gates)
+    ratios = [gate.requests_ratio for gate in gates if gate.requests_ratio is not None]
     moved = f"{100 * (median(ratios) - 1):+.1f} % (median)" if ratios else ""
     return (
         name,
@@ -164,10 +164,10 @@ def _row(name: str, gates: Sequence[RealGate]) -> tuple[object, ...]:
         *(counted[change] for change in Change),
         counted[None],
         moved,
-        _median([float(one.blocks) for one in gates]),
-        _median([one.seconds for one in gates]),
+        _median([float(gate.blocks) for gate in gates]),
+        _median([gate.seconds for gate in gates]),
     )
 
 
 def _median(values: Sequence[float]) -> str:
-    return f"{median(values):.0f} ({max(values):.0f} at the most)" if values else ""
+    return f"{median(values):.0f} (at most {max(values):.0f})" if values else ""

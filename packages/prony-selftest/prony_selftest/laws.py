@@ -1,4 +1,4 @@
-"""How often the intervals of the scalability law cover the truth. Pure but for seeded random numbers."""
+"""Coverage of the intervals of the scalability law. Pure; seeded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RATE_1 = 1000.0
 
 
 NOISE = 0.04
-"""Trials differ by so much, as a standard deviation of logarithms."""
+"""Standard deviation (log) between trials."""
 REPEATS = (1, 3, 5)
 ROUNDS = 500
 """Simulated sweeps per row of the table."""
@@ -27,7 +27,7 @@ ROUNDS = 500
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A server whose law is known."""
+    """A server with a known law."""
 
     name: str
     alpha: float
@@ -50,8 +50,8 @@ LAWS = (
 def draw(
     law: Law, repeats: int, noise: float, rng: np.random.Generator, freedom: float | None = None
 ) -> list[Point]:
-    """A sweep of `repeats` trials per number of users that differ by `noise`; with `freedom` by Student's t
-    with this many degrees of freedom, of the same scale.
+    """A sweep with `repeats` trials per number of users, with normal noise, or Student's t with `freedom`
+    degrees of freedom and the same scale.
     """
     rates = throughput(np.asarray(USERS, dtype=np.float64), RATE_1, law.alpha, law.beta)
     shape = (repeats, len(USERS))
@@ -64,25 +64,25 @@ def draw(
 
 
 ESTIMATES: Mapping[str, Callable[[Scaling], Estimate]] = {
-    "one user": lambda found: found.rate_1,
-    "α": lambda found: found.alpha,
-    "β": lambda found: found.beta,
-    "peak": lambda found: found.peak,
+    "one user": lambda result: result.rate_1,
+    "α": lambda result: result.alpha,
+    "β": lambda result: result.beta,
+    "peak": lambda result: result.peak,
 }
 
 
 def coverage(
     law: Law, repeats: int, noise: float, rounds: int, *, freedom: float | None = None, seed: int = SEED
 ) -> dict[str, Rate]:
-    """For each of ESTIMATES how often its 95 % interval contains the truth."""
+    """Coverage of the 95 % interval of each of ESTIMATES."""
     rng = np.random.default_rng(seed)
     truth = dict(zip(ESTIMATES, (RATE_1, law.alpha, law.beta, law.peak), strict=True))
     hits = dict.fromkeys(ESTIMATES, 0)
     for _ in range(rounds):
-        found = scaling(draw(law, repeats, noise, rng, freedom))
-        assert found is not None
+        result = scaling(draw(law, repeats, noise, rng, freedom))
+        assert result is not None
         for name, of in ESTIMATES.items():
-            hits[name] += _contains(of(found), truth[name])
+            hits[name] += _contains(of(result), truth[name])
     return {name: Rate(count, rounds) for name, count in hits.items()}
 
 
@@ -95,18 +95,18 @@ def _contains(estimate: Estimate, truth: float) -> bool:
 
 
 def usl_table(share: float = 1.0, say: Say = lambda _: None) -> str:
-    """The coverage of the intervals, as Markdown; `share` of the usual number of rounds."""
+    """Coverage of the intervals as Markdown; `share` of the usual number of rounds."""
     rounds = max(2, int(ROUNDS * share))
     rows = []
     for law in LAWS:
         for repeats, freedom in (*((count, None) for count in REPEATS), (3, 3.0)):
             say(f"law: {law.name}, {repeats} trials per number of users")
-            found = coverage(law, repeats, NOISE, rounds, freedom=freedom)
+            rates = coverage(law, repeats, NOISE, rounds, freedom=freedom)
             noise = "normal" if freedom is None else "Student's t, 3 degrees of freedom"
-            rows.append((law.name, repeats, noise, *(found[name] for name in ESTIMATES)))
+            rows.append((law.name, repeats, noise, *(rates[name] for name in ESTIMATES)))
     text = (
         f"Seed {SEED}; {rounds:,} simulated sweeps per row over {', '.join(map(str, USERS))} users; trials "
-        f"differ by {NOISE * 100:g} %. How often the 95 % interval contains the truth. Where β is 0, its "
+        f"differ by {NOISE * 100:g} %. Share of 95 % intervals that contain the truth. Where β is 0, its "
         "interval and the peak's contain the truth more often than 95 %, as β cannot be below 0."
     )
     head = ("law", "trials per number", "noise", *ESTIMATES)

@@ -1,5 +1,5 @@
-"""Intervals of the percentiles of a fast server: many requests in few seconds, whose level differs from
-second to second by nothing, or by a few per cent. Runs the judge's functions.
+"""Coverage of percentile intervals of a fast server: many requests in few seconds, whose level is constant or
+varies by a few per cent from second to second. Runs the judge's functions.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from prony_selftest.percentile_coverage import SEED, rows_of
 
 Floats = NDArray[np.float64]
 TIMES_SPREAD = 0.1
-"""Standard deviation of the log of a time within a second: that of a fast server."""
+"""Standard deviation (log) of times within a second, as of a fast server."""
 NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
 class LevelWorld:
-    """The log of the level of a second has this standard deviation, and correlates so with the one before."""
+    """Standard deviation (log) of the seconds' levels, and their correlation with the second before."""
 
     name: str
     spread: float
     correlation: float = 0.0
 
     def draw(self, rng: np.random.Generator, per_s: int, seconds: int) -> Floats:
-        """The times (ms) of a window, in their order."""
+        """Times (ms) of a window, in order."""
         levels = rng.standard_normal(seconds) * self.spread
         for at in range(1, seconds):
             fresh = math.sqrt(1 - self.correlation**2) * levels[at]
@@ -41,7 +41,7 @@ class LevelWorld:
         return np.asarray(times.ravel(), dtype=np.float64)
 
     def percentile(self, percentile: float) -> float:
-        """The true one (ms): over all seconds that there could have been."""
+        """The true percentile (ms), over all possible seconds."""
         return math.exp(NORMAL.inv_cdf(percentile / 100) * math.hypot(self.spread, TIMES_SPREAD))
 
 
@@ -52,13 +52,12 @@ WORLDS = (
     LevelWorld("levels differ by 5 %, correlation 0.5", 0.05, 0.5),
 )
 WINDOWS = ((1_000, 10), (10_000, 10), (3_000, 30))
-"""Requests per second, and seconds."""
+"""Requests per second, seconds."""
 
 
 class LevelCovered(NamedTuple):
-    """Of many windows: the share whose interval holds the true percentile; the median of the independent
-    requests that they count as; and as shares of the true percentile the medians of the ends' distances from
-    it, beside the one that 95 % of the windows' own percentiles stay within.
+    """Over many windows: share of intervals that hold the true percentile; median effective number of
+    independent requests; median distances of the ends and the 95 % error of the percentile, as shares.
     """
 
     held: float
@@ -71,7 +70,7 @@ class LevelCovered(NamedTuple):
 def level_coverage(
     world: LevelWorld, per_s: int, seconds: int, percentile: float, rounds: int, seed: int = SEED
 ) -> LevelCovered:
-    """Of windows with so many requests in each of their seconds."""
+    """Windows with `per_s` requests in each of their seconds."""
     rng, truth = np.random.default_rng(seed), world.percentile(percentile)
     low, value, high, counts_as = (np.empty(rounds) for _ in range(4))
     for at in range(rounds):
@@ -80,9 +79,9 @@ def level_coverage(
         times = Times(
             Decoded(ordered, ordered, np.ones_like(ordered)), seconds=Seconds.of(rows_of(drawn, seconds))
         )
-        found = times.percentile(percentile)
-        assert found is not None
-        low[at], value[at], high[at] = found.low_ms, found.value_ms, found.high_ms
+        interval = times.percentile(percentile)
+        assert interval is not None
+        low[at], value[at], high[at] = interval.low_ms, interval.value_ms, interval.high_ms
         counts_as[at] = times.worth(percentile)
     return LevelCovered(
         held=float(((low <= truth) & (truth <= high)).mean()),

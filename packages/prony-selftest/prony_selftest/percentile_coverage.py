@@ -1,5 +1,5 @@
-"""How often the interval of a percentile holds the true one, where that is known: one trial's requests, and
-the median over trials. Runs the judge's functions.
+"""Coverage of percentile intervals where the truth is known: of one trial's requests, and of the median over
+trials. Runs the judge's functions.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Share = Callable[[float], float]
 
 SEED = 20261122
 SPREAD = 0.4
-"""Standard deviation of the log of a time, where a world says nothing else."""
+"""Default standard deviation (log) of times."""
 NORMAL = NormalDist()
 PAUSED = 0.02
-"""Share of the requests that meet a pause, and how many in a row meet the same one."""
+"""Share of requests that meet a pause; TOGETHER consecutive requests meet the same pause."""
 TOGETHER = 20
 SECONDS = 30
-"""Of a window."""
+"""Length of a window."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimesWorld:
-    """`draw(rng, n)` gives the times (ms) of n requests in their order; `below(t)` is the share below t."""
+    """`draw(rng, n)` gives the times (ms) of n requests in order; `below(t)` is the share below t."""
 
     name: str
     told: str
@@ -44,11 +44,11 @@ class TimesWorld:
     below: Share
 
     def percentile(self, percentile: float) -> float:
-        """The true one."""
+        """The true percentile, ms."""
         return _solved(self.below, percentile / 100)
 
     def mean(self) -> float:
-        """The true one: the integral of the share that takes longer."""
+        """The true mean, ms: the integral of the share above t."""
         from scipy import integrate
 
         cuts = (0.0, 1.0, 5.0, 55.0, math.inf)
@@ -97,7 +97,7 @@ def _paused(rng: np.random.Generator, n: int) -> Floats:
 
 
 def _queue(load: float) -> Draw:
-    """M/M/1 in order of arrival, served in 1 ms on average, begun in its stationary state (Lindley 1952)."""
+    """M/M/1 in order of arrival, mean service time 1 ms, from its stationary state (Lindley 1952)."""
 
     def draw(rng: np.random.Generator, n: int) -> Floats:
         service, gaps = rng.exponential(1.0, n), rng.exponential(1 / load, n)
@@ -114,7 +114,7 @@ def _exponential(rate: float) -> Share:
 
 
 def _in_queue(load: float) -> TimesWorld:
-    told = f"one server, Poisson arrivals, {load:.0%} busy: requests wait behind the same ones"
+    told = f"one server, Poisson arrivals, {load:.0%} busy: consecutive requests share the queue"
     return TimesWorld(f"queue, {load:.0%} busy", told, _queue(load), _exponential(1 - load))
 
 
@@ -150,7 +150,7 @@ WORLDS: tuple[TimesWorld, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class TrialsWorld:
-    """`draw(rng, n)` gives the logs of the p99 of n trials, whose median is `median`."""
+    """`draw(rng, n)` gives the logs of the p99 of n trials, with the median `median`."""
 
     name: str
     told: str
@@ -172,9 +172,7 @@ OVER_TRIALS: tuple[TrialsWorld, ...] = (
 
 
 class Covered(NamedTuple):
-    """Shares of trials: of all, those that print the percentile; of these, those whose interval holds the
-    true one, and those whose upper end is open.
-    """
+    """Shares: trials that print the percentile; of these, intervals that hold the truth, and open ends."""
 
     printed: float
     held: float
@@ -189,7 +187,7 @@ def coverage(
     seed: int = SEED,
     rows: bool = True,
 ) -> dict[float, Covered]:
-    """Of each percentile, over trials of `count` requests. Without `rows` as if requests were independent."""
+    """Per percentile, over trials of `count` requests. Without `rows`, requests are taken as independent."""
     rng = np.random.default_rng(seed)
     truth = {p: world.percentile(p) for p in percentiles}
     printed, held, opened = (dict.fromkeys(percentiles, 0) for _ in range(3))
@@ -201,17 +199,17 @@ def coverage(
             seconds=Seconds.of(rows_of(drawn)) if rows else None,
         )
         for p in percentiles:
-            found = times.percentile(p) if times.supports(p) else None
-            if found is not None:
+            interval = times.percentile(p) if times.supports(p) else None
+            if interval is not None:
                 printed[p] += 1
-                held[p] += found.low_ms <= truth[p] <= found.high_ms
-                opened[p] += found.open
+                held[p] += interval.low_ms <= truth[p] <= interval.high_ms
+                opened[p] += interval.open
     return {p: Covered(n / rounds, held[p] / max(1, n), opened[p] / max(1, n)) for p, n in printed.items()}
 
 
 class MeanCovered(NamedTuple):
-    """Shares of trials whose interval lies wholly below the true mean, and wholly above it; and the median of
-    the upper ends ÷ the true mean.
+    """Shares of trials whose interval lies wholly below the true mean, and wholly above it; and the median
+    upper end ÷ the true mean.
     """
 
     below: float
@@ -220,8 +218,8 @@ class MeanCovered(NamedTuple):
 
 
 def mean_coverage(world: TimesWorld, count: int, seconds: int, rounds: int, seed: int = SEED) -> MeanCovered:
-    """Of the mean of `count` requests in so many seconds. That it lies below is what makes a rate hold which
-    does not.
+    """Coverage of the mean of `count` requests in these seconds. An interval below the truth makes an
+    infeasible rate pass.
     """
     rng, truth = np.random.default_rng(seed), world.mean()
     low, high = np.empty(rounds), np.empty(rounds)
@@ -240,12 +238,12 @@ def mean_coverage(world: TimesWorld, count: int, seconds: int, rounds: int, seed
 
 
 def rows_of(times_ns: Floats, seconds: int = SECONDS) -> tuple[IntervalRow, ...]:
-    """The requests of a window, in their order, as the engine reports its seconds."""
-    made = []
+    """The requests of a window, in order, as the engine's rows."""
+    rows = []
     for second, part in enumerate(np.array_split(times_ns, seconds), start=1):
         ordered = np.sort(part)
         p50, p90, p99 = (int(ordered[max(0, math.ceil(q * part.size) - 1)]) for q in (0.5, 0.9, 0.99))
-        made.append(
+        rows.append(
             IntervalRow(
                 t_ms=second * 1000.0,
                 duration_ms=1000.0,
@@ -257,22 +255,22 @@ def rows_of(times_ns: Floats, seconds: int = SECONDS) -> tuple[IntervalRow, ...]
                 max_ns=int(ordered[-1]),
             )
         )
-    return tuple(made)
+    return tuple(rows)
 
 
 def median_coverage(world: TrialsWorld, trials: int, rounds: int, seed: int = SEED) -> float:
-    """In which share of the experiments the interval of the median over trials holds the true one."""
+    """Share of experiments whose interval of the median over trials holds the truth."""
     rng = np.random.default_rng(seed)
     hits = 0
     for _ in range(rounds):
-        found = median_interval([float(v) for v in world.draw(rng, trials)])
-        hits += found is not None and found[0] <= world.median <= found[1]
+        interval = median_interval([float(v) for v in world.draw(rng, trials)])
+        hits += interval is not None and interval[0] <= world.median <= interval[1]
     return hits / rounds
 
 
 COUNTS = (useful_samples(99.0), 5_000, 30_000)
 MEANS = ((2_000, 10), (6_000, 30), (30_000, 30))
-"""Requests, and the seconds of their window."""
+"""Requests, seconds of the window."""
 PERCENTILES = (50.0, 99.0)
 TRIALS = (6, 10, 20)
 ROUNDS = 400

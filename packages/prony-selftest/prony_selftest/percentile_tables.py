@@ -1,4 +1,4 @@
-"""The coverage of percentiles' intervals as the tables of docs/results/truth."""
+"""Coverage of percentile intervals as the tables of docs/results/truth."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ LEVEL_AT = 99.0
 
 
 def percentile_tables(rounds: int = ROUNDS, say: Say = lambda _: None) -> str:
-    """Four tables as Markdown; some minutes with the default rounds."""
+    """Four tables as Markdown; takes minutes with the default rounds."""
     rows: list[tuple[str, ...]] = []
     printed: list[float] = []
     mean_rows: list[tuple[str, ...]] = []
     for world in WORLDS:
         say(f"percentiles: {world.name}")
-        found = [coverage(world, count, PERCENTILES, rounds) for count in COUNTS]
+        covered = [coverage(world, count, PERCENTILES, rounds) for count in COUNTS]
         plain = coverage(world, COUNTS[-1], PERCENTILES, rounds, rows=False)
-        cells = [_cell(one[p]) for p in PERCENTILES for one in (*found, plain)]
+        cells = [_cell(by_count[p]) for p in PERCENTILES for by_count in (*covered, plain)]
         rows.append((world.name, world.told, *cells))
-        printed += [one[p].printed for p in PERCENTILES for one in found]
+        printed += [by_count[p].printed for p in PERCENTILES for by_count in covered]
         means = [mean_coverage(world, count, seconds, rounds) for count, seconds in MEANS]
         mean_rows.append((world.name, *(f"{m.below * 100:.1f} % ({m.upper:.2f})" for m in means)))
     counts = (*(f"n = {count:,}" for count in COUNTS), f"n = {COUNTS[-1]:,}, taken as independent")
@@ -49,27 +49,27 @@ def percentile_tables(rounds: int = ROUNDS, say: Say = lambda _: None) -> str:
     parts = [
         prose(
             f"Seed {SEED}; {rounds:,} simulated trials per cell, {4 * rounds:,} experiments per cell of the "
-            f"second table. **One trial** of {SECONDS} s: how often the printed 95 % interval of a "
-            "percentile holds the true one, and in brackets how often its upper end is open. "
-            f"{_printed(printed)} Where requests are independent it holds what it says, whatever their "
-            "distribution. Where they share a queue or a pause, order statistics alone fall far short (the "
-            "columns *taken as independent*); the printed intervals are widened by what the seconds show of "
-            "it. They still fall short, to seven tenths at worst, wherever a queue is busy (the median of a "
-            "short run no less than the tail) or slow requests come in groups, and where a second has too "
-            "few requests to have a tail of its own. A longer window and fresh trials are the remedy."
+            f"second table. **One trial** of {SECONDS} s: share of printed 95 % intervals of a percentile "
+            f"that hold the truth, and in brackets the share with an open upper end. {_printed(printed)} "
+            "With independent requests coverage is nominal for any distribution. With a shared queue or "
+            "pauses, order statistics alone fall far short (columns *taken as independent*); printed "
+            "intervals are widened by the correlation that the seconds show. They still fall short, to seven "
+            "tenths at worst, where a queue is busy (for the median of a short run, too), where slow "
+            "requests come in groups, and where a second has too few requests to show its tail. Use a longer "
+            "window and fresh trials."
         ),
         table(head, rows),
         prose(
-            "**The mean of one trial**, by which `prony capacity` decides an objective of a mean: in how "
-            "many trials the upper end of its interval lies below the true mean (aim 2.5 %), so that a rate "
-            "holds which does not; in brackets the median of the upper ends ÷ the true mean. A queue that is "
-            "nearly full remembers for longer than a short window lasts, and rare long requests that the "
-            "window did not meet are in no interval: these miss the aim."
+            "**The mean of one trial**, by which `prony capacity` decides an objective of a mean: share of "
+            "intervals whose upper end is below the true mean (aim 2.5 %), so that an infeasible rate "
+            "passes; in brackets the median upper end ÷ the true mean. A nearly full queue is correlated for "
+            "longer than a short window, and rare long requests that the window missed are in no interval: "
+            "these miss the aim."
         ),
         table(("requests", *(f"{count:,} in {seconds} s" for count, seconds in MEANS)), mean_rows),
         prose(
-            "**Over trials**: how often the interval of the median of the trials' p99 holds the true median. "
-            "Trials are independent, so it covers at least 95 % in every world."
+            "**Over trials**: share of intervals of the median of the trials' p99 that hold the true median. "
+            "Trials are independent, so coverage is at least 95 % in every world."
         ),
         table(("trials", "", *(f"n = {n}" for n in TRIALS)), trials),
     ]
@@ -80,19 +80,18 @@ def _of_levels(rounds: int, say: Say) -> list[str]:
     rows: list[tuple[str, ...]] = []
     for world in LEVEL_WORLDS:
         say(f"percentiles of a fast server: {world.name}")
-        found = [level_coverage(world, per_s, seconds, LEVEL_AT, rounds) for per_s, seconds in WINDOWS]
-        rows.append((world.name, *(_of_level(one) for one in found)))
+        covered = [level_coverage(world, per_s, seconds, LEVEL_AT, rounds) for per_s, seconds in WINDOWS]
+        rows.append((world.name, *(_of_level(cell) for cell in covered)))
     return [
         prose(
             f"**A fast server**: its times spread by {TIMES_SPREAD:.0%} within a second, and its level "
-            f"differs from second to second. How often the interval of p{LEVEL_AT:g} holds the true one; as "
-            "how many independent requests those of the window count (median); how far the ends lie from the "
-            "value (medians), and in brackets within how much of the true one 95 % of the values lie. "
-            "Millions of requests in ten seconds know the level of ten seconds: they count as few, and more "
-            "requests in the same seconds count no more. Where they count as fewer than a useful upper end "
-            "takes, it is that of the longest requests, far too wide, and `samples` says that there is none. "
-            "That seconds resemble the ones before shows in fifteen of them at least: a window of ten misses "
-            "it."
+            f"varies from second to second. Share of intervals of p{LEVEL_AT:g} that hold the truth; "
+            "effective number of independent requests (median); distances of the ends from the value "
+            "(medians), and in brackets the relative error of 95 % of the values. Millions of requests in "
+            "ten seconds know ten levels: their effective number is small, and more requests in the same "
+            "seconds do not raise it. If it is too small for a useful upper end, the longest requests give "
+            "the end, far too wide, and `samples` says so. Correlated seconds show in fifteen seconds at "
+            "least: a window of ten misses them."
         ),
         table(("seconds", *(f"{per_s:,}/s for {seconds} s" for per_s, seconds in WINDOWS)), rows),
     ]
@@ -116,4 +115,4 @@ def _cell(found: Covered) -> str:
 def _printed(shares: Sequence[float]) -> str:
     if min(shares) == 1:
         return "Every trial prints both percentiles."
-    return f"Of a cell's trials {min(shares) * 100:.1f} % at least print them; the others are left out."
+    return f"At least {min(shares) * 100:.1f} % of a cell's trials print them; the others are left out."

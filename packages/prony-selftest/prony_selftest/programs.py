@@ -1,4 +1,4 @@
-"""Programs of which the truth is known: started for a section, ended with it, and the profiler for them."""
+"""Programs with a known truth: started and ended per section, and their profiler."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ LAST_CHARACTERS = 300
 
 
 class NotRun(Exception):
-    """Why a program could not be run here, in one sentence."""
+    """The program cannot run here; `str()` says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One that runs, and what it prints."""
+    """A running program and its output."""
 
     process: subprocess.Popen[str]
     _said: IO[str]
 
     def line(self) -> str:
-        """The next line of its output. Raises NotRun where it ended, with the end of its errors."""
+        """Its next output line. Raises NotRun with the end of its errors if it has ended."""
         assert self.process.stdout is not None, "a pipe"
         line = self.process.stdout.readline()
         if not line:
             code = self.process.wait()
             self._said.seek(0)
-            said = self._said.read().strip()[-LAST_CHARACTERS:]
-            raise NotRun(f"the program ended with exit code {code}{': ' if said else ''}{said}")
+            errors = self._said.read().strip()[-LAST_CHARACTERS:]
+            raise NotRun(f"the program ended with exit code {code}{': ' if errors else ''}{errors}")
         return line.strip()
 
 
 @contextmanager
 def started(command: Sequence[str]) -> Iterator[Program]:
     """The program, until the end of the block."""
-    with tempfile.TemporaryFile("w+", errors="replace") as said:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True)
+    with tempfile.TemporaryFile("w+", errors="replace") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         try:
-            yield Program(process, said)
+            yield Program(process, errors)
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
@@ -58,15 +58,15 @@ def started(command: Sequence[str]) -> Iterator[Program]:
 
 
 def java(least: int = 0) -> str:
-    """The `java` of a JDK that runs a source file, of this version or newer. Raises NotRun."""
-    for one in find_jdks():
-        if one.has_compiler and one.major >= least:
-            return str(one.java)
-    raise NotRun(f"no JDK{f' {least} or newer' if least else ''} with a compiler was found")
+    """The `java` of a JDK with a compiler, of this version or newer. Raises NotRun."""
+    for jdk in find_jdks():
+        if jdk.has_compiler and jdk.major >= least:
+            return str(jdk.java)
+    raise NotRun(f"no JDK{f' {least} or newer' if least else ''} with a compiler")
 
 
 def profiler(chosen: Chosen) -> Profiler:
-    """What an explained trial would take for this process. Raises Unavailable."""
-    found = Explaining()
-    found.fetch(lambda _stream, _line: None)
-    return found.collector().find(chosen)
+    """The profiler of an explained trial for this process. Raises Unavailable."""
+    explaining = Explaining()
+    explaining.fetch(lambda _stream, _line: None)
+    return explaining.collector().find(chosen)

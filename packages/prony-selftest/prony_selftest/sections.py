@@ -1,4 +1,4 @@
-"""The sections of the self-test by name, and the page of docs/results/truth that holds the tables of each."""
+"""The self-test's sections by name, and their pages in docs/results/truth."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ SIMULATED: Mapping[str, Simulated] = {
     "claims": lambda share, say: claim_tables(_of(PAIRS, share), say),
     "use": lambda share, say: use_tables(_of(COVERED, share), _of(PAIRS, share), say),
 }
-"""Those that run nothing: from the share of the usual number of rounds to the tables."""
+"""Simulated sections: share of the usual number of rounds -> tables."""
 STAGED_RUNS, GATE_RUNS, HONEST_RUNS = 3, 40, 60
 RUNS = {"staged": STAGED_RUNS, "gate": GATE_RUNS, "honest": HONEST_RUNS}
-"""Those that take a number of runs, and how many by default."""
+"""Sections that take a number of runs, with its default."""
 SECTIONS = (*SIMULATED, "catalogue", *RUNS)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of a section."""
+    """Options of a section."""
 
     section: str
     rounds_percent: int = 100
@@ -63,21 +63,19 @@ def marks(section: str) -> tuple[str, str]:
 
 
 def written(asked: Asked, page: Path, say: Say) -> None:
-    """Puts the tables into a page. Raises UsageError when it lacks the marks between which they go, before
-    the minutes and not after them.
-    """
+    """Fills a page with the tables. Raises UsageError, before the simulation, if the page lacks its marks."""
     begin, end = marks(asked.section)
     try:
         replace_between(page.read_text(encoding="utf-8"), begin, end, "")
-        found = tables(asked, say)
-        text = replace_between(page.read_text(encoding="utf-8"), begin, end, "\n" + found + "\n")
+        filled = tables(asked, say)
+        text = replace_between(page.read_text(encoding="utf-8"), begin, end, "\n" + filled + "\n")
         page.write_text(text, encoding="utf-8")
     except (OSError, ValueError) as fault:
         raise UsageError(f"{page}: {fault}") from fault
 
 
 def tables(asked: Asked, say: Say) -> str:
-    """Simulate or run, as Markdown. Raises UsageError for a section that there is not."""
+    """Simulates or runs a section; its tables as Markdown. Raises UsageError for an unknown section."""
     if asked.section not in SECTIONS:
         raise UsageError(f"no section {asked.section}; expected one of {', '.join(SECTIONS)}")
     if asked.section in SIMULATED:
@@ -103,8 +101,8 @@ def _on_this_host(asked: Asked, runs: int, say: Say) -> str:
         return clean_trials_table(clean_trials(runs, asked.server, say)) + "\n"
     if asked.section == "staged":
         return staged_table(runs, say) + "\n"
-    told: list[EntryResult] = []
+    results: list[EntryResult] = []
     for number in ALL:
-        told.append(run_number(number, tools=True))
-        say(f"{number}: {told[-1].reported}; clean: {told[-1].clean} {' '.join(told[-1].failures)}")
-    return markdown(told) + "\n"
+        results.append(run_number(number, tools=True))
+        say(f"{number}: {results[-1].reported}; clean: {results[-1].clean} {' '.join(results[-1].failures)}")
+    return markdown(results) + "\n"

@@ -1,8 +1,7 @@
-"""Slow requests where the truth is known: servers that stop or hold a lock on a schedule, or whose slow
-requests sleep and know nothing of either. Is a collection, or a lock, named where it is the reason, and only
-there?
+"""Slow requests compared with a known truth: servers that stop or hold a lock on a schedule, or whose slow
+requests sleep independently. A collection or a lock must be named if it is the reason, and only then.
 
-Part of `prony selftest --section explain`; half a minute for each, a minute with a lock.
+Part of `prony selftest --section explain`; half a minute per server, a minute with a lock.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from prony_selftest.tables import Say, table
 
 WARM_S, PROFILED_S, USERS = 6.0, 20.0, 8
 WITH_LOCK_S = 60.0
-"""Waits for a lock are recorded in the last slice alone, a twelfth of it."""
+"""Waits for a lock are recorded in the last slice only, a twelfth of it."""
 OPTIONS = ("-XX:+UseSerialGC", "-Xms512m", "-Xmx512m", "-Dsun.net.httpserver.nodelay=true")
-"""A collection is one pause; responses are not held back for an acknowledgement (40 ms)."""
-HEAD = ("server", "slowest 0.1 %", "held against", "beside one", "by chance", "named", "right")
+"""A collection is one pause; responses do not wait for an acknowledgement (40 ms)."""
+HEAD = ("server", "slowest 0.1 %", "event", "overlap", "by chance", "named", "right")
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A server, and whether events of a kind make its slowest requests slow."""
+    """A server, and whether events of a kind cause its slow requests."""
 
     name: str
     does: Mapping[str, int]
@@ -71,7 +70,7 @@ STAGED = (
 
 
 def run(staged: Staged, say: Say) -> SlowRequests:
-    """Start it, warm it up, then load it with a profiler beside. Raises NotRun."""
+    """Warm up, then load with a profiler attached. Raises NotRun."""
     with _started(staged) as (pid, url):
         EngineRun(_load(url, WARM_S)).run_to_end(WARM_S + 30)
         collector = Collector(profiler)
@@ -83,10 +82,10 @@ def run(staged: Staged, say: Say) -> SlowRequests:
             profile = collector.end()
     known = requests_of(report, profile)
     if known is None or profile.timeline_from_s is None:
-        raise NotRun("; ".join(profile.missing) or "the engine told no slow request")
-    found = slow_requests(known, profile)
-    say(f"{staged.name}: {'; '.join(found.sentences) or 'nothing could be held against its slow requests'}")
-    return found
+        raise NotRun("; ".join(profile.missing) or "the engine reported no slow requests")
+    slow = slow_requests(known, profile)
+    say(f"{staged.name}: {'; '.join(slow.sentences) or 'no event could be compared with its slow requests'}")
+    return slow
 
 
 def _load(url: str, seconds: float) -> EngineLoad:
@@ -109,7 +108,7 @@ def _started(staged: Staged) -> Iterator[tuple[int, str]]:
 
 
 def slow_table(say: Say) -> str:
-    """A row for each server."""
+    """A row per server."""
     rows = []
     for staged in STAGED:
         try:
@@ -120,17 +119,17 @@ def slow_table(say: Say) -> str:
 
 
 def row(staged: Staged, found: SlowRequests) -> tuple[str, ...]:
-    """One server: right is a kind of event that is named where it is the reason, and only there."""
+    """A server's row; right: the kind of event is named if, and only if, it is the reason."""
     what = f"{found.requests:,}, {found.over_ms:.3g} ms and more"
-    one = next((one for one in found.beside if one.kind == staged.kind), None)
-    if one is None:
+    overlap = next((kind for kind in found.beside if kind.kind == staged.kind), None)
+    if overlap is None:
         return staged.name, what, NAMES[staged.kind], "not read", "", "", "no"
     return (
         staged.name,
         what,
         NAMES[staged.kind],
-        f"{one.share:.0%} [{one.low:.0%}, {one.high:.0%}] of {one.events}",
-        f"{one.chance:.0%}",
-        "yes" if one.shown else "no",
-        "yes" if one.shown == staged.the_reason else "no",
+        f"{overlap.share:.0%} [{overlap.low:.0%}, {overlap.high:.0%}] of {overlap.events}",
+        f"{overlap.chance:.0%}",
+        "yes" if overlap.shown else "no",
+        "yes" if overlap.shown == staged.the_reason else "no",
     )

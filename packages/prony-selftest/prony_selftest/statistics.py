@@ -1,6 +1,5 @@
-"""How often the comparison is right where the truth is known: coverage, false differences, power.
-
-Runs the functions that reports use, not copies of them. Pure but for its random numbers, which are seeded.
+"""Coverage, false differences and power of comparisons, simulated with the functions that reports use. Pure;
+seeded.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ stats: Any = untyped_stats
 
 SEED = 20261121
 TRUTH = math.log(1.05)
-"""The ratio that intervals must cover."""
+"""The true log ratio of the coverage tables."""
 DIFFERENT = frozenset({Claim.SHOWN, Claim.SHOWN_FOR_WINDOW})
 
 
@@ -40,7 +39,7 @@ class Rate:
         return self.hits / self.rounds
 
     def could_be(self, low: float, high: float, confidence: float = 0.999) -> bool:
-        """Whether some true chance in [low, high] is compatible with what was seen (exact binomial)."""
+        """Whether a true rate within [low, high] is compatible with the counts (exact binomial)."""
         exact = stats.binomtest(self.hits, self.rounds).proportion_ci(confidence, "exact")
         return bool(exact.low <= high and exact.high >= low)
 
@@ -72,19 +71,19 @@ def claimed(found: RatioResult) -> Claim:
 def coverage(
     world: World, blocks: int, rounds: int, method: Literal["paired", "welch"] = "paired", seed: int = SEED
 ) -> Rate:
-    """How often the 95 % interval of one comparison covers the true ratio."""
+    """Coverage of the 95 % interval of one comparison."""
 
     def once(rng: np.random.Generator) -> bool:
         a, b = _shifted(world, rng, blocks, TRUTH)
         places = None if method == "welch" else range(blocks)
-        found = ratio(a, b, places, places)
-        return _covers(found.low, found.high, TRUTH)
+        result = ratio(a, b, places, places)
+        return _covers(result.low, result.high, TRUTH)
 
     return _count(rounds, seed, once)
 
 
 def false_difference(world: World, blocks: int, servers: int, rounds: int, seed: int = SEED) -> Rate:
-    """How often the same server under several names is shown to differ anywhere in the family."""
+    """Rate at which one server under several names is shown to differ anywhere in the family."""
 
     def once(rng: np.random.Generator) -> bool:
         samples = [
@@ -99,18 +98,18 @@ def false_difference(world: World, blocks: int, servers: int, rounds: int, seed:
 
 @dataclass(frozen=True, slots=True)
 class Unkind:
-    """What a comparison makes of two equal servers in a world that breaks an assumption."""
+    """Results for two equal servers in a world that breaks an assumption."""
 
     worst: Rate
-    """Shown to differ, with every missing trial at its worst."""
+    """Shown to differ, with missing trials at their worst."""
     alone: Rate
-    """What the interval alone of the trials that have a figure would say."""
+    """Shown to differ by the interval of the trials with a figure alone."""
     covered: Rate
-    """The worst-case interval contains the true ratio, 1."""
+    """The worst-case interval contains the true ratio 1."""
 
 
 def unkind(world: UnkindWorld, blocks: int, rounds: int, seed: int = SEED) -> Unkind:
-    """Of this many blocks, all of which are run before anything is said."""
+    """Experiments of a fixed number of blocks."""
     rng = np.random.default_rng(seed)
     worst = alone = covered = 0
     for _ in range(rounds):
@@ -122,13 +121,13 @@ def unkind(world: UnkindWorld, blocks: int, rounds: int, seed: int = SEED) -> Un
 
 
 def false_until_clear(world: UnkindWorld, looks: Looks, rounds: int, seed: int = SEED) -> Rate:
-    """How often equal servers are shown to differ where blocks are added until it is clear."""
+    """Rate at which equal servers are shown to differ when blocks are added until the claim is clear."""
     rng = np.random.default_rng(seed)
     false = 0
     for _ in range(rounds):
         trials = world.trials(rng, looks.most)
         for blocks in range(looks.first, looks.most + 1):
-            (pair,) = compare((one for one in trials if one.block < blocks), looks=looks).pairs
+            (pair,) = compare((sample for sample in trials if sample.block < blocks), looks=looks).pairs
             if pair.claim is not Claim.OPEN:
                 false += pair.differs
                 break
@@ -136,45 +135,45 @@ def false_until_clear(world: UnkindWorld, looks: Looks, rounds: int, seed: int =
 
 
 def false_equivalence(world: World, blocks: int, rounds: int, seed: int = SEED) -> Rate:
-    """How often servers that differ by exactly the practical band are called equivalent within less."""
+    """Rate at which servers that differ by exactly the practical band are called equivalent within less."""
 
     def once(rng: np.random.Generator) -> bool:
         a, b = _shifted(world, rng, blocks, math.log1p(BAND))
-        found = ratio(a, b, range(blocks), range(blocks))
-        within = margin_of((found.low, found.high))
-        return claimed(found) is Claim.EQUIVALENT and within is not None and within < BAND
+        result = ratio(a, b, range(blocks), range(blocks))
+        within = margin_of((result.low, result.high))
+        return claimed(result) is Claim.EQUIVALENT and within is not None and within < BAND
 
     return _count(rounds, seed, once)
 
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """What a comparison of this many trials says about a true difference."""
+    """Claims about a true difference, with this many trials."""
 
     right: Rate
-    """Shown, and the right way round."""
+    """Shown, in the right direction."""
     equivalent: Rate
     wrong: Rate
-    """Shown, and the wrong way round."""
+    """Shown, in the wrong direction."""
     blocks: float
-    """Trials per server that were run, on average."""
+    """Mean trials per server."""
 
 
 def power(difference: float, blocks: int, spread: float, rounds: int, seed: int = SEED) -> Power:
-    """Claims about a server that is faster by `difference` (0.05: 5 %) where trials differ by `spread`."""
+    """Claims about a server faster by `difference` (0.05: 5 %), with this spread of trials."""
     rng = np.random.default_rng(seed)
     world = log_normal(spread)
-    said: list[Said] = []
+    claims: list[Said] = []
     for _ in range(rounds):
         a, b = _shifted(world, rng, blocks, math.log1p(difference))
-        found = ratio(a, b, range(blocks), range(blocks))
-        said.append(Said(claimed(found), found.ratio > 1))
-    return _power(said, float(blocks))
+        result = ratio(a, b, range(blocks), range(blocks))
+        claims.append(Said(claimed(result), result.ratio > 1))
+    return _power(claims, float(blocks))
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A claim, and whether the first server was the faster one."""
+    """A claim, and its direction."""
 
     claim: Claim
     first_faster: bool
@@ -187,36 +186,36 @@ class Said:
 
 def _power(said: Sequence[Said], blocks: float) -> Power:
     def rate(holds: Callable[[Said], bool]) -> Rate:
-        return Rate(sum(holds(one) for one in said), len(said))
+        return Rate(sum(holds(claim) for claim in said), len(said))
 
     return Power(
-        rate(lambda one: one.differs and one.first_faster),
-        rate(lambda one: one.claim is Claim.EQUIVALENT),
-        rate(lambda one: one.differs and not one.first_faster),
+        rate(lambda claim: claim.differs and claim.first_faster),
+        rate(lambda claim: claim.claim is Claim.EQUIVALENT),
+        rate(lambda claim: claim.differs and not claim.first_faster),
         blocks,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """One experiment in which trials were added until the claim was clear."""
+    """An experiment that adds trials until the claim is clear."""
 
     blocks: int
     said: Said
     covered: bool
-    """Whether the interval covered the truth at every look, had all of them been taken."""
+    """Whether the intervals of all looks would have covered the truth."""
 
 
 Rule = Callable[[list[float], list[float], int], RatioResult]
 
 
 def sequential_rule(looks: Looks) -> Rule:
-    """Prony's: repeated confidence intervals."""
+    """Prony's rule: repeated confidence intervals."""
     return lambda a, b, n: repeated_ratio(a[:n], b[:n], range(n), range(n), looks)
 
 
 def naive_rule() -> Rule:
-    """What people do: the ordinary interval after each further trial."""
+    """The ordinary interval after each further trial."""
     return lambda a, b, n: ratio(a[:n], b[:n], range(n), range(n))
 
 
@@ -229,9 +228,8 @@ def until_clear(
     seed: int = SEED,
     every_look: bool = False,
 ) -> list[Stopped]:
-    """Experiments that add blocks until the claim is clear or the last look is reached.
-
-    With `every_look` the looks go on after that, to see whether all of them covered.
+    """Experiments that add blocks until the claim is clear or the last look is reached; with `every_look`
+    further looks only update `covered`.
     """
     rng = np.random.default_rng(seed)
     use = rule or sequential_rule(looks)
@@ -241,11 +239,11 @@ def until_clear(
         first: tuple[int, Said] | None = None
         covered = True
         for blocks in range(looks.first, looks.most + 1):
-            found = use(a, b, blocks)
-            covered = covered and _covers(found.low, found.high, truth)
-            said = Said(claimed(found), found.ratio > 1)
-            if first is None and (said.claim is not Claim.OPEN or blocks == looks.most):
-                first = blocks, said
+            result = use(a, b, blocks)
+            covered = covered and _covers(result.low, result.high, truth)
+            claim = Said(claimed(result), result.ratio > 1)
+            if first is None and (claim.claim is not Claim.OPEN or blocks == looks.most):
+                first = blocks, claim
             if first is not None and not (every_look and covered):
                 break
         assert first is not None
@@ -254,11 +252,13 @@ def until_clear(
 
 
 def share(ended: list[Stopped], what: Callable[[Stopped], bool]) -> Rate:
-    """In how many of these experiments that holds."""
-    return Rate(sum(what(one) for one in ended), len(ended))
+    """Share of experiments with this property."""
+    return Rate(sum(what(experiment) for experiment in ended), len(ended))
 
 
 def sequential_power(difference: float, looks: Looks, spread: float, rounds: int) -> Power:
-    """As `power`, where trials are added until the claim is clear."""
+    """As `power`, with trials added until the claim is clear."""
     ended = until_clear(log_normal(spread), looks, math.log1p(difference), rounds)
-    return _power([one.said for one in ended], sum(one.blocks for one in ended) / len(ended))
+    return _power(
+        [experiment.said for experiment in ended], sum(experiment.blocks for experiment in ended) / len(ended)
+    )

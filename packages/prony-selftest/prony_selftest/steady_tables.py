@@ -1,4 +1,4 @@
-"""The simulated warm-ups as the tables of docs/results/truth."""
+"""Simulated warm-ups as the tables of docs/results/truth."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from prony_selftest.steady_windows import FULL, HORIZON_S, QUICK, SEED, Judged, 
 from prony_selftest.tables import Say, plus_minus, prose, table
 
 TRIALS = 100
-"""Of each kind in each cell, by default."""
+"""Default number of each kind per cell."""
 GAPS = (0.05, 0.4)
 TIME_CONSTANTS_S = (10.0, 300.0)
 NOISES = (0.005, 0.01, 0.02, 0.05)
@@ -21,20 +21,20 @@ REPRODUCED = (
     ("30 % to gain in 60 s, 1 % noise, quick", Server(0.3, 60.0, 0.01, 0.0), QUICK),
     ("20 % to gain in 120 s, 2 % noise, full", Server(0.2, 120.0, 0.02, 0.0), FULL),
 )
-"""Windows that look level to the eye."""
+"""Windows that look level."""
 
 
 def steady_tables(trials: int = TRIALS, say: Say = lambda _: None) -> str:
-    """Both tables as Markdown; about twenty minutes with the default number of trials."""
+    """Both tables as Markdown; takes about twenty minutes with the default number of trials."""
     rng = np.random.default_rng(SEED)
     return "\n\n".join([_intro(trials), _grid(trials, rng, say), _reproduced(trials, rng, say)]) + "\n"
 
 
 def _intro(trials: int) -> str:
     return prose(
-        f"Seed {SEED}; {trials} simulated trials of each kind per row, each through the watch that ends a "
-        "real warm-up and the bound of the check. *Rising*: a gap of 5 to 40 % that closes with a "
-        "time constant of 10 to 300 s, both drawn evenly on the log scale; *level*: no gap. *Held*: the "
+        f"Seed {SEED}; {trials} simulated trials of each kind per row, through the watch that ends a real "
+        "warm-up and the bound of the check. *Rising*: a gap of 5 to 40 % that closes with a time constant "
+        "of 10 to 300 s, both log-uniform; *level*: no gap. *Held*: the "
         f"true level {HORIZON_S:g} s after the window lies within the printed bounds (aim: 95 %). A window "
         "is *off* when its true mean is more than 3 % from that level. Full trials: windows of 30 s. "
         f"*At least*: the exact one-sided binomial bound, {CONFIDENCE:.0%}."
@@ -43,16 +43,16 @@ def _intro(trials: int) -> str:
 
 def _grid(trials: int, rng: np.random.Generator, say: Say) -> str:
     rows = []
-    every: list[Judged] = []
+    judged: list[Judged] = []
     for noise in NOISES:
         for rho in AUTOCORRELATIONS:
             say(f"steady: noise {noise:.1%}, autocorrelation {rho}")
             rising = [simulate(_drawn(rng, noise, rho), FULL, rng) for _ in range(trials)]
             level = [simulate(Server(0.0, 10.0, noise, rho), FULL, rng) for _ in range(trials)]
-            every += [*rising, *level]
-            warm_up_s = f"{np.mean([one.warm_up_s for one in level]):.0f} s"
+            judged += [*rising, *level]
+            warm_up_s = f"{np.mean([trial.warm_up_s for trial in level]):.0f} s"
             rows.append((f"{noise * 100:g} %", f"{rho}", *_held(rising), *_held(level), warm_up_s))
-    rows.append(("all", "", *_held(every), "", "", ""))
+    rows.append(("all", "", *_held(judged), "", "", ""))
     head = (
         "noise per second",
         "autocorrelation",
@@ -60,30 +60,30 @@ def _grid(trials: int, rng: np.random.Generator, say: Say) -> str:
         "half width",
         "level: held",
         "half width",
-        "warm-up of the level ones",
+        "warm-up of level servers",
     )
     return "**Residual drift.**\n\n" + table(head, rows)
 
 
 def _held(of: Sequence[Judged]) -> tuple[str, str]:
-    """How many hold the level at the horizon, and the median of half the width."""
-    half = float(np.median([one.half for one in of])) if of else math.inf
-    return share(sum(one.held for one in of), len(of)), plus_minus(math.expm1(half))
+    """Share that holds the level at the horizon, and the median half width."""
+    half = float(np.median([trial.half for trial in of])) if of else math.inf
+    return share(sum(trial.held for trial in of), len(of)), plus_minus(math.expm1(half))
 
 
 def _reproduced(trials: int, rng: np.random.Generator, say: Say) -> str:
     rows = []
-    for told, server, lab in REPRODUCED:
-        say(f"steady: {told}")
-        found = reproduced(server, lab, trials, rng)
-        off = [one for one in found if one.off]
-        rows.append((told, f"{len(off)} of {len(found)}", *_held(off)))
+    for name, server, lab in REPRODUCED:
+        say(f"steady: {name}")
+        judged = reproduced(server, lab, trials, rng)
+        off = [trial for trial in judged if trial.off]
+        rows.append((name, f"{len(off)} of {len(judged)}", *_held(off)))
     head = ("server", "off", "off windows: held", "half width")
     return "**Two windows that look level.**\n\n" + table(head, rows)
 
 
 def reproduced(server: Server, lab: Lab, trials: int, rng: np.random.Generator) -> list[Judged]:
-    """So many trials of one server."""
+    """Simulates `trials` trials of one server."""
     return [simulate(server, lab, rng) for _ in range(trials)]
 
 
@@ -95,7 +95,7 @@ def _drawn(rng: np.random.Generator, noise: float, rho: float) -> Server:
 
 
 def share(hits: int, count: int) -> str:
-    """With its exact lower bound: two of two are at least 22 %."""
+    """A share with its exact lower bound: two of two are at least 22 %."""
     if not count:
         return "none"
     least = 1 - upper_bound(count - hits, count)

@@ -1,8 +1,6 @@
-"""Simulated warm-ups of servers whose plateau is known: does the printed plateau interval hold the level at
-its horizon?
-
-Each second of a simulated server goes through the watch that ends a real warm-up, and its window through the
-bound that the check `steady` uses.
+"""Simulated warm-ups of servers with a known plateau: coverage of the printed plateau interval for the level
+at its horizon. Seconds go through the watch that ends a real warm-up, windows through the bound of the check
+`steady`.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from prony.trial.steady_watch import ComingWindow, SteadyWatch
 
 SEED = 20261122
 OFF = 0.03
-"""Windows further from the level at the horizon than this are those that look level and are not."""
+"""Distance from the level at the horizon above which a window only looks level."""
 HORIZON_S = SteadyWindowLimits().steady_horizon_s
 LEVEL_PER_S = 100_000.0
 USERS = 10
@@ -33,10 +31,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """How a made-up server warms up: a gap that closes exponentially, and noise from second to second."""
+    """Warm-up of a simulated server: a gap that closes exponentially, and noise from second to second."""
 
     gap: float
-    """Share of the plateau that is missing at the first request."""
+    """Share of the plateau missing at the first request."""
     time_constant_s: float
     noise: float
     autocorrelation: float
@@ -44,7 +42,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """How its trial is made."""
+    """Protocol of its trial."""
 
     name: str
     warm_up: WarmUpPlan
@@ -60,17 +58,17 @@ class Judged:
     """One simulated trial."""
 
     held: bool
-    """The level at the horizon lies within the printed bounds."""
+    """Whether the level at the horizon lies within the printed bounds."""
     half: float
-    """Half the width of the bounds (log); infinite without bounds."""
+    """Half width of the bounds (log); infinite without bounds."""
     off: bool
-    """The window's true mean is further than OFF from that level."""
+    """Whether the window's true mean is further than OFF from that level."""
     warm_up_s: int
 
 
 def simulate(server: Server, lab: Lab, rng: np.random.Generator) -> Judged:
-    """One trial: the warm-up on all CPUs until level, the settling on the server's own until what the plan
-    waits for is there, the window. On one CPU the plateau is half as high, which is no part of the gap.
+    """One trial: warm-up on all CPUs until level, settling on the server's CPUs as planned, the window. On
+    one CPU the plateau is half as high, which is not part of the gap.
     """
     warm = lab.warm_up
     longest = round(warm.cap_s + warm.settle_cap_s) + lab.window_s + 2
@@ -100,7 +98,7 @@ def simulate(server: Server, lab: Lab, rng: np.random.Generator) -> Judged:
 
 
 def _followed(watch: SteadyWatch, rows: Sequence[IntervalRow]) -> int:
-    """How many rows the watch takes until it is satisfied."""
+    """Rows that the watch takes until it ends."""
     for seen, row in enumerate(rows, start=1):
         if watch.row(row, None):
             return seen
@@ -108,14 +106,14 @@ def _followed(watch: SteadyWatch, rows: Sequence[IntervalRow]) -> int:
 
 
 def _noise(rng: np.random.Generator, rows: int, server: Server) -> Floats:
-    """Stationary; neighbours resemble each other by the autocorrelation."""
+    """Stationary autoregressive noise."""
     rho, before = server.autocorrelation, 50
     drawn = rng.standard_normal(rows + before)
-    made = np.empty_like(drawn)
-    made[0] = drawn[0]
+    noise = np.empty_like(drawn)
+    noise[0] = drawn[0]
     for at in range(1, drawn.size):
-        made[at] = rho * made[at - 1] + math.sqrt(1 - rho * rho) * drawn[at]
-    return np.asarray(server.noise * made[before:], dtype=np.float64)
+        noise[at] = rho * noise[at - 1] + math.sqrt(1 - rho * rho) * drawn[at]
+    return np.asarray(server.noise * noise[before:], dtype=np.float64)
 
 
 def _rows(logs: Floats, first_s: int, level_per_s: float) -> list[IntervalRow]:

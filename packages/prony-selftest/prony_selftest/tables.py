@@ -1,4 +1,4 @@
-"""The simulations as the tables of docs/results/truth."""
+"""Simulations as the tables of docs/results/truth."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Repetitions:
-    """How many experiments are made up per cell."""
+    """Simulated experiments per cell."""
 
     intervals: int = 10_000
     claims: int = 4_000
 
     def times(self, share: float) -> Repetitions:
-        """This many times as many, 20 at least."""
+        """Scaled by `share`, at least 20."""
         return Repetitions(max(20, int(self.intervals * share)), max(20, int(self.claims * share)))
 
 
 def statistics_tables(rounds: Repetitions, say: Say = lambda _: None) -> str:
-    """All tables, as Markdown. Some minutes with the default rounds; `say` is told what is being done."""
+    """All tables as Markdown; takes minutes with the default rounds. `say` receives the progress."""
     parts = [
         prose(
-            f"Seed {SEED}; {rounds.intervals:,} made-up experiments per cell of the first table, "
+            f"Seed {SEED}; {rounds.intervals:,} simulated experiments per cell of the first table, "
             f"{rounds.claims:,} for the others. "
-            f"A share of 5 % is then known to ± {_error(rounds.claims) * 100:.1f} percentage points "
+            f"A share of 5 % is known to ± {_error(rounds.claims) * 100:.1f} percentage points "
             "(95 %)."
         ),
         _worlds(),
@@ -76,18 +76,18 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def prose(text: str) -> str:
-    """A paragraph in lines of at most 100 characters, as the pages have them."""
+    """A paragraph, wrapped at 100 characters."""
     return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def plus_minus(half: float) -> str:
-    """Half a width, as a share; *open* where it is infinite."""
+    """A half width as a share; *open* if infinite."""
     return "open" if math.isinf(half) else f"± {100 * half:.2g} %"
 
 
 def _worlds() -> str:
     rows = [(world.name, world.told) for world in (*WORLDS, *ONE_SIDED)]
-    return "**The worlds.**\n\n" + table(("world", "what happens there"), rows)
+    return "**The worlds.**\n\n" + table(("world", "model"), rows)
 
 
 def _coverage(rounds: Repetitions, say: Say) -> str:
@@ -103,10 +103,9 @@ def _coverage(rounds: Repetitions, say: Say) -> str:
         *(f"Welch, n = {n}" for n in TRIALS),
     )
     text = (
-        "**Coverage**: how often the 95 % interval of a ratio contains the true one (1.05). The paired t"
-        " interval (from ten blocks on with the correction for skewness) is used wherever blocks are "
-        "complete; Welch's where they are not, which is too wide where the trials of a block have "
-        "something in common."
+        "**Coverage**: share of 95 % intervals of a ratio that contain the true ratio (1.05). The paired t"
+        " interval (from ten blocks on with the correction for skewness) is used when blocks are "
+        "complete, Welch's otherwise, which is too wide when the trials of a block are correlated."
     )
     return prose(text) + "\n\n" + table(head, rows)
 
@@ -126,9 +125,9 @@ def _false(rounds: Repetitions, say: Say) -> str:
         *(f"*equivalent*, n = {n}" for n in TRIALS),
     )
     text = (
-        "**The same server under several names** (A/A): how often *any* pair is shown to "
+        "**The same server under several names** (A/A): share of experiments in which *any* pair is shown to "
         "differ (at most 5 %; Holm over the pairs). And servers that differ by exactly the practical "
-        "band of 2 %: how often they are called *equivalent* within less (at most 2.5 %)."
+        "band of 2 %: share called *equivalent* within less (at most 2.5 %)."
     )
     return prose(text) + "\n\n" + table(head, rows)
 
@@ -143,21 +142,21 @@ def _until_clear(rounds: Repetitions, say: Say) -> str:
         rows.append(
             (
                 world.name,
-                share(rule, lambda one: one.said.differs),
-                share(every, lambda one: one.covered),
-                share(naive, lambda one: one.said.differs),
+                share(rule, lambda experiment: experiment.said.differs),
+                share(every, lambda experiment: experiment.covered),
+                share(naive, lambda experiment: experiment.said.differs),
             )
         )
     head = (
         "world",
         "false differences by the rule",
         "all intervals of all looks cover",
-        "false differences when one peeks with the ordinary interval",
+        "false differences with the ordinary interval at each look",
     )
     text = (
         f"**Trials added until the claim is clear**: looks after each block from {LOOKS.first} to "
         f"{LOOKS.most}. The rule promises at most 5 % in the first column and at least 95 % in the "
-        "second; the last column is what happens without a rule."
+        "second; the last column is without a rule."
     )
     return prose(text) + "\n\n" + table(head, rows)
 
@@ -183,10 +182,9 @@ def _power(rounds: Repetitions, say: Say) -> str:
             )
     head = ("trials differ by", "true difference", *(f"n = {n}" for n in TRIALS), "until clear, 5 to 20")
     text = (
-        "**Power**: how often the difference is *shown* / the two are called *equivalent* "
-        "(the rest is *open*; one that is shown the wrong way round would be marked), by the "
-        "true difference and by how much trials of one server differ. The last column adds trials "
-        "until it is clear and says how many per server that took on average."
+        "**Power**: share *shown* / share *equivalent* (the rest is *open*; differences shown in the wrong "
+        "direction would be marked), by the true difference and by the spread of trials of one server. The "
+        "last column adds trials until the claim is clear, and gives the mean number per server."
     )
     return prose(text) + "\n\n" + table(head, rows)
 
@@ -194,22 +192,21 @@ def _power(rounds: Repetitions, say: Say) -> str:
 def _one_sided(rounds: Repetitions, say: Say) -> str:
     rows = []
     for world in ONE_SIDED:
-        say(f"where it cannot hold: {world.name}")
+        say(f"limits of the method: {world.name}")
         fixed = [coverage(world, trials, rounds.intervals) for trials in TRIALS]
         added = until_clear(world, LOOKS, 0.0, rounds.claims)
-        rows.append((world.name, *fixed, share(added, lambda one: one.said.differs)))
+        rows.append((world.name, *fixed, share(added, lambda experiment: experiment.said.differs)))
     head = (
         "slow starts of one server only",
         *(f"coverage, n = {n}" for n in TRIALS),
         "false differences, until clear",
     )
     text = (
-        "**Where it does not hold**: one of two servers has a slow start now and then, the other has "
-        "none. With few trials the slow start is often not among them, and nothing that sees only "
-        "these trials can know of it. A start that happens with chance q stays unseen in n trials "
-        "with chance (1 - q)ⁿ: after 5 trials a kind of start that happens in up to 45 % of the cases"
-        " may be missing (95 %), after 10 up to 26 %, after 20 up to 14 %. Who suspects such starts "
-        "needs 20 trials or more."
+        "**Where it does not hold**: one of two servers has occasional slow starts. With few trials there "
+        "may be none among them, and no method can know of it. A start with probability q is missing in n "
+        "trials with probability (1 - q)ⁿ: after 5 trials a kind of start with a probability of up to 45 % "
+        "may be missing (95 %), after 10 up to 26 %, after 20 up to 14 %. If you suspect such starts, run 20 "
+        "trials or more."
     )
     return prose(text) + "\n\n" + table(head, rows)
 
@@ -218,25 +215,25 @@ def _unkind(rounds: Repetitions, say: Say) -> str:
     rows = []
     for world in UNKIND:
         say(f"assumptions broken: {world.name}")
-        found = [unkind(world, trials, rounds.claims) for trials in TRIALS]
+        results = [unkind(world, trials, rounds.claims) for trials in TRIALS]
         added = false_until_clear(world, LOOKS, rounds.claims)
-        cells = (f"{one.worst} ({one.alone}), {one.covered}" for one in found)
+        cells = (f"{result.worst} ({result.alone}), {result.covered}" for result in results)
         rows.append((world.name, world.told, *cells, added))
-    head = ("world", "what happens there", *(f"n = {n}" for n in TRIALS), "until clear, 5 to 20")
+    head = ("world", "model", *(f"n = {n}" for n in TRIALS), "until clear, 5 to 20")
     text = (
-        "**Broken assumptions**: how often two equal servers are shown to differ, in brackets how often the "
-        "interval alone of the trials with a figure would say so, and how often the worst-case interval "
-        "contains the truth; in the last column, false differences where blocks are added until it is clear. "
-        "At most 5 % is promised. A long tail to one side is allowed for from ten trials on, and at every "
-        "look where trials are added. A fixed order makes carry-over look like a server, and no test sees "
-        "it; in Prony's balanced orders it cancels on average. A trial without a figure counts at its worst: "
-        "as low or as high as any trial of either server."
+        "**Broken assumptions**: share of experiments in which two equal servers are shown to differ, in "
+        "brackets by the interval of the trials with a figure alone, and the coverage of the worst-case "
+        "interval; last column: false differences when blocks are added until the claim is clear. At most 5 "
+        "% is promised. Skewness is corrected from ten trials on, and at every look when trials are added. A "
+        "fixed order makes carry-over look like a difference of the servers, which no test detects; in "
+        "Prony's balanced orders it cancels on average. A trial without a figure counts at its worst: as low "
+        "or as high as any trial of either server."
     )
     return prose(text) + "\n\n" + table(head, rows)
 
 
 def replace_between(text: str, begin: str, end: str, new: str) -> str:
-    """The text with everything between the two marks replaced. Raises ValueError when a mark is missing."""
+    """The text with everything between the two marks replaced. Raises ValueError without a mark."""
     if begin not in text or end not in text or text.index(begin) > text.index(end):
         raise ValueError(f"expected the lines '{begin}' and '{end}', in this order")
     return text[: text.index(begin) + len(begin)] + "\n" + new + text[text.index(end) :]

@@ -1,5 +1,5 @@
-"""Worlds that break the assumptions of a comparison: simulated trials of two equal servers, with their order
-and what does not conform.
+"""Worlds that break the assumptions of a comparison: simulated trials of two equal servers, with order and
+non-conformance.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Orders = Callable[[np.random.Generator], Iterator[tuple[int, ...]]]
 
 CARRIED = math.log(0.95)
-"""What a trial loses when server a ran before it."""
+"""Effect (log) of server a on the trial after it."""
 TAIL = 0.05
 """Scale of the skewed server's long tail, and its mean."""
 SLOW_SHARE = 0.15
@@ -33,16 +33,16 @@ class UnkindWorld:
 
     name: str
     told: str
-    """What happens there, for the reader."""
+    """Its model, for the table."""
     trials: Callable[[np.random.Generator, int], list[Sample]]
 
 
 def _samples(logs: Floats, orders: Iterator[tuple[int, ...]], missing: Floats | None = None) -> list[Sample]:
-    made = []
+    samples = []
     for block, order in enumerate(islice(orders, logs.shape[1])):
         for position, server in enumerate(order):
             gone = missing is not None and bool(missing[server, block])
-            made.append(
+            samples.append(
                 Sample(
                     "ab"[server],
                     block,
@@ -52,7 +52,7 @@ def _samples(logs: Floats, orders: Iterator[tuple[int, ...]], missing: Floats | 
                     position=position,
                 )
             )
-    return made
+    return samples
 
 
 def _balanced(rng: np.random.Generator) -> Iterator[tuple[int, ...]]:

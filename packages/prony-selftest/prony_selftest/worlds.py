@@ -1,4 +1,4 @@
-"""Worlds in which the truth is known: made-up trials of equal servers."""
+"""Simulated trials of equal servers, with a known truth."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Floats]
 
 TRIAL_SPREAD = 0.02
-"""Standard deviation of the log figure from one fresh process to the next; 1 to 3 % is usual."""
+"""Standard deviation (log) between fresh processes; 1 to 3 % is usual."""
 BLOCK_SPREAD = 0.03
-"""What the trials of one block share: the hour, the host's temper. Pairing takes it out."""
+"""Standard deviation (log) between blocks, which pairing removes."""
 SLOW_START = math.log(0.8)
-"""A start that came out slow: 20 %."""
+"""Effect (log) of a slow start: 20 %."""
 DRIFT = math.log(0.9)
-"""By so much the host slows down between the first trial and the last."""
+"""Slow-down (log) of the host from the first trial to the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,12 @@ class World:
 
     name: str
     told: str
-    """What happens there, for the reader."""
+    """Its model, for the table."""
     draw: Draw
 
 
 def log_normal(spread: float = TRIAL_SPREAD) -> World:
-    """Trials that differ by `spread`, in blocks."""
+    """Trials with this spread, in blocks."""
 
     def draw(rng: np.random.Generator, servers: int, blocks: int) -> Floats:
         return rng.normal(0, BLOCK_SPREAD, blocks) + rng.normal(0, spread, (servers, blocks))
@@ -45,7 +45,7 @@ _PLAIN = log_normal().draw
 
 
 def _slow_starts(rng: np.random.Generator, servers: int, blocks: int, share: float) -> Floats:
-    """Less their mean, so that the servers stay equal on average."""
+    """Minus their mean, so that the servers stay equal on average."""
     return np.where(rng.random((servers, blocks)) < share, SLOW_START, 0.0) - share * SLOW_START
 
 
@@ -66,9 +66,9 @@ def _heavy(rng: np.random.Generator, servers: int, blocks: int) -> Floats:
 
 def _one_sided(share: float) -> Draw:
     def draw(rng: np.random.Generator, servers: int, blocks: int) -> Floats:
-        made = _PLAIN(rng, servers, blocks)
-        made[0] += _slow_starts(rng, 1, blocks, share)[0]
-        return made
+        logs = _PLAIN(rng, servers, blocks)
+        logs[0] += _slow_starts(rng, 1, blocks, share)[0]
+        return logs
 
     return draw
 
@@ -79,10 +79,10 @@ WORLDS: tuple[World, ...] = (
     World("drifting", "the host slows down by 10 % from the first trial to the last", _drifting),
     World("heavy-tailed", "trials differ by Student's t with 3 degrees of freedom x 2 %", _heavy),
 )
-"""Where the method must hold what it promises."""
+"""Worlds in which the method must hold its promises."""
 ONE_SIDED: tuple[World, ...] = (
     World("one start in two", "only one of the servers has slow starts, one in two", _one_sided(0.5)),
     World("one start in four", "the same, one in four", _one_sided(0.25)),
     World("one start in ten", "the same, one in ten", _one_sided(0.1)),
 )
-"""Where no method can hold it with few trials: what was never seen is not in the interval."""
+"""Worlds in which no method can, with few trials: unseen starts are not in the interval."""

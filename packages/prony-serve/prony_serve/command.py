@@ -1,4 +1,4 @@
-"""`prony serve`: the page of all results."""
+"""`prony serve`: the web page of all stored results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PORT = 8321
 BACKLOG = 128
 STOP_S = 2
-"""Open streams of news are given up after this long."""
+"""Grace period for open event streams at shutdown."""
 MOST_HEAD_BYTES = 32 * 1024
 
 
@@ -60,11 +60,11 @@ def command(
     if not 0 <= port <= 65535:
         raise UsageError(f"--port is {port}; expected 0 to 65535")
     if trusted_proxy and trusted_header is None:
-        raise UsageError("--trusted-proxy is of --trusted-header; name the header too")
+        raise UsageError("--trusted-proxy needs --trusted-header NAME")
     if token_file is None and trusted_header is None and not _loopback(host):
         raise UsageError(
-            f"--host {host} can be reached from other hosts: add --token-file FILE, or --trusted-header NAME "
-            "behind a proxy that logs people in"
+            f"--host {host} is reachable from other hosts; add --token-file FILE, or --trusted-header NAME "
+            "behind a proxy with a log-in"
         )
     from prony.store import Store
     from prony_serve.web.access import Rules, read_token
@@ -81,15 +81,13 @@ def command(
     shown = f"[{address}]" if ":" in address else address
     typer.echo(f"Results in {store.where}: http://{shown}:{bound}/")
     if not _loopback(host) and rules.token is not None:
-        typer.echo(
-            "The token and all pages go over the network unencrypted; a proxy with TLS in front hides them."
-        )
+        typer.echo("The token and all pages are sent unencrypted; put a TLS proxy in front to encrypt them.")
     _serve(Site(store, rules), tuple(allow_host or ()), listening)
     return 0
 
 
 def _serve(site: Site, names: tuple[str, ...], listening: socket.socket) -> None:
-    """Until it is told to stop."""
+    """Runs until interrupted."""
     import uvicorn
 
     from prony_serve.web.app import create
@@ -108,7 +106,7 @@ def _serve(site: Site, names: tuple[str, ...], listening: socket.socket) -> None
     )
     try:
         uvicorn.Server(config).run(sockets=[listening])
-    except KeyboardInterrupt:  # Ctrl-C or SIGTERM, which uvicorn hands on when it has stopped
+    except KeyboardInterrupt:  # uvicorn re-raises Ctrl-C and SIGTERM after its shutdown
         return
     finally:
         listening.close()
@@ -118,13 +116,13 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as fault:
-        raise UsageError(f"--host is '{host}', which is no address of this host: {fault.strerror}") from fault
+        raise UsageError(f"--host is '{host}', not an address of this host: {fault.strerror}") from fault
     try:
         return socket.create_server(where[:2], family=family, backlog=BACKLOG)
     except OSError as fault:
-        why = os.strerror(fault.errno) if fault.errno else fault
+        reason = os.strerror(fault.errno) if fault.errno else fault
         raise EnvironmentFault(
-            f"{host}:{port} cannot be listened at: {why}; name another --host or --port"
+            f"{host}:{port} cannot be listened at: {reason}; choose another --host or --port"
         ) from fault
 
 
@@ -136,12 +134,12 @@ def _loopback(host: str) -> bool:
 
 
 def _networks(given: list[str]) -> tuple[Network, ...]:
-    found = []
+    networks = []
     for text in given:
         try:
-            found.append(ipaddress.ip_network(text, strict=False))
+            networks.append(ipaddress.ip_network(text, strict=False))
         except ValueError as fault:
             raise UsageError(
                 f"--trusted-proxy is '{text}'; expected an address or a network such as 10.0.0.0/8"
             ) from fault
-    return tuple(found)
+    return tuple(networks)

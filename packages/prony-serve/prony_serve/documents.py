@@ -1,5 +1,5 @@
-"""A result as the documents of a search engine (Elasticsearch, OpenSearch): experiments, trials, and the
-seconds of their runs, each with an id that is the same whenever and wherever it is made. Pure.
+"""A result as documents of Elasticsearch or OpenSearch: experiments, trials and the rows of their runs.
+Document ids are deterministic. Pure.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from prony.report.recorded import at
 from prony.report.result import ResultView
 
 EXPERIMENTS, TRIALS, INTERVALS = "prony-experiments", "prony-trials", "prony-intervals"
-"""The data streams."""
+"""Names of the data streams."""
 LONGEST = 8_192
-"""Characters of a text; the rest is in the store, and a search engine refuses a word of 32 KiB."""
+"""Maximum characters per text: search engines refuse terms of 32 KiB, and the store keeps the whole text."""
 NS_PER_MS = 1e6
 
 
@@ -40,7 +40,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What every document of an experiment says of it."""
+    """The experiment's fields that every document carries."""
 
     id: str
     title: str
@@ -49,11 +49,11 @@ class Origin:
     quick: bool
     hostname: str
     fingerprint_key: str
-    """Two laboratories may have an experiment of the same id; their hosts differ."""
+    """Two laboratories may use the same experiment id; their hosts differ."""
 
     @classmethod
     def of(cls, view: ResultView) -> Origin:
-        """Of a stored result."""
+        """The origin of a stored result."""
         host = view.fingerprint
         return cls(
             view.id,
@@ -67,7 +67,7 @@ class Origin:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Its part of each document."""
+        """The fields as they stand in a document."""
         return {
             "experiment": {
                 "id": self.id,
@@ -80,12 +80,12 @@ class Origin:
         }
 
     def named(self, *parts: str) -> str:
-        """An id within all laboratories."""
+        """A document id that is unique across laboratories."""
         return "/".join((self.fingerprint_key, *parts))
 
 
 def documents(view: ResultView) -> Iterator[Document]:
-    """Everything of one experiment: its trials with their rows, and itself at the end."""
+    """All documents of one experiment: each trial's rows, each trial, then the experiment."""
     origin = Origin.of(view)
     for part in view.parts:
         for cell, trial in tidy.every(part):
@@ -94,8 +94,8 @@ def documents(view: ResultView) -> Iterator[Document]:
 
 
 def of_experiment(origin: Origin, view: ResultView) -> Document:
-    """The experiment as it stands. One that goes on, or is judged again, gets a further document: streams
-    keep what they have.
+    """The experiment in its current state. Data streams are append-only: a resumed or re-judged experiment
+    gets another document.
     """
     ended = max((trial.record.ended_at for trial in view.trials), default=view.created)
     body = origin.fields | {
@@ -107,7 +107,7 @@ def of_experiment(origin: Origin, view: ResultView) -> Document:
         "conforming_trials": sum(trial.conforms for trial in view.trials),
         "planned_trials": view.planned,
         "servers": [server.address for server in view.servers],
-        "warnings": [short(one) for one in view.warnings],
+        "warnings": [short(warning) for warning in view.warnings],
         "pairs": [
             {
                 "a": pair.a,
@@ -138,8 +138,8 @@ def of_experiment(origin: Origin, view: ResultView) -> Document:
 
 
 def of_trial(origin: Origin, cell: Cell, trial: TrialView, *, repeated: bool = False) -> Iterator[Document]:
-    """The rows of its run, then the trial: whoever finds the trial finds its rows. `repeated`: a later trial
-    of the same block stands in its place, so that it no longer counts.
+    """The trial's rows, then the trial: a trial that is searchable has its rows. `repeated`: a later trial of
+    the same block replaces this one, so it does not count.
     """
     record = trial.record
     shared = origin.fields | {
@@ -161,15 +161,13 @@ def of_trial(origin: Origin, cell: Cell, trial: TrialView, *, repeated: bool = F
 
 
 def judged_as(trial: TrialView, *, repeated: bool = False) -> str:
-    """Which judgement of the trial this is, and whether it was run again since: the same text for the same
-    state of the same trial.
-    """
+    """A digest of the trial's judgement, failure and `repeated`: the same state gives the same text."""
     state = trial.judgement.model_dump_json() + (trial.record.failure or "")
     return _digest(f"{state} repeated" if repeated else state)
 
 
 def short(text: str) -> str:
-    """A text that any search engine takes."""
+    """The text, cut to LONGEST characters."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text) - LONGEST} more characters)"
 
 
@@ -185,11 +183,13 @@ def _trial(trial: TrialView) -> dict[str, Any]:
         "not_conforming": [code for code, _ in trial.reasons],
         "why": short(trial.why_not or ""),
         "bound_by": trial.judgement.bound_by,
-        "figures": {name: one.value for name, one in values.items() if one.value is not None},
-        "uncertainty": {name: _known(one) for name, one in values.items()},
-        "findings": [_finding(one) for one in trial.judgement.findings if one.kind is not Kind.FINE],
+        "figures": {name: value.value for name, value in values.items() if value.value is not None},
+        "uncertainty": {name: _known(value) for name, value in values.items()},
+        "findings": [
+            _finding(finding) for finding in trial.judgement.findings if finding.kind is not Kind.FINE
+        ],
         "versions": [f"{name} {version}" for name, version in sorted(evidence.server.versions.items())],
-        "notes": [short(one) for one in record.notes],
+        "notes": [short(note) for note in record.notes],
     }
     if window is not None:
         body["window"] = {
@@ -203,7 +203,7 @@ def _trial(trial: TrialView) -> dict[str, Any]:
 
 
 def _known(found: tidy.Value) -> dict[str, float]:
-    """How well a figure is known; what is not bounded, or not known, is absent."""
+    """The bounds of a figure that are known."""
     names = (*tidy.ESTIMATED[1:], "above")
     return {name: value for name in names if (value := getattr(found, name)) is not None}
 
@@ -239,7 +239,7 @@ def _rows(origin: Origin, shared: Mapping[str, Any], trial: TrialView) -> Iterat
 
 
 def _row(row: IntervalRow) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "t_ms": row.t_ms,
         "duration_ms": row.duration_ms,
         "in_window": row.in_window,
@@ -256,8 +256,8 @@ def _row(row: IntervalRow) -> dict[str, Any]:
     }
     for name in ("mean", "p50", "p90", "p99", "max", "latency_p50", "latency_p99", "send_lag_p99"):
         ns = getattr(row, f"{name}_ns")
-        found[f"{name}_ms"] = None if ns is None else ns / NS_PER_MS
-    return found
+        fields[f"{name}_ms"] = None if ns is None else ns / NS_PER_MS
+    return fields
 
 
 def _iso(when: datetime) -> str:

@@ -1,6 +1,6 @@
-"""Writes where an experiment stands into its file beside the store, for `prony serve` in another process.
+"""Writes the progress of an experiment to a file next to the store, for `prony serve` in another process.
 
-A thread writes, at most once a second: a slow or full disk delays the file and nothing else.
+A thread writes at most once a second, so a slow or full disk delays nothing but the file.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from prony.store.running import MOST_NOTES, MOST_SECONDS, MOST_TEXT, MOST_TRIALS
 log = logging.getLogger("prony_serve.journal")
 
 LEAST_BETWEEN_S = 1.0
-"""Between two writes: a file of some kilobytes a second costs the client next to nothing."""
+"""Minimum interval between writes; a few kilobytes per second do not disturb the client."""
 HEARTBEAT_S = 5.0
-"""Written at least so often, so that a reader can tell silence from a slow phase."""
+"""Maximum interval between writes, so that a reader can tell a dead process from a slow phase."""
 
 
 class Journal(SilentProgress):
-    """Listens to one experiment in the store at `where` (`Store.where`); a context manager that ends it."""
+    """Progress listener for one experiment of the store at `where` (`Store.where`); a context manager."""
 
     def __init__(self, where: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._where = where
@@ -43,8 +43,8 @@ class Journal(SilentProgress):
         self._ended: deque[EndedTrial] = deque(maxlen=MOST_TRIALS)
         self._notes: deque[str] = deque(maxlen=MOST_NOTES)
         self._news: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        """True: it is over. Its `put` is one call to C: a Ctrl-C within `threading.Event.set` leaves the lock
-        of the event taken for good, and the laboratory waits for it at the next phase.
+        """True: the experiment is over. `put` is one C call; a Ctrl-C inside `threading.Event.set` would keep
+        its lock and block the next phase.
         """
         self._writer: threading.Thread | None = None
 
@@ -109,7 +109,7 @@ class Journal(SilentProgress):
         self._news.put(False)
 
     def finished(self) -> None:
-        """The experiment is over: its file goes."""
+        """Stops the writer and removes the file."""
         self._news.put(True)
         if self._writer is not None:
             self._writer.join(LEAST_BETWEEN_S)
@@ -125,7 +125,7 @@ class Journal(SilentProgress):
         self.finished()
 
     def now(self) -> Running:
-        """Where it stands."""
+        """The current progress."""
         with self._lock:
             state = self._state
             return Running(
@@ -154,13 +154,13 @@ class Journal(SilentProgress):
             try:
                 running.write(self._where, self.now())
             except OSError as fault:
-                log.info("the progress journal could not be written: %s", fault)
+                log.info("progress journal not written: %s", fault)
             over = self._wait(time.monotonic())
-        # The last write may have been slower than `finished` waits.
+        # A slow last write may outlive the join in `finished`.
         running.remove(self._where, self._id)
 
     def _wait(self, written_s: float) -> bool:
-        """Until there is news and the file is a second old, or for a heartbeat; whether it is over."""
+        """Waits for news, LEAST_BETWEEN_S at least, or for the heartbeat. True: the experiment is over."""
         until_s = written_s + HEARTBEAT_S
         while True:
             try:

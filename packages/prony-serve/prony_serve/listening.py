@@ -1,6 +1,4 @@
-"""Who hears of an experiment while it runs beside the screen: the progress journal, a scraper (--metrics), a
-search engine (--push).
-"""
+"""Progress listeners of a run besides the screen: progress journal, --metrics endpoint, --push target."""
 
 from __future__ import annotations
 
@@ -21,16 +19,14 @@ if TYPE_CHECKING:
 
 @contextmanager
 def listeners(common: Common, progress: Progress, store: Store) -> Iterator[list[Progress]]:
-    """All beside the screen. Raises PronyError before anything is measured: for an address that cannot be
-    had, a URL that is none.
-    """
+    """Opens them all. Raises PronyError before the first trial for an unusable address or an invalid URL."""
     with ExitStack() as stack:
-        found: list[Progress] = [stack.enter_context(Journal(store.where))]
+        active: list[Progress] = [stack.enter_context(Journal(store.where))]
         if common.metrics is not None:
-            found.append(stack.enter_context(_scraped(common.metrics, progress)))
+            active.append(stack.enter_context(_scraped(common.metrics, progress)))
         if common.push is not None:
-            found.append(stack.enter_context(_pushed(common.push, progress, store)))
-        yield found
+            active.append(stack.enter_context(_pushed(common.push, progress, store)))
+        yield active
 
 
 @contextmanager
@@ -48,7 +44,7 @@ def _scraped(text: str, progress: Progress) -> Iterator[Progress]:
 
 @contextmanager
 def _pushed(url: str, progress: Progress, store: Store) -> Iterator[Progress]:
-    """Trial by trial, and at the end what is left, however the experiment ended."""
+    """Pushes each trial when it ends, and the rest at the end, also after a failure."""
     from prony_serve.push.cluster import BRIEF, Cluster
     from prony_serve.push.pushing import PushTrials
 
@@ -70,11 +66,11 @@ def _finish(store: Store, trials: PushTrials, cluster: Cluster) -> None:
         pushed = push(store, trials.identifier, cluster)
     except PushFault as fault:
         print(
-            f"prony: not everything was pushed: {fault}; the results are stored; to continue: "
+            f"prony: push incomplete: {fault}; the results are stored; to continue: "
             f"prony results push {trials.identifier} --to {cluster.where}",
             file=sys.stderr,
         )
         return
     print(pushed.sentence(), file=sys.stderr)
-    for one in pushed.sent.rejected:
-        print(f"prony: rejected: {one}", file=sys.stderr)
+    for document in pushed.sent.rejected:
+        print(f"prony: rejected: {document}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`prony results push`: a stored experiment to Elasticsearch or OpenSearch."""
+"""`prony results push`: sends a stored experiment to Elasticsearch or OpenSearch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prony.cli import options
 from prony.errors import ExitCode, UsageError
 
 NAMED = 20
-"""Rejected documents that are named; the number of the others follows."""
+"""Rejected documents listed by name; the rest are counted."""
 
 
 def push(
@@ -24,18 +24,18 @@ def push(
     ),
     db: options.Db = None,
 ) -> int:
-    """Send one experiment to a search engine: its trials, the seconds of their runs, and itself. Doing it
-    again sends what is missing (docs/exports.md).
+    """Send one experiment to a search engine: its trials, the seconds of their runs, and itself. Run it again
+    to send what is missing (docs/exports.md).
     """
     if which is None or to is None:
-        raise UsageError("name an experiment and where to: prony results push ID --to URL")
+        raise UsageError("expected an experiment and a URL: prony results push ID --to URL")
     from prony.store import Store
     from prony_serve.push.cluster import Cluster
     from prony_serve.push.faults import PushFault
     from prony_serve.push.pushing import push as push_to
 
     def wait(seconds: float) -> None:
-        print(f"{cluster.where} takes nothing now; trying again in {seconds:g} s", file=sys.stderr)
+        print(f"{cluster.where} accepts nothing now; retry in {seconds:g} s", file=sys.stderr)
         time.sleep(seconds)
 
     cluster = Cluster(to, sleep=wait)
@@ -44,11 +44,13 @@ def push(
     try:
         pushed = push_to(store, identifier, cluster, again=again)
     except PushFault as fault:
-        raise PushFault(f"{fault}; what it acknowledged is remembered: the same command continues") from fault
+        raise PushFault(
+            f"{fault}; acknowledged documents are remembered: run it again to continue"
+        ) from fault
     typer.echo(pushed.sentence())
     rejected = pushed.sent.rejected
-    for one in rejected[:NAMED]:
-        print(f"prony: rejected: {one}", file=sys.stderr)
+    for document in rejected[:NAMED]:
+        print(f"prony: rejected: {document}", file=sys.stderr)
     if len(rejected) > NAMED:
         print(f"prony: rejected: {len(rejected) - NAMED} more documents", file=sys.stderr)
     return ExitCode.ENVIRONMENT if rejected else ExitCode.OK

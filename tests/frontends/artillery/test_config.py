@@ -30,20 +30,20 @@ def text(url: str, steps: str, config: str = "") -> str:
     [
         ("  processor: ./f.js\n", "config.processor ('./f.js') is not loaded"),
         ("  plugins: {publish-metrics: [], apdex: {}}\n", "the plugin 'apdex' is left out"),
-        ("  http: {maxRedirects: 3}\n", "requests have maxRedirects"),
+        ("  http: {maxRedirects: 3}\n", "set maxRedirects on requests"),
         ("  http: {extendedMetrics: true}\n", "prony results show"),
         ("  apdex: {threshold: 100}\n  owner: me\n", "left out: config.apdex, config.owner"),
         ("  plugins: {own-thing: {a: 1}}\n", "the plugin 'own-thing' is left out"),
         ("  http: {retries: 3}\n", "left out: config.http.retries"),
         ("  defaults: {tags: [a]}\n", "the default 'tags' is left out"),
         ("  engines: {playwright: {}}\n", "config.engines.playwright is left out"),
-        ("  payload: {path: p.csv}\n", "a payload without fields gives users nothing"),
+        ("  payload: {path: p.csv}\n", "a payload without fields has no effect"),
         (
             "  payload: {path: p.csv, fields: [a], loadAll: true}\n",
-            "loadAll without a name gives users nothing",
+            "loadAll without a name has no effect",
         ),
         ("  plugins: {ensure: {errorRate: 1}}\n", "the check 'errorRate' is left out"),
-        ("  plugins: {ensure: {}}\n  ensure: [{p95: 1}]\n", "ensure holds no keys"),
+        ("  plugins: {ensure: {}}\n  ensure: [{p95: 1}]\n", "ensure has no keys"),
         ("version: 2\n", "the key 'version' is left out"),
     ],
 )
@@ -79,7 +79,7 @@ def test_a_payload_with_and_without_a_line_of_names(
 def test_a_pool_shares_connections(tmp_path: Path) -> None:
     made = script(tmp_path, text("http://h:80", "- get: {url: /}", "  http: {pool: 10}\n"))
     assert made.trial.connections.shared
-    assert any("config.http.pool: users take connections that others have left" in one for one in made.notes)
+    assert any("config.http.pool: users reuse idle connections" in one for one in made.notes)
     assert engine_plan(as_asked(made))["connection"]["reuse"] == "keep_alive"
     plain = script(tmp_path, text("http://h:80", "- get: {url: /}"))
     assert engine_plan(as_asked(plain))["connection"]["reuse"] == "per_session"
@@ -90,7 +90,7 @@ def test_a_pool_shares_connections(tmp_path: Path) -> None:
     [
         ("- get: {url: /, comment: none}", "the key of get 'comment' is left out"),
         ("- get: {url: /, expect: [{statusCodes: 200}]}", "the plugin expect has no 'statusCodes'"),
-        ("- parallel: [{get: {url: /}}]", "the requests of parallel go out one after the other"),
+        ("- parallel: [{get: {url: /}}]", "the requests of parallel are sequential"),
         (
             "- parallel: [{log: x}, {loop: [{get: {url: /}}], count: 1}]",
             "its pauses, loops and functions too",

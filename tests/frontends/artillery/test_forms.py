@@ -85,13 +85,13 @@ def test_a_json_script_may_be_indented_with_tabs(tmp_path: Path) -> None:
         ('config:\n\ttarget: "http://127.0.0.1:1"\n', "s.yml:2: this is not valid YAML"),
         (
             HEAD + "scenarios: [{flow: [{get: {url: /}}]}]\nconfig: {processor: p.js}\n",
-            "s.yml:3: .*'config' stands here a second time",
+            "s.yml:3: .*'config' is a duplicate",
         ),
         (
             HEAD + "scenarios:\n  - flow:\n      - think: {min: 1, max: 2}\n      - get: {url: /}\n",
-            "s.yml:4: .*Artillery does not run this either",
+            "s.yml:4: .*Artillery fails as well",
         ),
-        (HEAD, "s.yml:1: there are no scenarios here.*--config FILE"),
+        (HEAD, "s.yml:1: no scenarios; .*--config FILE"),
         (HEAD + "scenarios: [{flow: []}, {flow: [{log: a}]}]\n", "at least one request"),
         (HEAD + "scenarios: [{name: a, requests: []}]\n", "a flow, a list of requests"),
     ],
@@ -114,7 +114,7 @@ def test_a_scenario_without_requests_keeps_its_share_of_the_users(tmp_path: Path
     text = HEAD + "scenarios: [{flow: [], weight: 3}, {flow: [{get: {url: /}}]}]\n"
     made = translate(["run", script(tmp_path, text)])
     assert [one.weight for one in made.trial.workload.scenarios] == [3, 1]
-    assert any("users of this scenario send nothing" in note for note in made.notes)
+    assert any("users of this scenario send no requests" in note for note in made.notes)
 
 
 @pytest.mark.parametrize("call", ["$randEmail()", "$rand()", " $randFullName( )"])

@@ -191,7 +191,7 @@ def test_functions_without_a_processor_are_passed_over_and_counted(
     assert server.ended()["requests"] == 2
     found = counted(report)["counters"]
     assert (found['errors.Undefined function "f"'], found["vusers.completed"]) == (2, 2)
-    assert "there is no function f: the script has no config.processor" in front.err.getvalue()
+    assert "there is no function f, as the script has no config.processor" in front.err.getvalue()
     assert "WARNING: custom function g could not be found" in front.out.getvalue()
 
 
@@ -353,7 +353,7 @@ def test_weights_are_read_as_whole_numbers(tmp_path: Path) -> None:
     assert weights("'30%'", "2.9", "0") == [("s0", 30.0), ("s1", 2.0)]
     assert weights("0.7", "0.3") == [("s0", 0.7), ("s1", 0.3)]
     assert weights("0.7", "0") == [("s0", 0.7)]
-    with pytest.raises(Refused, match=r"weights are all 0.*give one a weight above 0"):
+    with pytest.raises(Refused, match=r"weights are all 0.*use a weight above 0"):
         weights("0", "none")
 
 

@@ -191,7 +191,7 @@ def test_a_value_that_is_only_a_text_is_kept_as_one(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace("{{ b }}", "{{ c.d }}"))
     made = translate(["run", str(file)])
     assert made.trial.workload.scenarios[0].requests[1].body == '{"x":"a ${a | json}"}'
-    assert any("'c.d' is not known here" in note for note in made.notes)
+    assert any("'c.d' is unknown here" in note for note in made.notes)
 
 
 def test_a_match_may_name_values_of_the_run(tmp_path: Path) -> None:

@@ -49,9 +49,9 @@ WHOLE: dict[str, tuple[str | bytes, str]] = {
     "two documents": (HEAD + FLOW + "---\na: 1\n", "s.yml:3: this is not valid YAML"),
     "a list that does not end": (HEAD + "scenarios: [{flow: [{get: {url: /}}\n", "this is not valid YAML"),
     "a template without quotes": (
-        HEAD + "scenarios: [{flow: [{get: {url: {{ a }}}}]}]\n", "is a {{…}} not in quotes?",
+        HEAD + "scenarios: [{flow: [{get: {url: {{ a }}}}]}]\n", "is a {{…}} unquoted?",
     ),
-    "a byte 0": (HEAD + "# \0\n" + FLOW, "s.yml:2: this has the character U+0000"),
+    "a byte 0": (HEAD + "# \0\n" + FLOW, "s.yml:2: the character U+0000"),
     "UTF-16": ((HEAD + FLOW).encode("utf-16"), "it is not UTF-8 text"),
     "Latin-1": ((HEAD + "# é\n" + FLOW).encode("latin-1"), "it is not UTF-8 text"),
     "nested without end": ("a: " + "[" * 3000 + "]" * 3000 + "\n" + HEAD + FLOW, "nested too deeply"),
@@ -88,7 +88,7 @@ STEPS = {
     "- post: {url: /, form: abc}": "found 'abc'; expected keys with values",
     "- post: {url: /, formData: {a: {fromFile: .}}}": "expected a file",
     "- think: -1": "found -1; expected seconds",
-    "- {loop: [{get: {url: /}}], count: -5}": "found -5; expected how often",
+    "- {loop: [{get: {url: /}}], count: -5}": "found -5; expected a count",
     "- {loop: , count: 5}": "found nothing; expected a list",
     "- parallel:": "found nothing; expected a list",
     "- get: /": "the keys of a request, url among them",
@@ -145,7 +145,7 @@ def test_characters_that_are_written_as_two(tmp_path: Path) -> None:
 def test_too_many_values_are_known_before_all_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading millions of them takes minutes."""
     monkeypatch.setattr(script, "MOST_NODES", 100)
-    with pytest.raises(UsageError, match=r"s\.yml: this has more than 100 values"):
+    with pytest.raises(UsageError, match=r"s\.yml: more than 100 values"):
         parse("a: [" + "1," * 100 + "} this is no YAML", "s.yml")
     with pytest.raises(UsageError, match="this is not valid YAML"):
         parse("a: [" + "1," * 90 + "} this is no YAML", "s.yml")

@@ -158,16 +158,16 @@ def test_what_is_not_there_is_refused_by_name(tmp_path: Path, source: str, eleme
 def test_a_part_of_nodes_library_is_no_package_to_install(tmp_path: Path, name: str) -> None:
     with pytest.raises(Refused) as refused:
         script(tmp_path, Path(written(tmp_path, "http://h:80", source=f"require('{name}');")).read_text())
-    assert "Prony's JavaScript has not this part of Node's library;" in str(refused.value)
+    assert "Prony's JavaScript lacks this part of Node;" in str(refused.value)
     assert "npm install" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
     ("name", "instead"),
     [
-        ("timers/promises", "as a think"),
-        ("node:timers", "as a think"),
-        ("axios", "installed or not; write its requests into the flow"),
+        ("timers/promises", "add a think"),
+        ("node:timers", "add a think"),
+        ("axios", "cannot do in Prony; write its requests into the flow"),
         ("@aws-sdk/client-s3", "write its requests into the flow"),
         ("faker", r"\(npm install faker@5\.5\.3\)"),
         ("@faker-js/faker/locale/de", r"\(npm install @faker-js/faker\)"),

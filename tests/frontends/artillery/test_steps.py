@@ -88,7 +88,7 @@ def test_the_real_artillery_reads_it_so(serve: Callable[..., Served], tmp_path: 
 
 NOT_RUN = {
     "{get: {url: /}, capture: {json: $.a, as: a}}": "a step with several keys (get, capture)",
-    "{get: {url: /}, think: 1}": "begin each step with a - of its own",
+    "{get: {url: /}, think: 1}": "start each step with its own -",
     "{get: /}": "url among them",
     "{post: {json: {}}}": "url among them",
 }

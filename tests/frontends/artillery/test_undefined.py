@@ -80,7 +80,7 @@ def test_what_has_no_value_is_left_out_or_undefined(serve: Callable[..., Served]
     assert text[1] == b"a undefined undefined undefined {{ g() }}"
     assert body[1] == JSON
     said = " ".join(made.notes)
-    for part in ("email() }} is neither", "'nothing' is not known here", "no function $guid()", "NOT_SET"):
+    for part in ("email() }} is neither", "'nothing' is unknown here", "no function $guid()", "NOT_SET"):
         assert part in said
 
 
@@ -128,7 +128,7 @@ def test_a_pause_that_is_none_fails_the_user(
     assert found.pop("vusers.failed") == 12
     assert set(found) <= {f"errors.{name}" for name in PAUSES.values()}
     assert sum(found.values()) == 12
-    assert "a think that is no time: Artillery's users fail here" in front.err.getvalue()
+    assert "a think that is not a time: Artillery's users fail here" in front.err.getvalue()
 
 
 @pytest.mark.needs("artillery")
@@ -158,7 +158,7 @@ def test_variables_are_drawn_once_for_the_run_and_pauses_each_time(tmp_path: Pat
     assert re.fullmatch(r"[A-Za-z0-9]{8}", token)
     assert re.fullmatch(rf'\{{"t":"{token}","n":"u-\d\d"\}}', first.body or "")
     assert first.think == Think(kind="uniform", min_ms=1000.0, max_ms=3000.0)
-    assert any("drawn once for the run" in note for note in made.notes)
+    assert any("drawn once per run" in note for note in made.notes)
 
 
 @pytest.mark.needs("artillery")

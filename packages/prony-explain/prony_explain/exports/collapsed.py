@@ -1,5 +1,5 @@
-"""CPU profiles of explained trials as collapsed stacks: a line each, frames from the outermost on, then how
-often it was seen, as programs for flame graphs read them. Pure.
+"""CPU profiles of explained trials as collapsed stacks, for flame graph programs: a stack per line, outermost
+frame first, then its samples. Pure.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from prony_explain.report.profiles import cpu_profiles, rooted
 
 
 def write(view: ResultView) -> Exported:
-    """Every stack of every server, most samples first. Raises UsageError for a result without profiles."""
+    """Every stack of every server, descending by samples. Raises UsageError without profiles."""
     rows = sorted(rooted(cpu_profiles(view)), key=lambda row: (-row[1], row[0]))
     return Exported("".join(f"{';'.join(stack)} {weight}\n" for stack, weight in rows))
 

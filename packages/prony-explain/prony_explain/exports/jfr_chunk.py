@@ -1,8 +1,5 @@
-"""One chunk of a recording of the JDK's Flight Recorder, version 2: header, metadata that says how events are
-laid out, a checkpoint with the constants that they refer to by number, events.
-
-As `jdk.jfr.internal.consumer` of the JDK reads it. Integers are compressed: seven bits in a byte, the lowest
-first. Pure.
+"""A JDK Flight Recorder chunk, version 2: header, metadata (event layouts), a checkpoint (constants by
+number), events. Read by `jdk.jfr.internal.consumer`. Integers are LEB128. Pure.
 """
 
 from __future__ import annotations
@@ -16,15 +13,15 @@ MAGIC, MAJOR, MINOR = b"FLR\0", 2, 0
 HEADER_BYTES = 68
 COMPRESSED_INTEGERS = 1
 METADATA, CHECKPOINT = 0, 1
-"""Types of events that every chunk has."""
+"""Event types of every chunk."""
 CONSTANTS = 10_000_000
-"""More than a chunk has."""
+"""Number range per chunk; exceeds the constants of any chunk."""
 NO_LINE = 0xFFFF_FFFF
-"""-1 as an int of 32 bits."""
+"""-1 as a 32-bit int."""
 
 ANNOTATION, EVENT = "java.lang.annotation.Annotation", "jdk.jfr.Event"
 Field = tuple[str, str, str]
-"""Name, type, and of `c` (a constant's number), `[` (an array), `t` (ticks), `b` (bytes) what holds."""
+"""Name, type, flag: `c` (number of a constant), `[` (array), `t` (ticks), `b` (bytes), or empty."""
 
 
 class _Type(NamedTuple):
@@ -114,7 +111,7 @@ MARKS = {"t": ("jdk.jfr.Timestamp", "TICKS"), "b": ("jdk.jfr.DataAmount", "BYTES
 
 
 class Method(NamedTuple):
-    """A frame: `owner` is its class, with slashes as the JVM has them."""
+    """A frame; `owner` is its class with slashes."""
 
     owner: str
     name: str
@@ -122,11 +119,11 @@ class Method(NamedTuple):
 
 
 class Chunk:
-    """Events, added in the order of their times, and then the bytes."""
+    """Collects events in order of time, then returns the bytes."""
 
     def __init__(self, begun_unix_ns: int, duration_ns: int, first: int = 1) -> None:
-        """`first`: the number of the first constant. Readers keep the constants of the chunk before, so that
-        chunks of one file must share no number.
+        """`first`: number of the first constant. Readers keep the constants of earlier chunks, so chunks of a
+        file must not share numbers.
         """
         self._first = first
         self._begun_unix_ns = begun_unix_ns
@@ -135,7 +132,7 @@ class Chunk:
         self._pools: dict[str, dict[Hashable, tuple[int, bytes]]] = {}
 
     def execution_sample(self, at_ns: int, thread: tuple[str, int], stack: Iterable[Method]) -> None:
-        """The outermost frame first; a thread is its name and its number."""
+        """`stack`: outermost frame first; `thread`: name and number."""
         self._event(
             "jdk.ExecutionSample",
             at_ns,
@@ -147,14 +144,14 @@ class Chunk:
     def allocation_sample(
         self, at_ns: int, thread: tuple[str, int], stack: Iterable[Method], what: str, size_bytes: int
     ) -> None:
-        """Bytes of a class, allocated by the stack."""
+        """`size_bytes` of the class `what`, allocated by the stack."""
         at = self._thread(thread)
         self._event(
             "jdk.ObjectAllocationSample", at_ns, at, self._stack(tuple(stack)), self._class(what), size_bytes
         )
 
     def content(self) -> bytes:
-        """The whole chunk."""
+        """The chunk's bytes."""
         metadata, checkpoint = _sized(_metadata()), _sized(self._checkpoint())
         size = HEADER_BYTES + len(metadata) + len(checkpoint) + len(self._events)
         head = struct.pack(
@@ -167,8 +164,8 @@ class Chunk:
             HEADER_BYTES,  # the metadata
             self._begun_unix_ns,
             self._duration_ns,
-            0,  # ticks at the begin
-            1_000_000_000,  # ticks in a second
+            0,  # ticks at the start
+            1_000_000_000,  # ticks per second
             COMPRESSED_INTEGERS,
         )
         return b"".join((head, metadata, checkpoint, self._events))
@@ -177,7 +174,7 @@ class Chunk:
         self._events += _sized(_numbers(TYPES[kind].number, *values))
 
     def _checkpoint(self) -> bytes:
-        out = bytearray(_numbers(CHECKPOINT, 0, 0, 0))  # begin, duration, the checkpoint before: none
+        out = bytearray(_numbers(CHECKPOINT, 0, 0, 0))  # start, duration, previous checkpoint: none
         out += b"\x01" + _numbers(len(self._pools))
         for kind, pool in self._pools.items():
             out += _numbers(TYPES[kind].number, len(pool))
@@ -186,11 +183,11 @@ class Chunk:
         return bytes(out)
 
     def _constant(self, kind: str, key: Hashable, content: Callable[[], bytes]) -> int:
-        """The number of a constant; 0 is none."""
+        """The number of a constant; 0: none."""
         pool = self._pools.setdefault(kind, {})
         if key not in pool:
-            made = content()  # adds the constants that it refers to, none of its own kind
-            pool[key] = (self._first + len(pool), made)
+            raw = content()  # may add constants of other kinds
+            pool[key] = (self._first + len(pool), raw)
         return pool[key][0]
 
     def _symbol(self, text: str) -> int:
@@ -217,16 +214,16 @@ class Chunk:
     def _stack(self, stack: tuple[Method, ...]) -> int:
         def frames() -> bytes:
             out = bytearray(_numbers(0, len(stack)))  # not truncated
-            for one in reversed(stack):
-                kind = self._constant("jdk.types.FrameType", one.kind, partial(_text, one.kind))
-                out += _numbers(self._method(one), NO_LINE, NO_LINE, kind)
+            for method in reversed(stack):
+                kind = self._constant("jdk.types.FrameType", method.kind, partial(_text, method.kind))
+                out += _numbers(self._method(method), NO_LINE, NO_LINE, kind)
             return bytes(out)
 
         return self._constant("jdk.types.StackTrace", stack, frames)
 
 
 class _Element(NamedTuple):
-    """Of the metadata's tree."""
+    """An element of the metadata tree."""
 
     name: str
     attributes: dict[str, str]
@@ -234,27 +231,27 @@ class _Element(NamedTuple):
 
 
 def _tree() -> _Element:
-    """The types and their fields, and where times are from."""
+    """Types, their fields, and the time zone."""
     types = []
     for name, kind in TYPES.items():
-        given = {"name": name, "id": str(kind.number)}
-        given |= {"superType": kind.above} if kind.above else {}
-        given |= {"simpleType": "true"} if kind.simple else {}
-        types.append(_Element("class", given, [_field(one) for one in kind.fields]))
+        attributes = {"name": name, "id": str(kind.number)}
+        attributes |= {"superType": kind.above} if kind.above else {}
+        attributes |= {"simpleType": "true"} if kind.simple else {}
+        types.append(_Element("class", attributes, [_field(field) for field in kind.fields]))
     region = _Element("region", {"locale": "en_US", "gmtOffset": "0"}, [])
     return _Element("root", {}, [_Element("metadata", {}, types), region])
 
 
 def _field(field: Field) -> _Element:
     name, kind, how = field
-    given = {"name": name, "class": str(TYPES[kind].number)}
-    given |= {"constantPool": "true"} if how == "c" else {}
-    given |= {"dimension": "1"} if how == "[" else {}
+    attributes = {"name": name, "class": str(TYPES[kind].number)}
+    attributes |= {"constantPool": "true"} if how == "c" else {}
+    attributes |= {"dimension": "1"} if how == "[" else {}
     marks = []
     if how in MARKS:
         mark, value = MARKS[how]
         marks.append(_Element("annotation", {"class": str(TYPES[mark].number), "value": value}, []))
-    return _Element("field", given, marks)
+    return _Element("field", attributes, marks)
 
 
 def _metadata() -> bytes:
@@ -276,20 +273,20 @@ def _metadata() -> bytes:
     texts = b"".join(map(_text, strings))
     return (
         _numbers(METADATA, 0, 0, 1, len(strings)) + texts + tree
-    )  # begin, duration, number of this metadata
+    )  # start, duration, number of this metadata
 
 
 def _sized(content: bytes) -> bytes:
-    """With its length in front, which counts itself."""
+    """Prefixed with its length, which includes the prefix."""
     for width in range(1, 6):
         head = _numbers(len(content) + width)
         if len(head) == width:
             return head + content
-    raise ValueError(f"an event of {len(content)} bytes")
+    raise ValueError(f"an event of {len(content)} bytes is too long")
 
 
 def _text(text: str) -> bytes:
-    """As UTF-8 with its length; 3 says so."""
+    """UTF-8 (encoding 3) with its length."""
     raw = text.encode()
     return b"\x03" + _numbers(len(raw)) + raw
 

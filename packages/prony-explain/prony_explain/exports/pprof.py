@@ -1,5 +1,5 @@
-"""CPU profiles of explained trials for pprof: the message `perftools.profiles.Profile` (google/pprof,
-proto/profile.proto), compressed. Pure.
+"""CPU profiles of explained trials for pprof: a compressed `perftools.profiles.Profile` (google/pprof,
+proto/profile.proto). Pure.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ VARINT, BYTES = 0, 2
 
 
 def write(view: ResultView) -> Exported:
-    """One profile with the samples of all servers. Raises UsageError for a result without profiles."""
+    """One profile with the samples of all servers. Raises UsageError without profiles."""
     return Exported(gzip.compress(message(rooted(cpu_profiles(view))), mtime=0))
 
 
 def message(rows: Iterable[tuple[Stack, int]]) -> bytes:
-    """The stacks as a Profile; a location is a function here, as no address is known."""
+    """The stacks as a Profile; without addresses a location is a function."""
     strings: dict[str, int] = {"": 0}
     functions: dict[str, int] = {}
     numbers = count(1)

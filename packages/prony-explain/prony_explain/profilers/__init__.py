@@ -1,1 +1,1 @@
-"""One module for each profiler: attach to a running process, cut its samples into slices of time."""
+"""A module per profiler: attach to a running process, sample it in slices of time."""

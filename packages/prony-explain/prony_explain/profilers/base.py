@@ -1,4 +1,4 @@
-"""What a profiler is to the collector."""
+"""The interface between collector and profilers."""
 
 from __future__ import annotations
 
@@ -13,59 +13,59 @@ from prony.evidence.profile import CutShort, LockWaits, Sampling, Stack, Timelin
 from prony_explain.processes import ProcessEnded
 
 BEYOND_S = 20.0
-"""A profiler that nobody stops, as Prony was killed, stops by itself so much later than it should have."""
+"""Time limit beyond the planned end, after which a profiler stops by itself, in case Prony is killed."""
 LEAST_SLICES = 2
-"""Of a profile that ended early: with fewer it is none."""
+"""Minimum slices of a profile that ended early."""
 
 
 class Unavailable(Exception):
-    """This profiler cannot be used on this process; `str()` is one sentence: why, and what it would take."""
+    """The profiler is unusable on this process; `str()`: the reason, and the remedy."""
 
 
 def why(fault: Exception, name: str) -> str:
-    """The sentence on what kept the profiler of this name from its work; of a defect with its type."""
+    """Sentence on a failed profiler; with the exception's type for defects."""
     if isinstance(fault, ProcessEnded):
         return ended_early(name, fault)
-    known = isinstance(fault, Unavailable | PronyError)
-    return str(fault) if known else f"{name} failed: {type(fault).__name__}: {fault}"
+    expected = isinstance(fault, Unavailable | PronyError)
+    return str(fault) if expected else f"{name} failed: {type(fault).__name__}: {fault}"
 
 
 def ended_early(name: str, fault: Exception, *, kept: bool = False) -> str:
-    """The sentence on a profile that ended before its window did. `kept`: there are slices until then."""
-    return f"{name} ended early: {fault}{'; the shares are those of the slices until then' if kept else ''}"
+    """Sentence on a profile that ended before its window. `kept`: earlier slices are used."""
+    return f"{name} ended early: {fault}{'; its shares are those of the slices until then' if kept else ''}"
 
 
 def cut_short(fault: Exception) -> CutShort:
-    """The code of what ended a profile early."""
+    """Code of the reason for an early end."""
     return "process-ended" if isinstance(fault, ProcessEnded) else "profiler-failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When slices end, all on CLOCK_MONOTONIC. `ended` says that the load, and so the profile, is over."""
+    """Ends of slices on CLOCK_MONOTONIC. `ended`: whether the load, and so the profile, has ended."""
 
     begins_s: float
     ends_s: tuple[float, ...]
     ended: Callable[[float], bool]
-    """Waits for so many seconds at the most; True once the load is over."""
+    """Waits this many seconds at most; True once the load has ended."""
     interval_s: float = 0.001
-    """CPU time between two samples of a thread that is wanted."""
+    """Wanted CPU time between two samples of a thread."""
     longest_s: float = math.inf
-    """With a longer one most threads of a server that has many would never be sampled."""
+    """Upper bound: with a longer interval most of many threads would never be sampled."""
 
     def wait_until(self, moment_s: float) -> bool:
-        """False when the load was over before that moment."""
+        """Waits; False if the load ended before that moment."""
         return not self.ended(max(0.0, moment_s - time.monotonic()))
 
 
 def bound_s(end_s: float) -> int:
-    """For how long from now a profiler may run at the most that is to be stopped at this moment."""
+    """Time limit from now for a profiler that is to stop at `end_s`."""
     return math.ceil(max(0.0, end_s - time.monotonic()) + BEYOND_S)
 
 
 @dataclass(slots=True)
 class Slices:
-    """Slices of one kind of samples, as they are made."""
+    """Slices of one kind of samples."""
 
     begins_s: float
     made: list[tuple[float, float, Mapping[Stack, int]]] = field(default_factory=list)
@@ -75,13 +75,13 @@ class Slices:
         self.made.append((start_s - self.begins_s, end_s - self.begins_s, stacks))
 
     def sampling(self, unit: Literal["samples", "bytes", "ns"]) -> Sampling | None:
-        """All of them as a stored value; None where there is none."""
+        """All slices as a stored value; None if empty."""
         return sampling(unit, self.made) if self.made else None
 
 
 @dataclass(frozen=True, slots=True)
 class Profiled:
-    """What a profiler found."""
+    """Result of a profiler."""
 
     event: str
     interval_s: float | None
@@ -93,42 +93,42 @@ class Profiled:
     timeline_from_s: float | None = None
     allocated_bytes: int | None = None
     allocated_s: float | None = None
-    """In so many seconds of the window."""
+    """Seconds of the window over which they were counted."""
     kernel: Sampling | None = None
-    """CPU samples of a second profiler that sees the kernel, where the first does not."""
+    """CPU samples of a second profiler that sees the kernel, if the first does not."""
     collections: int | None = None
     collection_pause_s: float | None = None
     every_process: bool = False
-    """Whether the samples are of all processes of the server, not of the one that was chosen."""
+    """Whether all processes of the server were sampled, or only the chosen one."""
     cut_short: CutShort | None = None
     missing: tuple[str, ...] = ()
 
 
 class Profiler(Protocol):
-    """One profiler on one server. Methods are called in this order, `profile` from a thread of its own."""
+    """A profiler on one server. Methods are called in this order, `profile` on its own thread."""
 
     @property
     def name(self) -> str:
-        """With its version."""
+        """Name and version."""
 
     def attach(self) -> None:
-        """Before the window: all that takes long. Raises Unavailable, or ProcessEnded."""
+        """All slow set-up, before the window. Raises Unavailable or ProcessEnded."""
 
     def profile(self, schedule: Schedule) -> Profiled:
-        """Collect until the schedule's end. Raises Unavailable when it failed meanwhile, or ProcessEnded."""
+        """Collect until the schedule's end. Raises Unavailable on failure, or ProcessEnded."""
 
     def detach(self) -> None:
-        """Leave the process as it was, as far as that can be done, for good: nothing is begun after it, also
-        where `profile` has not returned in its thread. May be called twice, never raises.
+        """Restore the process as far as possible, and start nothing afterwards, even if `profile` is still
+        running. Idempotent, never raises.
         """
 
 
 def collapsed(text: str) -> dict[Stack, int]:
-    """The lines `frame;frame;frame weight` of a collapsed profile; others are left out."""
-    found: dict[Stack, int] = {}
+    """Parses lines `frame;frame;frame weight`; others are ignored."""
+    stacks: dict[Stack, int] = {}
     for line in text.splitlines():
         stack, _, weight = line.rpartition(" ")
         if stack and weight.isdigit():
             frames = tuple(stack.split(";"))
-            found[frames] = found.get(frames, 0) + int(weight)
-    return found
+            stacks[frames] = stacks.get(frames, 0) + int(weight)
+    return stacks

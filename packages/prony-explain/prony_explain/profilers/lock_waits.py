@@ -1,9 +1,8 @@
-"""Waits for contended locks from a recording of async-profiler: all of them as slices of stacks, the longest
+"""Waits for contended locks from an async-profiler recording: all of them as stacks per slice, the longest
 with their times. Pure.
 
-A recording's ticks are nanoseconds of CLOCK_MONOTONIC, the engine's clock, where async-profiler was asked
-for `clock=monotonic`. That they are is checked: the recording says when it began, and the caller knows
-between which moments it did.
+With `clock=monotonic` a recording's ticks are nanoseconds of CLOCK_MONOTONIC, the engine's clock. This is
+checked: its start must lie between two moments known to the caller.
 """
 
 from __future__ import annotations
@@ -25,30 +24,28 @@ JAVA: Mapping[str, str] = {
     "Inlined": "_[i]",
     "C1 compiled": "_[1]",
 }
-"""Type of a frame -> how a stack marks it (`prony.evidence.profile.Stack`)."""
+"""Frame type -> mark of a stack (`prony.evidence.profile.Stack`)."""
 KERNEL = "Kernel"
 LOCK_MARK = "_[i]"
-"""The lock's class is the last frame of a stack, marked as async-profiler does in its collapsed stacks."""
+"""The lock's class is the last frame, marked as in async-profiler's collapsed stacks."""
 CLASS_LIBRARY = ("java/", "jdk/", "sun/")
-"""Whose frames are on the way from the function that waits to the lock."""
+"""Packages whose frames lie between the waiting function and the lock."""
 
 _Long = tuple[int, int, int, int, int]
-"""Duration and start in ticks; the numbers of thread, stack and class."""
+"""Duration and start in ticks; numbers of thread, stack and class."""
 
 
 def read(
     raw: bytes, begins_s: float, began_s: tuple[float, float], ends_s: Sequence[float]
 ) -> tuple[Sampling, LockWaits]:
-    """Waits in slices, a wait in the one in which it ended, in ns; and the longest. Seconds of
-    CLOCK_MONOTONIC: `begins_s` of the window, from which what is returned counts; `began_s`: the recording
-    began between these; `ends_s` of the slices. Raises Unreadable.
+    """Waits by slice (of their end) in ns, and the longest waits. Seconds of CLOCK_MONOTONIC: `begins_s` of
+    the window, the origin of the results; `began_s`: the recording began between these; `ends_s` of the
+    slices. Raises Unreadable.
     """
     try:
         return _read(raw, begins_s, began_s, ends_s)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as fault:
-        raise Unreadable(
-            f"waits that are laid out otherwise than expected: {type(fault).__name__}: {fault}"
-        ) from fault
+        raise Unreadable(f"waits are in an unexpected layout: {type(fault).__name__}: {fault}") from fault
 
 
 def _read(
@@ -57,10 +54,10 @@ def _read(
     ends = [round(end_s * TICKS_PER_S) for end_s in ends_s]
     weights: list[dict[Stack, int]] = [{} for _ in ends]
     longest: list[LockWait] = []
-    found = count = 0
+    chunks_read = count = 0
     for chunk in chunks(raw):
-        found += 1
-        if found == 1:
+        chunks_read += 1
+        if chunks_read == 1:
             _check_clock(chunk, began_s)
         named = _Names(chunk)
         times: dict[tuple[int, int, int], int] = {}
@@ -75,8 +72,8 @@ def _read(
         for (end, stack, lock), length in times.items():
             frames = named.waits(stack, lock)
             weights[end][frames] = weights[end].get(frames, 0) + length
-        longest += (named.wait(one, begins_s) for one in most)
-    if not found:
+        longest += (named.wait(entry, begins_s) for entry in most)
+    if not chunks_read:
         raise Unreadable("an empty file")
     from_s = began_s[1]
     starts_s = (from_s, *ends_s[:-1])
@@ -90,9 +87,9 @@ def _read(
 
 
 def _in_order(waits: Iterable[LockWait]) -> tuple[LockWait, ...]:
-    """The longest of all chunks, by their start."""
-    kept = heapq.nlargest(MOST_EVENTS, waits, key=lambda one: one.duration_s)
-    return tuple(sorted(kept, key=lambda one: one.start_s))
+    """The longest waits of all chunks, by start."""
+    kept = heapq.nlargest(MOST_EVENTS, waits, key=lambda wait: wait.duration_s)
+    return tuple(sorted(kept, key=lambda wait: wait.start_s))
 
 
 def _keep(most: list[_Long], one: _Long) -> None:
@@ -106,21 +103,21 @@ def _check_clock(chunk: Chunk, began_s: tuple[float, float]) -> None:
     begun_s = chunk.begun_ticks / TICKS_PER_S
     if chunk.ticks_per_s != TICKS_PER_S or not began_s[0] <= begun_s <= began_s[1]:
         raise Unreadable(
-            f"the JVM's clock is another one than Prony's (it began at {begun_s:.3f} s with "
-            f"{chunk.ticks_per_s:,} ticks per second, expected {began_s[0]:.3f} to {began_s[1]:.3f} s and "
-            f"{TICKS_PER_S:,}); a time namespace of its own does that"
+            f"the JVM's clock differs from Prony's (start {begun_s:.3f} s, {chunk.ticks_per_s:,} ticks per "
+            f"second; expected {began_s[0]:.3f} to {began_s[1]:.3f} s and {TICKS_PER_S:,}), as in a time "
+            "namespace of its own"
         )
 
 
 class _Names:
-    """What the numbers of a chunk stand for."""
+    """Resolves a chunk's constants."""
 
     def __init__(self, chunk: Chunk) -> None:
         self._constants = chunk.constants
         self._stacks: dict[int, Stack] = {}
 
     def waits(self, stack: int, lock: int) -> Stack:
-        """The stack of a wait, the lock's class last."""
+        """A wait's stack, ending with the lock's class."""
         return (*self._stack(stack), f"{self._dotted(lock)}{LOCK_MARK}")
 
     def wait(self, one: _Long, begins_s: float) -> LockWait:
@@ -136,7 +133,7 @@ class _Names:
     def _stack(self, number: int) -> Stack:
         if number not in self._stacks:
             frames = self._of("jdk.types.StackTrace", number).get("frames", ())
-            self._stacks[number] = tuple(self._frame(one) for one in reversed(frames))
+            self._stacks[number] = tuple(self._frame(frame) for frame in reversed(frames))
         return self._stacks[number]
 
     def _frame(self, frame: Mapping[str, Any]) -> str:
@@ -147,7 +144,7 @@ class _Names:
             return f"{owner}.{name}{JAVA[kind]}"
         if kind == KERNEL:
             return f"{name}_[k]"
-        if name.startswith("/"):  # a function without a symbol has the path of its library for a name
+        if name.startswith("/"):  # without a symbol: the library's path
             return f"{name.rpartition('/')[2]}`[unknown]"
         return f"{owner}`{name}" if owner else name
 
@@ -165,13 +162,13 @@ class _Names:
         return str(thread.get("javaName") or thread.get("osName") or "")
 
     def _of(self, kind: str, number: int) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._constants.get(kind, {}).get(number, {})
-        return found
+        constant: Mapping[str, Any] = self._constants.get(kind, {}).get(number, {})
+        return constant
 
 
 def _where(stack: Stack) -> str:
-    """The Java function that waits: the innermost that is not the class library's, else the innermost."""
-    java = [one for one in stack if one.endswith(tuple(JAVA.values()))]
-    own = [one for one in java if not one.startswith(CLASS_LIBRARY)]
-    found = (own or java or [""])[-1]
-    return found[: -len(LOCK_MARK)].replace("/", ".")
+    """The waiting Java function: the innermost outside the class library, else the innermost."""
+    java = [frame for frame in stack if frame.endswith(tuple(JAVA.values()))]
+    own = [frame for frame in java if not frame.startswith(CLASS_LIBRARY)]
+    innermost = (own or java or [""])[-1]
+    return innermost[: -len(LOCK_MARK)].replace("/", ".")

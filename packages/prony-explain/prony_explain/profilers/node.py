@@ -1,7 +1,7 @@
-"""V8's own CPU profiler in a running Node process, by its inspector: JavaScript frames.
+"""V8's CPU profiler in a running Node process, by its inspector: JavaScript frames.
 
-What is not JavaScript (V8, libuv, the kernel) is one frame `(program)`, the garbage collector another. One
-recording is cut by the time of its samples, as starting one costs V8 a look at all code that it has.
+All else (V8, libuv, the kernel) is a single frame `(program)`, apart from the garbage collector. One
+recording is cut into slices by time, as each start makes V8 scan all its code.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ NAME = "V8's profiler"
 IDLE = "(idle)"
 ALLOCATION_BYTES = 32 * 1024
 CPU_SHARE = 0.9
-"""Of the profiled time; allocations have the rest."""
+"""CPU samples' share of the profiled time; allocations have the rest."""
 KERNEL = (
-    "kernel frames are missing: V8's profiler counts them with native ones as (program), or as the binding "
-    "that made the system call; perf tells them apart where it may be used"
+    "kernel frames are missing: V8's profiler counts them as (program), or as the binding that made the "
+    "system call; perf separates them where it is allowed"
 )
 
 
@@ -41,11 +41,11 @@ class NodeProfiler:
         return f"{NAME} {self._version}".strip()
 
     def attach(self) -> None:
-        """Open the inspector, and set the profiler up."""
+        """Open the inspector and enable the profilers."""
         try:
             self._inspector = inspector = Inspector(self._pid)
-            said = inspector.ask("Runtime.evaluate", expression="process.version")
-            self._version = f"(Node {said.get('result', {}).get('value', '')})"
+            reply = inspector.ask("Runtime.evaluate", expression="process.version")
+            self._version = f"(Node {reply.get('result', {}).get('value', '')})"
             inspector.ask("Profiler.enable")
             inspector.ask("HeapProfiler.enable")
         except NotOpened as fault:
@@ -53,7 +53,7 @@ class NodeProfiler:
 
     def profile(self, schedule: Schedule) -> Profiled:
         """CPU samples in slices, then allocations."""
-        inspector = self._inspector  # hung up by `detach`, which ends whatever was begun
+        inspector = self._inspector  # closed by `detach`, which ends any command
         assert inspector is not None, "attached"
         ends = schedule.ends_s[: max(1, round(CPU_SHARE * len(schedule.ends_s)))]
         interval_us = round(schedule.interval_s * 1e6)
@@ -69,9 +69,9 @@ class NodeProfiler:
         allocation, missing = None, list[str]()
         try:
             allocation = _allocation(inspector, schedule) if went_on else None
-        except NotReached as fault:  # the CPU samples are there
+        except NotReached as fault:  # CPU samples are kept
             missing.append(f"stacks of allocations are missing: {fault}")
-        done = ends if went_on else (*(one for one in ends if one < until_s), until_s)
+        done = ends if went_on else (*(end_s for end_s in ends if end_s < until_s), until_s)
         return Profiled(
             event="V8's sampling thread",
             interval_s=interval_us / 1e6,
@@ -81,7 +81,7 @@ class NodeProfiler:
         )
 
     def detach(self) -> None:
-        """Switch the profiler off and hang up."""
+        """Disable the profilers and disconnect."""
         inspector, self._inspector = self._inspector, None
         if inspector is None:
             return
@@ -101,36 +101,36 @@ def _allocation(inspector: Inspector, schedule: Schedule) -> Sampling | None:
     since_s = time.monotonic()
     schedule.wait_until(schedule.ends_s[-1])
     now_s = time.monotonic()
-    found = inspector.ask("HeapProfiler.stopSampling")["profile"]
+    heap = inspector.ask("HeapProfiler.stopSampling")["profile"]
     slices = Slices(schedule.begins_s)
-    slices.add(since_s, now_s, allocated(found["head"]))
+    slices.add(since_s, now_s, allocated(heap["head"]))
     return slices.sampling("bytes")
 
 
 def cut(recorded: Mapping[str, Any], begins_s: float, since_s: float, ends_s: Sequence[float]) -> Slices:
-    """A `.cpuprofile` that was begun at `since_s` of CLOCK_MONOTONIC in slices that end at these moments;
-    without the samples in which nothing ran.
+    """A `.cpuprofile` started at `since_s` of CLOCK_MONOTONIC, as slices with these ends; idle samples are
+    left out.
     """
-    every = _stacks(recorded)
-    ends_s = [one for one in ends_s if one > since_s]
-    made: list[dict[Stack, int]] = [{} for _ in ends_s]
+    stacks = _stacks(recorded)
+    ends_s = [end_s for end_s in ends_s if end_s > since_s]
+    counts: list[dict[Stack, int]] = [{} for _ in ends_s]
     at_s = since_s
     for node, delta_us in zip(recorded["samples"], recorded["timeDeltas"], strict=False):
         at_s += delta_us / 1e6
-        place, stack = bisect_right(ends_s, at_s), every.get(node)
+        place, stack = bisect_right(ends_s, at_s), stacks.get(node)
         if stack is not None and place < len(ends_s):
-            made[place][stack] = made[place].get(stack, 0) + 1
+            counts[place][stack] = counts[place].get(stack, 0) + 1
     slices = Slices(begins_s)
-    for start_s, end_s, found in zip((since_s, *ends_s), ends_s, made, strict=False):
-        slices.add(start_s, end_s, found)
+    for start_s, end_s, counted in zip((since_s, *ends_s), ends_s, counts, strict=False):
+        slices.add(start_s, end_s, counted)
     return slices
 
 
 def _stacks(profile: Mapping[str, Any]) -> dict[int, Stack]:
-    """The stack of each node in which something ran."""
+    """The stack of each node that is not idle."""
     nodes = {node["id"]: node for node in profile["nodes"]}
     parents = {child: node["id"] for node in profile["nodes"] for child in node.get("children", ())}
-    found: dict[int, Stack] = {}
+    stacks: dict[int, Stack] = {}
     for node in nodes.values():
         name = node["callFrame"]["functionName"]
         if name == IDLE:
@@ -139,22 +139,22 @@ def _stacks(profile: Mapping[str, Any]) -> dict[int, Stack]:
         while at in parents:  # the root is no frame
             stack.append(_frame(nodes[at]["callFrame"]))
             at = parents[at]
-        found[node["id"]] = tuple(reversed(stack)) or (name,)
-    return found
+        stacks[node["id"]] = tuple(reversed(stack)) or (name,)
+    return stacks
 
 
 def allocated(head: Mapping[str, Any]) -> dict[Stack, int]:
-    """A sampling heap profile as stacks with their bytes."""
-    found: dict[Stack, int] = {}
+    """A sampling heap profile as stacks with bytes."""
+    sizes: dict[Stack, int] = {}
     todo: list[tuple[Stack, Iterable[Mapping[str, Any]]]] = [((), head.get("children", ()))]
     while todo:
         above, children = todo.pop()
         for child in children:
             stack = (*above, _frame(child["callFrame"]))
             if child.get("selfSize"):
-                found[stack] = found.get(stack, 0) + int(child["selfSize"])
+                sizes[stack] = sizes.get(stack, 0) + int(child["selfSize"])
             todo.append((stack, child.get("children", ())))
-    return found
+    return sizes
 
 
 def _frame(call: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
-"""`perf record` on the processes of a server: native and kernel frames of any program, of all its processes.
+"""`perf record` on all processes of a server: native and kernel frames of any program.
 
-Frame pointers are walked: a native server built without them shows kernel frames and the function that runs.
+It walks frame pointers: a server built without them shows kernel frames and the running function only.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from prony_explain.profilers.base import (
 from prony_explain.profilers.program import Program
 
 EVENT = "cpu-clock"
-"""A timer of the kernel: it is there where no hardware counters are (virtual machines)."""
+"""A kernel timer, available without hardware counters (virtual machines)."""
 KERNEL = re.compile(r"^\[(kernel\.kallsyms|guest\.kernel.*)\]|\.ko(\.\w+)?$")
 HEADER = re.compile(r"^\S.*?\s(\d+\.\d+):")
 FRAME = re.compile(r"^\s+[0-9a-f]+ (.+?)(?:\+0x[0-9a-f]+)? \((.*)\)$")
 STOP_S, READ_S = 15.0, 40.0
-"""For the recording to be written, and to be read: both before the collector gives up (60 s)."""
+"""Limits for writing and for reading the recording, before the collector gives up (60 s)."""
 TRIED_PER_S = 100
 TRIED_WITHIN_S = 120.0
 UNKNOWN = "[unknown]`[unknown]"
@@ -44,9 +44,9 @@ JIT_MAP = re.compile(r"perf-\d+\.map$")
 
 
 class Perf:
-    """perf on all processes of a server: by the CPUs on which they run, where that is allowed, else by their
-    threads. An event of a thread is stopped and started whenever the thread gives up its CPU, which makes a
-    server slower that hands requests over; an event of a CPU runs on.
+    """perf on all processes of a server: by their CPUs if allowed, else by their threads. A thread's event
+    stops and starts with each context switch, which slows down servers that hand requests over; a CPU's event
+    does not.
     """
 
     def __init__(self, pids: Sequence[int]) -> None:
@@ -66,27 +66,27 @@ class Perf:
         return Path(self._folder.name) / "perf.data"
 
     def attach(self) -> None:
-        """Whether it may be used is tried on the server itself."""
+        """Check permissions by a short recording of the server."""
         program = shutil.which("perf")
         if program is None:
             raise Unavailable(
-                "no CPU profile: perf is not installed, which native servers need; install it (package "
-                "linux-perf, linux-tools or perf)"
+                "no CPU profile: native servers need perf, which is not installed (package linux-perf, "
+                "linux-tools or perf)"
             )
         self._program = program
-        self._version = tool.ask_version([program, "--version"], r"perf version (\S+)", "install it anew")
+        self._version = tool.ask_version([program, "--version"], r"perf version (\S+)", "reinstall it")
         for by_cpu in (True, False):
             self._by_cpu = by_cpu
-            tried = subprocess.run(
+            trial = subprocess.run(
                 [*self._record(TRIED_PER_S), "--", "sleep", "0.01"],
                 capture_output=True,
                 text=True,
                 check=False,
                 timeout=TRIED_WITHIN_S,
             )
-            if tried.returncode == 0:
+            if trial.returncode == 0:
                 return
-        raise cause(Unavailable(f"no CPU profile: {_refused(tried.stderr)}"), *self._pids)
+        raise cause(Unavailable(f"no CPU profile: {_refused(trial.stderr)}"), *self._pids)
 
     def _record(self, frequency_per_s: int) -> list[str]:
         return [
@@ -100,7 +100,7 @@ class Perf:
         return ["-a", "-C", cpus_text(_cpus(self._pids))]
 
     def profile(self, schedule: Schedule) -> Profiled:
-        """One recording, cut by the time of its samples."""
+        """One recording, cut into slices by time."""
         frequency_per_s = frequency(schedule.interval_s)
         last_s = schedule.ends_s[-1]
         complaints = Path(self._folder.name) / "complaints"
@@ -113,21 +113,21 @@ class Perf:
         slices = cut(samples, schedule)
         if gone is not None and len(slices.made) < LEAST_SLICES:
             raise gone
-        found = slices.sampling("samples")
+        sampled = slices.sampling("samples")
         return Profiled(
             event=EVENT,
             interval_s=1 / frequency_per_s,
-            cpu=found,
+            cpu=sampled,
             every_process=True,
             cut_short=None if gone is None else cut_short(gone),
             missing=(*([] if gone is None else [ended_early("perf", gone, kept=True)]), *lacking(samples)),
         )
 
     def _read(self, said: str) -> list[tuple[float, Stack]]:
-        """The recording's samples. `said`: what was complained of while it was made."""
+        """The recording's samples. `said`: perf's standard error during the recording."""
         text, complaints = (Path(self._folder.name) / name for name in ("script", "complaints"))
         pids = ",".join(map(str, self._pids))
-        # Inlined functions take addr2line for every address, which is minutes with debug symbols.
+        # Inlined functions would need addr2line per address: minutes with debug symbols.
         wanted = ["--no-inline", "--ns", "-F", "comm,time,ip,sym,dso", "--pid", pids, "-i", str(self._data)]
         self._running.start([self._program, "script", *wanted], text, complaints)
         code = self._running.ended(READ_S)
@@ -143,37 +143,37 @@ class Perf:
             return list(parsed(lines))
 
     def detach(self) -> None:
-        """End it, and remove its recording."""
+        """Stop it and remove its recording."""
         self._running.close(STOP_S)
         self._folder.cleanup()
 
 
 def frequency(interval_s: float) -> int:
-    """Samples per second of CPU time. Not in step with the kernel's tick (100, 250, 300 or 1000 per second):
-    what runs at each tick would be in every sample, or in none.
+    """Samples per second of CPU time, out of step with the kernel's tick (100, 250, 300 or 1000 per second):
+    otherwise work done at ticks would be in every sample, or in none.
     """
     wanted = max(1, round(1 / interval_s))
     return wanted - 1 if wanted > 5 and wanted % 5 == 0 else wanted
 
 
 def _cpus(pids: Iterable[int]) -> set[int]:
-    """Those on which any of these processes may run."""
-    found: set[int] = set()
+    """CPUs on which any of these processes may run."""
+    cpus: set[int] = set()
     for pid in pids:
         with suppress(OSError):
-            found |= os.sched_getaffinity(pid)
-    return found or os.sched_getaffinity(0)
+            cpus |= os.sched_getaffinity(pid)
+    return cpus or os.sched_getaffinity(0)
 
 
 def parsed(lines: Iterable[str]) -> Iterator[tuple[float, Stack]]:
-    """Samples of `perf script`: time, and the stack with its outermost frame first."""
+    """Samples of `perf script`: time, and stack with the outermost frame first."""
     time_s, frames = None, list[str]()
     for line in (*lines, ""):
         header = HEADER.match(line)
         if header is not None:
             time_s, frames = float(header[1]), []
-        elif (found := FRAME.match(line)) is not None:
-            frames.append(_frame(found[1], found[2]))
+        elif (match := FRAME.match(line)) is not None:
+            frames.append(_frame(match[1], match[2]))
         elif not line.strip() and time_s is not None:
             if frames:
                 known = [frame for frame in frames[1:] if frame != UNKNOWN]
@@ -191,41 +191,41 @@ def _frame(symbol: str, library: str) -> str:
 
 
 def cut(samples: Iterable[tuple[float, Stack]], schedule: Schedule) -> Slices:
-    """Samples by slice; those before the first or after the last are left out."""
+    """Samples by slice; those outside are left out."""
     starts = (schedule.begins_s, *schedule.ends_s[:-1])
-    found: list[dict[Stack, int]] = [{} for _ in starts]
+    counts: list[dict[Stack, int]] = [{} for _ in starts]
     for time_s, stack in samples:
         place = next((at for at, end_s in enumerate(schedule.ends_s) if time_s < end_s), None)
         if place is not None and time_s >= schedule.begins_s:
-            found[place][stack] = found[place].get(stack, 0) + 1
+            counts[place][stack] = counts[place].get(stack, 0) + 1
     slices = Slices(schedule.begins_s)
-    for start_s, end_s, stacks in zip(starts, schedule.ends_s, found, strict=True):
+    for start_s, end_s, stacks in zip(starts, schedule.ends_s, counts, strict=True):
         if stacks:
             slices.add(start_s, end_s, stacks)
     return slices
 
 
 def lacking(samples: Sequence[tuple[float, Stack]]) -> Iterator[str]:
-    """What a reader misses in these stacks, a sentence each."""
+    """Caveats about these samples."""
     if not samples:
-        yield "no CPU sample was taken: the server used no CPU time, or perf was stopped too early"
+        yield "no CPU samples: the server used no CPU time, or perf was stopped too early"
         return
     leaves = [stack[-1] for _, stack in samples]
     if not any(frame.endswith("_[k]") for _, stack in samples for frame in stack):
         yield (
-            "kernel frames are missing: sysctl kernel.perf_event_paranoid=1 kernel.kptr_restrict=0 shows "
-            "them, or run Prony as root"
+            "kernel frames are missing: set sysctl kernel.perf_event_paranoid=1 kernel.kptr_restrict=0, or "
+            "run Prony as root"
         )
     unknown = sum("[unknown]" in leaf for leaf in leaves) / len(leaves)
     if unknown > 0.2:
         yield (
-            f"{unknown:.0%} of the samples are in code without symbols: install the debug symbols of the "
-            "server and its libraries, or build it without stripping"
+            f"{unknown:.0%} of the samples are in code without symbols; install debug symbols of the server "
+            "and its libraries, or build it without stripping"
         )
 
 
 def _refused(said: str) -> str:
-    line = next((one.strip() for one in said.splitlines() if one.strip()), "it said nothing")
+    line = next((text.strip() for text in said.splitlines() if text.strip()), "no output")
     return (
         f"perf may not sample the server ({line}); run Prony as root, or sysctl kernel.perf_event_paranoid=1"
     )

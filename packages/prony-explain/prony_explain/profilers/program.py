@@ -1,6 +1,4 @@
-"""A program that a profiler runs beside the server: one at a time, and none any more once it is closed, from
-whichever thread.
-"""
+"""A program run by a profiler: one at a time, none after `close`, from any thread."""
 
 from __future__ import annotations
 
@@ -13,11 +11,11 @@ from pathlib import Path
 
 from prony_explain.profilers.base import Unavailable
 
-CLOSED = "no CPU profile: the profiler was taken off meanwhile"
+CLOSED = "no CPU profile: the profiler was detached meanwhile"
 
 
 class Program:
-    """What was started last. Its output goes into files, so that any thread may wait for it."""
+    """The program started last. Its output goes to files, so that any thread may wait for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -25,9 +23,7 @@ class Program:
         self._closed = False
 
     def start(self, command: Sequence[str], said: Path | None = None, complained: Path | None = None) -> None:
-        """`said` and `complained`: where standard output and standard error go, if anywhere. Raises
-        Unavailable once it is closed.
-        """
+        """`said`, `complained`: files for standard output and error. Raises Unavailable once closed."""
         with self._lock, ExitStack() as files:
             if self._closed:
                 raise Unavailable(CLOSED)
@@ -38,7 +34,7 @@ class Program:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
 
     def ended(self, within_s: float) -> int | None:
-        """How it ended, by itself; None where it did not by then. Raises Unavailable where it was closed."""
+        """Its exit code; None while it runs after `within_s`. Raises Unavailable once closed."""
         code: int | None = None
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):
@@ -48,7 +44,7 @@ class Program:
         return code
 
     def stop(self, within_s: float) -> None:
-        """Interrupt it, so that it writes what it has; kill it where it does not end by then."""
+        """Interrupt it, so that it writes its data; kill it after `within_s`."""
         process = self._process
         if process is None:
             return
@@ -61,7 +57,7 @@ class Program:
             process.wait()
 
     def close(self, within_s: float) -> None:
-        """For good."""
+        """Stop it and refuse further starts."""
         self._closed = True
-        with self._lock:  # what is being started is there then
+        with self._lock:  # waits for a start under way
             self.stop(within_s)

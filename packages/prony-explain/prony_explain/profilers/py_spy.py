@@ -1,7 +1,7 @@
-"""py-spy on a Python process: Python frames and those of its native libraries.
+"""py-spy on a Python process: Python and native frames.
 
-It reads the process's memory from outside, a program of its own (the extra `explain`). It samples threads
-that are on a CPU, by the wall clock; the kernel's frames it does not see.
+A separate program (extra `explain`) that reads the process's memory. It samples threads on a CPU by
+wall-clock time, and does not see kernel frames.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from prony_explain.profilers.program import Program
 
 PROGRAM = "py-spy"
 MOST_PER_S, MOST_NATIVE_PER_S = 200, 50
-"""Samples: it stops the process for each, for milliseconds where it unwinds native frames."""
+"""Limits of the sampling rate: each sample stops the process, for milliseconds with native frames."""
 SHORTEST_SLICE_S = 1.0
-"""It starts anew for each slice, and reads the symbols of all libraries first."""
+"""Each slice is a new recording, which first reads the symbols of all libraries."""
 STOP_S = 30.0
 FRAME = re.compile(r"^(.*) \(([^()]*?)(?::\d+)?\)$")
 NATIVE = re.compile(r"\.(c|cc|cpp|cxx|h|hpp|rs|S|so(\.[\d.]+)?)$|^$")
-"""Sources and libraries of native code; all else is Python, modules without a file as well."""
+"""Sources and libraries of native code; all else is Python, including modules without a file."""
 KERNEL = (
-    "kernel frames are missing: py-spy does not see them, and the time of a system call is that of the "
-    "function that made it; perf tells them apart where it may be used"
+    "kernel frames are missing: py-spy counts the time of a system call for the function that made it; perf "
+    "separates them where it is allowed"
 )
 
 
@@ -61,24 +61,24 @@ class PySpy:
         return f"py-spy {self._version}"
 
     def attach(self) -> None:
-        """Whether it may read the process is tried once, with native frames and without."""
-        beside = Path(sys.executable).with_name(PROGRAM)
-        program = str(beside) if beside.is_file() else shutil.which(PROGRAM)
+        """Check permissions, with native frames and without."""
+        local = Path(sys.executable).with_name(PROGRAM)
+        program = str(local) if local.is_file() else shutil.which(PROGRAM)
         if program is None:
             raise Unavailable(
-                "no CPU profile: py-spy is not installed, which servers in Python need: "
+                "no CPU profile: servers in Python need py-spy, which is not installed: "
                 "pip install 'prony[explain]'"
             )
         self._program = program
-        self._version = tool.ask_version([program, "--version"], r"py-spy (\S+)", "install it anew")
-        said = ""
+        self._version = tool.ask_version([program, "--version"], r"py-spy (\S+)", "reinstall it")
+        complaint = ""
         for self._native in (True, False):
             command = [program, "dump", "--pid", str(self._pid), *(["--native"] if self._native else [])]
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=STOP_S)
             if done.returncode == 0:
                 return
-            said = said or done.stderr
-        line = next((one.strip() for one in said.splitlines() if one.strip()), "it said nothing")
+            complaint = complaint or done.stderr
+        line = next((text.strip() for text in complaint.splitlines() if text.strip()), "no output")
         refused = Unavailable(
             f"no CPU profile: py-spy may not read the process {self._pid} ({line}); run Prony as root, or "
             "allow it: sysctl kernel.yama.ptrace_scope=0, in a container the capability SYS_PTRACE"
@@ -86,7 +86,7 @@ class PySpy:
         raise cause(refused, self._pid)
 
     def profile(self, schedule: Schedule) -> Profiled:
-        """A recording for each slice, or for several where they are short."""
+        """A recording per slice, or per several short ones."""
         rate_per_s = rate(schedule.interval_s, native=self._native)
         slices = Slices(schedule.begins_s)
         missing, cut = list[str](), None
@@ -105,11 +105,11 @@ class PySpy:
             if not went_on:
                 break
             if ended(self._pid):
-                found = ProcessEnded(self._pid)
+                reason = ProcessEnded(self._pid)
                 if len(slices.made) < LEAST_SLICES:
-                    raise found
-                cut = cut_short(found)
-                missing.append(ended_early(PROGRAM, found, kept=True))
+                    raise reason
+                cut = cut_short(reason)
+                missing.append(ended_early(PROGRAM, reason, kept=True))
                 break
         sampled = slices.sampling("samples")
         if sampled is None or not sampled.total:
@@ -135,25 +135,25 @@ class PySpy:
             ]
         )  # fmt: skip
         went_on = schedule.wait_until(end_s)
-        self._recording.stop(STOP_S)  # it writes what it has
+        self._recording.stop(STOP_S)  # it writes its data
         text = file.read_text(errors="replace") if file.exists() else ""
         return {tuple(map(frame, stack)): weight for stack, weight in collapsed(text).items()}, went_on
 
     def detach(self) -> None:
-        """End it, and remove its recordings."""
+        """Stop it and remove its recordings."""
         self._recording.close(STOP_S)
         self._folder.cleanup()
 
 
 def rate(interval_s: float, *, native: bool) -> int:
-    """Samples per second for an interval that is wanted, as far as they do not cost too much."""
+    """Samples per second for a wanted interval, up to the limit of its cost."""
     return min(MOST_NATIVE_PER_S if native else MOST_PER_S, max(1, round(1 / interval_s)))
 
 
 def frame(said: str) -> str:
     """`name (file)` as a frame of a profile."""
-    found = FRAME.match(said)
-    if found is None:
+    match = FRAME.match(said)
+    if match is None:
         return said
-    name, file = found[1], found[2]
+    name, file = match[1], match[2]
     return f"{Path(file).name}`{name}" if NATIVE.search(file) else f"{file}`{name}_[s]"

@@ -1,8 +1,8 @@
-"""Recordings in the format of the JDK's Flight Recorder, as async-profiler writes them: chunks of version 2,
-each with metadata that says how its events are laid out, and with the constants that they name by number.
+"""Reads JDK Flight Recorder recordings as written by async-profiler: chunks of version 2, each with metadata
+(event layouts) and constants by number.
 
-Integers are compressed as for `jdk.jfr.internal.consumer.RecordingInput`: seven bits in a byte, the lowest
-first, the ninth byte whole. Pure.
+Integers as in `jdk.jfr.internal.consumer.RecordingInput`: seven bits per byte, lowest first, the ninth byte
+whole. Pure.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 HEADER = struct.Struct(">4sHHqqqqqqqI")
-"""Magic, version, size, place of the constants, place of the metadata, begin and duration in ns of the epoch,
-begin in ticks, ticks per second, features.
+"""Magic, version, size, offsets of constants and metadata, start and duration in Unix ns, start in ticks,
+ticks per second, features.
 """
 MAGIC, VERSION = b"FLR\0", 2
 INTEGERS = ("char", "short", "int", "long")
@@ -22,22 +22,22 @@ BYTES = ("boolean", "byte")
 FLOATS: Mapping[str, struct.Struct] = {"float": struct.Struct(">f"), "double": struct.Struct(">d")}
 STRING = "java.lang.String"
 NO_STRINGS, UTF_8, CHARACTERS, LATIN_1 = (0, 1), 3, 4, 5
-"""How a string is written: none and empty; its bytes; its characters as integers."""
+"""String encodings: null and empty; bytes; characters as integers."""
 
 
 _MALFORMED = (IndexError, KeyError, ValueError, OverflowError, RecursionError, struct.error)
-"""What reading bytes raises that are no recording."""
+"""Raised when the bytes are not a recording."""
 
 
 class Unreadable(Exception):
-    """No recording, or not a whole one; `str()` says what was found."""
+    """Not a recording, or an incomplete one; `str()` says why."""
 
 
 class _Field(NamedTuple):
     name: str
     kind: int
     constant: bool
-    """Its value is the number of a constant."""
+    """Whether its value is the number of a constant."""
     array: bool
 
 
@@ -45,12 +45,12 @@ class _Type(NamedTuple):
     name: str
     fields: tuple[_Field, ...] = ()
     integers: tuple[str, ...] | None = None
-    """The names of the fields where all of them are integers, as those of most events."""
+    """Names of the fields if all are integers, as in most events."""
 
 
 Types = dict[int, _Type]
 Fields = dict[str, Any]
-"""An object by the names of its fields; of a constant its number."""
+"""An object's values by field name; constants as numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Chunk:
     """One chunk of a recording."""
 
     begun_ticks: int
-    """Of the recording's clock; events have their time in ticks, too."""
+    """Start on the recording's clock; events are in ticks, too."""
     ticks_per_s: int
     constants: Mapping[str, Mapping[int, Any]]
     """By type and number."""
@@ -68,7 +68,7 @@ class Chunk:
     _types: Types
 
     def events(self, *names: str) -> Iterator[tuple[str, Fields]]:
-        """The events of these types, in the order in which they were written. Raises Unreadable."""
+        """Events of these types, in the order of writing. Raises Unreadable."""
         wanted = {number: kind for number, kind in self._types.items() if kind.name in names}
         reader = _Reader(self._raw, self._from, self._types)
         try:
@@ -81,38 +81,38 @@ class Chunk:
                     yield wanted[number].name, reader.fields(wanted[number])
                 reader.at = begins + size
         except _MALFORMED as fault:
-            raise Unreadable(f"an event that is cut off at byte {reader.at}") from fault
+            raise Unreadable(f"an event is truncated at byte {reader.at}") from fault
         if reader.at != self._to:
-            raise Unreadable(f"events until byte {reader.at} of a chunk that ends at byte {self._to}")
+            raise Unreadable(f"events end at byte {reader.at}, but the chunk at byte {self._to}")
 
 
 def chunks(raw: bytes) -> Iterator[Chunk]:
     """The chunks of a recording. Raises Unreadable."""
     at = 0
     while at < len(raw):
-        one, size = _chunk(raw, at)
-        yield one
+        chunk, size = _chunk(raw, at)
+        yield chunk
         at += size
 
 
 def _chunk(raw: bytes, at: int) -> tuple[Chunk, int]:
     if len(raw) < at + HEADER.size:
-        raise Unreadable(f"{len(raw) - at} bytes where a chunk begins, expected {HEADER.size} or more")
+        raise Unreadable(f"{len(raw) - at} bytes at the start of a chunk; expected {HEADER.size} or more")
     magic, major, minor, size, constants, metadata, _, _, ticks, per_s, _ = HEADER.unpack_from(raw, at)
     if magic != MAGIC or major != VERSION:
         raise Unreadable(f"no chunk of version {VERSION} at byte {at}: {magic!r}, version {major}.{minor}")
     if size < HEADER.size or at + size > len(raw) or constants <= 0 or metadata <= 0:
-        raise Unreadable("a chunk that was not ended")
+        raise Unreadable("an unfinished chunk")
     try:
         types = _types(_Reader(raw, at + metadata, {}))
         pools = _constants(_Reader(raw, at + constants, types))
     except _MALFORMED as fault:
-        raise Unreadable(f"a chunk without its constants: {type(fault).__name__}: {fault}") from fault
+        raise Unreadable(f"a chunk's constants are malformed: {type(fault).__name__}: {fault}") from fault
     return Chunk(ticks, per_s, pools, raw, at + HEADER.size, at + size, types), size
 
 
 class _Reader:
-    """Values from a place on."""
+    """Decodes values from an offset on."""
 
     __slots__ = ("at", "raw", "types")
 
@@ -120,7 +120,7 @@ class _Reader:
         self.raw, self.at, self.types = raw, at, types
 
     def number(self) -> int:
-        """An integer without a sign, of 64 bits at the most."""
+        """An unsigned integer of up to 64 bits."""
         raw, at = self.raw, self.at
         byte = raw[at]
         value = byte & 0x7F
@@ -142,7 +142,7 @@ class _Reader:
         if how in NO_STRINGS:
             return ""
         if how not in (UTF_8, CHARACTERS, LATIN_1):
-            raise Unreadable(f"a string of an encoding that is not known ({how}) at byte {self.at - 1}")
+            raise Unreadable(f"unknown string encoding {how} at byte {self.at - 1}")
         length = self.number()
         if how == CHARACTERS:
             return "".join(chr(self.number()) for _ in range(length))
@@ -154,7 +154,7 @@ class _Reader:
     def fields(self, kind: _Type) -> Fields:
         if kind.integers is not None:
             return {name: self.number() for name in kind.integers}
-        return {one.name: self._array(one) if one.array else self._one(one) for one in kind.fields}
+        return {field.name: self._array(field) if field.array else self._one(field) for field in kind.fields}
 
     def _array(self, field: _Field) -> list[Any]:
         length = self.number()
@@ -163,7 +163,7 @@ class _Reader:
         return [self._one(field) for _ in range(length)]
 
     def value(self, number: int) -> Any:
-        """Of the type with this number."""
+        """A value of the type with this number."""
         kind = self.types[number]
         if kind.fields:
             return self.fields(kind)
@@ -185,23 +185,23 @@ class _Reader:
 
 
 def _types(reader: _Reader) -> Types:
-    """By their numbers, from the tree of elements in the metadata."""
+    """Types by number, from the metadata's tree of elements."""
     for _ in range(5):  # size, type, begin, duration, number of the metadata
         reader.number()
     strings = [reader.text() for _ in range(reader.number())]
-    found: Types = {}
+    types: Types = {}
 
     def element() -> tuple[str, dict[str, str], list[_Field]]:
         name = strings[reader.number()]
-        given = {strings[reader.number()]: strings[reader.number()] for _ in range(reader.number())}
+        attributes = {strings[reader.number()]: strings[reader.number()] for _ in range(reader.number())}
         below = [element() for _ in range(reader.number())]
-        fields = [_field(attributes) for kind, attributes, _ in below if kind == "field"]
+        fields = [_field(values) for kind, values, _ in below if kind == "field"]
         if name == "class":
-            found[int(given["id"])] = _Type(given["name"], tuple(fields))
-        return name, given, fields
+            types[int(attributes["id"])] = _Type(attributes["name"], tuple(fields))
+        return name, attributes, fields
 
     element()
-    return {number: kind._replace(integers=_integers(kind, found)) for number, kind in found.items()}
+    return {number: kind._replace(integers=_integers(kind, types)) for number, kind in types.items()}
 
 
 def _field(given: Mapping[str, str]) -> _Field:
@@ -210,26 +210,28 @@ def _field(given: Mapping[str, str]) -> _Field:
 
 
 def _integers(kind: _Type, types: Types) -> tuple[str, ...] | None:
-    plain = all(not one.array and (one.constant or types[one.kind].name in INTEGERS) for one in kind.fields)
-    return tuple(one.name for one in kind.fields) if kind.fields and plain else None
+    plain = all(
+        not field.array and (field.constant or types[field.kind].name in INTEGERS) for field in kind.fields
+    )
+    return tuple(field.name for field in kind.fields) if kind.fields and plain else None
 
 
 def _constants(reader: _Reader) -> dict[str, dict[int, Any]]:
-    """All pools of a chunk: a checkpoint names the one before by its distance."""
-    found: dict[str, dict[int, Any]] = {}
+    """All constant pools of a chunk; checkpoints are linked backwards by offset."""
+    pools: dict[str, dict[int, Any]] = {}
     while True:
         begins = reader.at
         for _ in range(4):  # size, type, begin, duration
             reader.number()
         before = reader.number()
-        reader.at += 1  # what caused the checkpoint
+        reader.at += 1  # cause of the checkpoint
         for _ in range(reader.number()):
             kind = reader.number()
-            pool = found.setdefault(reader.types[kind].name, {})
+            pool = pools.setdefault(reader.types[kind].name, {})
             for _ in range(reader.number()):
                 number = reader.number()
                 pool.setdefault(number, reader.value(kind))
-        before -= (before >> 63) << 64  # it has a sign
+        before -= (before >> 63) << 64  # signed
         if before >= 0:
-            return found
+            return pools
         reader.at = begins + before

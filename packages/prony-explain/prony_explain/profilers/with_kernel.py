@@ -1,4 +1,4 @@
-"""A profiler that does not see the kernel, and another one beside it that does."""
+"""Combines a profiler that does not see the kernel with a second one that does."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from prony.evidence.profile import KERNEL_FRAME
 from prony_explain.profilers.base import Profiled, Profiler, Schedule, why
 
 ENDS_WITHIN_S = 40.0
-"""After the first one: well before the collector gives up on both (60 s)."""
+"""Limit for the second after the first has ended, well before the collector gives up (60 s)."""
 NO_PROFILE = "no CPU profile: "
 
 
 class WithKernel:
-    """`profiler` on the process, and `kernel` on the same one. `without`: what is missing where the second
-    cannot be used; the profile is that of the first then.
+    """`profiler` and `kernel` on the same process. `without`: caveat if the second is unusable, which leaves
+    the profile of the first.
     """
 
     def __init__(self, profiler: Profiler, kernel: Profiler, without: str) -> None:
@@ -32,45 +32,45 @@ class WithKernel:
         return first if self._why else f"{first}, {self._kernel.name} for the kernel"
 
     def attach(self) -> None:
-        """Raises Unavailable for the first one only."""
+        """Raises Unavailable for the first profiler only."""
         self._profiler.attach()
         try:
             self._kernel.attach()
-        except Exception as fault:  # whatever it is, the first one is attached
+        except Exception as fault:  # of any kind: the first is attached
             self._lacks(fault)
             with suppress(Exception):
                 self._kernel.detach()
 
     def profile(self, schedule: Schedule) -> Profiled:
-        """Both at once."""
+        """Run both at once."""
         if self._why:
             return self._whole(self._profiler.profile(schedule))
         thread = threading.Thread(target=self._profile_kernel, args=(schedule,), daemon=True)
         thread.start()
         try:
-            found = self._profiler.profile(schedule)
+            profiled = self._profiler.profile(schedule)
         finally:
             thread.join(ENDS_WITHIN_S)
         if thread.is_alive():
             self._why = f"{self._kernel.name} did not end within {ENDS_WITHIN_S:.0f} s"
-        return self._whole(found)
+        return self._whole(profiled)
 
     def _profile_kernel(self, schedule: Schedule) -> None:
         try:
             self._beside = self._kernel.profile(schedule)
-        except Exception as fault:  # a defect here must not cost the profile of the first
+        except Exception as fault:  # a defect here must not cost the first profile
             self._lacks(fault)
 
     def _lacks(self, fault: Exception) -> None:
         self._why = why(fault, self._kernel.name).removeprefix(NO_PROFILE)
 
     def _whole(self, found: Profiled) -> Profiled:
-        """What the first one found, with the samples of the second if there are kernel frames among them."""
+        """The first profile, with the second's samples if these have kernel frames."""
         kernel = self._beside.cpu if self._beside is not None else None
         if kernel is not None and any(frame.endswith(KERNEL_FRAME) for frame in kernel.frames):
             return replace(found, kernel=kernel)
         seen = self._beside.missing if self._beside is not None else ()
-        self._why = self._why or next(iter(seen), f"{self._kernel.name} took no sample of the kernel")
+        self._why = self._why or next(iter(seen), f"{self._kernel.name} took no kernel samples")
         return replace(found, missing=(*found.missing, f"{self._without} ({self._why})"))
 
     def detach(self) -> None:

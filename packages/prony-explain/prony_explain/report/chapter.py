@@ -1,6 +1,4 @@
-"""The chapter on where CPU time goes: budgets as bars, flame graphs, a time line of each runtime, the
-tables.
-"""
+"""The report's chapter on CPU time: budgets as bars, flame graphs, time lines of the runtimes, tables."""
 
 from __future__ import annotations
 
@@ -26,19 +24,19 @@ from prony_explain.rules import Part, Rules, rules_for
 from prony_explain.slow import kinds, requests_of
 
 MOST_FLAMES = 8
-"""Servers of which a page holds flame graphs; further ones are in the exports."""
+"""Flame graphs per page; the exports hold all profiles."""
 MOST_DIFFERENCES = 6
 MOST_ABSENT = 5
-"""Functions that only the cheaper server of a pair has: those that are named."""
+"""Named functions that only the cheaper server of a pair has."""
 MARKED_SHARE, MOST_MARKED = 0.01, 20_000
-"""Of the requests: those marked in a time line."""
+"""Requests marked in a time line, as a share and at most."""
 STALLS = ("run-queue", "throttled", "disk", "lock")
 Key = tuple[Markup, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Flame:
-    """A flame graph under its heading, and what is said below it."""
+    """A flame graph with its heading and the text below it."""
 
     heading: str
     drawing: Drawing
@@ -46,7 +44,7 @@ class Flame:
 
 
 def keys(parts: list[Part]) -> tuple[Key, ...]:
-    """The colours of the parts."""
+    """Legend of the parts' colours."""
     return tuple(
         (Markup('<span class="swatch" style="background:{}"></span>').format(colour), name)
         for colour, name in legend(parts)
@@ -54,68 +52,67 @@ def keys(parts: list[Part]) -> tuple[Key, ...]:
 
 
 LEAD = (
-    "CPU time of the server per request. The total is measured, without a profiler; its parts are the "
-    "shares of one more trial with one, of one process. In a flame graph a box is a function, its width "
-    "the CPU time of all that it called; the callers stand below. Click a box to enlarge it, and the "
-    "lowest one to see all again."
+    "CPU time of the server per request. The total is measured without a profiler; its parts are the shares "
+    "of one further trial with a profiler. In a flame graph a box is a function, its width the CPU time of "
+    "all that it called; callers are below. Click a box to enlarge it, and the lowest box to see all again."
 )
 
 
 def items(view: ExplanationView, cells: Sequence[CellView]) -> list[Item]:
-    """Everything that the chapter shows, in its order."""
+    """The chapter's contents, in order."""
     drawn = bars(view)
-    cost, *told = tables.blocks(view)
-    found: list[Item] = [
+    cost, *others = tables.blocks(view)
+    contents: list[Item] = [
         cost,
         *([Charts((drawn[0],), drawn[1], "large")] if drawn is not None else []),
-        *told,
+        *others,
     ]
-    for one in flames(view, cells):
-        said = (Lines("", one.said, listed=False),) if one.said else ()
-        found.append(Folded(one.heading, (Charts((one.drawing,), form="large"), *said)))
+    for flame in flames(view, cells):
+        text = (Lines("", flame.said, listed=False),) if flame.said else ()
+        contents.append(Folded(flame.heading, (Charts((flame.drawing,), form="large"), *text)))
     left_out = undrawn(view)
     if left_out:
-        found.append(Lines("", left_out, listed=False))
+        contents.append(Lines("", left_out, listed=False))
     lines = tuple(timelines(view, cells))
     if lines:
         partly = partly_watched(view, cells)
-        said = (Lines("", partly, listed=False),) if partly else ()
-        found.append(Folded("Collections, compilations and stalls", (Charts(lines, form="middle"), *said)))
+        text = (Lines("", partly, listed=False),) if partly else ()
+        contents.append(Folded("Collections, compilations and stalls", (Charts(lines, form="middle"), *text)))
     allocated = allocated_table(view)
     if allocated is not None:
-        found.append(Folded("Allocated classes", (allocated,)))
-    return found
+        contents.append(Folded("Allocated classes", (allocated,)))
+    return contents
 
 
 def bars(view: ExplanationView) -> tuple[Drawing, tuple[Key, ...]] | None:
-    """Each server's budget on one scale."""
-    told = [(one.named, one.budget) for one in view.servers if one.budget is not None]
-    if not told:
+    """Each server's budget on a common scale."""
+    budgets = [(server.named, server.budget) for server in view.servers if server.budget is not None]
+    if not budgets:
         return None
-    parts = [part for part in Part if any(budget.share(part) for _, budget in told)]
+    parts = [part for part in Part if any(budget.share(part) for _, budget in budgets)]
     words = "CPU time per request by part. " + "; ".join(
         f"{name}: " + ", ".join(f"{cost.part.value} {cost.us:.1f} µs" for cost in budget.parts)
-        for name, budget in told
+        for name, budget in budgets
     )
-    return Drawing(words, Markup(budget_bars(told, title=words))), keys(parts)
+    return Drawing(words, Markup(budget_bars(budgets, title=words))), keys(parts)
 
 
 def flames(view: ExplanationView, cells: Sequence[CellView]) -> list[Flame]:
-    """A flame graph per server, then one per pair, then allocations."""
-    found: list[Flame] = []
+    """A flame graph per server, then per pair, then of allocations."""
+    graphs: list[Flame] = []
     every = _explained(view, cells)
     for one, trial in every[:MOST_FLAMES]:
         root = _tree(one, trial)
         if root is not None:
             words = f"Flame graph of {one.named}, CPU time per request"
             drawn = flame_svg(root, title=words, unit="µs")
-            found.append(Flame(f"Flame graph: {one.named}", _drawing(drawn)))
-    told = {(one.server, one.where): (one, trial) for one, trial in every}
+            graphs.append(Flame(f"Flame graph: {one.named}", _drawing(drawn)))
+    sides_of = {(one.server, one.where): (one, trial) for one, trial in every}
     for apart in view.differences[:MOST_DIFFERENCES]:
-        sides = (told[server, apart.where] for server in (apart.more, apart.less))
+        sides = (sides_of[server, apart.where] for server in (apart.more, apart.less))
         more, less = (_tree(one, trial, threads=False) for one, trial in sides)
         if more is not None and less is not None:
-            found.append(_difference(apart, more, less))
+            graphs.append(_difference(apart, more, less))
     for one, trial in every[:MOST_FLAMES]:
         profile = trial.record.evidence.profile
         if profile is not None and profile.allocation is not None and profile.allocation.total:
@@ -124,51 +121,53 @@ def flames(view: ExplanationView, cells: Sequence[CellView]) -> list[Flame]:
             words = f"Flame graph of {one.named}, allocated bytes"
             unit = "bytes per request" if each is not None else "bytes sampled"
             drawn = flame_svg(root, title=words, unit=unit)
-            found.append(Flame(f"Allocations: {one.named}", _drawing(drawn)))
-    return found
+            graphs.append(Flame(f"Allocations: {one.named}", _drawing(drawn)))
+    return graphs
 
 
 def undrawn(view: ExplanationView) -> tuple[str, ...]:
-    """Which flame graphs a large part has no room for."""
-    said = []
+    """Note on flame graphs that are left out."""
+    notes = []
     if len(view.servers) > MOST_FLAMES:
-        said.append(f"Flame graphs are drawn of the first {MOST_FLAMES} of {len(view.servers)} profiles.")
+        notes.append(f"Flame graphs are drawn for the first {MOST_FLAMES} of {len(view.servers)} profiles.")
     if len(view.differences) > MOST_DIFFERENCES:
         pairs = len(view.differences)
-        said.append(f"Differential flame graphs are drawn of the first {MOST_DIFFERENCES} of {pairs} pairs.")
-    if said:
-        said.append("The export formats collapsed, pprof and jfr hold every profile.")
-    return (" ".join(said),) if said else ()
+        notes.append(
+            f"Differential flame graphs are drawn for the first {MOST_DIFFERENCES} of {pairs} pairs."
+        )
+    if notes:
+        notes.append("The export formats collapsed, pprof and jfr hold every profile.")
+    return (" ".join(notes),) if notes else ()
 
 
 def _difference(apart: Difference, more: Node, less: Node) -> Flame:
-    """The graph of the dearer server, coloured by what the cheaper one needs in the same places."""
+    """The graph of the costlier server, coloured by its difference from the cheaper one."""
     where = f", {apart.where}" if apart.where else ""
     words = f"Differential flame graph of {apart.more} against {apart.less}{where}, CPU time per request"
-    said = [
+    notes = [
         f"A box is CPU time of {apart.more}: red where it needs more than {apart.less} in the same function "
-        "under the same callers, blue where it needs less; threads are taken together."
+        "under the same callers, blue where less. Threads are merged."
     ]
     gone = absent(more, less)
     if sum(gone.values()) >= LEAST_US:
-        said.append(f"Without a box: {_absent(gone, apart)}")
+        notes.append(f"Without a box: {_absent(gone, apart)}")
     drawn = difference_svg(compared(more, less), title=words, unit="µs")
-    return Flame(f"Difference: {apart.more} against {apart.less}{where}", _drawing(drawn), tuple(said))
+    return Flame(f"Difference: {apart.more} against {apart.less}{where}", _drawing(drawn), tuple(notes))
 
 
 def _absent(gone: Mapping[str, float], apart: Difference) -> str:
-    """What the graph does not hold: the cheaper server's own, under callers that both have."""
+    """The cheaper server's own functions, under callers that both have."""
     named = [f"{us:.1f} in {name}" for name, us in gone.items() if us >= LEAST_US][:MOST_ABSENT]
     more = " and others" if len(gone) > len(named) else ""
     return (
-        f"{sum(gone.values()):.1f} µs of a request of {apart.less}, in functions that {apart.more} does not "
+        f"{sum(gone.values()):.1f} µs per request of {apart.less}, in functions that {apart.more} does not "
         f"call from there: {', '.join(named)}{more}."
     )
 
 
 def timelines(view: ExplanationView, cells: Sequence[CellView]) -> list[Drawing]:
-    """What each runtime did over the window of its explained trial."""
-    found = []
+    """Events of each runtime over the window of its explained trial."""
+    drawings = []
     for one, trial in _explained(view, cells):
         profile = trial.record.evidence.profile
         if profile is None:
@@ -178,42 +177,42 @@ def timelines(view: ExplanationView, cells: Sequence[CellView]) -> list[Drawing]
         if events or slow_s:
             until_s = max([profile.ended_s, *(e.start_s + e.duration_s for e in events)])
             words = (
-                f"{one.named}: collections, compilations and stalls over the window of its explained trial, "
-                "and when its slowest requests ran"
+                f"{one.named}: collections, compilations, stalls and slowest requests over the window of its "
+                "explained trial"
             )
             drawn = timeline(events, until_s, silences_s=silences(trial), slow_s=slow_s, title=words)
-            found.append(Drawing(words, Markup(drawn), heading=one.named))
-    return found
+            drawings.append(Drawing(words, Markup(drawn), heading=one.named))
+    return drawings
 
 
 def partly_watched(view: ExplanationView, cells: Sequence[CellView]) -> tuple[str, ...]:
-    """What a lane of a time line shows of a part of the window alone."""
+    """Notes on lanes that cover a part of the window only."""
     profiles = (trial.record.evidence.profile for _, trial in _explained(view, cells))
-    if any(one is not None and one.lock_waits is not None for one in profiles):
-        return ("Waits for a lock are recorded in the last slice of a window alone.",)
+    if any(p is not None and p.lock_waits is not None for p in profiles):
+        return ("Waits for a lock are recorded in the last slice of the window only.",)
     return ()
 
 
 def slowest(trial: TrialView) -> list[tuple[float, float]]:
-    """The slowest per cent of the requests: start and duration in seconds."""
+    """The slowest 1 % of the requests: (start, duration) in seconds."""
     evidence = trial.record.evidence
     known = requests_of(evidence.engine, evidence.profile)
     if known is None:
         return []
-    found = known.slowest(MARKED_SHARE, MOST_MARKED)
-    return list(zip(found.starts_s, found.lengths_s, strict=True))
+    slow = known.slowest(MARKED_SHARE, MOST_MARKED)
+    return list(zip(slow.starts_s, slow.lengths_s, strict=True))
 
 
 def _stalls(profile: Profile, slow_s: Sequence[tuple[float, float]]) -> list[TimelineEvent]:
-    """Waits of threads and reads from disk, on the scale of the slow requests; nothing without these."""
+    """Waits of threads and disk reads, as long as the slow requests; empty without these."""
     if not slow_s:
         return []
     watched, _ = kinds(profile, min(length for _, length in slow_s))
-    return [event for one in watched if one.kind in STALLS for event in one.events]
+    return [event for kind in watched if kind.kind in STALLS for event in kind.events]
 
 
 def silences(trial: TrialView) -> list[tuple[float, float]]:
-    """The longest spans of the window in which no request completed: start and duration in seconds."""
+    """The longest spans of the window without a completed request: (start, duration) in seconds."""
     engine = trial.record.evidence.engine
     if engine is None or engine.window is None:
         return []
@@ -222,7 +221,7 @@ def silences(trial: TrialView) -> list[tuple[float, float]]:
 
 
 def allocated_table(view: ExplanationView) -> Table | None:
-    """The classes of which most bytes were allocated, a server after the other."""
+    """Classes with the most allocated bytes, by server."""
     rows = [
         Row(one.name, (TableCell(server.named), TableCell(rounded_percent(one.share, 1))))
         for server in view.servers
@@ -238,7 +237,7 @@ def _explained(view: ExplanationView, cells: Sequence[CellView]) -> list[tuple[E
 
 
 def _tree(one: Explanation, trial: TrialView, *, threads: bool = True) -> Node | None:
-    """In us per request; None without samples or a measured cost."""
+    """In µs per request; None without samples or a measured cost."""
     profile = trial.record.evidence.profile
     if profile is None or one.budget is None:
         return None

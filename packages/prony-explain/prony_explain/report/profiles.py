@@ -1,4 +1,4 @@
-"""The profiles of explained trials, as formats for other programs need them."""
+"""Profiles of explained trials for the export formats."""
 
 from __future__ import annotations
 
@@ -16,29 +16,28 @@ from prony_explain.rules import rules_for
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One explained trial with CPU samples."""
+    """An explained trial with CPU samples."""
 
     label: str
-    """Of the server."""
+    """Label of the server."""
     profile: Profile
     begun_unix_s: float
-    """When its window opened."""
+    """Opening of the window."""
 
 
 def recorded(view: ResultView) -> list[Recorded]:
-    """All of a result, in the order of the plan. Raises UsageError for none."""
-    found = list(_found(view))
-    if not found:
+    """All profiles of a result, in the plan's order. Raises UsageError without any."""
+    profiles = list(_found(view))
+    if not profiles:
         raise UsageError(
-            f"{view.id} has no CPU profile: measure with --explain, or explain it now: "
-            f"prony explain {view.id}"
+            f"{view.id} has no CPU profile; measure with --explain, or add one: prony explain {view.id}"
         )
-    return found
+    return profiles
 
 
 def cpu_profiles(view: ResultView) -> list[tuple[str, Sampling]]:
-    """Label of the server and its samples. Raises UsageError for none."""
-    return [(one.label, one.profile.cpu) for one in recorded(view) if one.profile.cpu is not None]
+    """(server's label, samples) of each profile. Raises UsageError without any."""
+    return [(trial.label, trial.profile.cpu) for trial in recorded(view) if trial.profile.cpu is not None]
 
 
 def _found(view: ResultView) -> Iterator[Recorded]:
@@ -52,7 +51,7 @@ def _found(view: ResultView) -> Iterator[Recorded]:
 
 
 def _with_kernel(profile: Profile, server: str) -> Profile:
-    """With the kernel's frames in its stacks where perf took them beside, as the flame graphs have it."""
+    """With perf's kernel frames in its stacks, if taken, as in the flame graphs."""
     if profile.kernel is None:
         return profile
     rules = rules_for(profile.runtime, server, roots("servers"))
@@ -60,7 +59,7 @@ def _with_kernel(profile: Profile, server: str) -> Profile:
 
 
 def _begun_unix_s(record: TrialRecord) -> float:
-    """When the window opened; where nobody noted it, when the trial began."""
+    """Opening of the window, else the start of the trial."""
     engine = record.evidence.engine
     if engine is None or engine.window is None:
         return record.started_at.timestamp()
@@ -68,7 +67,7 @@ def _begun_unix_s(record: TrialRecord) -> float:
 
 
 def rooted(found: list[tuple[str, Sampling]]) -> Iterator[tuple[Stack, int]]:
-    """All stacks with their samples; of several servers with the server as the outermost frame."""
+    """All stacks with their samples; with several servers their labels are the outermost frames."""
     several = len(found) > 1
     for label, sampling in found:
         above = (label.replace(";", ","),) if several else ()

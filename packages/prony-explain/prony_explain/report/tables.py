@@ -1,7 +1,5 @@
-"""Where the CPU time of a request goes, as tables and sentences: what the profiler cost, the budget by part,
-the differences of the pairs, and the counters beside them.
-
-Pure but for `explanations`, which reads the rules from the catalogue.
+"""CPU time per request as tables and sentences: cost of the profiler, budget by part, differences of pairs,
+counters. Pure, except that `explanations` reads rules from the catalogue.
 """
 
 from __future__ import annotations
@@ -23,24 +21,24 @@ from prony_explain.slow import NAMES, Beside, Lock, requests_of, whole_percent
 
 CPU = "server_cpu_us_per_request"
 LEAST_NAMED = 0.01
-"""Packages and subsystems below this share of the cost are not listed by themselves."""
+"""Packages and subsystems with a smaller share of the cost are not listed."""
 MOST_NAMED = 5
-"""Per part, in the table of packages."""
+"""Packages per part."""
 
 
 def explanations(cells: Sequence[CellView]) -> ExplanationView | None:
-    """Of the cells that have an explained trial; None where no cell has one."""
-    asked = [cell for cell in cells if cell.explained]
-    several = len({(c.cell.trial.workload.name, c.cell.trial.load_name) for c in asked}) > 1
-    found = []
-    for cell in asked:
+    """Of the cells with an explained trial; None if there are none."""
+    cells = [cell for cell in cells if cell.explained]
+    several = len({(c.cell.trial.workload.name, c.cell.trial.load_name) for c in cells}) > 1
+    servers = []
+    for cell in cells:
         trial = cell.explained[-1]
         profile = trial.record.evidence.profile
         measured = Measured(
             [_trial_cost(one) for one in cell.counting], _trial_cost(trial), of_trial(trial.record.evidence)
         )
         runtime = profile.runtime if profile is not None else "native"
-        found.append(
+        servers.append(
             explain(
                 cell.cell.server,
                 profile,
@@ -51,7 +49,7 @@ def explanations(cells: Sequence[CellView]) -> ExplanationView | None:
                 requests=requests_of(trial.record.evidence.engine, profile),
             )
         )
-    return ExplanationView(tuple(found), differences(found)) if found else None
+    return ExplanationView(tuple(servers), differences(servers)) if servers else None
 
 
 def _trial_cost(trial: TrialView) -> TrialCost:
@@ -59,7 +57,7 @@ def _trial_cost(trial: TrialView) -> TrialCost:
 
 
 def blocks(view: ExplanationView | None) -> list[Block]:
-    """What a terminal and a page show."""
+    """The blocks of a terminal and of a page."""
     if view is None:
         return []
     made: list[Block | None] = [
@@ -76,14 +74,14 @@ def blocks(view: ExplanationView | None) -> list[Block]:
 
 
 def cost_lines(view: ExplanationView) -> Lines:
-    """What each profiler cost: it stands first, as it says what the rest is worth."""
+    """Cost of each profiler: first, as it qualifies the rest."""
     lines = []
     for one in view.servers:
         if one.profiler:
             event = f" ({one.event})" if one.event else ""
             lines.append(f"{one.named}: {one.profiler}{event}; {one.cost.sentence}")
     return Lines(
-        "Explanation", tuple(lines), note="one more trial per server with a profiler, in no figure above"
+        "Explanation", tuple(lines), note="one further trial per server with a profiler, in no figure above"
     )
 
 
@@ -108,13 +106,13 @@ def budget_table(view: ExplanationView) -> Table | None:
         tuple(Column(one.named) for one in told),
         (Section(tuple(rows)),),
         title="CPU time per request by part",
-        note=f"µs; the mean of the measured trials × the shares of the profile, 95 %{_costly(view)}",
+        note=f"µs; mean of the measured trials × shares of the profile, 95 %{_costly(view)}",
         heading="Part",
     )
 
 
 def _named(part: Part, costs: Sequence[PartCost | None]) -> list[Row]:
-    """The packages and subsystems of a part, the most costly first."""
+    """Packages and subsystems of a part, descending by cost."""
     most: dict[str, float] = {}
     for cost in costs:
         for one in cost.names if cost is not None else ():
@@ -144,7 +142,7 @@ def _between(low: float | None, high: float | None) -> str:
 def difference_lines(view: ExplanationView) -> Lines | None:
     """A sentence per pair."""
     lines = tuple(f"{one.where}: {one.sentence}" if one.where else one.sentence for one in view.differences)
-    note = f"intervals of a pair's parts hold together{_costly(view)}"
+    note = f"a pair's intervals are simultaneous{_costly(view)}"
     return Lines("Differences in CPU time per request", lines, note=note, marked=True) if lines else None
 
 
@@ -174,19 +172,19 @@ def witness_table(view: ExplanationView) -> Table | None:
 
 
 def slow_lines(view: ExplanationView) -> Lines | None:
-    """What ran beside the slowest requests of each server more often than by chance."""
+    """Events more frequent than by chance during each server's slowest requests."""
     lines = tuple(
         f"{one.named}: {sentence}"
         for one in view.servers
         if one.slow is not None
         for sentence in one.slow.sentences
     )
-    note = "by chance: intervals of the same lengths anywhere in the window; no cause of any one request"
+    note = "by chance: intervals of the same lengths anywhere in the window; no cause of any single request"
     return Lines("Slow requests", lines, note=note, marked=True) if lines else None
 
 
 def slow_table(view: ExplanationView) -> Table | None:
-    """The shares of the slowest requests that ran beside each kind of event, with those by chance."""
+    """Shares of the slowest requests during each kind of event, observed and by chance."""
     told = [one for one in view.servers if one.slow is not None and one.slow.beside]
     found = [{b.kind: b for b in one.slow.beside} for one in told if one.slow is not None]
     rows = tuple(
@@ -199,9 +197,9 @@ def slow_table(view: ExplanationView) -> Table | None:
     return Table(
         tuple(Column(one.named) for one in told),
         (Section(rows),),
-        title="Beside the slowest requests",
+        title="Events during the slowest requests",
         note="share of the slowest 0.1 %, 95 % over all rows, and the share by chance",
-        heading="Ran beside",
+        heading="Event",
     )
 
 
@@ -209,13 +207,13 @@ def _beside(one: Beside | None) -> TableCell:
     if one is None:
         return TableCell("–")
     if not one.events:
-        return TableCell("none happened")
+        return TableCell("no event")
     low, high, chance = map(whole_percent, (one.low, one.high, one.chance))
     return TableCell(f"{whole_percent(one.share)} %", f"{low} to {high}; by chance {chance} %")
 
 
 def lock_table(view: ExplanationView) -> Table | None:
-    """The locks for which threads waited while the slowest requests ran."""
+    """Locks waited for during the slowest requests."""
     locks = {
         one.named: {lock.name: lock for beside in one.slow.beside for lock in beside.locks}
         for one in view.servers
@@ -229,9 +227,9 @@ def lock_table(view: ExplanationView) -> Table | None:
     return Table(
         tuple(map(Column, told)),
         (Section(tuple(rows)),),
-        title="Waits for locks beside the slowest requests",
-        note="share of those that ran in the last slice of the window, in which waits are recorded; waits of "
-        "half the time of such a request and more",
+        title="Waits for locks during the slowest requests",
+        note="share of the requests in the last slice of the window, where waits are recorded; waits of at "
+        "least half a request's time",
         heading="Lock and where",
     )
 
@@ -245,7 +243,7 @@ def _lock(one: Lock | None) -> TableCell:
 
 
 def missing_lines(view: ExplanationView) -> Lines | None:
-    """What could not be said, and what it would take: once for all of whom it is true."""
+    """Caveats, each with the servers that it applies to."""
     of: dict[str, list[str]] = {}
     for one in view.servers:
         for what in one.missing:
@@ -255,11 +253,11 @@ def missing_lines(view: ExplanationView) -> Lines | None:
 
 
 def _costly(view: ExplanationView) -> str:
-    """Whose parts are shares of a process that the profiler changed too much."""
+    """Note on servers whose profiler was costly."""
     names = [one.named for one in view.servers if one.budget is not None and one.cost.costly]
-    return f"; the profiler changed what it saw by more than 10 %: {_listed(names)}" if names else ""
+    return f"; the profiler changed the server by more than 10 %: {_listed(names)}" if names else ""
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names with their loads have commas of their own."""
+    """Joined names; by semicolons if they contain commas."""
     return ("; " if any("," in name for name in names) else ", ").join(names)

@@ -1,4 +1,4 @@
-"""An explanation as the report of the laboratory takes it: blocks, the chapter of a page, JSON."""
+"""An explanation as input of the report: blocks, chapter, JSON."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from prony_explain.slow import SlowRequests
 
 
 class ExplanationOut(Out):
-    """Where the CPU time of a server's requests goes, of one more trial with a profiler."""
+    """CPU time per request of a server by part, from a further trial with a profiler."""
 
     server: str
-    where: str = Field(description="workload and load, where a part explains several")
-    profiler: str = Field(description="name and version; empty where none could be used")
+    where: str = Field(description="workload and load; empty if the part has a single one")
+    profiler: str = Field(description="name and version; empty without a profiler")
     event: str
-    cost: ProfilerCost = Field(description="what the profiler changed, as shares")
+    cost: ProfilerCost = Field(description="changes caused by the profiler, as shares")
     budget: Budget | None = Field(description="CPU time per request by part; the parts add up to cpu_us")
     per_request: dict[str, float] = Field(
-        description="counters of the explained trial per request, but for collections_per_1000"
+        description="counters of the explained trial per request, except collections_per_1000"
     )
-    allocated: list[Allocated] = Field(description="the classes of which most bytes were allocated")
+    allocated: list[Allocated] = Field(description="classes with the most allocated bytes")
     slow: SlowRequests | None = Field(
-        default=None, description="what ran beside the slowest requests, as shares; null: not known"
+        default=None, description="events during the slowest requests, as shares; null: unknown"
     )
-    missing: list[str] = Field(description="what could not be said, and what it would take")
+    missing: list[str] = Field(description="caveats: what is missing, and how to get it")
 
 
 def explained(cells: Sequence[CellView]) -> Explained | None:
-    """Of the cells that have an explained trial; None where no cell has one."""
+    """Of the cells with an explained trial; None if there are none."""
     view = tables.explanations(cells)
     if view is None:
         return None
     return Explained(
         blocks=tuple(tables.blocks(view)),
-        servers=[_out(one) for one in view.servers],
-        differences=[_json(Difference, one) for one in view.differences],
+        servers=[_out(server) for server in view.servers],
+        differences=[_json(Difference, pair) for pair in view.differences],
         items=partial(chapter.items, view, cells),
         lead=chapter.LEAD,
         script=SCRIPT,
@@ -55,7 +55,7 @@ def explained(cells: Sequence[CellView]) -> Explained | None:
 
 
 def _out(one: Explanation) -> dict[str, Any]:
-    made = ExplanationOut(
+    out = ExplanationOut(
         server=one.server,
         where=one.where,
         profiler=one.profiler,
@@ -67,9 +67,9 @@ def _out(one: Explanation) -> dict[str, Any]:
         slow=one.slow,
         missing=list(one.missing),
     )
-    return made.model_dump(mode="json", by_alias=True)
+    return out.model_dump(mode="json", by_alias=True)
 
 
 def _json(kind: type[Difference], value: Difference) -> dict[str, Any]:
-    found: dict[str, Any] = TypeAdapter(kind).dump_python(value, mode="json", by_alias=True)
-    return found
+    out: dict[str, Any] = TypeAdapter(kind).dump_python(value, mode="json", by_alias=True)
+    return out

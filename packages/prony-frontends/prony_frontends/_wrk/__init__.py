@@ -1,1 +1,1 @@
-"""What wrk and wrk2 have in common: their command line, the load, their report. No tool of its own."""
+"""Shared by wrk and wrk2: command line, load and report."""

@@ -1,4 +1,4 @@
-"""wrk's command line as a value."""
+"""Parses wrk's command line."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ FEW_CONNECTIONS = "number of connections must be >= threads"
 USAGE = """\
 Usage: prony wrk <options> <url> [-- script arguments]
 
-  -c, --connections N   Connections that are kept open (default 10)
-  -d, --duration    T   How long to test (default 10s)
+  -c, --connections N   Connections (default 10)
+  -d, --duration    T   Duration (default 10s)
   -t, --threads     N   Threads: the script's interpreters, and the groups of Req/Sec (default 2)
   -s, --script      S   A script in Lua
   -H, --header      H   A header of the request, 'Name: value' (repeatable)
   -L, --latency         Print the latency distribution
-      --timeout     T   Longest wait for a response (default 2s)
+      --timeout     T   Response timeout (default 2s)
   -v, --version         Print the version
 
 Numbers may have a unit (1k, 1M, 1G), times too (2s, 2m, 2h).
 """
 USAGE_2 = USAGE.replace("prony wrk ", "prony wrk2 ").replace(
     "  -v, --version", "  -R, --rate        N   Requests per second, of all connections together (required)\n"
-    "  -D, --dist        D   Of the arrivals: fixed or exp (default fixed)\n"
-    "  -U, --u_latency       Print the latency that counts from the send, too\n  -v, --version"
-) + "Refused: --batch_latency, and other distributions.\n"  # fmt: skip
+    "  -D, --dist        D   Arrivals: fixed or exp (default fixed)\n"
+    "  -U, --u_latency       Also print the latency from the send\n  -v, --version"
+) + "Not supported: --batch_latency, and other distributions.\n"  # fmt: skip
 _LONG = [
     "connections=",
     "duration=",
@@ -54,12 +54,12 @@ LONGEST_S = 366 * 24 * 3600
 
 
 class WrongUsage(UsageError):
-    """wrk would print its usage, after this sentence."""
+    """wrk would print its usage after this message."""
 
 
 @dataclass(slots=True)
 class WrkArguments(Addressed):
-    """What was asked for."""
+    """Arguments of wrk or wrk2."""
 
     url: str = ""
     connections: int = 10
@@ -71,28 +71,28 @@ class WrkArguments(Addressed):
     latency: bool = False
     version: bool = False
     rate_per_s: int | None = None
-    """Of wrk2: an open load."""
+    """wrk2 only: an open load."""
     poisson: bool = False
     uncorrected: bool = False
     rest: tuple[str, ...] = ()
     dropped: list[str] = field(default_factory=list)
-    """Headers that wrk does not send either."""
+    """Headers that wrk drops."""
 
     @property
     def path(self) -> str:
-        """As wrk sends it: from the first slash after the host to the end of the URL, else a slash."""
+        """The path as wrk sends it: from the first slash after the host, or a single slash."""
         behind_host = re.fullmatch(r"[^/]*//[^/?#]*(/.*)?.*", self.url, re.DOTALL)
         return (behind_host and behind_host[1]) or "/"
 
     @property
     def open_connections(self) -> int:
-        """As wrk does, each thread has the same number; what is left over is not opened."""
+        """Rounded down to the same number per thread, as in wrk."""
         return self.connections // self.threads * self.threads
 
 
 def parse(argv: Sequence[str], second: bool = False) -> WrkArguments:
-    """The arguments of wrk, or of wrk2. Raises WrongUsage for what it refuses, Refused for what Prony does
-    not do.
+    """Parses the arguments of wrk or wrk2. Raises WrongUsage for arguments that the tool refuses, Refused for
+    unsupported ones.
     """
     names = _SHORT_2 if second else _SHORT
     try:
@@ -102,25 +102,25 @@ def parse(argv: Sequence[str], second: bool = False) -> WrkArguments:
             options, rest = getopt.gnu_getopt(list(argv), "c:d:t:s:H:T:Lhv", _LONG)
     except getopt.GetoptError as fault:
         raise WrongUsage(f"wrk: {fault.msg}") from fault
-    asked = WrkArguments()
+    arguments = WrkArguments()
     for given, value in options:
-        _take(asked, names.get(given, given), given, value)
-    if asked.version and not rest:
-        return asked
+        _take(arguments, names.get(given, given), given, value)
+    if arguments.version and not rest:
+        return arguments
     if not rest:
         raise WrongUsage("wrk: no URL was given")
-    asked.url, asked.rest = rest[0], tuple(rest[1:])
-    if "://" not in asked.url:
-        raise WrongUsage(f"invalid URL: {asked.url}")
-    if not asked.threads or not asked.duration_s:
+    arguments.url, arguments.rest = rest[0], tuple(rest[1:])
+    if "://" not in arguments.url:
+        raise WrongUsage(f"invalid URL: {arguments.url}")
+    if not arguments.threads or not arguments.duration_s:
         raise WrongUsage("wrk: --threads and --duration must be at least 1")
-    if second and not asked.rate_per_s:
+    if second and not arguments.rate_per_s:
         raise WrongUsage("Throughput MUST be specified with the --rate or -R option")
-    if asked.connections < asked.threads:
+    if arguments.connections < arguments.threads:
         raise WrongUsage(FEW_CONNECTIONS)
-    if asked.threads > 1000:
-        raise Refused("--threads", TOOL, None, f"{asked.threads} threads", "use at most 1000")
-    return asked
+    if arguments.threads > 1000:
+        raise Refused("--threads", TOOL, None, f"{arguments.threads} threads", "use at most 1000")
+    return arguments
 
 
 def _take(asked: WrkArguments, name: str, given: str, value: str) -> None:
@@ -144,7 +144,7 @@ def _take(asked: WrkArguments, name: str, given: str, value: str) -> None:
                 TOOL,
                 None,
                 f"'{redaction.beginning(value)}'",
-                "write a name, a colon, a blank and a value",
+                "write a name, a colon, a space and a value",
             )
         asked.headers[key] = text
     elif name == "--connections":
@@ -170,12 +170,12 @@ def _take(asked: WrkArguments, name: str, given: str, value: str) -> None:
 
 
 def _script(given: str, value: str) -> Path:
-    """The script, which every interpreter reads anew. Raises UsageError."""
+    """The script, which every interpreter opens again. Raises UsageError."""
     script = Path(value)
     if script.is_fifo():
-        raise UsageError(f"wrk: {value} can be read once only; write the script to a file for {given}")
+        raise UsageError(f"wrk: {value} can be read only once; write the script to a file for {given}")
     if script.is_absolute() and script.parts[1] in ("dev", "proc"):
-        # A descriptor of this process, such as /dev/stdin: the engine has others.
+        # A descriptor of this process, such as /dev/stdin, means another file in the engine.
         script = script.resolve()
     if not script.is_file():
         raise UsageError(f"wrk: {value} cannot be opened; expected a script in Lua after {given}")
@@ -184,9 +184,9 @@ def _script(given: str, value: str) -> Path:
 
 def _scaled(given: str, text: str, units: dict[str, int]) -> int:
     """A whole number with a unit. Raises WrongUsage."""
-    found = re.fullmatch(r"(\d{1,15})([A-Za-z]?)", text)
-    if found is None or found[2].lower() not in units:
+    match = re.fullmatch(r"(\d{1,15})([A-Za-z]?)", text)
+    if match is None or match[2].lower() not in units:
         raise WrongUsage(
             f"wrk: {given} is '{text}'; expected a whole number, such as 10 or 1{list(units)[1]}"
         )
-    return int(found[1]) * units[found[2].lower()]
+    return int(match[1]) * units[match[2].lower()]

@@ -1,7 +1,4 @@
-"""wrk's report, line for line: its units, its table and its totals.
-
-Pure.
-"""
+"""wrk's report, line for line. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from dataclasses import dataclass, field
 from prony_frontends.counted import CountedValues
 
 _CLIMBS = 0.85
-"""wrk takes the next unit from this share of it on."""
+"""Share of a unit from which wrk switches to the next."""
 _US, _S = (1000.0, "us", ("ms",)), (60.0, "s", ("m",))
 _BINARY, _METRIC = (1024.0, "", ("K", "M", "G", "T")), (1000.0, "", ("k", "M", "G", "T"))
 PERCENTILES = (50.0, 75.0, 90.0, 99.0)
@@ -20,11 +17,11 @@ PERCENTILES = (50.0, 75.0, 90.0, 99.0)
 
 @dataclass(frozen=True, slots=True)
 class WrkFigures:
-    """What the report says."""
+    """Figures of the report."""
 
     latency_us: CountedValues
     rates_per_s: CountedValues
-    """Of one thread over a tenth of a second."""
+    """Requests per second of a thread, over intervals of 0.1 s."""
     requests: int
     elapsed_s: float
     bytes_read: int
@@ -58,12 +55,12 @@ def metric(amount: float) -> str:
 
 
 def binary(amount: float) -> str:
-    """Such as 17.76G; the B is written by the line."""
+    """Such as 17.76G; the line adds the B."""
     return _scaled(amount, _BINARY, 2)
 
 
 def _column(text: str, width: int) -> str:
-    """Right-aligned by the number: a unit of no or one letter leaves its place empty."""
+    """Right-aligned by the number, with padding for missing letters of the unit."""
     letters = sum(text[-place].isalpha() for place in (1, 2) if len(text) >= place)
     pad = 2 - letters
     return f"{text[: width - pad]:>{width - pad}}{' ' * pad}"
@@ -82,11 +79,11 @@ def _row(name: str, sample: CountedValues, unit: Callable[[float], str]) -> str:
 
 
 SPECTRUM_TICKS = 5
-"""Of HdrHistogram's percentile spectrum: lines for each halving of the distance to 100 %."""
+"""HdrHistogram's percentile spectrum: lines per halving of the distance to 100 %."""
 
 
 def recorded(times_us: CountedValues, what: str) -> str:
-    """wrk2's distribution, and the spectrum that HdrHistogram prints."""
+    """wrk2's distribution, and HdrHistogram's percentile spectrum."""
     lines = [f"  Latency Distribution (HdrHistogram - {what})\n"]
     for percent in (50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0):
         lines.append(f"{percent:7.3f}%{_column(time_us(times_us.percentile(percent)), 10)}\n")
@@ -108,7 +105,7 @@ def recorded(times_us: CountedValues, what: str) -> str:
 
 
 def _spectrum(times: CountedValues) -> Iterator[tuple[float, float, int]]:
-    """Value, percentile and how many are no higher, as `hdr_percentiles_print` goes through them."""
+    """Value, percentile and cumulative count, with the steps of `hdr_percentiles_print`."""
     wanted, seen, total = 0.0, 0, int(times.count)
     for value, count in zip(times.values.tolist(), times.counts.tolist(), strict=True):
         seen += int(count)
@@ -123,7 +120,7 @@ def _spectrum(times: CountedValues) -> Iterator[tuple[float, float, int]]:
 
 
 def report(figures: WrkFigures, distribution: bool, second: bool = False) -> str:
-    """Everything after the run, of wrk or of wrk2."""
+    """The report after the run, of wrk or wrk2."""
     lines = [f"  Thread Stats{'Avg':>6}{'Stdev':>11}{'Max':>8}{'+/- Stdev':>12}\n"]
     lines.append(_row("Latency", figures.latency_us, time_us))
     lines.append(_row("Req/Sec", figures.rates_per_s, metric))

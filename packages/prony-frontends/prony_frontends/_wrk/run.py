@@ -1,4 +1,4 @@
-"""A run of wrk, and of wrk2, which has a rate: from the arguments to the exit code."""
+"""Runs wrk's and wrk2's command lines, from the arguments to the exit code."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from prony.plan.target import TlsOptions
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Workload
 from prony.report.progress import SilentProgress
+from prony_frontends._exports.wrk import CONNECT, READ, TIMEOUT, WRITE
 from prony_frontends._wrk import layout
 from prony_frontends._wrk.arguments import TOOL, USAGE, USAGE_2, WrkArguments, WrongUsage, parse
 from prony_frontends.base import Context, Refused, Translated
 from prony_frontends.counted import CountedValues
-from prony_frontends.exports.wrk import CONNECT, READ, TIMEOUT, WRITE
 
 FAILED = 1
-"""wrk's exit code for whatever goes wrong."""
+"""wrk's exit code for any failure."""
 
 
 class BeginLines(SilentProgress):
-    """wrk's first lines, once the load has begun."""
+    """Prints wrk's first lines when the load begins."""
 
     def __init__(self, heading: str, stream: IO[str]) -> None:
         self._heading, self._stream = heading, stream
 
     def phase(self, name: str, expected_s: float | None) -> None:  # noqa: ARG002
-        """A part of the measurement begins."""
+        """Start of a phase."""
         if name == "window":
             self._stream.write(self._heading)
             self._stream.flush()
 
 
 def translate(argv: Sequence[str], second: bool = False) -> Translated:
-    """The arguments of wrk, or of wrk2, as a load. Raises UsageError."""
+    """Translates the arguments of wrk or wrk2 into a load. Raises UsageError."""
     asked = parse(argv, second)
     if not asked.url:
         raise WrongUsage("wrk: no URL was given")
@@ -52,7 +52,7 @@ def translate(argv: Sequence[str], second: bool = False) -> Translated:
 
 
 def translated(asked: WrkArguments) -> Translated:
-    """The same connections, time and requests. Raises UsageError for a request that cannot be sent."""
+    """The load with the same connections, duration and requests. Raises UsageError for an invalid request."""
     script = None
     if asked.script is not None:
         script = Script(
@@ -81,7 +81,7 @@ def translated(asked: WrkArguments) -> Translated:
     )
     target = asked.target.model_copy(update={"tls": TlsOptions(insecure=True)})
     notes = [
-        f"the header '{text}' is left out, as by wrk: no blank after its colon" for text in asked.dropped
+        f"the header '{text}' is left out, as by wrk: no space after its colon" for text in asked.dropped
     ]
     if "?" in asked.url and "?" not in asked.path:
         notes.append("the query of the URL is left out, as by wrk: no path before it")
@@ -106,12 +106,12 @@ def _load(asked: WrkArguments) -> Load:
 
 
 def _literal(text: str) -> str:
-    """Text in which nothing is a placeholder."""
+    """The text with placeholders escaped."""
     return text.replace("${", "$${")
 
 
 def run(argv: Sequence[str], context: Context, second: bool = False) -> int:
-    """One run of wrk, or of wrk2, from the first line to the exit code."""
+    """Runs wrk or wrk2, from the first line to the exit code."""
     try:
         asked = parse(argv, second)
         made = translated(asked) if asked.url else None
@@ -132,7 +132,7 @@ def run(argv: Sequence[str], context: Context, second: bool = False) -> int:
     if context.asked.explain:
         return context.explained(made)
     heading = layout.begin(asked.duration_s, redaction.url(asked.url), asked.threads, asked.connections)
-    # What a script prints before the load is known after it; at a terminal one is told at once that it began.
+    # A script's output before the load is known only after it; a terminal shows the start at once.
     early = asked.script is None or context.stdout.isatty()
     try:
         ran = context.measure(made, BeginLines(heading if early else "", context.stdout))
@@ -140,37 +140,37 @@ def run(argv: Sequence[str], context: Context, second: bool = False) -> int:
         print(f"wrk: {fault}", file=context.stderr)
         return failed(str(fault))
     report = ran.report
-    said = report.script
-    if said is not None:
-        context.stdout.write(said.printed_setup)
+    script = report.script
+    if script is not None:
+        context.stdout.write(script.printed_setup)
     if not early:
         context.stdout.write(heading)
-    if said is not None:
-        context.stdout.write(said.printed_run)
+    if script is not None:
+        context.stdout.write(script.printed_run)
     context.stdout.write(layout.report(figures(report, ran.window), asked.latency, second))
     if asked.uncorrected:
         sent = CountedValues.of(_times_us(ran.window.service_time))
         context.stdout.write(
             layout.recorded(sent, "Uncorrected Latency (measured without taking delayed starts into account)")
         )
-    if said is None:
+    if script is None:
         return context.end(ran)
-    context.stdout.write(said.printed_done)
-    if said.printed_left_out:
-        print("wrk: the script printed more than is kept (4 MiB); the rest was left out", file=context.stderr)
-    if said.error is not None:
-        print(said.error, file=context.stderr)
-    return context.end(ran, failed(said.error) if said.error is not None else 0)
+    context.stdout.write(script.printed_done)
+    if script.printed_left_out:
+        print("wrk: the script printed more than 4 MiB; the rest was dropped", file=context.stderr)
+    if script.error is not None:
+        print(script.error, file=context.stderr)
+    return context.end(ran, failed(script.error) if script.error is not None else 0)
 
 
 def failed(reason: str) -> int:
-    """The exit code: that of a script that ended itself, else wrk's for whatever goes wrong."""
+    """The script's own exit code, else wrk's."""
     left = re.search(r"\bos\.exit\((-?\d+)\) ended the script", reason)
     return FAILED if left is None else int(left[1]) % 256
 
 
 def _times_us(histogram: Histogram | None) -> list[tuple[float, float]]:
-    """Time and how often it was seen. Raises EnvironmentFault for a histogram that cannot be read."""
+    """Times in µs with their counts. Raises EnvironmentFault for an unreadable histogram."""
     if histogram is None:
         return []
     try:
@@ -181,14 +181,14 @@ def _times_us(histogram: Histogram | None) -> list[tuple[float, float]]:
 
 
 def figures(report: EngineReport, window: Window) -> layout.WrkFigures:
-    """What wrk prints, from what the engine recorded."""
+    """wrk's figures from the engine's report."""
     totals = report.totals
 
     def errors(kinds: Sequence[str]) -> int:
         return sum(totals.errors.get(kind, 0) for kind in kinds)
 
     return layout.WrkFigures(
-        # Of an open load from when each was due.
+        # An open load counts from the intended send.
         latency_us=CountedValues.of(_times_us(window.latency or window.service_time)),
         rates_per_s=CountedValues.of(report.rates or ()),
         requests=totals.completed,

@@ -20,23 +20,23 @@ from prony_frontends.ab.translate import request_headers, server_name, translate
 from prony_frontends.base import Context, FrontEnd, Ran, Refused, Translated, openssl_name
 
 WRONG_USAGE = 22
-"""ab's exit code for a command line that it does not take."""
+"""ab's exit code for a bad command line."""
 RESET, REFUSED, TIMED_OUT = 104, 111, 119
-"""ab's exit codes: those of the system's errors (70007 modulo 256 for a timeout)."""
+"""ab's exit codes, which are system error numbers (70007 modulo 256 for a timeout)."""
 NO_NAME = 670_000
-"""What ab adds to the number of an error of names."""
+"""Offset that ab adds to resolver error numbers."""
 CONNECT_S = 5.0
 TOLERATED_CONNECTS = 10
-"""After this many failed connections ab gives up."""
+"""ab aborts after more failed connections."""
 QUIET_BELOW = 150
 BARS = 10
 LEAST_STEP = 100
 MOST_KEPT = 1_000_000
-"""Requests whose times are kept one by one (some 150 MB in a temporary file); of more, histograms."""
+"""Requests logged individually (about 150 MB in a temporary file); above, histograms are used."""
 
 
 class Heartbeat(SilentProgress):
-    """ab's lines about every tenth of the requests. A second's worth comes at once."""
+    """ab's progress line for every tenth of the requests; up to a second late."""
 
     def __init__(self, asked: AbArguments, stream: IO[str]) -> None:
         self._every = max(asked.requests // BARS, LEAST_STEP)
@@ -46,7 +46,7 @@ class Heartbeat(SilentProgress):
         self._next = self._every
 
     def row(self, row: IntervalRow) -> None:
-        """A second has passed."""
+        """Handles the row of a second."""
         self._completed += row.completed + row.failed
         self._told(self._completed)
 
@@ -56,24 +56,24 @@ class Heartbeat(SilentProgress):
             self._next += self._every
 
     def ended(self, completed: int) -> None:
-        """The rest, and the end."""
+        """Prints the remaining lines, and the end."""
         self._told(completed)
         if not self._silent:
             print(f"Finished {completed} requests", file=self._stream, flush=True)
 
     @property
     def silent(self) -> bool:
-        """Whether dots stand in for the lines."""
+        """Whether dots replace the lines."""
         return self._silent
 
 
 def translate(argv: Sequence[str]) -> Translated:
-    """ab's arguments as a load. Raises UsageError."""
+    """Translates ab's arguments into a load. Raises UsageError."""
     return translated(parse(argv))
 
 
 def run(argv: Sequence[str], context: Context) -> int:
-    """One run, from the banner to the exit code."""
+    """Runs ab, from the banner to the exit code."""
     try:
         asked = parse(argv)
     except Refused:
@@ -95,29 +95,29 @@ def run(argv: Sequence[str], context: Context) -> int:
         try:
             ran = context.measure(made if log is None else made.logged(log), heartbeat)
         except EnvironmentFault as fault:
-            told = _unreachable(asked)
-            if told is None:
+            failure = _unreachable(asked)
+            if failure is None:
                 raise
             context.stdout.flush()
-            print(f"{told[0]}\nprony: {fault}", file=context.stderr)
-            return told[1]
+            print(f"{failure[0]}\nprony: {fault}", file=context.stderr)
+            return failure[1]
         requests = logged.kept(read_log(log)) if log is not None else []
     totals = ran.report.totals
-    found = figures(asked, ran.window, totals)
-    found = logged.with_lengths(found, requests, asked.any_length, length_lost(totals))
+    results = figures(asked, ran.window, totals)
+    results = logged.with_lengths(results, requests, asked.any_length, length_lost(totals))
     _log(asked, ran, context.stdout)
-    broken = _broken(asked, ran, found)
+    broken = _broken(asked, ran, results)
     if broken is not None:
         sentence, code = broken
         print(sentence, file=context.stderr)
         if totals.completed:
             print(f"Total of {totals.completed} requests completed", file=context.stdout)
         return context.end(ran, code)
-    heartbeat.ended(found.complete)
+    heartbeat.ended(results.complete)
     if heartbeat.silent:
         print("..done", file=context.stdout)
     times = logged.times(requests) or times_of(ran.window, totals)
-    _print(_report(asked, ran, found, times), context.stdout)
+    _print(_report(asked, ran, results, times), context.stdout)
     unwritten = _files(asked, requests, times)
     if unwritten is not None:
         print(unwritten, file=context.stderr)
@@ -126,7 +126,7 @@ def run(argv: Sequence[str], context: Context) -> int:
 
 
 def _files(asked: AbArguments, requests: list[logged.LoggedTimes], times: AbTimes | None) -> str | None:
-    """-e and -g; what ab says of the one that cannot be written."""
+    """Writes the files of -e and -g. Returns ab's message when one cannot be written."""
     files: list[tuple[str, Path, Iterable[str]]] = []
     if asked.csv is not None and times is not None:
         files.append(("CSV", asked.csv, layout.csv(times.total)))
@@ -142,7 +142,7 @@ def _files(asked: AbArguments, requests: list[logged.LoggedTimes], times: AbTime
 
 
 def _keeps_all(asked: AbArguments) -> bool:
-    """Whether every request is kept, as ab does; of very many only where a line for each is asked for."""
+    """Whether each request is logged: as in ab, but above MOST_KEPT only for -g."""
     return asked.gnuplot is not None or asked.requests <= MOST_KEPT
 
 
@@ -162,7 +162,7 @@ def _begin(asked: AbArguments, heartbeat: Heartbeat, out: IO[str]) -> None:
 
 
 def _log(asked: AbArguments, ran: Ran, out: IO[str]) -> None:
-    """What -v asks for of the responses: the head of one, and how often each status came."""
+    """Output of -v: a response head, and the count per status."""
     totals = ran.report.totals
     if asked.verbosity >= 2 and totals.first_head is not None:
         out.write(f"LOG: header received:\n{totals.first_head}")
@@ -172,7 +172,7 @@ def _log(asked: AbArguments, ran: Ran, out: IO[str]) -> None:
 
 
 def _broken(asked: AbArguments, ran: Ran, found: AbFigures) -> tuple[str, int] | None:
-    """What would have ended ab without a report, in its words, and its exit code."""
+    """ab's message and exit code where ab would have aborted without a report."""
     if ran.report.totals.errors.get("connect_refused", 0) and not asked.carry_on:
         return f"apr_socket_recv: Connection refused ({REFUSED})", REFUSED
     if found.connect_failed > TOLERATED_CONNECTS:
@@ -185,7 +185,7 @@ def _broken(asked: AbArguments, ran: Ran, found: AbFigures) -> tuple[str, int] |
 
 
 def _unreachable(asked: AbArguments) -> tuple[str, int] | None:
-    """What ab says where there is no such host, or nobody listens, and its exit code; None: neither."""
+    """ab's message and exit code for an unknown host or a refused connection; None otherwise."""
     host, port = asked.target.host, asked.target.port
     if asked.proxy is not None:
         host, _, text = asked.proxy.rpartition(":")
@@ -217,7 +217,7 @@ def _report(asked: AbArguments, ran: Ran, found: AbFigures, times: AbTimes | Non
 
 
 def _header(head: str | None, wanted: str) -> str:
-    """The value of a header in the head of a response; nothing when it has none."""
+    """The value of a header in a response head; empty when missing."""
     for line in (head or "").splitlines()[1:]:
         name, _, value = line.partition(":")
         if name.strip().lower() == wanted:
@@ -226,7 +226,7 @@ def _header(head: str | None, wanted: str) -> str:
 
 
 def _tls(asked: AbArguments, ran: Ran) -> Iterable[str]:
-    """What the handshakes agreed on. The length of the server's key is not known, and is left at 0."""
+    """The negotiated TLS parameters. The length of the server's key is unknown and printed as 0."""
     if not asked.target.https or not ran.report.totals.tls_agreed:
         return
     agreed = ran.report.totals.tls_agreed[0]

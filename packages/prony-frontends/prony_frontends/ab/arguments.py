@@ -1,4 +1,4 @@
-"""ab's command line as a value."""
+"""Parses ab's command line."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ TOOL = "ab"
 MOST_AT_ONCE = 20_000
 """ab's own bound."""
 TIMED_REQUESTS = 50_000
-"""What -t implies for -n."""
+"""Value of -n that -t implies."""
 _FLAGS = "n:c:t:b:T:p:u:v:lrkVhwiIx:y:z:C:H:P:A:g:X:de:SqB:m:Z:f:E:s:"
 _VERSIONS = {"TLS1.2": "1.2", "TLS1.3": "1.3", "ALL": None}
 USAGE = """\
 Usage: prony ab [options] [http[s]://]hostname[:port]/path
 
-How much:
+Load:
     -n requests     Requests in all (default 1)
     -c concurrency  Connections at once (default 1)
-    -t seconds      End after so long at the latest; implies -n 50000
-    -s seconds      Longest wait for a response (default 30)
-What is sent:
+    -t seconds      Time limit; implies -n 50000
+    -s seconds      Response timeout (default 30)
+Requests:
     -i              HEAD in place of GET
     -m method       Another method
     -p file         POST this file; see -T
     -u file         PUT this file; see -T
     -T type         Content-type of the file (default text/plain)
     -H 'Name: x'    A header line (repeatable)
-    -C name=value   A cookie; as in ab the last one given is sent
+    -C name=value   A cookie; as in ab only the last is sent
     -A user:pass    Basic authentication
     -P user:pass    Basic authentication for the proxy
-    -X host:port    Send everything through this proxy
+    -X host:port    Use this proxy
     -k              Keep connections alive (HTTP/1.0 with Connection: Keep-Alive)
-    -B address      Connect from this address of this host
+    -B address      Source address of this host
     -E file         Client certificate and key (PEM)
     -f protocol     TLS1.2, TLS1.3 or ALL
-How it is counted and shown:
+Counting and output:
     -l              The length of responses may vary
-    -r              Go on after a connection broke
+    -r              Continue after a broken connection
     -e file         Percentiles as CSV
     -g file         A line per request, for gnuplot
     -w              HTML tables; -x, -y, -z: attributes of table, tr, td
@@ -55,13 +55,13 @@ How it is counted and shown:
     -v level        2 shows the request, 3 the responses' status codes
     -V              The version
     -h              This text
-Refused, each with a sentence: -b, -I, -Z, and TLS older than 1.2.
+Not supported: -b, -I, -Z, and TLS older than 1.2.
 """
 
 
 @dataclass(slots=True)
 class AbArguments(Addressed):
-    """What was asked; the defaults are ab's."""
+    """Arguments of ab, with its defaults."""
 
     url: str = ""
     requests: int = 1
@@ -74,7 +74,7 @@ class AbArguments(Addressed):
     headers: list[str] = field(default_factory=list)
     cookie: str | None = None
     authorizations: list[tuple[str, str]] = field(default_factory=list)
-    """Header name and user:password, in the order given."""
+    """Header name and user:password, in order."""
     proxy: str | None = None
     keep_alive: bool = False
     source: str | None = None
@@ -97,7 +97,7 @@ class AbArguments(Addressed):
 
 
 def parse(argv: Sequence[str]) -> AbArguments:
-    """Raises UsageError for what ab would not take either, Refused for what only ab does."""
+    """Raises UsageError for arguments that ab refuses, Refused for unsupported ones."""
     try:
         given, rest = getopt.getopt(list(argv), _FLAGS)
     except getopt.GetoptError as fault:
@@ -159,7 +159,7 @@ def _take(into: AbArguments, flag: str, value: str) -> None:
 
 
 def _plain(into: AbArguments, flag: str, value: str) -> None:
-    """Flags that are kept as they come, or refused."""
+    """Flags that are stored as given, or refused."""
     texts = {"-T": "content_type", "-C": "cookie", "-X": "proxy", "-B": "source",
              "-x": "table", "-y": "row", "-z": "cell"}  # fmt: skip
     switches = {"-k": "keep_alive", "-l": "any_length", "-r": "carry_on", "-w": "html", "-q": "quiet",
@@ -174,7 +174,7 @@ def _plain(into: AbArguments, flag: str, value: str) -> None:
     else:
         what, instead = {
             "-b": (f"a socket buffer of {value} bytes", "leave it out: the kernel sizes buffers by itself"),
-            "-I": ("TLS without a server name", "leave it out, or name the server by its IP address"),
+            "-I": ("TLS without a server name", "leave it out, or use the server's IP address"),
             "-Z": (f"the cipher suites {value}", "leave it out, or choose the version with -f TLS1.2"),
         }[flag]
         raise Refused(flag, TOOL, None, what, instead)
@@ -216,7 +216,7 @@ def _seconds(flag: str, text: str) -> float:
 def _file(flag: str, text: str) -> Path:
     path = Path(text)
     if not path.is_file():
-        _wrong(f"{flag} names {text}, which is not a file that can be read")
+        _wrong(f"{flag} names {text}, which is not a readable file")
     return path
 
 
@@ -224,7 +224,7 @@ def _writable(flag: str, text: str) -> Path:
     path = Path(text)
     place = path if path.exists() else path.absolute().parent
     if path.is_dir() or not path.absolute().parent.is_dir() or not os.access(place, os.W_OK):
-        _wrong(f"{flag} names {text}, where no file can be written; name a file in a folder that is there")
+        _wrong(f"{flag} names {text}, which cannot be written; name a file in an existing folder")
     return path
 
 

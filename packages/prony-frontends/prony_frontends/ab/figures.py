@@ -1,4 +1,4 @@
-"""What ab prints, as numbers out of a stored run."""
+"""ab's figures from a stored run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ RECEIVE_KINDS = ("read", "timeout")
 LENGTH_KINDS = ("premature_close",)
 EXCEPTION_KINDS = ("protocol", "header_too_long", "client", "answer_memory")
 FINE_BINS = 2048
-"""Steps into which a distribution is cut before two are added: finer than ab's milliseconds need."""
+"""Resolution for adding two distributions: finer than ab's milliseconds."""
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class TimeDistribution:
-    """A distribution of times: ascending values in ms, and how many requests had each."""
+    """Ascending times in ms with their counts."""
 
     values_ms: Array
     counts: Array
@@ -33,7 +33,7 @@ class TimeDistribution:
     def of(
         cls, values_ms: Sequence[float] | Array, counts: Sequence[float] | Array | None = None
     ) -> TimeDistribution:
-        """From single values, or values with counts, in any order."""
+        """From values, optionally with counts, in any order."""
         values = np.asarray(values_ms, dtype=np.float64)
         many = np.ones_like(values) if counts is None else np.asarray(counts, dtype=np.float64)
         order = np.argsort(values, kind="stable")
@@ -46,12 +46,12 @@ class TimeDistribution:
 
     @property
     def mean(self) -> float:
-        """Their mean in ms."""
+        """Mean in ms."""
         return float(np.dot(self.values_ms, self.counts) / self.count)
 
     @property
     def deviation(self) -> float:
-        """Their standard deviation (n - 1) in ms; 0 for a single one."""
+        """Sample standard deviation (n - 1) in ms; 0 for a single value."""
         if self.count < 2:
             return 0.0
         squares = np.dot((self.values_ms - self.mean) ** 2, self.counts)
@@ -59,26 +59,26 @@ class TimeDistribution:
 
     @property
     def least(self) -> float:
-        """The shortest in ms."""
+        """Minimum in ms."""
         return float(self.values_ms[0])
 
     @property
     def most(self) -> float:
-        """The longest in ms."""
+        """Maximum in ms."""
         return float(self.values_ms[-1])
 
     def at(self, index: float) -> float:
-        """The value at this place (from 0) of the sorted requests, in ms."""
+        """Value at a 0-based index of the sorted requests, in ms."""
         place = int(np.searchsorted(np.cumsum(self.counts), min(index, self.count - 1), side="right"))
         return float(self.values_ms[min(place, self.values_ms.size - 1)])
 
     @property
     def median(self) -> float:
-        """The one in the middle, in ms."""
+        """Median in ms."""
         return self.at(int(self.count) // 2)
 
     def plus(self, other: TimeDistribution) -> TimeDistribution:
-        """The distribution of the sum, taken as if both were independent; as many as here."""
+        """Distribution of the sum of independent values; the count is this one's."""
         mine, theirs = self._coarse(), other._coarse()
         values = np.add.outer(mine.values_ms, theirs.values_ms).ravel()
         counts = np.multiply.outer(mine.counts, theirs.counts / theirs.count).ravel()
@@ -96,7 +96,7 @@ class TimeDistribution:
 
 @dataclass(frozen=True, slots=True)
 class AbTimes:
-    """ab's four lines: connecting, from there to the end, to the first byte, and all of it."""
+    """ab's four lines: connect, processing, waiting and total."""
 
     connect: TimeDistribution
     processing: TimeDistribution
@@ -106,7 +106,7 @@ class AbTimes:
 
 @dataclass(frozen=True, slots=True)
 class AbFigures:
-    """Everything that ab prints of a run, times apart."""
+    """ab's counts for a run."""
 
     seconds: float
     complete: int
@@ -116,7 +116,7 @@ class AbFigures:
     exceptions: int
     write_errors: int
     other_status: int
-    """Responses that were not 2xx."""
+    """Non-2xx responses."""
     kept_alive: int
     document_bytes: int
     transferred_bytes: int
@@ -135,10 +135,10 @@ class AbFigures:
 
 
 def figures(asked: AbArguments, window: Window, totals: Counters) -> AbFigures:
-    """The counts in ab's sense. `-l` makes every length a right one."""
+    """Counts as ab defines them. With `-l` any length is valid."""
     document = _document_bytes(totals.answers)
     other_length = sum(a.count for a in totals.answers if a.body_bytes != document) + totals.answers_other
-    # With -r ab goes on after a refusal, which it sees when it reads.
+    # With -r ab continues after a refusal and counts it as a read error.
     refused = totals.errors.get("connect_refused", 0) if asked.carry_on else 0
     return AbFigures(
         seconds=max(window.duration_s, 1e-6),
@@ -158,22 +158,22 @@ def figures(asked: AbArguments, window: Window, totals: Counters) -> AbFigures:
 
 
 def lost(totals: Counters) -> int:
-    """Requests that went out and got no whole response; ab counts them among the complete ones."""
+    """Requests sent without a complete response; ab counts them as complete."""
     return _sum(totals.errors, (*RECEIVE_KINDS, *LENGTH_KINDS, "write"))
 
 
 def length_lost(totals: Counters) -> int:
-    """Responses that ended too early: ab counts them among those of another length."""
+    """Truncated responses; ab counts them as length errors."""
     return _sum(totals.errors, LENGTH_KINDS)
 
 
 def kept_alive(totals: Counters) -> int:
-    """Responses after which the connection stayed: all but the last of each connection that was closed."""
+    """Responses after which the connection stayed open: all but the last of each closed connection."""
     return max(0, totals.completed - (totals.connections_closed_by_server or 0))
 
 
 def _document_bytes(responses: Sequence[ResponseCount]) -> int:
-    """The usual length; ab takes the first one's, which is the same wherever lengths do not vary."""
+    """The most frequent length; ab takes the first response's."""
     return max(responses, key=lambda response: response.count).body_bytes if responses else 0
 
 
@@ -190,9 +190,8 @@ def _sum(errors: Mapping[str, int], kinds: Sequence[str]) -> int:
 
 
 def times_of(window: Window, totals: Counters) -> AbTimes | None:
-    """From the histograms; None when nothing was answered. What connecting took is spread over all requests.
-    The total is the response time; in results that have none, connecting and what followed are added as if
-    one did not depend on the other.
+    """From histograms; None without a response. Connect times are spread over all requests. The total is the
+    response time, or for results without one the sum of connect and processing as independent values.
     """
     processing = _spread(window.service_time)
     if processing is None:
@@ -203,7 +202,7 @@ def times_of(window: Window, totals: Counters) -> AbTimes | None:
 
 
 def _connecting(totals: Counters, requests: float) -> TimeDistribution:
-    """Connecting and the TLS handshake, and nothing for requests on a connection that was open."""
+    """Connect and TLS handshake times; 0 for requests on an open connection."""
     opened = _spread(totals.connect_time)
     if opened is None:
         return TimeDistribution.of([0.0], [requests])

@@ -1,4 +1,4 @@
-"""ab's report as HTML tables (-w)."""
+"""ab's HTML report (-w)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ BANNER = f"""\
 <p>
 """
 CELL = "bgcolor=white"
-"""ab's attributes of a cell when -z gives none."""
+"""ab's default attributes of a cell (-z)."""
 
 
 def page(asked: AbArguments, figures: AbFigures, times: AbTimes | None, software: str) -> Iterator[str]:
-    """All rows. What a server said of itself is escaped."""
+    """All rows, with text from the server escaped."""
     cell, row = asked.cell or CELL, asked.row
     target = asked.target
 

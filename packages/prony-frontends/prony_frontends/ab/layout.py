@@ -1,4 +1,4 @@
-"""ab's report line by line, as text."""
+"""ab's text report, line by line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ORIGIN = (
     "The layout is that of ab; load, clock and judgement are Prony's",
     "(the whole judgement: prony results show latest)",
 )
-"""In place of ab's two lines of rights: who counts lines finds the report where it was."""
+"""Replaces ab's two copyright lines, so that the number of lines is the same."""
 BANNER = f"""\
 This is ApacheBench, Version 2.3 <$Revision: Prony {prony.__version__} $>
 {ORIGIN[0]}
@@ -25,7 +25,7 @@ This is ApacheBench, Version 2.3 <$Revision: Prony {prony.__version__} $>
 
 
 def head(asked: AbArguments, figures: AbFigures, software: str, tls: tuple[str, ...]) -> Iterator[str]:
-    """From the server to the document."""
+    """The section about server and document."""
     target = asked.target
     yield ""
     yield ""
@@ -40,12 +40,12 @@ def head(asked: AbArguments, figures: AbFigures, software: str, tls: tuple[str, 
 
 
 def document(asked: AbArguments, figures: AbFigures) -> str:
-    """The length in words."""
+    """The document's length as printed."""
     return "Variable" if asked.any_length else f"{figures.document_bytes} bytes"
 
 
 def counts(asked: AbArguments, figures: AbFigures) -> Iterator[str]:
-    """From the concurrency to the rates."""
+    """The section from concurrency to rates."""
     yield f"Concurrency Level:      {asked.concurrency}"
     yield f"Time taken for tests:   {figures.seconds:.3f} seconds"
     yield f"Complete requests:      {figures.complete}"
@@ -83,12 +83,12 @@ def _rates(asked: AbArguments, figures: AbFigures) -> Iterator[str]:
 
 
 def rounded(ms: float) -> int:
-    """Whole milliseconds, halves upwards."""
+    """Whole milliseconds, halves rounded up."""
     return math.floor(ms + 0.5)
 
 
 def connection_times(asked: AbArguments, times: AbTimes) -> Iterator[str]:
-    """The table of times and, with them, ab's warnings."""
+    """The table of times with ab's warnings."""
     rows = {
         "Connect": times.connect,
         "Processing": times.processing,
@@ -126,7 +126,7 @@ def _sane(what: str, spread: TimeDistribution) -> Iterator[str]:
 
 
 def percentiles(total: TimeDistribution) -> Iterator[str]:
-    """The table of the share that was served in time."""
+    """The percentile table."""
     if total.count <= 1:
         return
     yield ""
@@ -139,7 +139,7 @@ def percentiles(total: TimeDistribution) -> Iterator[str]:
 
 
 def csv(total: TimeDistribution) -> Iterator[str]:
-    """-e: every hundredth part, in ms with three decimals."""
+    """Output of -e: each percentile in ms, with three decimals."""
     yield "Percentage served,Time in ms"
     for share in range(101):
         value = total.most if share == 100 else total.at(math.floor(0.5 + total.count * share / 100))

@@ -1,4 +1,4 @@
-"""ab's command line into a load: its requests byte by byte as ab writes them."""
+"""Translates ab's command line into a load with byte-identical requests."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ AGENT = "ApacheBench/2.3"
 
 
 def translated(asked: AbArguments) -> Translated:
-    """The same requests, counts and bounds. Raises UsageError for a request that cannot be sent."""
+    """The load with the same requests, counts and limits. Raises UsageError for an invalid request."""
     target = asked.target
     method = asked.method or "GET"
     if asked.proxy is not None and target.https:
-        raise Refused("-X", TOOL, None, "https through a proxy", "ask the server itself, or use http")
+        raise Refused("-X", TOOL, None, "https through a proxy", "use no proxy, or http")
     if method not in METHODS:
         raise Refused("-m", TOOL, None, f"the method {method}", f"use {', '.join(METHODS)}")
     only: Any = asked.tls_version
@@ -54,17 +54,17 @@ def translated(asked: AbArguments) -> Translated:
 
 
 def _notes(asked: AbArguments) -> tuple[str, ...]:
-    said: list[str] = []
+    notes: list[str] = []
     if not asked.carry_on:
-        said.append(
-            "a connection that breaks does not end the run at once, as in ab without -r; the run goes on to "
+        notes.append(
+            "a broken connection does not end the run at once as in ab without -r; the run goes on to "
             "its end and then exits as ab would"
         )
-    return tuple(said) if asked.verbosity >= 1 else ()
+    return tuple(notes) if asked.verbosity >= 1 else ()
 
 
 def request_headers(asked: AbArguments, target: Url) -> list[tuple[str, str]]:
-    """In the order in which ab writes them."""
+    """The headers in ab's order."""
     lines: list[tuple[str, str]] = []
     if asked.keep_alive:
         lines.append(("Connection", "Keep-Alive"))
@@ -111,7 +111,7 @@ def _workload(asked: AbArguments, target: Url, method: str) -> Workload:
                 "method": method,
                 "headers": headers,
                 "body_file": None if asked.body is None else str(asked.body.absolute()),
-                # Where lengths may vary, what is left to look at is the status.
+                # With variable lengths only the status is checked.
                 "expect": Expectation(status=tuple(range(200, 300))) if asked.any_length else None,
             }
         )
@@ -122,7 +122,7 @@ def _workload(asked: AbArguments, target: Url, method: str) -> Workload:
 
 
 def literal(text: str) -> str:
-    """Text in which nothing is a placeholder."""
+    """The text with placeholders escaped."""
     return text.replace("${", "$${")
 
 
@@ -134,7 +134,7 @@ def _proxy(text: str) -> str:
 
 
 def server_name(target: Url) -> str | None:
-    """The name that TLS asks for; None for an IP address, which is none."""
+    """The SNI name; None for an IP address."""
     try:
         ipaddress.ip_address(target.host)
     except ValueError:

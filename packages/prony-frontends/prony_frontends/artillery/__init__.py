@@ -16,13 +16,11 @@ from prony_frontends.artillery.translate import read, translate
 from prony_frontends.base import Context, FrontEnd, Ran
 
 FAILED, UNEXPECTED = 1, 21
-"""Artillery's exit codes when a check of ensure failed (or the run ended early), and else when an expectation
-did.
-"""
+"""Artillery's exit codes: a failed check of ensure (or an early end), and a failed expectation."""
 
 
 def run(argv: Sequence[str], context: Context) -> int:
-    """From the first line of output to the exit code. Raises PronyError."""
+    """Runs Artillery's command line, from the first line to the exit code. Raises PronyError."""
     asked = read(argv)
     planned = ensure.checks(asked.ensure)
     if context.asked.explain:
@@ -50,27 +48,27 @@ def run(argv: Sequence[str], context: Context) -> int:
     checked = ensure.run(planned, report)
     if checked:
         print("\nChecks:", file=context.stdout)
-        for one in checked:
-            print(one.line, file=context.stdout)
-    missed = any(not one.ok and one.check.strict for one in checked)
+        for result in checked:
+            print(result.line, file=context.stdout)
+    missed = any(not result.ok and result.check.strict for result in checked)
     missed = missed or (called is not None and called.error is not None)
     failed = bool(report.counters.get("plugins.expect.failed"))
     return context.end(ran, original=FAILED if missed else UNEXPECTED if failed else 0)
 
 
 def _printed(ran: Ran, when: str) -> str:
-    """What the functions of the section before or after have printed."""
+    """Output of the processor's functions in the section before or after."""
     scripts = [stage.report.script for stage in ran.stages if stage.name == when]
-    return "".join(one.printed_setup + one.printed_run for one in scripts if one is not None)
+    return "".join(script.printed_setup + script.printed_run for script in scripts if script is not None)
 
 
 def _output(name: str | None) -> Path | None:
-    """Where the report goes; asked before the load, so that no run is lost. Raises UsageError."""
+    """The report's path, checked before the load so that no run is lost. Raises UsageError."""
     if name is None:
         return None
     path = Path(name)
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise UsageError(f"--output {name}: expected a file in a folder that is there")
+        raise UsageError(f"--output {name}: expected a file in an existing folder")
     return path
 
 

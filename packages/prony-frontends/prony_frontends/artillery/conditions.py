@@ -1,4 +1,4 @@
-"""Artillery's small expressions (`ifTrue`, conditions of ensure): numbers, names, comparisons and
+"""Evaluates Artillery's expressions (`ifTrue`, conditions of ensure): numbers, names, comparisons and
 arithmetic.
 """
 
@@ -31,22 +31,22 @@ COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.NotEq: operator.ne,
 }
 DOTTED = re.compile(r"[A-Za-z_][\w$-]*\.[\w$./{}-]+")
-"""A metric that is not known (yet): its dots and dashes are part of its name."""
+"""An unknown metric: dots and dashes are part of its name."""
 LONGEST = 2_000
-"""Characters of an expression that is read."""
+"""Maximum length of an expression, in characters."""
 
 
 class NotAnExpression(ValueError):
-    """`str()` says what cannot be read."""
+    """The expression is not supported; `str()` is the reason."""
 
 
 class Unknown(ValueError):
-    """A name that stands for nothing."""
+    """A name without a value."""
 
 
 def evaluate(expression: str, names: Mapping[str, Any]) -> bool:
-    """Whether it is true. Names may hold dots, as metrics do; the longest name that fits is taken. Raises
-    NotAnExpression, and Unknown for a name that stands for nothing.
+    """Evaluates an expression. Names may contain dots, as metrics do; the longest match wins. Raises
+    NotAnExpression, and Unknown for a name without a value.
     """
     return bool(_value(_tree(expression, names), names))
 
@@ -55,9 +55,9 @@ def _tree(expression: str, names: Mapping[str, Any]) -> ast.expr:
     if len(expression) > LONGEST:
         raise NotAnExpression(f"it has more than {LONGEST} characters")
     text = re.sub(r"(?<![<>=!])=(?!=)", "==", expression.replace("&&", " and ").replace("||", " or "))
-    known = sorted(names, key=len, reverse=True)
+    longest_first = sorted(names, key=len, reverse=True)
     values: dict[str, Any] = {}
-    for index, name in enumerate(known):
+    for index, name in enumerate(longest_first):
         if name in text and not re.fullmatch(r"[A-Za-z_]\w*", name):
             text = text.replace(name, f" v_{index}_ ")
             values[f"v_{index}_"] = names[name]
@@ -110,7 +110,7 @@ def _of(node: ast.expr, names: Mapping[str, Any]) -> Any:
                 return False
             left = right
         return True
-    raise NotAnExpression("it holds more than names, numbers, comparisons, and, or, not and arithmetic")
+    raise NotAnExpression("only names, numbers, comparisons, and, or, not and arithmetic are supported")
 
 
 OPS: Mapping[type[ast.cmpop], Op] = {
@@ -122,12 +122,12 @@ OPS: Mapping[type[ast.cmpop], Op] = {
     ast.NotEq: "!=",
 }
 FALSE_TEXTS = ("", "0", "false")
-"""What a captured text holds when it is not true."""
+"""Texts that count as false."""
 
 
 def decided(node: ScriptNode, scope: NameScope) -> bool | Condition:
-    """A condition: whether it is true, or what the engine is to ask where it names values of the run
-    (captured ones, columns, the turn of a loop). Raises Refused for a name that nobody knows.
+    """Decides a condition: a constant, or a `Condition` for the engine when it depends on values of the run
+    (captures, columns, loop turns). Raises Refused for an unknown name.
     """
     text = node.text("an expression").strip()
     bare = re.sub(r"\{\{\s*(.*?)\s*\}\}", r"\1", text)
@@ -139,7 +139,7 @@ def decided(node: ScriptNode, scope: NameScope) -> bool | Condition:
         missing = dict.fromkeys(_missing(tree, names) - scope.later, False)
         for name in sorted(missing):
             scope.uses.said.append(
-                f"{node.place}: '{name}' is not known here, which is false, as with Artillery"
+                f"{node.place}: '{name}' is unknown here and counts as false, as in Artillery"
             )
         names |= missing
         if not any(isinstance(_known(part, names), _RenderedPart) for part in ast.walk(tree)):
@@ -155,7 +155,7 @@ def decided(node: ScriptNode, scope: NameScope) -> bool | Condition:
 
 
 def _missing(tree: ast.expr, names: Mapping[str, Any]) -> set[str]:
-    """Names that stand for nothing and are asked for by themselves, not compared."""
+    """Unknown names that are used by themselves, not compared."""
     compared = [inner for part in ast.walk(tree) if isinstance(part, ast.Compare | ast.BinOp)
                 for inner in ast.walk(part)]  # fmt: skip
     return {
@@ -171,13 +171,13 @@ def _text(inside: str, kept: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _RenderedPart:
-    """What is known during the run only: the inside of a placeholder."""
+    """A value known only during the run: the content of a placeholder."""
 
     inside: str
 
 
 def _known(node: ast.AST, names: Mapping[str, Any]) -> Any:
-    """What a name or a constant stands for; None for anything else."""
+    """The value of a name or a constant; None for other nodes."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     return node.value if isinstance(node, ast.Constant) else None
@@ -198,10 +198,10 @@ def _asked(node: ast.expr, names: Mapping[str, Any]) -> Condition:
 
 def _side(node: ast.expr, names: Mapping[str, Any]) -> str:
     """One side of a comparison as a text of the plan model."""
-    known = _known(node, names)
-    if isinstance(known, _RenderedPart):
-        return f"${{{known.inside}}}"
-    if any(isinstance(_known(part, names), _RenderedPart) for part in ast.walk(node)):
+    part = _known(node, names)
+    if isinstance(part, _RenderedPart):
+        return f"${{{part.inside}}}"
+    if any(isinstance(_known(inner, names), _RenderedPart) for inner in ast.walk(node)):
         raise NotAnExpression("it calculates with a value of the run")
     value = _of(node, names)
     return (str(value).lower() if isinstance(value, bool) else str(value)).replace("${", "$${")

@@ -1,4 +1,4 @@
-"""What config of a script holds that changes no request: noted, and left out."""
+"""Parts of a script's config that change no request: left out, with a note."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ KNOWN = frozenset({
 CALLING = frozenset({
     "function", "beforeRequest", "afterResponse", "beforeScenario", "afterScenario", "onError", "whileTrue",
 })  # fmt: skip
-"""Keys whose values are functions of the processor."""
+"""Keys whose values name functions of the processor."""
 FAKED = re.compile(r"\{\{\s*(\$rand(?:[A-Z]\w*)?\()")
-"""A function of the plugin fake-data in a text."""
+"""A function of the plugin fake-data."""
 PLUGINS = frozenset({"ensure", "expect", "metrics-by-endpoint"})
 CHANGING = frozenset({"hls", "fuzzer"})
-"""Plugins that change what is sent, beside those whose functions a template would have to name."""
+"""Supported plugins that change requests."""
 ENSURED = frozenset({
     "thresholds", "conditions", "maxErrorRate", "min", "max", "median", "p95", "p99",
 })  # fmt: skip
-"""What the plugin ensure reads."""
+"""Keys that the plugin ensure reads."""
 HTTP_KNOWN = frozenset({"timeout", "defaults"})
 HTTP_CHANGING = frozenset({"cookieJarOptions"})
 HTTP_NOTED = {
-    "pool": "config.http.pool: users take connections that others have left, as there; where all are in use "
-    "one more is opened, while Artillery's user waits when there are as many as pool says",
-    "maxSockets": "config.http.maxSockets is not followed: each user has one connection",
-    "extendedMetrics": "config.http.extendedMetrics: prony results show prints what connecting and TLS took",
-    "maxRedirects": "config.http.maxRedirects is not read by Artillery either; requests have maxRedirects",
+    "pool": "config.http.pool: users reuse idle connections, as in Artillery; when all are in use, another "
+    "is opened, where Artillery's user would wait",
+    "maxSockets": "config.http.maxSockets is ignored: each user has one connection",
+    "extendedMetrics": "config.http.extendedMetrics: see prony results show for connect and TLS times",
+    "maxRedirects": "config.http.maxRedirects is ignored, as in Artillery; set maxRedirects on requests",
 }
 
 
 def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
-    """A sentence for each key that nothing is made of. Raises Refused for one that changes requests."""
+    """A note for each key without effect. Raises Refused for an unsupported key that changes requests."""
     strange: list[str] = []
     for key, child in config.items():
         if key == "processor":
@@ -49,7 +49,7 @@ def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
         elif key not in KNOWN:
             strange.append(f"config.{key}")
     if strange:
-        yield f"keys that Artillery itself does not read are left out: {', '.join(strange)}"
+        yield f"keys unknown to Artillery are left out: {', '.join(strange)}"
     http = config.get("http")
     for key, child in () if http is None else http.items():
         if key in HTTP_NOTED:
@@ -57,7 +57,7 @@ def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
         elif key in HTTP_CHANGING:
             raise child.refused(f"config.http.{key}", "leave it out")
         elif key not in HTTP_KNOWN:
-            yield f"keys that Artillery itself does not read are left out: config.http.{key}"
+            yield f"keys unknown to Artillery are left out: config.http.{key}"
     engines = config.get("engines")
     for name, child in () if engines is None else engines.items():
         if name != "http":
@@ -65,7 +65,7 @@ def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
     plugins = config.get("plugins")
     yield from _unchecked(config, plugins)
     if plugins is not None and not isinstance(plugins.value, dict):
-        yield f"{plugins.place}: config.plugins has no names as keys, so that Artillery loads none of them"
+        yield f"{plugins.place}: config.plugins has no names as keys; no plugin is loaded, as in Artillery"
         return
     for name, child in () if plugins is None else plugins.items():
         if name == "fake-data":
@@ -76,17 +76,17 @@ def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
             )
         if name not in PLUGINS:
             yield (
-                f"the plugin '{name}' is left out: what it reports elsewhere is not sent, and what else it "
-                "does is not done (as with Artillery where it is not installed)"
+                f"the plugin '{name}' is left out: it sends no reports and has no other "
+                "effect (as in Artillery without it installed)"
             )
 
 
 def _refuse_drawn(node: ScriptNode) -> None:
-    """Raises Refused for a function of the plugin fake-data, which Artillery comes with."""
-    found = FAKED.search(node.value) if isinstance(node.value, str) else None
-    if found is not None:
+    """Raises Refused for a function of the plugin fake-data, which comes with Artillery."""
+    match = FAKED.search(node.value) if isinstance(node.value, str) else None
+    if match is not None:
         raise node.refused(
-            f"the function {found[1]}) of the plugin fake-data",
+            f"the function {match[1]}) of the plugin fake-data",
             "write such values into a CSV file (config.payload), or draw them with $randomString, "
             "$randomNumber or a function of a processor",
         )
@@ -95,23 +95,23 @@ def _refuse_drawn(node: ScriptNode) -> None:
 
 
 def _unchecked(config: ScriptNode, plugins: ScriptNode | None) -> Iterator[str]:
-    """What is written as a check and is none, where the plugin ensure is on."""
+    """Notes for malformed checks, where the plugin ensure is on."""
     if plugins is None or "ensure" not in plugins.children:
         return
-    found = config.get("ensure") or plugins.get("ensure")
-    if found is None or isinstance(found.value, dict):
-        yield from () if found is None else found.unread("the check", ENSURED)
+    section = config.get("ensure") or plugins.get("ensure")
+    if section is None or isinstance(section.value, dict):
+        yield from () if section is None else section.unread("the check", ENSURED)
     else:
-        yield f"{found.place}: ensure holds no keys, and so no checks, as with Artillery"
+        yield f"{section.place}: ensure has no keys and checks nothing, as in Artillery"
 
 
 CONTENTS = frozenset({"json", "body", "form", "formData", "qs", "headers", "expect"})
-"""Keys of a request below which nothing is a key of the script."""
+"""Request keys whose values are contents, not keys of the script."""
 
 
 def calls(value: Any) -> bool:
-    """Whether something in a script calls the processor."""
+    """Whether any part of this value calls the processor."""
     if isinstance(value, dict):
-        inner = ((str(key), one) for key, one in value.items() if key not in CONTENTS)
-        return any((key in CALLING and bool(one)) or calls(one) for key, one in inner)
+        inner = ((str(key), child) for key, child in value.items() if key not in CONTENTS)
+        return any((key in CALLING and bool(child)) or calls(child) for key, child in inner)
     return isinstance(value, list) and any(calls(inner) for inner in value)

@@ -16,13 +16,13 @@ SHOWN = ("min", "max", "mean", "median", "p95", "p99")
 
 
 def padded(label: str, value: object) -> str:
-    """`label .... value`, the dots up to column 79."""
+    """`label .... value`, with dots up to column 79."""
     short = label if len(label) <= WIDTH else label[: WIDTH - 3] + "..."
     return f"{short} {'.' * (WIDTH - len(short))} {value}"
 
 
 def metrics(report: Metrics, hidden: tuple[str, ...] = ()) -> str:
-    """All metrics in the order of their names."""
+    """All metrics, sorted by name."""
     lines: list[str] = []
     names = {*report.counters, *report.rates, *report.summaries}
     for name in sorted(name for name in names if not name.startswith(hidden)):
@@ -38,12 +38,12 @@ def metrics(report: Metrics, hidden: tuple[str, ...] = ()) -> str:
 
 
 def clock(unix_ms: float) -> str:
-    """Local time of day with the zone's offset: 09:43:20(+0000)."""
+    """Local time with UTC offset: 09:43:20(+0000)."""
     return datetime.fromtimestamp(unix_ms / 1000).astimezone().strftime("%H:%M:%S(%z)")
 
 
 def period(report: Metrics) -> str:
-    """The heading of ten seconds, and their metrics."""
+    """The metrics of a ten-second period, with a heading."""
     title = f"Metrics for period to: {clock(report.period_ms + 10_000)}"
     rule = "-" * len(title)
     width_s = (report.last_ms - report.first_ms) / 1000
@@ -51,7 +51,7 @@ def period(report: Metrics) -> str:
 
 
 def summary(report: Metrics, ended_ms: float, hidden: tuple[str, ...] = ()) -> str:
-    """The heading of the end, and everything."""
+    """The final heading and all metrics."""
     title = f"Summary report @ {clock(ended_ms)}"
     rule = "-" * len(title)
     total = f"All VUs finished. Total time: {duration((report.last_ms - report.first_ms) / 1000)}\n"
@@ -72,7 +72,7 @@ def duration(seconds: float) -> str:
 
 
 class Live(SilentProgress):
-    """Phases as they begin and end, and every ten seconds by the clock what happened in them."""
+    """Prints the start and end of phases, and metrics every ten seconds of clock time."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Live(SilentProgress):
             self._rows = [row]
 
     def ended(self, elapsed_s: float) -> None:
-        """What is left to be said before the summary."""
+        """Prints the rest before the summary."""
         self._told(elapsed_s)
         if self._rows and self._began_ms is not None:
             for part in self._parts(self._rows, self._began_ms):
@@ -121,7 +121,7 @@ class Live(SilentProgress):
 def _events(phases: tuple[NamedPhase, ...]) -> Iterator[tuple[float, str]]:
     at_s = 0.0
     for index, phase in enumerate(phases):
-        said = f"{phase.name} (index: {index}, duration: {phase.duration_s:g}s)"
-        yield at_s, f"Phase started: {said}"
+        label = f"{phase.name} (index: {index}, duration: {phase.duration_s:g}s)"
+        yield at_s, f"Phase started: {label}"
         at_s += phase.duration_s
-        yield at_s, f"Phase completed: {said}"
+        yield at_s, f"Phase completed: {label}"

@@ -1,6 +1,4 @@
-"""Variables of config.variables that are lists: each user has one of their values, drawn when it starts. Must
-not know what a scenario does with it.
-"""
+"""List variables of config.variables: each user draws one of the values at its start."""
 
 from __future__ import annotations
 
@@ -17,37 +15,37 @@ from prony_frontends.artillery.templates import FeederColumn, NameScope, Rows, j
 
 @dataclass(frozen=True, slots=True)
 class DrawnList:
-    """A list, its values as rows that are drawn at random, and what holds the user's own."""
+    """A list as feeder rows, with the variable that holds the user's value."""
 
     feeder: str
     rows: Feeder
     column: FeederColumn
     variable: FeederColumn
-    """Of the user: its value is drawn once."""
+    """The user's variable; its value is drawn once."""
 
 
 def drawn_lists(node: ScriptNode, scope: NameScope) -> dict[str, DrawnList]:
-    """Those that a scenario may use, by their names in the script. Not those that a loop goes over, nor those
-    that a URL begins with: a server has to be known before the run.
+    """Lists for a scenario, by their names in the script, without lists of loops and lists at the start of
+    URLs: a server must be known before the run.
     """
     hosts = set(_beginnings(node.value))
-    found: dict[str, DrawnList] = {}
+    lists: dict[str, DrawnList] = {}
     for name, values in lists_in(node, scope).items():
         if name in hosts:
             continue
         plain = re.sub(r"\W", "_", name, flags=re.ASCII)
         feeder = f"list_{plain}"
-        found[name] = DrawnList(
+        lists[name] = DrawnList(
             feeder,
             Feeder(order="random", columns=("value",), rows=tuple((json_value(value),) for value in values)),
             FeederColumn(f"{feeder}.value", False, kept=True),
             FeederColumn(f"drawn_{plain}", False, kept=True),
         )
-    return found
+    return lists
 
 
 def lists_in(node: ScriptNode, scope: NameScope) -> dict[str, list[Any]]:
-    """Variables of which a user has one value: lists that are no payload and that no loop goes over."""
+    """Lists of which a user has one value: neither payloads nor lists of loops."""
     text = repr(node.value)
     return {
         name: values
@@ -58,7 +56,7 @@ def lists_in(node: ScriptNode, scope: NameScope) -> dict[str, list[Any]]:
 
 
 def _beginnings(value: Any) -> Iterator[str]:
-    """The names that URLs begin with."""
+    """Names at the start of URLs."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key in ("url", "uri") and isinstance(inner, str):

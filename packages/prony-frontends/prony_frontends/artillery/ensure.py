@@ -1,4 +1,4 @@
-"""The checks of the ensure plugin on a finished report."""
+"""The checks of the plugin ensure on a finished report."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from prony_frontends.artillery.templates import str_of
 CLASSIC = ("min", "max", "median", "p95", "p99")
 ERROR_RATE = "((vusers.created - vusers.completed) / vusers.created * 100)"
 NEVER = "0 > 1"
-"""Of a check with a limit that is no number: it fails, as there."""
+"""Stands for a limit that is not a number: the check fails, as in Artillery."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnsureCheck:
-    """One line of `Checks:`."""
+    """A line of `Checks:`."""
 
     expression: str
     shown: str
@@ -29,7 +29,7 @@ class EnsureCheck:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A check and whether it held."""
+    """A check with its result."""
 
     check: EnsureCheck
     ok: bool
@@ -42,23 +42,23 @@ class Checked:
 
 
 def checks(node: ScriptNode | None) -> list[EnsureCheck]:
-    """What is to be checked; said before the load. Raises UsageError and Refused."""
+    """The script's checks, parsed before the load. Raises UsageError and Refused."""
     return [] if node is None or not node.value else list(_checks(node))
 
 
 def _checks(node: ScriptNode) -> Iterator[EnsureCheck]:
-    for one in _listed(node, "thresholds"):
-        for name, limit in list(one.items())[:1]:
+    for entry in _listed(node, "thresholds"):
+        for name, limit in list(entry.items())[:1]:
             most = _limit(limit)
             if most is None:
                 yield EnsureCheck(NEVER, f"{name} < {str_of(limit.value)}", True)
             else:
                 yield _checked(limit, f"{name} < {most:g}", name)
-    for one in _listed(node, "conditions"):
-        expression = one.get("expression")
+    for entry in _listed(node, "conditions"):
+        expression = entry.get("expression")
         if expression is None:
-            raise one.wrong("an expression")
-        strict = one.children.get("strict")
+            raise entry.wrong("an expression")
+        strict = entry.children.get("strict")
         text = expression.text("an expression")
         yield _checked(expression, text, text, strict is None or strict.value is not False)
     for name in CLASSIC:
@@ -75,14 +75,16 @@ def _checks(node: ScriptNode) -> Iterator[EnsureCheck]:
 
 
 def _listed(node: ScriptNode, key: str) -> list[ScriptNode]:
-    """What the plugin reads of a list of checks: those that have keys."""
-    found = node.get(key)
-    listed = found is not None and isinstance(found.value, list)
-    return [one for one in found.elements() if isinstance(one.value, dict)] if found and listed else []
+    """The checks of a list that the plugin reads: mappings only."""
+    entries = node.get(key)
+    listed = entries is not None and isinstance(entries.value, list)
+    return (
+        [entry for entry in entries.elements() if isinstance(entry.value, dict)] if entries and listed else []
+    )
 
 
 def _limit(node: ScriptNode) -> float | None:
-    """A number, also as a text; None for what is none, which nothing is below."""
+    """A number, also as a text; None for anything else, which fails the check."""
     try:
         return node.number("a number")
     except UsageError:
@@ -90,7 +92,7 @@ def _limit(node: ScriptNode) -> float | None:
 
 
 def _checked(node: ScriptNode, expression: str, shown: str, strict: bool = True) -> EnsureCheck:
-    """An expression that can be read, whatever the metrics will be. Raises Refused."""
+    """A check with a valid expression, whatever the metrics. Raises Refused."""
     try:
         evaluate(expression, _Any())
     except NotAnExpression as fault:
@@ -101,20 +103,20 @@ def _checked(node: ScriptNode, expression: str, shown: str, strict: bool = True)
 
 
 class _Any(dict[str, float]):
-    """No metric is known yet."""
+    """Stands in for metrics that are not known yet."""
 
 
 def run(planned: list[EnsureCheck], report: Metrics) -> list[Checked]:
-    """Each check on the report; those that held come first, the last written first among each."""
+    """Evaluates the checks on the report; passed checks first, each in reverse order of the script."""
     names = _names(report)
-    found = [Checked(check, _holds(check.expression, names)) for check in reversed(planned)]
-    return sorted(found, key=lambda one: not one.ok)
+    results = [Checked(check, _holds(check.expression, names)) for check in reversed(planned)]
+    return sorted(results, key=lambda result: not result.ok)
 
 
 def _holds(expression: str, names: Mapping[str, float]) -> bool:
     try:
         return evaluate(expression, names)
-    except (Unknown, NotAnExpression):  # a metric that the run did not have: nothing is shown to hold
+    except (Unknown, NotAnExpression):  # a metric missing in this run fails the check
         return False
 
 

@@ -16,22 +16,22 @@ prony artillery run [flags] SCRIPT
 Runs an Artillery test script (YAML or JSON) on Prony's engine.
   -t, --target URL        Instead of config.target
   -o, --output FILE       Write a JSON report
-  -e, --environment NAME  Use this part of config.environments
-  -v, --variables JSON    Variables for the users, an object
-  -p, --payload FILE      The CSV file of config.payload, where that is one
-  -c, --config FILE       Take config from this file, over that of the script
-  -i, --input FILE        A further script, put over the first (repeatable)
-      --overrides JSON    Values to put over those of the script
+  -e, --environment NAME  Environment of config.environments
+  -v, --variables JSON    Variables for the users (an object)
+  -p, --payload FILE      The CSV file of config.payload, for a single payload
+  -c, --config FILE       Config file, merged over that of the script
+  -i, --input FILE        Another script, merged over the first (repeatable)
+      --overrides JSON    Values that override the script's
       --scenario-name X   Only this scenario
       --dotenv, --env-file FILE
                           Environment variables for {{ $env.X }}
-  -k, --insecure          Take any certificate
-  -q, --quiet             Print no metrics: only checks, and what functions print
+  -k, --insecure          Accept any certificate
+  -q, --quiet             Print checks and output of functions only
   -s, --solo              One user
       --name, --tags, --note TEXT
-                          Taken and not used
+                          Accepted, without effect
 Functions of config.processor run here, with packages that are installed beside the script.
-Refused, each with a sentence: engines other than HTTP, --record, --key, --count above 1, --platform other
+Not supported: engines other than HTTP, --record, --key, --count above 1, --platform other
 than local, --platform-opt.
 """
 VALUES = {
@@ -57,10 +57,10 @@ COMMAND_LINE = "the command line"
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What was asked for."""
+    """Flags of `artillery run`."""
 
     scripts: tuple[str, ...]
-    """The script, and those that are merged into it."""
+    """The script, and scripts merged into it."""
     values: Mapping[str, str]
     switches: frozenset[str]
     variables: Mapping[str, Any]
@@ -72,7 +72,7 @@ class Flags:
 
 
 def parse(argv: Sequence[str]) -> Flags:
-    """The arguments after `artillery`. Raises UsageError, Refused for what is not done here."""
+    """Parses the arguments after `artillery`. Raises UsageError, Refused for unsupported flags."""
     words = iter(argv)
     command = next(words, None)
     if command is None:
@@ -121,7 +121,7 @@ def parse(argv: Sequence[str]) -> Flags:
 
 
 def _flags(words: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """Flag and value; arguments have no flag."""
+    """Flag and value; plain arguments have an empty flag."""
     only_arguments = False
     for word in words:
         if only_arguments or word == "-" or not word.startswith("-"):
@@ -145,7 +145,7 @@ def _flags(words: Iterator[str]) -> Iterator[tuple[str, str]]:
                 raise UsageError(f"artillery run: {name} needs a value")
             yield VALUES[name], given
         else:
-            raise UsageError(f"artillery run: unknown flag {name}; prony artillery -h lists what there is")
+            raise UsageError(f"artillery run: unknown flag {name}; prony artillery -h lists the flags")
 
 
 def _object(values: Mapping[str, str], flag: str) -> dict[str, Any]:
@@ -153,11 +153,11 @@ def _object(values: Mapping[str, str], flag: str) -> dict[str, Any]:
     if text is None:
         return {}
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError) as fault:
         raise UsageError(
             f"--{flag}: invalid JSON ({fault}); expected an object such as '{{\"a\": 1}}'"
         ) from fault
-    if not isinstance(found, dict):
-        raise UsageError(f"--{flag} is {type(found).__name__}; expected an object such as '{{\"a\": 1}}'")
-    return found
+    if not isinstance(parsed, dict):
+        raise UsageError(f"--{flag} is {type(parsed).__name__}; expected an object such as '{{\"a\": 1}}'")
+    return parsed

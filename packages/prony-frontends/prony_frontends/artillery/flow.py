@@ -1,4 +1,4 @@
-"""A scenario's flow into scenarios of the plan model."""
+"""Translates a scenario's flow into scenarios of the plan model."""
 
 from __future__ import annotations
 
@@ -23,49 +23,47 @@ from prony_frontends.artillery.thinks import jitter_of
 from prony_frontends.artillery.walk import LOOP_KEYS, Walk, flattened
 
 MOST_VARIANTS = 256
-"""Of a scenario of which something has to be known before the run and is drawn from a list: one scenario for
-each combination.
-"""
+"""Limit on combinations of drawn values that must be known before the run: one scenario each."""
 KEYS = frozenset({
     "name", "weight", "flow", "engine", "beforeRequest", "afterResponse", "beforeScenario", "afterScenario",
     "onError",
 })  # fmt: skip
 NEVER = Block(condition=False, steps=(Step(name="never", path="/"),))
-"""Where all that a user does is to call functions: a scenario of the plan holds a request."""
+"""Request for a scenario that only calls functions: a plan's scenario needs one."""
 
 
 @dataclass(frozen=True, slots=True)
 class TranslatedScenario:
-    """A scenario, and what its report needs to know."""
+    """A scenario with the data for its report."""
 
     name: str
-    """As it is printed."""
+    """Printed name."""
     scenarios: tuple[Scenario, ...]
     steps: tuple[Step, ...]
-    """Of the last of them."""
+    """Of the last variant."""
     first: tuple[str, int]
-    """The name of the first step, and how often a session sends steps of that name; 0 when it depends."""
+    """Name of the first step, and the number of steps of that name per session; 0 when it varies."""
     wanted: Mapping[str, Expected]
-    """Step name -> what the expect plugin checks."""
+    """Step name -> checks of the plugin expect."""
     matches: frozenset[str]
     """Names of steps with a match."""
     follows: frozenset[str]
     """Names of steps that follow redirects."""
     notes: tuple[str, ...]
     own_cookies: bool
-    """The script sets cookies itself."""
+    """Whether the script sets cookies."""
     captured: Mapping[str, str]
     """Name in the script -> name in the plan."""
     unnamed: frozenset[str]
-    """Names of steps to which the script gives none."""
+    """Names of steps without a name in the script."""
     kept: frozenset[str]
-    """Names in the script of captured values that are kept as JSON."""
+    """Names in the script of captures kept as JSON."""
     feeders: Mapping[str, Feeder]
     """Lists of which each user draws a value."""
 
     @property
     def alone(self) -> tuple[Entry, ...]:
-        """The whole of it as the steps of one user; empty where that does nothing."""
+        """All of it as the steps of one user; empty without any."""
         ways = [_way(scenario) for scenario in self.scenarios]
         if len(ways) == 1:
             return ways[0]
@@ -89,15 +87,14 @@ def walked(
     weight: float = 1.0,
     prefix: str = "hook",
 ) -> TranslatedScenario:
-    """A scenario. Of a variable that is a list each user draws a value when it starts; where a request has to
-    know it before the run, there is a scenario for each combination. `prefix`: of the names that it makes up.
-    Raises Refused.
+    """Translates a scenario. Each user draws a value of a list variable at its start; where a request must
+    know it before the run, each combination becomes a scenario. `prefix`: of generated names. Raises Refused.
     """
     lists = drawn_lists(node, scope)
     if lists:
         try:
             return _walked(node, index, scope, settings, defaults, weight, prefix, lists)
-        except UsageError:  # something of it cannot be drawn
+        except UsageError:  # part of it cannot be drawn
             pass
     return _walked(node, index, scope, settings, defaults, weight, prefix, {})
 
@@ -112,7 +109,7 @@ def _walked(
     prefix: str,
     lists: Mapping[str, DrawnList],
 ) -> TranslatedScenario:
-    """The same; `lists`: variables that are drawn when a user starts."""
+    """The same with `lists`: variables drawn at a user's start."""
     outer = replace(
         scope,
         constants={name: value for name, value in scope.constants.items() if name not in lists},
@@ -138,16 +135,16 @@ def _walked(
     before = _drawn(node, outer, hooks)
     if math.prod(len(values) for values in before.values()) > MOST_VARIANTS:
         raise node.refused(
-            f"more than {MOST_VARIANTS} combinations of variables drawn from lists, of which something has "
-            f"to be known before the run ({', '.join(before)})",
+            f"more than {MOST_VARIANTS} combinations of list variables, part of which must "
+            f"be known before the run ({', '.join(before)})",
             "put the values into a CSV file (config.payload), or use them in paths, bodies and headers only",
         )
     own = {} if hooks is None else hooks.shared
-    used = {name: one for name, one in lists.items() if name in own or name in repr(node.value)}
-    held = {name: one for name, one in used.items() if name not in own}
-    scope = replace(scope, fed={**scope.fed, **{name: one.variable for name, one in held.items()}})
-    at_first = {one.variable.placeholder: f"${{{one.column.placeholder}}}" for one in held.values()}
-    found: list[Scenario] = []
+    used = {name: drawn for name, drawn in lists.items() if name in own or name in repr(node.value)}
+    held = {name: drawn for name, drawn in used.items() if name not in own}
+    scope = replace(scope, fed={**scope.fed, **{name: drawn.variable for name, drawn in held.items()}})
+    at_first = {drawn.variable.placeholder: f"${{{drawn.column.placeholder}}}" for drawn in held.values()}
+    variants: list[Scenario] = []
     walk = Walk(settings, None)
     for chosen in product(*before.values()):
         walk = Walk(settings, jitter_of(defaults), hooks, captured=dict(scope.captured))
@@ -161,14 +158,14 @@ def _walked(
         )
         walk.entries.extend(_known_before(node, outer))
         loops = _walk_whole(walk, flow, here, node)
-        for said in here.uses.said:
-            walk.note(said)
+        for note in here.uses.said:
+            walk.note(note)
         if not walk.steps:
             if not settings.hook and not any(True for _ in calls(tuple(walk.entries))):
-                walk.note(f"{flow.place}: no request is ever sent here; users of this scenario send nothing")
+                walk.note(f"{flow.place}: users of this scenario send no requests")
             walk.entries.append(NEVER)
-        suffix = f" ({len(found) + 1})" if found else ""
-        found.append(
+        suffix = f" ({len(variants) + 1})" if variants else ""
+        variants.append(
             Scenario(
                 name=called + suffix,
                 weight=weight / math.prod(len(values) for values in before.values()),
@@ -180,29 +177,29 @@ def _walked(
             )
         )
     first = walk.steps[0].name if walk.steps else ""
-    sends = sends_of(walk.entries, first) * found[0].loops
+    sends = sends_of(walk.entries, first) * variants[0].loops
     return TranslatedScenario(
-        called, tuple(found), tuple(walk.steps), (first, sends), walk.wanted, frozenset(walk.matches),
+        called, tuple(variants), tuple(walk.steps), (first, sends), walk.wanted, frozenset(walk.matches),
         frozenset(walk.follows), (*ignored, *walk.notes),
         bool(walk.cookies or settings.cookies), dict(walk.captured),
-        frozenset(walk.unnamed), scope.kept, {one.feeder: one.rows for one in used.values()},
+        frozenset(walk.unnamed), scope.kept, {drawn.feeder: drawn.rows for drawn in used.values()},
     )  # fmt: skip
 
 
 def _known_before(node: ScriptNode, outer: NameScope) -> Iterator[Entry]:
-    """What before captured under names that the scenario captures too, until it does."""
+    """Sets values captured in before under names that this scenario captures again."""
     again = {name: outer.captured[name] for name in captured(node.value) if name in outer.captured}
     if again:
         yield Block(set={ours: f"${{{before_name(ours)}}}" for ours in again.values()})
 
 
 def before_name(name: str) -> str:
-    """A name of the plan for what the section before gave a value that scenarios capture again."""
+    """The plan's name for a value from before that scenarios capture again."""
     return f"before_{name}"
 
 
 def _walk_whole(walk: Walk, flow: ScriptNode, scope: NameScope, scenario: ScriptNode) -> int:
-    """Walk the flow; a flow that is one loop of equal turns is walked once. How often it then is to be."""
+    """Walks the flow, a flow of one loop with equal turns only once. Returns the number of turns."""
     nodes = list(flattened(flow.elements()))
     hooks = walk.hooks
     if hooks is not None:
@@ -227,7 +224,7 @@ def _walk_whole(walk: Walk, flow: ScriptNode, scope: NameScope, scenario: Script
 
 
 def _drawn(node: ScriptNode, scope: NameScope, hooks: Hooks | None) -> dict[str, list[Any]]:
-    """The variables with lists that the scenario uses: each user has one of their values."""
+    """List variables that the scenario uses: each user has one of the values."""
     text = repr(node.value)
     called = frozenset() if hooks is None else frozenset(hooks.shared)
     return {name: values for name, values in lists_in(node, scope).items() if name in text or name in called}

@@ -1,5 +1,5 @@
-"""Regexes for the head of a response (the line with the status, and the headers) that hold where the plugin
-expect of Artillery calls a header right.
+"""Regexes on a response head (status line and headers) that match where Artillery's plugin expect accepts a
+header.
 """
 
 from __future__ import annotations
@@ -7,25 +7,25 @@ from __future__ import annotations
 import re
 
 JSON_TYPE = r"(?m)^(?i:content-type):[^\r\n]*application/(?:problem\+|ld\+)?json"
-"""A content type of which the plugin reads the body as JSON."""
+"""Content types whose body the plugin parses as JSON."""
 NEVER = r"\A\z"
-"""Found in no head: a header without a value is none to the plugin, so that it equals nothing."""
+"""Matches no head: the plugin treats an empty header as missing, so it equals nothing."""
 FIRST_COUNTS = frozenset({
     "age", "authorization", "content-length", "content-type", "etag", "expires", "from", "host",
     "if-modified-since", "if-unmodified-since", "last-modified", "location", "max-forwards",
     "proxy-authorization", "referer", "retry-after", "server", "user-agent",
 })  # fmt: skip
-"""Of these Node keeps the first line; the lines of another header it joins with a comma and a blank."""
+"""Headers of which Node keeps the first line; lines of other headers are joined with ", "."""
 
 
 def content_type(value: str) -> str:
-    """The whole content type, its parameters too, in any case."""
+    """Matches the whole content type with parameters, case-insensitively."""
     return rf"(?im)^content-type:[ \t]*{re.escape(value)}[ \t]*\r?$" if value else NEVER
 
 
 def equal(name: str, value: str) -> tuple[str, str | None]:
-    """What must be found where the header has this value, in this case, in one line or joined from several;
-    and what must not be found beside it.
+    """The regex that must match where the header has this value, in one line or joined lines; and the regex
+    that must not match.
     """
     if not value:
         return NEVER, None
@@ -38,5 +38,5 @@ def equal(name: str, value: str) -> tuple[str, str | None]:
 
 
 def of_cdn(hit: bool) -> str:
-    """That a cache of Cloudflare, CloudFront, Fastly or Vercel had the response, or had it not."""
+    """Matches a cache hit (or miss) of Cloudflare, CloudFront, Fastly or Vercel."""
     return rf"(?im)^(?:cf-cache-status|x-cache|x-vercel-cache):[ \t]*(?:{'hit|stale' if hit else 'miss'})"

@@ -1,4 +1,4 @@
-"""The functions of a processor as blocks of the plan model that call them."""
+"""Calls of a processor's functions as blocks of the plan model."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from prony_frontends.artillery.templates import (
 )
 
 RESPONSE = r"(?s)\A.*"
-"""The whole of a head or a body."""
+"""Matches a whole head or body."""
 NOT_SENT = frozenset(
     {"capture", "match", "expect", "ifTrue", "probability", "beforeRequest", "afterResponse"}
 )
-"""Of a request's keys: those that functions have no use for."""
+"""Keys of a request that functions do not need."""
 
 
 @dataclass(slots=True)
 class Hooks:
-    """What the functions of one scenario are called with."""
+    """Arguments for the functions of one scenario."""
 
     processor: Processor
     shared: Mapping[str, str]
@@ -47,23 +47,23 @@ class Hooks:
     """Of every request."""
     after: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
-    """Before the flow, and after it."""
+    """Functions before and after the flow."""
     last: tuple[str, ...] = ()
     uuid: bool = False
-    """Whether they or a request look at the user's $uuid."""
+    """Whether a function or a request uses $uuid."""
     prefix: str = "hook"
-    """Of names that nothing of the script has."""
+    """Prefix of names that do not occur in the script."""
     asked: int = 0
-    """Requests and questions so far: each has names of its own."""
+    """Number of requests and questions so far, for unique names."""
     notes: list[str] = field(default_factory=list)
 
     @property
     def reads_turn(self) -> bool:
-        """Whether functions look at the turn of a loop."""
+        """Whether functions read the turn of a loop."""
         return "$loop" in self.processor.source
 
     def named(self, what: str) -> str:
-        """A name of the plan that nothing else has."""
+        """A unique name for the plan."""
         self.asked += 1
         return f"{self.prefix}_{self.asked}_{what}"
 
@@ -76,7 +76,7 @@ class Hooks:
         give: Mapping[str, str] | None = None,
         take: Mapping[str, str] | None = None,
     ) -> Block:
-        """A call of these functions, one after the other."""
+        """A call of these functions in order."""
         given = {name: f"${{{ours}}}" for name, ours in self.shared.items()} | dict(self._of_loop(scope))
         if self.uuid:
             given["$uuid"] = f'"${{{USER_UUID}}}"'
@@ -94,7 +94,7 @@ class Hooks:
         )  # fmt: skip
 
     def _of_loop(self, scope: NameScope) -> Iterator[tuple[str, str]]:
-        """What the loop around says of its turn, as JSON."""
+        """The enclosing loop's turn as JSON."""
         for name in ("$loopCount", "$loopElement"):
             if name in scope.constants:
                 yield name, json_value(scope.constants[name]).replace("${", "$${")
@@ -102,19 +102,19 @@ class Hooks:
                 yield name, column_json(scope.fed[name])
 
     def builds(self, params: ScriptNode, scope: NameScope) -> bool:
-        """Whether JavaScript writes this request."""
+        """Whether JavaScript builds this request."""
         return bool(self.before or functions_of(params.get("beforeRequest"))) or is_drawn_url(params, scope)
 
     def question(self, kind: str, function: str, scope: NameScope) -> tuple[Block, str]:
-        """A question to a function, and the name of what it says."""
+        """A question to a function, and the name of its answer."""
         name = self.named("answer")
         return self.call(kind, (function,), scope, take={"result": name}), name
 
     def before_request(
         self, step: Step, params: ScriptNode, scope: NameScope, plain: bool
     ) -> tuple[Block | None, Step]:
-        """The call before a request, and the request with what the functions made of it; none where it is
-        known before the run. `plain`: its response is asked for without compression.
+        """The call before a request, and the request as changed by the functions; no call where the request
+        is constant. `plain`: ask for an uncompressed response.
         """
         if not self.builds(params, scope):
             return None, step
@@ -148,7 +148,7 @@ class Hooks:
     def after_response(
         self, step: Step, params: ScriptNode, scope: NameScope, alone: bool
     ) -> tuple[Step, Block | None]:
-        """The request with its response kept, and the call that is given it. `alone`: no function saw the
+        """The request with its response kept, and the call that gets it. `alone`: no function ran before the
         request.
         """
         functions = (*self.after, *functions_of(params.get("afterResponse")))
@@ -170,7 +170,7 @@ class Hooks:
 
 
 def reads_response(hooks: Hooks | None, params: ScriptNode) -> bool:
-    """Whether a function is given the response to this request."""
+    """Whether a function reads the response of this request."""
     return hooks is not None and bool(hooks.after or functions_of(params.get("afterResponse")))
 
 
@@ -181,24 +181,23 @@ def of_scenario(
     prefix: str = "hook",
     elsewhere: frozenset[str] = frozenset(),
 ) -> tuple[Hooks | None, NameScope]:
-    """The functions of a scenario, and the scope in which its texts are read. None where it calls none and
-    every request is known before the run but for its values. `prefix`: of the names that hooks make up;
-    `elsewhere`: variables that other sections look at.
+    """The functions of a scenario, and the scope for its texts; None where it calls none and all requests are
+    constant except for values. `prefix`: of generated names; `elsewhere`: variables used in other sections.
     """
     builds = is_built(node.value, scope)
     if not builds and not calls(node.value):
         return None, scope
     ours, referenced = set(captured(node.value)), {*referred(node.value), *elsewhere}
     drawn = {*ours, *scope.fed, *scope.captured}
-    known = {*drawn, *(name for name in scope.constants if not name.startswith("$"))}
-    # A condition is given the variables under a name of its own.
+    variables = {*drawn, *(name for name in scope.constants if not name.startswith("$"))}
+    # A condition gets the variables under a name of its own.
     any_of_them = found.names_any or any(map(found.has_function, _conditions(node.value)))
-    names = (known | referenced) if any_of_them else found.names & (known | referenced)
-    if builds:  # JavaScript fills them in
+    names = (variables | referenced) if any_of_them else found.names & (variables | referenced)
+    if builds:  # JavaScript fills in their values
         lists = {name for name, value in scope.constants.items() if isinstance(value, list)}
         names |= (drawn | {name for name in lists if not name.startswith("$")}) & referenced
     names = {name for name in names if name in drawn or re.fullmatch(r"[A-Za-z_][\w-]*", name)}
-    # Nobody changes the rows of a file, and each user has them all.
+    # The rows of a file are constant and shared by all users.
     names = {name for name in names if not isinstance(scope.constants.get(name), Rows)}
     shared = {name: scope.captured.get(name, capture_name(name)) for name in sorted(names)}
     inner = NameScope(
@@ -226,8 +225,8 @@ def of_scenario(
 
 
 def is_built(value: Any, scope: NameScope) -> bool:
-    """Whether a request is put together during the run: functions see it before it is sent, or its URL begins
-    with a value that is not known before.
+    """Whether a request is built during the run: functions change it, or its URL begins with a value of the
+    run.
     """
     if isinstance(value, dict):
         if value.get("beforeRequest"):
@@ -240,13 +239,13 @@ def is_built(value: Any, scope: NameScope) -> bool:
 
 
 def first_of(url: str) -> str:
-    """What a URL's first characters stand for; nothing where it begins with a text, or a call."""
-    found = TOKEN.match(url.strip())
-    return "" if found is None or "(" in found[1] else next(iter(words_of(found[1])), "")
+    """The name at the start of a URL; empty where it begins with a text or a call."""
+    match = TOKEN.match(url.strip())
+    return "" if match is None or "(" in match[1] else next(iter(words_of(match[1])), "")
 
 
 def is_drawn_url(params: ScriptNode, scope: NameScope) -> bool:
-    """Whether a request's URL begins with a value that is known during the run only."""
+    """Whether a request's URL begins with a value of the run."""
     url = params.get("url") or params.get("uri")
     if url is None or not isinstance(url.value, str):
         return False
@@ -255,18 +254,18 @@ def is_drawn_url(params: ScriptNode, scope: NameScope) -> bool:
 
 
 def is_yes(answer: str) -> Condition:
-    """What holds when a function has said so."""
+    """The condition that a function answered yes."""
     return Condition(left=f"${{{answer}}}", op="==", right="true")
 
 
 def failing(error: str) -> Block:
-    """What fails a user as Artillery's fails, and counts the error by this name."""
+    """A block that fails the user and counts the error under this name, as Artillery does."""
     return Block(call=Call(task={"kind": "fail", "functions": [], "error": error, "give": [], "take": []}))
 
 
 def at_start(hooks: Hooks, outer: NameScope, drawn: Mapping[str, Any]) -> dict[str, str]:
-    """What the shared variables hold when a user starts, as JSON; `null` stands for nothing. `drawn`: of
-    lists, the value of these users. What `before` has captured the plan gives them itself.
+    """Initial values of the shared variables as JSON; `null` for none. `drawn`: this user's values of lists.
+    Captures of `before` are set by the plan.
     """
     scope = NameScope({**outer.constants, **drawn}, outer.fed)
     return {ours: _at_start(name, scope) for name, ours in hooks.shared.items() if name not in outer.captured}
@@ -285,31 +284,31 @@ def column_json(column: FeederColumn) -> str:
 
 
 def functions_of(node: ScriptNode | None) -> tuple[str, ...]:
-    """The names of functions that a key has."""
+    """Names of functions in a key."""
     if node is None:
         return ()
     named = node.elements() if isinstance(node.value, list) else [node]
-    return tuple(one.text("the name of a function") for one in named)
+    return tuple(name.text("the name of a function") for name in named)
 
 
 def _request(step: Step, params: ScriptNode) -> dict[str, Any]:
-    """What functions are told of a request."""
+    """The request as functions see it."""
     given = {name: value for name, value in params.value.items() if name not in NOT_SENT}
     return {"method": step.method, "params": given, "has_body": step.body is not None}
 
 
 def script_of(found: Processor, surroundings: Mapping[str, Any]) -> Script:
-    """How the engine runs the processor."""
+    """The processor as a script of the engine."""
     return Script(file=str(found.file), args=(json.dumps(surroundings, ensure_ascii=False),))
 
 
 def captured(value: Any) -> Iterator[str]:
-    """Names that something captures."""
+    """Names that this value captures."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key == "capture":
                 specs = inner if isinstance(inner, list) else [inner]
-                yield from (str(one["as"]) for one in specs if isinstance(one, dict) and "as" in one)
+                yield from (str(spec["as"]) for spec in specs if isinstance(spec, dict) and "as" in spec)
             yield from captured(inner)
     elif isinstance(value, list):
         for inner in value:
@@ -329,7 +328,7 @@ def _conditions(value: Any) -> Iterator[str]:
 
 
 def referred(value: Any, key: str = "") -> Iterator[str]:
-    """Names that templates, conditions and loops refer to."""
+    """Names used by templates, conditions and loops."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from referred(str(name))

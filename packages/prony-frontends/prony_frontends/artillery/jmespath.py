@@ -1,4 +1,4 @@
-"""Checks in JMESPath as the plan model has them: a place of the response's JSON against a literal."""
+"""Translates JMESPath checks into the plan model: a JSON place compared with a literal."""
 
 from __future__ import annotations
 
@@ -31,22 +31,24 @@ INSTEAD = (
 
 @dataclass(slots=True)
 class JsonChecks:
-    """What must hold of the JSON of a response, by JSON pointers."""
+    """Conditions on a response's JSON, by JSON pointer."""
 
     exists: list[str] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
     filled: dict[str, str] = field(default_factory=dict)
-    """The value that must be there, as JSON with placeholders."""
+    """The required value, as JSON with placeholders."""
     matches: dict[str, str] = field(default_factory=dict)
-    """A regex that must be found in the value."""
+    """A regex that must match the value."""
 
     def add(self, other: JsonChecks, node: ScriptNode) -> None:
-        """These too. Raises Refused for a place that is compared twice, which the plan model has not."""
+        """Adds checks. Raises Refused for a place with two comparisons, which the plan model does not
+        support.
+        """
         for mine, more in ((self.filled, other.filled), (self.matches, other.matches)):
             twice = [where for where, what in more.items() if mine.get(where, what) != what]
             if twice:
                 raise node.refused(
-                    f"a second check of {twice[0] or 'the whole body'}",
+                    f"another check of {twice[0] or 'the whole body'}",
                     "compare each place with one value in one way",
                 )
             mine |= more
@@ -55,17 +57,17 @@ class JsonChecks:
 
 
 def checks(node: ScriptNode) -> JsonChecks:
-    """A JMESPath that has to be true. Raises Refused for what cannot be said."""
+    """Checks for a JMESPath that must be true. Raises Refused for unsupported ones."""
     clauses = [""]
     for word in _WORD.findall(node.text("a JMESPath")):
         if word == "&&":
             clauses.append("")
         else:
             clauses[-1] += word
-    found = JsonChecks()
+    json_checks = JsonChecks()
     for clause in clauses:
-        found.add(_clause(clause.strip(), node), node)
-    return found
+        json_checks.add(_clause(clause.strip(), node), node)
+    return json_checks
 
 
 def _clause(text: str, node: ScriptNode) -> JsonChecks:
@@ -83,7 +85,7 @@ def _clause(text: str, node: ScriptNode) -> JsonChecks:
 
 
 def _compared(where: str, op: str, value: Any, node: ScriptNode) -> JsonChecks:
-    if op == "==" and value is not None:  # what is not there is null, too
+    if op == "==" and value is not None:  # a missing value is null
         return JsonChecks(filled={where: json_value(value).replace("${", "$${")})
     if op == "!=" and value is None:
         return JsonChecks(matches={where: json_patterns.NOT_NULL})
@@ -95,19 +97,19 @@ def _compared(where: str, op: str, value: Any, node: ScriptNode) -> JsonChecks:
 
 def _called(function: str, value: Any, node: ScriptNode) -> str:
     if isinstance(value, str):
-        made = {
+        patterns = {
             "contains": json_patterns.holds,
             "starts_with": json_patterns.begins,
             "ends_with": json_patterns.ends,
         }
-        return made[function](value)
+        return patterns[function](value)
     if function == "contains" and not isinstance(value, dict | list):
         return json_patterns.holds_value(json_value(value))
     raise _refused(node)
 
 
 def _length(where: str, op: str, number: int, node: ScriptNode) -> JsonChecks:
-    """Of a list, an object or a text where it is compared with 0, else of a list."""
+    """Checks the length: of any list, object or text against 0, otherwise of a list."""
     if (op, number) in ((">", 0), ("!=", 0), (">=", 1)):
         return JsonChecks(matches={where: json_patterns.NOT_EMPTY})
     if (op, number) in (("==", 0), ("<=", 0), ("<", 1)):
@@ -124,14 +126,14 @@ def _length(where: str, op: str, number: int, node: ScriptNode) -> JsonChecks:
 
 
 def _pointer(text: str, node: ScriptNode) -> str:
-    """The JSON pointer of a place. Raises Refused."""
+    """JSON pointer of a path. Raises Refused."""
     if text == "@":
         return ""
     path = re.sub(r'\.?"([^"]*)"', r'["\1"]', text.removeprefix("@"))
-    found = place(with_value(node, f"${path}" if path[:1] in ("[", ".") else f"$.{path}"))
-    if found is None:
+    json_pointer = place(with_value(node, f"${path}" if path[:1] in ("[", ".") else f"$.{path}"))
+    if json_pointer is None:
         raise _refused(node)
-    return found
+    return json_pointer
 
 
 def _value(literal: str, node: ScriptNode) -> Any:
@@ -143,7 +145,7 @@ def _value(literal: str, node: ScriptNode) -> Any:
     except ValueError:
         if text.lstrip()[:1] in ("", "[", "{", '"'):
             raise node.wrong("JSON between `` in a JMESPath") from None
-        return text  # the library that Artillery asks takes a word for a text
+        return text  # Artillery's library takes a bare word as a text
 
 
 def _refused(node: ScriptNode) -> Exception:

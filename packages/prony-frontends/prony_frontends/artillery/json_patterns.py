@@ -1,8 +1,7 @@
-"""Regexes for values of JSON as the engine shows them to one: a text as it is, any other value as JSON. Must
-not know who asks.
+"""Regexes on JSON values as the engine presents them: a text as it is, other values as JSON.
 
-What such a regex cannot tell apart: a text that reads like a number, `null`, `true` or `false`, or that
-begins with [ or {, and that value itself.
+Such a regex cannot tell a text that looks like a number, `null`, `true`, `false`, or like [ or { at its
+start, from that value.
 """
 
 from __future__ import annotations
@@ -12,54 +11,54 @@ import re
 from collections.abc import Iterable, Mapping
 
 MOST_DIGITS, MOST_PLACES = 15, 5
-"""Of a number that others are compared with: within these the engine writes numbers without an exponent."""
+"""Bound on numbers in comparisons: below it the engine writes no exponents."""
 _SCALAR = r'(?:"(?:[^"\\]|\\.)*"|[^"\[\]{},]+)'
-"""An element of a list that holds no other."""
+"""An element of a flat list."""
 _MIRRORED: Mapping[str, str] = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 
 
 def none_of(words: Iterable[str]) -> str:
-    """Any text but these words."""
-    known = set(words)
-    found = []
-    for start in sorted({word[:length] for word in known for length in range(len(word) + 1)}):
-        following = {word[len(start)] for word in known if word.startswith(start) and word != start}
+    """Any text except these words."""
+    excluded = set(words)
+    branches = []
+    for start in sorted({word[:length] for word in excluded for length in range(len(word) + 1)}):
+        following = {word[len(start)] for word in excluded if word.startswith(start) and word != start}
         other = f"[^{''.join(map(re.escape, sorted(following)))}]" if following else "."
-        found.append(f"{re.escape(start)}{other}.*")
-        if start not in known:
-            found.append(re.escape(start))
-    return rf"(?s)^(?:{'|'.join(found)})$"
+        branches.append(f"{re.escape(start)}{other}.*")
+        if start not in excluded:
+            branches.append(re.escape(start))
+    return rf"(?s)^(?:{'|'.join(branches)})$"
 
 
 NOT_NULL = none_of(["null"])
 TRUE = none_of(["", "null", "false", "0", "-0", "0.0", "-0.0"])
-"""What JavaScript takes for true."""
+"""Truthy values in JavaScript."""
 LIST = r"^\["
 STRUCTURE = r"^[\[{]"
 """A list or an object."""
 EMPTY = r"^(?:\[\]|\{\})?$"
-"""A list, an object or a text of the length 0."""
+"""An empty list, object or text."""
 NOT_EMPTY = none_of(["", "null", "true", "false", "[]", "{}"])
 
 
 def begins(text: str) -> str:
-    """A text that begins so."""
+    """A text with this beginning."""
     return f"^{re.escape(text)}"
 
 
 def ends(text: str) -> str:
-    """A text that ends so."""
+    """A text with this end."""
     return f"{re.escape(text)}$"
 
 
 def holds(part: str) -> str:
-    """A text with this part, or a list of which it is an element."""
+    """A text that contains this part, or a list with it as an element."""
     within = rf"(?:[^\[{{](?s:.)*)?{re.escape(part)}"
     return rf"^(?:{within}|{_listed(re.escape(json.dumps(part, ensure_ascii=False)))})"
 
 
 def holds_value(value: str) -> str:
-    """A list with this number, or true, false or null: as JSON."""
+    """A list with this number, true, false or null as JSON."""
     return f"^{_listed(re.escape(value))}"
 
 
@@ -68,20 +67,20 @@ def _listed(element: str) -> str:
 
 
 def number(op: str, literal: str) -> str:
-    """A number that is >, >=, < or <= this one, which is written with at most 15 digits before the point and
-    5 behind it.
+    """A number in this relation (>, >=, <, <=) to `literal`, which has at most 15 digits before the point and
+    5 after.
     """
     whole, _, places = literal.removeprefix("-").partition(".")
     whole, places = whole.lstrip("0") or "0", places.rstrip("0")
     above = op in (">", ">=")
     if (whole, places) == ("0", ""):
-        found = [_sizes(op, "0", "") if above else f"-(?:{_sizes('>', '0', '')})"]
-        found += [r"-?0(?:\.0+)?"] if op in (">=", "<=") else []
+        branches = [_sizes(op, "0", "") if above else f"-(?:{_sizes('>', '0', '')})"]
+        branches += [r"-?0(?:\.0+)?"] if op in (">=", "<=") else []
     elif literal.startswith("-"):
-        found = [f"-(?:{_sizes(_MIRRORED[op], whole, places)})", *([_ANY_SIZE] if above else [])]
+        branches = [f"-(?:{_sizes(_MIRRORED[op], whole, places)})", *([_ANY_SIZE] if above else [])]
     else:
-        found = [_sizes(op, whole, places), *([] if above else [f"-{_ANY_SIZE}"])]
-    return f"^(?:{'|'.join(found)})$"
+        branches = [_sizes(op, whole, places), *([] if above else [f"-{_ANY_SIZE}"])]
+    return f"^(?:{'|'.join(branches)})$"
 
 
 _ANY_SIZE = r"\d+(?:\.\d+)?(?:e[-+]?\d+)?"
@@ -89,22 +88,22 @@ _ANY_SIZE = r"\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 
 
 def _sizes(op: str, whole: str, places: str) -> str:
-    """Numbers without a sign against such a one, which is above 0 unless they are to be above it."""
-    found: list[str] = []
+    """Unsigned numbers in this relation to an unsigned number, which is above 0 unless `op` is above."""
+    branches: list[str] = []
     if op in (">", ">="):
-        found += [rf"(?:{'|'.join(_more(whole))})(?:\.\d+)?", r"\d(?:\.\d+)?e\+?\d+"]
-        found.append(rf"{whole}\.(?:{'|'.join(_more_places(places))})")
+        branches += [rf"(?:{'|'.join(_more(whole))})(?:\.\d+)?", r"\d(?:\.\d+)?e\+?\d+"]
+        branches.append(rf"{whole}\.(?:{'|'.join(_more_places(places))})")
         if (whole, places) == ("0", ""):
-            found.append(r"[1-9](?:\.\d+)?e-\d+")
+            branches.append(r"[1-9](?:\.\d+)?e-\d+")
     else:
         if fewer := _fewer(whole):
-            found.append(rf"(?:{'|'.join(fewer)})(?:\.\d+)?")
+            branches.append(rf"(?:{'|'.join(fewer)})(?:\.\d+)?")
         if places:
-            found.append(rf"{whole}(?:\.(?:{'|'.join(_fewer_places(places))}))?")
-        found.append(r"\d(?:\.\d+)?e-\d+")
+            branches.append(rf"{whole}(?:\.(?:{'|'.join(_fewer_places(places))}))?")
+        branches.append(r"\d(?:\.\d+)?e-\d+")
     if op in (">=", "<="):
-        found.append(rf"{whole}\.{places}0*" if places else rf"{whole}(?:\.0+)?")
-    return "|".join(found)
+        branches.append(rf"{whole}\.{places}0*" if places else rf"{whole}(?:\.0+)?")
+    return "|".join(branches)
 
 
 def _more(whole: str) -> list[str]:
@@ -119,23 +118,23 @@ def _fewer(whole: str) -> list[str]:
 
 
 def _digits(whole: str, *, above: bool) -> list[str]:
-    """Numbers of as many digits: the same up to a digit that is another."""
-    found = []
+    """Numbers with the same number of digits that differ from some digit on."""
+    branches = []
     for place, digit in enumerate(whole):
         least = 1 if place == 0 and len(whole) > 1 else 0
         low, high = (int(digit) + 1, 9) if above else (least, int(digit) - 1)
         if low <= high:
-            found.append(rf"{whole[:place]}[{low}-{high}]\d{{{len(whole) - place - 1}}}")
-    return found
+            branches.append(rf"{whole[:place]}[{low}-{high}]\d{{{len(whole) - place - 1}}}")
+    return branches
 
 
 def _more_places(places: str) -> list[str]:
-    """Digits behind the point of what is above this."""
+    """Decimals above these."""
     at = [rf"{places[:i]}[{int(digit) + 1}-9]\d*" for i, digit in enumerate(places) if digit != "9"]
     return [*at, rf"{places}\d*[1-9]\d*"]
 
 
 def _fewer_places(places: str) -> list[str]:
-    """Digits behind the point of what is below this, which does not end with a 0."""
+    """Decimals below these."""
     at = [rf"{places[:i]}[0-{int(digit) - 1}]\d*" for i, digit in enumerate(places) if digit != "0"]
     return [*at, *(f"{places[:length]}0*" for length in range(1, len(places)))]

@@ -1,6 +1,4 @@
-"""Which captured values a script needs as JSON: those that it loops over, takes apart, or puts into JSON as
-they are.
-"""
+"""Finds the captured values that a script needs as JSON: looped over, taken apart, or inserted into JSON."""
 
 from __future__ import annotations
 
@@ -12,21 +10,21 @@ from prony_frontends.artillery.script import ScriptNode
 from prony_frontends.artillery.templates import TOKEN, words_of
 
 ALONE = re.compile(r"\{\{\{?\s*([\w$-]+)\s*\}\}\}?")
-"""A text that is one value and nothing else."""
+"""A text that is exactly one value."""
 
 
 def names_kept_as_json(root: ScriptNode) -> frozenset[str]:
-    """The names, wherever in the script they are captured; those of other values do no harm."""
-    found: set[str] = set()
+    """Names needed as JSON, regardless of where they are captured; other names do no harm."""
+    needed: set[str] = set()
     for key in ("before", "scenarios", "after"):
         node = root.children.get(key)
         if node is not None:
-            found |= set(_needed(node.value, False))
-    return frozenset(found)
+            needed |= set(_needed(node.value, False))
+    return frozenset(needed)
 
 
 def _needed(value: Any, in_json: bool) -> Iterator[str]:
-    """`in_json`: it stands within the json of a request, or is the value of a match."""
+    """`in_json`: the value is inside a request's json, or is the value of a match."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key == "over" and isinstance(inner, str) and not in_json:
@@ -49,7 +47,11 @@ def _needed(value: Any, in_json: bool) -> Iterator[str]:
 
 
 def _lists(captures: Any) -> Iterator[str]:
-    """Captures of all that is found: they are lists."""
-    for one in captures if isinstance(captures, list) else [captures]:
-        if isinstance(one, dict) and one.get("multiple") is False and isinstance(one.get("as"), str):
-            yield one["as"]
+    """Names of captures with all matches, which are lists."""
+    for capture in captures if isinstance(captures, list) else [captures]:
+        if (
+            isinstance(capture, dict)
+            and capture.get("multiple") is False
+            and isinstance(capture.get("as"), str)
+        ):
+            yield capture["as"]

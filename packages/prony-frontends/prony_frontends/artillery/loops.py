@@ -1,4 +1,4 @@
-"""What the turns of a loop are, and how the plan model writes it."""
+"""The turns of a loop, and their form in the plan model."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from prony_frontends.artillery.templates import NameScope, constant, words_of
 
 
 def uses_turn(node: ScriptNode) -> bool:
-    """Whether anything within a loop says which turn it is."""
+    """Whether anything in the loop uses the turn."""
     named = [str(node.value[key]) for key in ("loopValue", "loopElement") if key in node.value]
     text = repr(node.value["loop"])
     return any(name in text for name in ("$loopCount", "$loopElement", *named))
 
 
 def names_of(node: ScriptNode) -> tuple[str, str]:
-    """What a loop calls the number and the element of its turn."""
+    """Names of the loop's count and element."""
     value, element = node.get("loopValue"), node.get("loopElement")
     count_name = "$loopCount" if value is None else value.text()
     return count_name, "$loopElement" if element is None else element.text()
 
 
 def captured_list(node: ScriptNode, scope: NameScope) -> tuple[str, str] | None:
-    """The list of the run that a loop goes over: its name in the plan, and the JSON pointer of the part that
-    is meant; None when it goes over something else.
+    """A captured list to loop over: its name in the plan, and the JSON pointer of the part; None for other
+    loops.
     """
     over = node.get("over")
     if over is None or not isinstance(over.value, str):
@@ -41,7 +41,7 @@ def captured_list(node: ScriptNode, scope: NameScope) -> tuple[str, str] | None:
 
 
 def turns_of(node: ScriptNode, scope: NameScope) -> Iterator[dict[str, Any]]:
-    """The constants of each turn of a loop."""
+    """The constants of each turn."""
     count_name, element_name = names_of(node)
     over = node.get("over")
     if over is not None:
@@ -61,7 +61,7 @@ def turns_of(node: ScriptNode, scope: NameScope) -> Iterator[dict[str, Any]]:
         raise node.refused("a loop without count or over", "give a count")
     begin, end = _range(given, scope)
     for index in range(begin, end):
-        yield {count_name: index, element_name: begin}  # as Artillery leaves it
+        yield {count_name: index, element_name: begin}  # as in Artillery
 
 
 def _range(node: ScriptNode, scope: NameScope) -> tuple[int, int]:
@@ -75,19 +75,19 @@ def _range(node: ScriptNode, scope: NameScope) -> tuple[int, int]:
     if isinstance(value, int) and not isinstance(value, bool):
         value = (0, value)
     if not isinstance(value, tuple) or value[1] < value[0] or value[1] - value[0] > 1_000_000 or value[1] < 1:
-        raise node.wrong("how often (1 or more), or a range such as 1-10")
+        raise node.wrong("a count of 1 or more, or a range such as 1-10")
     return value
 
 
 def repeated(steps: tuple[Entry, ...], turns: int) -> Iterable[Entry]:
-    """A loop of equal turns; one request without a condition is that step, repeated."""
+    """A loop with equal turns; a single unconditional request becomes a repeated step."""
     if len(steps) == 1 and isinstance(steps[0], Step) and steps[0].repeat == 1:
         return (steps[0].model_copy(update={"repeat": turns}),)
     return (Block(loop=Loop(count=turns), steps=steps),)
 
 
 def numeric(turns: list[dict[str, Any]]) -> bool | None:
-    """Whether the elements of a loop are numbers, or texts; None when the engine cannot hold them."""
+    """Whether the elements are numbers (True) or texts; None when the engine supports neither."""
     values = [list(turn.values())[1] for turn in turns]
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return True
@@ -95,7 +95,7 @@ def numeric(turns: list[dict[str, Any]]) -> bool | None:
 
 
 def sends_of(entries: Iterable[Entry], name: str) -> int:
-    """How often a session sends steps of this name; 0 when conditions decide."""
+    """Steps of this name per session; 0 when conditions decide."""
     total = 0
     for entry in entries:
         if isinstance(entry, Step):

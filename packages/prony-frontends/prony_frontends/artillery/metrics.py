@@ -1,4 +1,4 @@
-"""A run in Artillery's metrics: counters, rates and summaries."""
+"""A run as Artillery's metrics: counters, rates and summaries."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ ERRORS: Mapping[str, str] = {
     "capture": "Failed capture or match",
     "expect_redirect": "redirect_not_followed",
 }
-"""The engine's kind of error -> what Artillery's runtime calls it. Missed expectations are none there, and of
-the reasons not to follow a redirect only one has a name.
+"""The engine's kinds of errors -> Artillery's names. Failed expectations are not errors in Artillery, and
+redirect errors have one name.
 """
 UNCONNECTED = (
     "connect_refused",
@@ -58,18 +58,18 @@ QUANTILES = (
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """What one report, or one period of it, holds."""
+    """Metrics of a report or of a period."""
 
     counters: dict[str, int] = field(default_factory=dict)
     rates: dict[str, int] = field(default_factory=dict)
     summaries: dict[str, dict[str, float | None]] = field(default_factory=dict)
     period_ms: int = 0
-    """Unix time at which the period begins."""
+    """Unix time of the period's start, in ms."""
     first_ms: int = 0
     last_ms: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """As Artillery writes it."""
+        """Artillery's JSON."""
         return {
             "counters": self.counters,
             "rates": self.rates,
@@ -90,8 +90,8 @@ def aggregate(read: TranslatedScript, ran: Ran) -> Metrics:
     window = ran.window
     began_ms = ran.report.ready.started_unix_ns // 1_000_000
     counters = _counters(read, window)
-    asked = counters["http.requests"]
-    rates = {"http.request_rate": round(asked / max(window.duration_s, 1.0))} if asked else {}
+    requests = counters["http.requests"]
+    rates = {"http.request_rate": round(requests / max(window.duration_s, 1.0))} if requests else {}
     summaries: dict[str, dict[str, float | None]] = {}
     answered = _answered(window)
     if answered is not None:
@@ -102,7 +102,7 @@ def aggregate(read: TranslatedScript, ran: Ran) -> Metrics:
         summaries["vusers.session_length"] = summary(_decoded([window.session_time]))
     for name, steps in _by_endpoint(read, window).items():
         times = [time for time in (_time_of(step) for step in steps) if time is not None]
-        if any(one.count for one in times) and any(step.completed for step in steps):
+        if any(histogram.count for histogram in times) and any(step.completed for step in steps):
             summaries[f"{read.namespace}response_time.{name}"] = summary(_decoded(times))
     if (own := ran.report.script) is not None:
         for name, count in own.counters.items():
@@ -120,13 +120,13 @@ def aggregate(read: TranslatedScript, ran: Ran) -> Metrics:
 
 
 def periods(rows: Sequence[IntervalRow], began_ms: int) -> list[Metrics]:
-    """The parts of ten seconds by the clock, from the rows of a second. A row has no histogram: means and
-    maxima are exact, and percentiles are left out rather than made up.
+    """Ten-second periods of clock time, from one-second rows. Rows have no histograms: means and maxima are
+    exact, percentiles are left out.
     """
-    found: dict[int, list[IntervalRow]] = {}
+    rows_by_period: dict[int, list[IntervalRow]] = {}
     for row in rows:
-        found.setdefault(_period(began_ms + int(row.t_ms - row.duration_ms)), []).append(row)
-    return [_part(period, part, began_ms) for period, part in sorted(found.items())]
+        rows_by_period.setdefault(_period(began_ms + int(row.t_ms - row.duration_ms)), []).append(row)
+    return [_part(period, part, began_ms) for period, part in sorted(rows_by_period.items())]
 
 
 def _part(period_ms: int, rows: Sequence[IntervalRow], began_ms: int) -> Metrics:
@@ -170,7 +170,9 @@ def _counters(read: TranslatedScript, window: Window) -> dict[str, int]:
     if window.completed:
         counters["http.responses"] = window.completed
     if window.completed and not window.answers_other:
-        counters["http.downloaded_bytes"] = sum(one.body_bytes * one.count for one in window.answers)
+        counters["http.downloaded_bytes"] = sum(
+            response.body_bytes * response.count for response in window.answers
+        )
     _expected(counters, read, window)
     follows = frozenset(name for walked in read.scenarios for name in walked.follows)
     for name, steps in _by_endpoint(read, window).items():
@@ -179,9 +181,9 @@ def _counters(read: TranslatedScript, window: Window) -> dict[str, int]:
                 key = f"{read.namespace}{name}.codes.{code}"
                 counters[key] = counters.get(key, 0) + count
     _errors(counters, window.errors)
-    wanted = [one for walked in read.scenarios for one in walked.wanted.values()]
-    if (missed := window.errors.get("expect_body", 0)) and not any(one.body for one in wanted):
-        key = f"errors.{ERRORS['capture']}"  # only a match has looked into bodies
+    wanted = [expected for walked in read.scenarios for expected in walked.wanted.values()]
+    if (missed := window.errors.get("expect_body", 0)) and not any(expected.body for expected in wanted):
+        key = f"errors.{ERRORS['capture']}"  # only a match reads bodies
         counters[key] = counters.get(key, 0) + missed
     completed = window.sessions_completed or 0
     counters["vusers.failed"] = max(0, created - completed)
@@ -191,7 +193,7 @@ def _counters(read: TranslatedScript, window: Window) -> dict[str, int]:
 
 
 def _unconnected(errors: Mapping[str, int]) -> int:
-    """Requests for which there was no connection: Artillery counts them before it has one."""
+    """Requests without a connection: Artillery counts them before it connects."""
     return sum(errors.get(kind, 0) for kind in UNCONNECTED)
 
 
@@ -203,27 +205,27 @@ def _errors(counters: dict[str, int], errors: Mapping[str, int]) -> None:
 
 
 def _created(scenarios: Sequence[TranslatedScenario], window: Window) -> list[int | None]:
-    """Users of each scenario: of one, all; of several, by the responses to their first steps where that is a
-    whole number of users, else None.
+    """Users per scenario: of one scenario, all; of several, from the responses to their first steps where
+    these make whole users, else None.
     """
     if len(scenarios) == 1:
         return [window.sessions_begun or 0]
-    found: list[int | None] = []
+    users: list[int | None] = []
     for walked in scenarios:
         names = {scenario.name for scenario in walked.scenarios}
         first, sends = walked.first
-        # Of a step that follows redirects the whole way is one transaction.
+        # A step that follows redirects is one transaction for the whole chain.
         figures = window.transactions if first in walked.follows else window.steps
         rows = [step for step in figures if step.scenario in names and step.name == first]
         count = sum(step.completed for step in rows)
-        found.append(count // sends if rows and sends and count % sends == 0 else None)
-    if None not in found and sum(count or 0 for count in found) != window.sessions_begun:
-        return [None] * len(found)  # some had no response to their first request
-    return found
+        users.append(count // sends if rows and sends and count % sends == 0 else None)
+    if None not in users and sum(count or 0 for count in users) != window.sessions_begun:
+        return [None] * len(users)  # some got no response to their first request
+    return users
 
 
 def _expected(counters: dict[str, int], read: TranslatedScript, window: Window) -> None:
-    """plugins.expect.*: statuses exactly; of a request's other checks the first is the one that failed."""
+    """plugins.expect.*: statuses exactly; for other failures the request's first check is blamed."""
     for walked in read.scenarios:
         names = {scenario.name for scenario in walked.scenarios}
         for name, wanted in walked.wanted.items():
@@ -233,7 +235,7 @@ def _expected(counters: dict[str, int], read: TranslatedScript, window: Window) 
                 status = _last(row.status, name in walked.follows)
                 judged = sum(status.values()) if name in walked.follows else row.completed
                 ways = [way for way in window.transactions if (way.scenario, way.name) == _key(row)]
-                # Ways that ended with a redirect: nothing is expected of them.
+                # Chains that ended with a redirect are not checked.
                 led = sum(way.completed for way in ways) - judged if name in walked.follows else 0
                 others = max(0, min(judged, row.failed - led) - _missed(judged, status, wanted.statuses))
                 for label, allowed in wanted.checks:
@@ -248,12 +250,12 @@ def _key(row: Counters | StepFigures) -> tuple[str, str]:
 
 
 def _last(status: Mapping[str, int], follows: bool) -> dict[str, int]:
-    """The responses that the plugins are shown: where redirects are followed, none that redirects."""
+    """The responses seen by plugins: without redirects where these are followed."""
     return {code: count for code, count in status.items() if not follows or code[0] != "3"}
 
 
 def _missed(judged: int, status: Mapping[str, int], allowed: Sequence[int] | None) -> int:
-    """Responses with another status."""
+    """Responses with an unexpected status."""
     if allowed is None:
         return 0
     return judged - sum(count for code, count in status.items() if int(code) in allowed)
@@ -266,19 +268,19 @@ def _add(counters: dict[str, int], name: str, kind: str, count: int) -> None:
 
 
 def _by_endpoint(read: TranslatedScript, window: Window) -> dict[str, list[Counters | StepFigures]]:
-    """The rows of each name that the plugin counts; of the only step that there is, the whole."""
-    found: dict[str, list[Counters | StepFigures]] = {}
+    """Rows by endpoint name; for a single step, the whole run."""
+    rows_by_name: dict[str, list[Counters | StepFigures]] = {}
     for step in window.steps:
-        found.setdefault(step.name, []).append(step)
-    if not found:
-        found[read.scenarios[0].first[0]] = [window]
+        rows_by_name.setdefault(step.name, []).append(step)
+    if not rows_by_name:
+        rows_by_name[read.scenarios[0].first[0]] = [window]
     unnamed = {name for walked in read.scenarios for name in walked.unnamed}
     ignored = unnamed if read.endpoints.ignores_unnamed else set()
-    return {name: rows for name, rows in found.items() if name not in ignored}
+    return {name: rows for name, rows in rows_by_name.items() if name not in ignored}
 
 
 def _by_family(window: Window) -> dict[str, dict[str, float | None]]:
-    """2xx, 4xx …: only where all responses are of one family, since times are not kept by status."""
+    """2xx, 4xx …: only when all responses are of one family, as times are not recorded by status."""
     families = {f"{code[0]}xx" for code, count in window.status.items() if count}
     answered = _answered(window)
     return {families.pop(): answered} if len(families) == 1 and answered is not None else {}
@@ -289,14 +291,14 @@ def _time_of(row: Counters | StepFigures) -> Histogram | None:
 
 
 def _answered(window: Window) -> dict[str, float | None] | None:
-    """Of answered requests, from the last byte of the request to the first of the response."""
+    """Time from the last byte of the request to the first byte of the response."""
     times = window.wait_time
     return summary(_decoded([times])) if times is not None and times.count else None
 
 
 def _decoded(histograms: Iterable[Histogram]) -> Decoded:
-    """One of several; within one run they may be merged."""
-    parts = [decode(one) for one in histograms if one.count]
+    """Merges histograms of one run."""
+    parts = [decode(histogram) for histogram in histograms if histogram.count]
     if len(parts) == 1:
         return parts[0]
     high = np.concatenate([part.high_ns for part in parts])
@@ -307,8 +309,8 @@ def _decoded(histograms: Iterable[Histogram]) -> Decoded:
 
 
 def summary(times: Decoded) -> dict[str, float | None]:
-    """min … p999 in milliseconds with one decimal, as Artillery rounds them."""
-    found: dict[str, float | None] = {
+    """min … p999 in ms, rounded as in Artillery."""
+    figures: dict[str, float | None] = {
         "min": _ms(float(times.middle_ns[0])),
         "max": _ms(times.max_ns),
         "count": int(times.count),
@@ -316,15 +318,15 @@ def summary(times: Decoded) -> dict[str, float | None]:
     }
     for name, percentile in QUANTILES:
         value_ns = times.percentile_ns(percentile)
-        found[name] = None if value_ns is None else _ms(value_ns)
-    return found
+        figures[name] = None if value_ns is None else _ms(value_ns)
+    return figures
 
 
 def _summary_of(values: Sequence[tuple[float, int]]) -> dict[str, float | None]:
-    """Of values that functions gave, rising, each with how often."""
+    """Summary of values from functions, ascending with counts."""
     total = sum(count for _, count in values)
     mean = sum(value * count for value, count in values) / total
-    found: dict[str, float | None] = {
+    figures: dict[str, float | None] = {
         "min": values[0][0], "max": values[-1][0], "count": total, "mean": round(mean, 1),
     }  # fmt: skip
     for name, percentile in QUANTILES:
@@ -332,9 +334,9 @@ def _summary_of(values: Sequence[tuple[float, int]]) -> dict[str, float | None]:
         for value, count in values:
             seen += count
             if seen >= rank:
-                found[name] = value
+                figures[name] = value
                 break
-    return found
+    return figures
 
 
 def _ms(value_ns: float) -> float:

@@ -1,4 +1,4 @@
-"""`formData` of a request as Artillery's client writes it."""
+"""Encodes `formData` of a request as Artillery's client does."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from prony_frontends.artillery.templates import NameScope, constant, rendered, s
 DASHES = "-" * 26
 DIGITS = 24
 MOST_BYTES = 16 * 1024 * 1024
-"""The engine reads the files of a body before the load."""
+"""Limit on files, which the engine reads before the load."""
 ANY_TYPE = "application/octet-stream"
 VALUE_KEYS = frozenset({"value", "fromFile", "contentType"})
 
 
 def multipart(node: ScriptNode, scope: NameScope) -> tuple[tuple[BodyPart, ...], str]:
-    """The pieces of the body, and its content type. Raises Refused and UsageError."""
+    """The parts of the body, and the content type. Raises Refused and UsageError."""
     boundary = DASHES + _digits(node)
     parts: list[BodyPart] = []
     text = ""
@@ -38,12 +38,12 @@ def multipart(node: ScriptNode, scope: NameScope) -> tuple[tuple[BodyPart, ...],
             text = ""
         text += "\r\n"
     if files > MOST_BYTES:
-        raise node.refused("formData with files of more than 16 MiB", "send smaller ones")
+        raise node.refused("formData with files of more than 16 MiB", "use smaller files")
     return (*parts, BodyPart(text=f"{text}--{boundary}--\r\n")), f"multipart/form-data; boundary={boundary}"
 
 
 def _part(node: ScriptNode, scope: NameScope) -> tuple[str | None, Path | None, str]:
-    """Its content type where it has one, its file or else its text."""
+    """Content type or None, file or None, and text of a part."""
     if not isinstance(node.value, dict):
         if isinstance(node.value, list | bool) or node.value is None:
             raise node.wrong("a text, or keys value, fromFile and contentType")
@@ -57,12 +57,12 @@ def _part(node: ScriptNode, scope: NameScope) -> tuple[str | None, Path | None, 
         return typed, None, rendered(value, scope)
     file = Path(str(scope.constants["$scenarioFile"])).parent / str(constant(name, scope))
     if not file.is_file():
-        raise name.wrong(f"a file ({file} is not there)")
+        raise name.wrong(f"a file ({file} does not exist)")
     return typed, file, ""
 
 
 def _digits(node: ScriptNode) -> str:
-    """In place of those that are drawn for each request: such as no text of the form is likely to hold."""
+    """Fixed boundary in place of random digits, unlikely to occur in a form."""
     seen = hashlib.sha256(repr(node.value).encode()).hexdigest()
     return str(int(seen, 16))[-DIGITS:]
 

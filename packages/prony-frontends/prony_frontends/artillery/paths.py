@@ -1,7 +1,7 @@
-"""Artillery's JSONPaths as the plan model has them.
+"""Translates Artillery's JSONPaths for the plan model.
 
-Artillery asks the library jsonpath-plus, whose filters are JavaScript; what is written differently there and
-in RFC 9535 is translated, and what would find something else is refused.
+Artillery uses the library jsonpath-plus, whose filters are JavaScript. Syntax that differs from RFC 9535 is
+translated; paths that would select other values are refused.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from prony_frontends.artillery.script import ScriptNode
 
 NAME = r"""\.?([\w-]+)|\[(\d+)\]|\[(?:'([^']+)'|"([^"]+)")\]"""
 ONE = re.compile(NAME)
-"""A step that leads to one value at most."""
+"""A step that selects at most one value."""
 COMPARED = r"""@\.([A-Za-z_]\w*)\s*([!=]==?|[<>]=?)\s*('[^'\\]*'|"[^"\\]*"|-?\d+(?:\.\d+)?|true|false)"""
-"""Of a filter: a key against a literal. Truth by itself, null and deeper paths mean something else in
+"""A filter that compares a key with a literal. Bare keys, null and deeper paths mean something else in
 JavaScript.
 """
 COMPARISON = re.compile(COMPARED)
@@ -24,52 +24,52 @@ MANY = re.compile(
     rf"(?:\.\.(?P<deep>[\w-]+|\*))|(?P<all>\.?\*|\[\*\])|(?P<places>\[(?:\d+(?:,\d+)+|-?\d*:-?\d*(?::[1-9]\d*)?)\])"
     rf"|\[\?\(\s*(?P<filter>{UNNAMED}(?:\s*(?:&&|\|\|)\s*{UNNAMED})*)\s*\)\]"
 )
-"""A step that may lead to several."""
+"""A step that may select several values."""
 
 
 def pointer(path: ScriptNode) -> str:
-    """A JSON pointer for a JSONPath that names one place: $.a.b[0]['c']. Raises Refused."""
-    found = place(path)
-    if found is None:
+    """JSON pointer for a JSONPath to a single place: $.a.b[0]['c']. Raises Refused."""
+    json_pointer = place(path)
+    if json_pointer is None:
         raise path.refused(
             f"the JSONPath {_text(path)}", "name one place, such as $.list[0].name (no *, .. or filter)"
         )
-    return found
+    return json_pointer
 
 
 def place(path: ScriptNode) -> str | None:
-    """The same; None when it does not name one place."""
+    """The same; None for other paths."""
     rest = _text(path).removeprefix("$")
-    found, at = "", 0
+    json_pointer, at = "", 0
     while at < len(rest):
         match = ONE.match(rest, at)
         if match is None:
             return None
         token = next(group for group in match.groups() if group is not None)
-        found += "/" + token.replace("~", "~0").replace("/", "~1")
+        json_pointer += "/" + token.replace("~", "~0").replace("/", "~1")
         at = match.end()
-    return found
+    return json_pointer
 
 
 def several(path: ScriptNode) -> str:
-    """RFC 9535 for a JSONPath that may name several places: $.list[*].id. Raises Refused."""
+    """RFC 9535 path for a JSONPath with several results: $.list[*].id. Raises Refused."""
     rest = _text(path).removeprefix("$")
-    found, at = "$", 0
+    rfc_path, at = "$", 0
     while at < len(rest):
-        one, many = ONE.match(rest, at), MANY.match(rest, at)
+        single, many = ONE.match(rest, at), MANY.match(rest, at)
         if many is not None:
-            found += _many(many)
+            rfc_path += _many(many)
             at = many.end()
-        elif one is not None:
-            name, index, *quoted = one.groups()
-            found += f"[{index}]" if index is not None else f"[{_quoted(name or quoted[0] or quoted[1])}]"
-            at = one.end()
+        elif single is not None:
+            name, index, *quoted = single.groups()
+            rfc_path += f"[{index}]" if index is not None else f"[{_quoted(name or quoted[0] or quoted[1])}]"
+            at = single.end()
         else:
             raise path.refused(
                 f"the JSONPath {_text(path)}",
                 "name places by keys, numbers, *, .., slices and filters such as [?(@.kind == 'a')]",
             )
-    return found
+    return rfc_path
 
 
 def _many(match: re.Match[str]) -> str:

@@ -18,25 +18,25 @@ KEYS = frozenset({
     "options",
 })  # fmt: skip
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*|(?=\.\d))(?:\.\d*)?(?:[eE][+-]?\d+)?", re.ASCII)
-"""A number as JavaScript writes it."""
+"""A number in JavaScript's syntax."""
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """The feeders and what their columns are called in the script."""
+    """Feeders, and their columns by name in the script."""
 
     feeders: dict[str, Feeder]
     columns: dict[str, FeederColumn]
     notes: tuple[str, ...] = ()
     rows: dict[str, Rows] = field(default_factory=dict)
-    """Whole files, by the names that they have in the script."""
+    """Whole files, by name in the script."""
 
 
 NO_PAYLOAD = Payload({}, {})
 
 
 def payload(node: ScriptNode | None, given: str | None, folder: Path, scope: NameScope) -> Payload:
-    """The CSV files; `given` is --payload. Raises Refused and UsageError."""
+    """Feeders for the CSV files; `given` is --payload. Raises Refused and UsageError."""
     if node is None:
         return NO_PAYLOAD
     single = isinstance(node.value, dict)
@@ -44,33 +44,33 @@ def payload(node: ScriptNode | None, given: str | None, folder: Path, scope: Nam
     columns: dict[str, FeederColumn] = {}
     notes: list[str] = []
     whole: dict[str, Rows] = {}
-    for index, one in enumerate((node,) if single else node.elements()):
-        notes += one.unread("the key of a payload", KEYS)
-        loads_all = one.get("loadAll") is not None and one.children["loadAll"].value is True
-        if (loads_all and one.get("name") is None) or (one.get("fields") is None and not loads_all):
+    for index, entry in enumerate((node,) if single else node.elements()):
+        notes += entry.unread("the key of a payload", KEYS)
+        loads_all = entry.get("loadAll") is not None and entry.children["loadAll"].value is True
+        if (loads_all and entry.get("name") is None) or (entry.get("fields") is None and not loads_all):
             lacks = "loadAll without a name" if loads_all else "a payload without fields"
-            notes.append(f"{one.place}: {lacks} gives users nothing, and is left out")
+            notes.append(f"{entry.place}: {lacks} has no effect and is left out")
             continue
         name = f"payload{index + 1}"
-        path = one.get("path")
+        path = entry.get("path")
         where = given if given is not None and single else None
         if where is None:
             if path is None:
-                raise one.wrong("a path (or --payload FILE)")
+                raise entry.wrong("a path (or --payload FILE)")
             where = str(folder / str(constant(path, scope)))
         if loads_all:
-            whole[one.children["name"].text("a name")] = _whole(one, Path(where))
+            whole[entry.children["name"].text("a name")] = _whole(entry, Path(where))
             continue
-        feeders[name], found = _one(one, name, Path(where))
-        columns.update(found)
+        feeders[name], own_columns = _one(entry, name, Path(where))
+        columns.update(own_columns)
     return Payload(feeders, columns, tuple(notes), whole)
 
 
 def _whole(node: ScriptNode, file: Path) -> Rows:
-    """Every row, for every user: with its fields by name, else as a list."""
+    """All rows for every user, as mappings of the fields, else as lists."""
     _settings(node)
     if node.get("order") is not None:
-        raise node.children["order"].refused("loadAll with an order", "leave one of them out")
+        raise node.children["order"].refused("loadAll with an order", "use only one")
     head, rows = _read(file, node, _delimiter(node))
     skip = node.get("skipHeader")
     every = rows if skip is not None and skip.value is True else [head, *rows]
@@ -80,7 +80,7 @@ def _whole(node: ScriptNode, file: Path) -> Rows:
     fields = node.get("fields")
     if fields is None or not fields.elements():
         return Rows(values)
-    names = [str(one.value) for one in fields.elements()]
+    names = [str(name.value) for name in fields.elements()]
     return Rows(dict(zip(names, row, strict=False)) for row in values)
 
 
@@ -119,32 +119,32 @@ def _one(node: ScriptNode, name: str, file: Path) -> tuple[Feeder, dict[str, Fee
     header = node.get("skipHeader")
     head, rows = _read(file, node, mark)
     columns: tuple[str, ...] = ()
-    if header is None or header.value is not True:  # its first line is a row as the others
+    if header is None or header.value is not True:  # its first line is data
         columns = tuple(f"column{place + 1}" for place in range(len(head)))
         rows, head = [head, *rows], list(columns)
     if len(head) < len(names):
         raise fields.wrong(f"at most {len(head)} fields, as many as {file.name} has columns")
     cast = node.get("cast")
-    found = {}
+    feeder_columns = {}
     for column, (label, title) in enumerate(zip(names, head, strict=False)):
         values = [row[column] for row in rows if len(row) > column]
         numeric = (cast is None or cast.value is not False) and bool(values) and all(map(_is_number, values))
-        found[label] = FeederColumn(f"{name}.{title}", numeric)
+        feeder_columns[label] = FeederColumn(f"{name}.{title}", numeric)
     order_of: Literal["sequence", "random"] = "sequence" if kind == "sequence" else "random"
     at_end: Literal["recycle"] | None = "recycle" if kind == "sequence" else None
     if mark.isascii():
         source: dict[str, object] = {"file": str(file.absolute()), "columns": columns, "delimiter": mark}
-    else:  # which a plan does not take for a file
+    else:  # not a file for a plan
         texts = tuple(tuple((*row, *[""] * len(head))[: len(head)]) for row in rows)
         source = {"rows": texts, "columns": tuple(head)}
-    return Feeder.model_validate({"order": order_of, "at_end": at_end, **source}), found
+    return Feeder.model_validate({"order": order_of, "at_end": at_end, **source}), feeder_columns
 
 
 def _read(file: Path, node: ScriptNode, delimiter: str) -> tuple[list[str], list[list[str]]]:
     try:
         with file.open(newline="", encoding="utf-8") as stream:
             rows = [row for row in csv.reader(stream, delimiter=delimiter) if row]
-    except (OSError, ValueError, csv.Error) as fault:  # ValueError: no UTF-8, or no name of a file
+    except (OSError, ValueError, csv.Error) as fault:  # ValueError: not UTF-8, or an invalid file name
         reason = fault.strerror if isinstance(fault, OSError) else str(fault)
         raise node.wrong(f"a CSV file that can be read; {file}: {reason}") from fault
     if not rows:

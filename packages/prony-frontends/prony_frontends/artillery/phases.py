@@ -1,4 +1,4 @@
-"""config.phases into a schedule of arrivals."""
+"""Translates config.phases into a schedule of arrivals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from prony_frontends.artillery.templates import NameScope, constant
 
 KEYS = frozenset({"duration", "arrivalRate", "rampTo", "arrivalCount", "maxVusers", "pause", "name", "mode"})
 MOST_USERS = 100_000
-"""Places for users where the script sets no maxVusers: nobody is blocked before this many are under way."""
+"""Concurrent users without maxVusers: enough that no arrival is blocked."""
 MOST_ASKED = 10_000_000
 """The largest maxVusers."""
 UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -20,7 +20,7 @@ UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 @dataclass(frozen=True, slots=True)
 class NamedPhase:
-    """A phase as it is printed."""
+    """A phase as printed."""
 
     name: str
     duration_s: float
@@ -43,13 +43,13 @@ ONE_USER = Schedule(
     (NamedPhase("unnamed", 1),),
     (),
 )  # fmt: skip
-"""What Artillery runs without phases, and with --solo."""
+"""Artillery's default phase, also for --solo."""
 
 
 def schedule(
     node: ScriptNode | None, scope: NameScope, solo: bool = False, mode: ScriptNode | None = None
 ) -> Schedule:
-    """The arrivals; `mode`: of phases that say none. Raises Refused and UsageError."""
+    """The arrivals; `mode` applies to phases without one. Raises Refused and UsageError."""
     if node is None or solo:
         return ONE_USER
     rates: list[RatePhase] = []
@@ -72,7 +72,7 @@ def schedule(
             modes.add(kind)
         if rate.from_per_s != rate.to_per_s:
             notes.append(
-                f"{phase.place}: the ramp is continuous; Artillery raises the rate once a second, "
+                f"{phase.place}: the ramp is continuous; Artillery steps once per second, "
                 "rounded down to whole users"
             )
         rates.append(rate)
@@ -84,7 +84,7 @@ def schedule(
     total = sum(rate.duration_s * (rate.from_per_s + rate.to_per_s) / 2 for rate in rates)
     places = int(min(MOST_USERS, max(100, ceil(total) + 1)))
     most_users = max(places if cap is None else cap for cap in caps)
-    if len(set(caps)) == 1:  # then that of the whole load says it
+    if len(set(caps)) == 1:  # then the load's own limit suffices
         rates = [rate.model_copy(update={"max_users": None}) for rate in rates]
     load = OpenLoad(
         phases=tuple(rates), arrivals=arrivals, session="user", max_users=most_users, connections=0
@@ -120,7 +120,7 @@ def _value(node: ScriptNode, scope: NameScope, expected: str, least: float = 0.0
 
 
 def duration_s(node: ScriptNode, scope: NameScope) -> float:
-    """Seconds, or a text such as 5m. Above 0. Raises UsageError."""
+    """Seconds above 0, from a number or a text such as 5m. Raises UsageError."""
     seconds = span_s(constant(node, scope))
     if seconds is None or not 0 < seconds <= 7 * 86_400:
         raise node.wrong("seconds above 0, or a text such as 30s or 5m")
@@ -128,7 +128,7 @@ def duration_s(node: ScriptNode, scope: NameScope) -> float:
 
 
 def span_s(value: object) -> float | None:
-    """Seconds of a number or of a text with a unit; None when it is neither."""
+    """Seconds from a number or a text with a unit; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""The JavaScript that a script names as config.processor: what of it can be known before it runs."""
+"""Static analysis of a script's JavaScript (config.processor)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ THERE = frozenset({
     "perf_hooks", "querystring", "url", "util", "uuid", "uuid/v1", "uuid/v3",
     "uuid/v4", "uuid/v5",
 })  # fmt: skip
-"""Modules that the engine's JavaScript has itself, all or in part."""
+"""Node modules that the engine's JavaScript provides, at least in part."""
 NODES = frozenset({
     "assert/strict", "async_hooks", "child_process", "cluster", "console", "constants", "dgram",
     "diagnostics_channel", "dns", "dns/promises", "domain", "http", "http2", "https", "inspector",
@@ -25,7 +25,7 @@ NODES = frozenset({
     "string_decoder", "sys", "timers", "timers/promises", "tls", "trace_events", "tty", "util/types", "v8",
     "vm", "wasi", "worker_threads", "zlib",
 })  # fmt: skip
-"""Others of Node's library."""
+"""Other modules of Node."""
 ENDINGS = (".js", ".cjs", ".mjs")
 FOLDERS = (".", "..")
 """Names of folders."""
@@ -33,9 +33,9 @@ MOST_FILES = 100
 NAMED = re.compile(
     r"""\bvars\s*(?:\?\.|\.)\s*([A-Za-z_$][\w$]*)|\bvars\s*(?:\?\.)?\[\s*['"]([^'"]+)['"]\s*\]"""
 )
-"""A variable that the source names."""
+"""A variable named in the source."""
 WHOLE = re.compile(r"""\bvars\b(?!\s*(?:\?\.|\.)\s*[A-Za-z_$])(?!\s*(?:\?\.)?\[\s*['"])""")
-"""The variables as a whole, or one by a name that is made up while it runs."""
+"""All variables, or one with a computed name."""
 IMPORTED = re.compile(
     r"""\brequire\s*\(\s*['"]([^'"]+)['"]\s*\)|\bimport\s*\(\s*['"]([^'"]+)['"]"""
     r"""|^\s*import\s*['"]([^'"]+)['"]|^\s*(?:import|export)\b[^'"();=]*\bfrom\s*['"]([^'"]+)['"]""",
@@ -46,21 +46,19 @@ TEXT_OR_COMMENT = re.compile(
 )
 ENVIRONMENT = re.compile(r"""\benv\s*(?:\?\.|\.)\s*(\w+)|\benv\s*\[\s*['"](\w+)['"]\s*\]""")
 NO_NETWORK = (
-    "Prony's JavaScript has not this part of Node's library; what a function asks a server for write into "
-    "the flow, or into before"
+    "Prony's JavaScript lacks this part of Node; write requests to a server into the flow or into before"
 )
-NO_TIMERS = "a function cannot wait in Prony; write the pause into the flow, as a think"
+NO_TIMERS = "functions cannot wait in Prony; add a think to the flow"
 ASKING = frozenset({
     "amqplib", "aws-sdk", "axios", "cross-fetch", "got", "ioredis", "isomorphic-fetch", "ky", "mongodb",
     "mongoose", "mysql", "mysql2", "needle", "node-fetch", "pg", "redis", "request", "request-promise",
     "socket.io-client", "superagent", "undici", "ws",
 })  # fmt: skip
-"""Packages that ask servers, and so need of Node's library what is not here: to install them is no help."""
+"""Packages that send requests and need missing parts of Node: installing them does not help."""
 LAST_WHOLE = {"faker": "faker@5.5.3"}
-"""Packages whose last release is empty."""
+"""Packages with an empty last release."""
 NO_ASKING = (
-    "it asks servers, which a function cannot do in Prony, installed or not; write its requests into the "
-    "flow, or into before"
+    "it sends requests, which functions cannot do in Prony; write its requests into the flow or into before"
 )
 TYPESCRIPT = (
     "compile it: npx esbuild FILE.ts --bundle --platform=node --outfile=FILE.js, which is what Artillery does"
@@ -73,31 +71,31 @@ class Processor:
 
     file: Path
     source: str
-    """Of all files beside it, one after the other; packages are not looked into."""
+    """Source of the processor and its own files; packages are left out."""
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Variables that it names, which its functions may read and set."""
-        return frozenset(one or other for one, other in NAMED.findall(self._code))
+        """Names of variables that its functions may read and set."""
+        return frozenset(attribute or subscript for attribute, subscript in NAMED.findall(self._code))
 
     @cached_property
     def names_any(self) -> bool:
-        """Its functions may read and set variables whose names it does not say."""
+        """Whether it may use variables with computed names."""
         return WHOLE.search(self._code) is not None
 
     @cached_property
     def environment(self) -> frozenset[str]:
-        """Environment variables that it names."""
-        return frozenset(one or other for one, other in ENVIRONMENT.findall(self._code))
+        """Names of environment variables that it reads."""
+        return frozenset(attribute or subscript for attribute, subscript in ENVIRONMENT.findall(self._code))
 
     def has_function(self, name: str) -> bool:
-        """Whether it seems to define a function of this name."""
+        """Whether it appears to define this function."""
         word = re.escape(name)
-        made = r"(?:async\s*)?(?:function\b|\([^()]*\)\s*=>|\w+\s*=>)"
-        found = (
-            rf"\bfunction\s+{word}\b|\b{word}\s*[:=]\s*{made}|\b{word}\s*\([^()]*\)\s*\{{|\bexports\.{word}\b"
+        form = r"(?:async\s*)?(?:function\b|\([^()]*\)\s*=>|\w+\s*=>)"
+        pattern = (
+            rf"\bfunction\s+{word}\b|\b{word}\s*[:=]\s*{form}|\b{word}\s*\([^()]*\)\s*\{{|\bexports\.{word}\b"
         )
-        return re.search(found, self._code) is not None
+        return re.search(pattern, self._code) is not None
 
     @cached_property
     def _code(self) -> str:
@@ -105,27 +103,25 @@ class Processor:
 
 
 NONE = Processor(Path(__file__).with_name("without_processor.js"), "")
-"""Of a script that names none: every function that it calls is one that is not there."""
+"""Stands for a script without a processor: none of its functions exist."""
 
 
 def processor(node: ScriptNode, folders: tuple[Path, ...]) -> Processor:
-    """The processor, in the first of the folders that has it. Raises Refused and UsageError for what cannot
-    be run.
-    """
+    """The processor, from the first folder that has it. Raises Refused and UsageError."""
     name = node.text("a JavaScript file")
     if name.endswith(".ts"):
         raise node.refused("a processor in TypeScript", TYPESCRIPT)
     if not name.endswith(ENDINGS):
         raise node.refused("a processor that is not JavaScript", f"compile it to one of {', '.join(ENDINGS)}")
-    found = [folder / name for folder in folders if (folder / name).is_file()]
-    if not found:
-        raise node.wrong(f"a JavaScript file beside the script ({folders[0] / name} is not there)")
-    file = found[0].resolve()
+    candidates = [folder / name for folder in folders if (folder / name).is_file()]
+    if not candidates:
+        raise node.wrong(f"a JavaScript file beside the script ({folders[0] / name} does not exist)")
+    file = candidates[0].resolve()
     return Processor(file, "\n".join(_sources(file, {}, node)))
 
 
 def _sources(file: Path, seen: dict[Path, str], node: ScriptNode) -> Iterator[str]:
-    """The source of a file and of those beside it that it loads."""
+    """Source of a file and of the files it loads by path."""
     if file in seen or len(seen) >= MOST_FILES:
         return
     try:
@@ -147,25 +143,23 @@ def _sources(file: Path, seen: dict[Path, str], node: ScriptNode) -> Iterator[st
         candidates = [beside, *(Path(f"{beside}{ending}") for ending in (*ENDINGS, ".json"))]
         if name in FOLDERS:
             candidates = []
-        loaded = next((one for one in (*candidates, beside / "index.js") if one.is_file()), None)
+        loaded = next((path for path in (*candidates, beside / "index.js") if path.is_file()), None)
         if loaded is not None and loaded.suffix != ".json":
             yield from _sources(loaded.resolve(), seen, node)
         elif loaded is None and not _is_late(code, match.start()) and not (beside / "package.json").is_file():
             raise Refused(
                 f"require('{name}') in config.processor", str(file), at, match[0].strip(),
-                "that file is not there",
+                "that file does not exist",
             )  # fmt: skip
 
 
 def _is_path(name: str) -> bool:
-    """Whether it names a file or a folder, and no package."""
+    """Whether it is a path, not a package."""
     return name in FOLDERS or name.startswith(("./", "../", "/"))
 
 
 def _missing(name: str, file: Path) -> str | None:
-    """What could be done about a module of Node or a package that is not there; None where it is, or is a
-    file.
-    """
+    """Remedy for a missing Node module or package; None when it exists or is a path."""
     plain = name.removeprefix("node:")
     if _is_path(name) or plain in THERE:
         return None
@@ -180,20 +174,18 @@ def _missing(name: str, file: Path) -> str | None:
     if package in ASKING or package.startswith("@aws-sdk/"):
         return NO_ASKING
     whole = LAST_WHOLE.get(package, package)
-    return (
-        f"install it where the script is (npm install {whole}), or write what is needed of it into the file"
-    )
+    return f"install it where the script is (npm install {whole}), or copy the needed parts into the file"
 
 
 def _is_late(code: str, at: int) -> bool:
-    """Whether this stands within a function or a block, which may never be reached."""
+    """Whether this position is inside a function or block, which may never run."""
     line = code[code.rfind("\n", 0, at) + 1 : at]
     return line[:1] in (" ", "\t")
 
 
 def _without_comments(source: str) -> str:
-    """The source with blanks in place of comments; lines stay where they are. A `//` within a text, as in a
-    URL, is none.
+    """The source with comments blanked and line numbers kept. A `//` within a text, such as a URL, is no
+    comment.
     """
 
     def blank(match: re.Match[str]) -> str:

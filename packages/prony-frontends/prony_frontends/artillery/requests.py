@@ -1,4 +1,4 @@
-"""One request of a flow into a step of the plan model."""
+"""Translates a request of a flow into a step of the plan model."""
 
 from __future__ import annotations
 
@@ -45,31 +45,31 @@ KEYS = frozenset({
 CALLING = frozenset({"beforeRequest", "afterResponse"})
 """Functions around it."""
 MOST_REDIRECTS = 10
-"""Of got, with which Artillery sends; a request may say otherwise with maxRedirects."""
+"""Default of got, Artillery's client; maxRedirects of a request overrides it."""
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 SAFE = "%/:?#[]@!$&'()*+,;=-._~|"
-"""Of a path; % stays: the script has encoded what it wanted encoded."""
+"""Characters kept in a path; % stays, as the script has encoded the rest."""
 GOT_ERROR = "ERR_GOT_REQUEST_ERROR"
-"""What got, Artillery's client, calls a request that it does not send."""
+"""Error name of got, Artillery's client, for a request that it does not send."""
 OPTIONS_OF_GOT = frozenset({
     "searchParams", "responseType", "https", "http2", "prefixUrl", "agent", "dnsCache", "dnsLookupIpVersion",
     "encoding", "hooks", "localAddress", "lookup", "maxHeaderSize", "pagination", "username", "password",
     "methodRewriting", "cookieJar", "decompress", "allowGetBody", "createConnection", "cache", "request",
     "insecureHTTPParser", "setContentLengthHeader", "throwHttpErrors", "ignoreInvalidCookies",
 })  # fmt: skip
-"""Further keys that change what is sent: Artillery hands them to its client."""
+"""Other keys that change a request, passed to Artillery's client."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """How the plugin metrics-by-endpoint calls requests."""
+    """Names of requests in the plugin metrics-by-endpoint."""
 
     only_names: bool = False
     strip_query: bool = False
     ignores_unnamed: bool = False
 
     def called(self, url: ScriptNode, name: ScriptNode | None, base_path: str) -> str:
-        """The path as the script writes it, and the name."""
+        """Path as in the script, and the name."""
         if name is not None and self.only_names:
             return str_of(name.value)
         text = str_of(url.value)
@@ -87,45 +87,45 @@ class Endpoints:
 
 @dataclass(frozen=True, slots=True)
 class ScriptSettings:
-    """What holds for all requests of a script."""
+    """Settings for all requests of a script."""
 
     target: Url
     base_path: str
-    """The path of config.target, put before relative URLs as it is written."""
+    """Path of config.target, prefixed unchanged to relative URLs."""
     headers: ScriptNode | None
-    """Default headers, in place of the user agent."""
+    """Default headers instead of the user agent."""
     expects: bool
-    """The expect plugin is on."""
+    """Whether the plugin expect is on."""
     default_200: bool
-    """A request that expects nothing expects 200."""
+    """Whether requests without an expectation expect 200."""
     strict: bool
-    """A capture must find something, unless it says otherwise."""
+    """Whether captures must match, unless they say otherwise."""
     cookies: Mapping[str, str]
-    """Sent with every request."""
+    """Cookies sent with every request."""
     hook: bool = False
-    """It stands in before or after: any status is right there, and nothing else is checked."""
+    """Whether it is in before or after: any status is accepted, and nothing else is checked."""
     elsewhere: frozenset[str] = frozenset()
-    """Of a hook: variables that other sections look at."""
+    """In a hook: variables used in other sections."""
     pool: int | None = None
-    """Users share connections, and each may have so many at a time; None: each has one of its own."""
+    """Concurrent requests per shared connection; None: each user has a connection of its own."""
     endpoints: Endpoints = Endpoints()
-    """What the plugin metrics-by-endpoint calls requests."""
+    """Names of requests in the plugin metrics-by-endpoint."""
     processor: Processor = NONE
 
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """A request as it is sent, and what of it is printed."""
+    """A translated request with the data for its report."""
 
     step: Step
     wanted: Expected
     found: ReadFromResponse
     named: bool
-    """The script gives it a name."""
+    """Whether the script names it."""
     ignored: tuple[str, ...]
-    """A sentence for each key that nothing is made of."""
+    """A note for each key without effect."""
     plain: bool
-    """Its response is read, and asked for without compression."""
+    """Whether its response is read, and requested without compression."""
 
 
 def request(
@@ -137,9 +137,9 @@ def request(
     plain: bool = False,
     built: bool = False,
 ) -> SentRequest:
-    """The step. `cookies` are those that the script itself has set so far; the request's own are added.
-    `plain`: functions read the response; `built`: JavaScript writes the request. Raises Refused, UserFails
-    and UsageError.
+    """Translates a request. `cookies`: set by the script so far; the request's own are added. `plain`:
+    functions read the response; `built`: JavaScript builds the request. Raises Refused, UserFails and
+    UsageError.
     """
     if not isinstance(params.value, dict):
         raise params.wrong("keys of a request, such as url")
@@ -159,7 +159,7 @@ def request(
     headers = _headers(params, scope, settings, content_type, compressed=not plain)
     own = _cookies(params.get("cookie"), scope)
     cookies.update(own)
-    if own or settings.cookies:  # Artillery opens its jar only then, and sends all that is in it
+    if own or settings.cookies:  # Artillery's cookie jar is used only then
         jar = {**settings.cookies, **cookies}
         headers["cookie"] = "; ".join(f"{key}={value}" for key, value in jar.items())
     headers.setdefault("Connection", "keep-alive")
@@ -190,19 +190,19 @@ def request(
 
 
 def _ends(wanted: Expected, found: ReadFromResponse, follows: bool) -> tuple[Ending, ...]:
-    """What makes a user of Artillery fail there and then."""
+    """Failures that end the user, as in Artillery."""
     ends: list[Ending] = ["unanswered"]
     if any(one.default is None for one in found.captures.values()):
         ends.append("capture")
     if follows:
         ends.append("redirect")
-    if found.matches and not wanted.body:  # else nobody could say which of them missed
+    if found.matches and not wanted.body:  # else the failed check would be unknown
         ends.append("body")
     return tuple(ends)
 
 
 def _hops(params: ScriptNode, scope: NameScope) -> int | None:
-    """This many redirects are followed; None: they are responses like any other."""
+    """Number of redirects to follow; None: a redirect is an ordinary response."""
     follows = params.children.get("followRedirect")
     if follows is not None and not isinstance(follows.value, bool):
         raise follows.wrong("true or false")
@@ -220,9 +220,7 @@ def _hops(params: ScriptNode, scope: NameScope) -> int | None:
 def _where(
     url: ScriptNode, qs: ScriptNode | None, scope: NameScope, settings: ScriptSettings, built: bool
 ) -> tuple[str | None, str]:
-    """The server, where it is another than the target, and the path; of one that JavaScript writes, a path in
-    its place.
-    """
+    """The server, where it differs from the target, and the path; for built requests a placeholder path."""
     server: str | None = None
     text = str(UNDEFINED) if is_undefined(url, scope) else rendered(url, scope).strip()
     if built and not text.startswith(("http://", "https://", "/")):
@@ -255,10 +253,10 @@ def _where(
 
 
 def _quoted_around(path: str, safe: str) -> str:
-    """Placeholders stay as they are."""
+    """Quotes the path except for placeholders."""
     out, at = "", 0
     while (start := path.find("${", at)) >= 0:
-        literal = path[start - 1 : start] == "$"  # which the plan model reads as ${
+        literal = path[start - 1 : start] == "$"  # the plan model reads it as ${
         end = path.find("}", start)
         end = start + 2 if literal else len(path) if end < 0 else end + 1
         out += quote(path[at:start], safe=safe)
@@ -268,21 +266,21 @@ def _quoted_around(path: str, safe: str) -> str:
 
 
 def _pairs(node: ScriptNode, scope: NameScope, undefined: str) -> list[str]:
-    """A query or form, as browsers write it; a value that is undefined is this text."""
-    found = []
+    """A query or form in browser encoding; `undefined` replaces undefined values."""
+    pairs = []
     for key, child in node.items():
         for value in child.elements() if isinstance(child.value, list) else (child,):
             text = "" if value.value is None else str_of(value.value)
             if is_undefined(value, scope):
                 text = undefined
-            found.append(f"{text_of(key, value, scope, 'url')}={text_of(text, value, scope, 'url')}")
-    return found
+            pairs.append(f"{text_of(key, value, scope, 'url')}={text_of(text, value, scope, 'url')}")
+    return pairs
 
 
 def _body(
     method: str, params: ScriptNode, scope: NameScope
 ) -> tuple[str | None, tuple[BodyPart, ...], str | None]:
-    """Text, or pieces, and content type; one of json, form, formData and body."""
+    """Text or parts, and content type, from json, form, formData or body."""
     if (form := params.get("formData")) is not None:
         if method in ("get", "head"):
             raise UserFails(form, f"a {method.upper()} with a body", GOT_ERROR)
@@ -336,7 +334,7 @@ def _headers(
     gzip = params.children.get("gzip")
     if compressed and (gzip is None or gzip.value is not False):
         headers.setdefault("accept-encoding", "gzip, deflate, br")
-    headers.pop("content-length", None)  # written for every request
+    headers.pop("content-length", None)  # added to every request
     return headers
 
 
@@ -349,8 +347,8 @@ def _auth(node: ScriptNode | None, scope: NameScope) -> Auth | None:
         return None
     node.only("auth", frozenset({"user", "pass"}), "give user and pass")
 
-    def one(key: str) -> str:
+    def credential(key: str) -> str:
         child = node.get(key)
         return "" if child is None else str_of(constant(child, scope))
 
-    return Auth(basic=Basic(user=one("user"), password=one("pass")))
+    return Auth(basic=Basic(user=credential("user"), password=credential("pass")))

@@ -1,4 +1,4 @@
-"""What a request does with its response: capture, match, the expect plugin."""
+"""Translates capture, match and the plugin expect."""
 
 from __future__ import annotations
 
@@ -28,56 +28,56 @@ from prony_frontends.artillery.templates import (
 from prony_frontends.patterns import NotTaken, pattern
 
 RIGHT = tuple(range(200, 300))
-"""Statuses that are right where the script does not say."""
+"""Statuses accepted by default."""
 NOT_FOLLOWED = (*RIGHT, *range(300, 309))
-"""Likewise with followRedirect: false."""
+"""Statuses accepted with followRedirect: false."""
 CAPTURE_KEYS = frozenset({
     "json", "regexp", "header", "as", "strict", "group", "flags", "multiple", "value", "selector", "attr",
     "index",
 })  # fmt: skip
 ONLY_CAPTURES = "capture with json, regexp, header or selector"
-NO_XPATH = "capture with json, regexp, header or selector (Artillery has xpath with another package only)"
+NO_XPATH = "capture with json, regexp, header or selector (Artillery needs another package for xpath)"
 EXPECTATIONS = frozenset({
     "statusCode", "notStatusCode", "contentType", "hasHeader", "headerEquals", "hasProperty",
     "notHasProperty", "matchesRegexp", "equals", "jmespath", "jpath", "cdnHit",
 })  # fmt: skip
 OF_JSON = frozenset({"hasProperty", "notHasProperty", "jmespath", "jpath"})
-"""Checks that no response passes but a list or an object, with the content type of JSON."""
+"""Checks that only a list or object with JSON's content type can pass."""
 ANSWERED = tuple(range(200, 600))
-"""Statuses that a response can have."""
+"""Possible statuses."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFromResponse:
-    """What is read from a response."""
+    """Values that a request reads from its response."""
 
     captures: dict[str, Capture]
-    """By the name in the plan."""
+    """Captures by name in the plan."""
     names: dict[str, str]
     """Name in the script -> name in the plan."""
     matches: bool
-    """A value must be found, or the user fails."""
+    """Whether a missing value fails the user."""
     json_values: dict[str, Any]
     json_filled: dict[str, str]
-    """JSON pointer -> the value of a match that is known during the run only, as JSON."""
+    """JSON pointer -> value of a match known only during the run, as JSON."""
     ignored: tuple[str, ...] = ()
-    """A sentence for each key that nothing is made of."""
+    """A note for each key without effect."""
 
     @property
     def body(self) -> bool:
-        """Whether the body is looked into."""
+        """Whether the body is read."""
         matched = self.json_values or self.json_filled
         return bool(matched) or any(capture.header is None for capture in self.captures.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the expect plugin is asked to check of a request."""
+    """Checks of the plugin expect for a request."""
 
     checks: tuple[tuple[str, tuple[int, ...] | None], ...]
-    """As Artillery calls them, in their order, with the statuses that a check of the status lets pass."""
+    """Artillery's names of the checks in order, each with its accepted statuses."""
     statuses: tuple[int, ...] | None
-    """That all of them let pass."""
+    """Statuses accepted by all checks."""
     headers: dict[str, str]
     head_matches: tuple[str, ...] = ()
     head_not_matches: tuple[str, ...] = ()
@@ -85,27 +85,27 @@ class Expected:
     json_absent: tuple[str, ...] = ()
     regexes: tuple[str, ...] = ()
     json_filled: Mapping[str, str] = field(default_factory=dict)
-    """JSON pointer -> the value that must be there, as JSON with placeholders."""
+    """JSON pointer -> required value, as JSON with placeholders."""
     json_matches: Mapping[str, str] = field(default_factory=dict)
-    """JSON pointer -> a regex that must be found in the value."""
+    """JSON pointer -> regex that must match the value."""
     ignored: tuple[str, ...] = ()
-    """What the plugin does not know, and passes over."""
+    """Checks that the plugin ignores."""
 
     @property
     def body(self) -> bool:
-        """Whether the body is looked into."""
+        """Whether the body is read."""
         json_asked = self.json_exists or self.json_absent or self.json_filled or self.json_matches
         return bool(json_asked or self.regexes)
 
 
 NOTHING = Expected((), None, {})
 STATUS_200 = Expected((("statusCode", (200,)),), (200,), {})
-"""Of a request that expects nothing, with the plugin's expectDefault200."""
+"""For requests without an expectation, with expectDefault200."""
 
 
 def looked(params: ScriptNode, scope: NameScope, strict: bool) -> ReadFromResponse:
-    """`capture` and `match` of a request; `strict`: a capture must find something, unless it says otherwise.
-    Raises Refused.
+    """Translates `capture` and `match`; `strict`: captures must match, unless they say otherwise. Raises
+    Refused.
     """
     captures: dict[str, Capture] = {}
     names: dict[str, str] = {}
@@ -125,7 +125,7 @@ def looked(params: ScriptNode, scope: NameScope, strict: bool) -> ReadFromRespon
                 )
             where, value = pointer(path), spec.children["value"]
             own = spec.children.get("strict")
-            if own is not None and own.value is False:  # a miss has no consequence
+            if own is not None and own.value is False:  # a miss does not matter
                 continue
             matches = True
             if is_drawn(value, scope):
@@ -140,21 +140,21 @@ def looked(params: ScriptNode, scope: NameScope, strict: bool) -> ReadFromRespon
         capture = _capture(spec, strict)
         if spec.get("selector") is not None and capture.regex is not None and capture.template is not None:
             ignored.append(
-                f"{spec.place}: {spec.children['selector'].shown} is looked for in tags as they are written; "
-                "entities stay as they are"
+                f"{spec.place}: {spec.children['selector'].shown} is matched against the source; "
+                "entities are not decoded"
             )
         if name.value in scope.kept:
             default = None if capture.default is None else json.dumps(capture.default)
             capture = capture.model_copy(update={"as_json": True, "default": default})
         captures[ours], names[name.value] = capture, ours
-    if not matches:  # an expectation does not keep Artillery from capturing, a failed match does
-        captures = {ours: one.model_copy(update={"always": True}) for ours, one in captures.items()}
+    if not matches:  # in Artillery a failed match prevents captures, an expectation does not
+        captures = {ours: capture.model_copy(update={"always": True}) for ours, capture in captures.items()}
     return ReadFromResponse(captures, names, matches, json_values, json_filled, tuple(ignored))
 
 
 def _capture(spec: ScriptNode, strict: bool) -> Capture:
     own = spec.children.get("strict")
-    # Artillery empties the variable then, whatever it held.
+    # Artillery then clears the variable.
     default = None if (strict if own is None else own.value is not False) else ""
     path, regexp, header = spec.get("json"), spec.get("regexp"), spec.get("header")
     if path is not None:
@@ -184,7 +184,7 @@ def _capture(spec: ScriptNode, strict: bool) -> Capture:
 
 
 def _selected(spec: ScriptNode, default: str | None) -> Capture:
-    """An attribute of one of the tags that a CSS selector finds."""
+    """An attribute of a tag matched by a CSS selector."""
     selector, attribute = spec.children["selector"], spec.get("attr")
     of = None if attribute is None else markup.css(selector.text("a selector"), attribute.text("a name"))
     if of is None:
@@ -202,7 +202,7 @@ def _selected(spec: ScriptNode, default: str | None) -> Capture:
 
 
 def _regex(node: ScriptNode, text: str, instead: str) -> str:
-    """One of JavaScript as the engine reads it. Raises Refused."""
+    """A JavaScript regex in the engine's syntax. Raises Refused."""
     try:
         return pattern(text, javascript=True).text
     except NotTaken as why:
@@ -210,7 +210,7 @@ def _regex(node: ScriptNode, text: str, instead: str) -> str:
 
 
 def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expected:
-    """`expect` of a request, with the plugin on; `otherwise`: when it expects nothing. Raises Refused."""
+    """Translates `expect`, with the plugin on; `otherwise`: for requests without one. Raises Refused."""
     node = params.get("expect")
     if node is None or node.value in ([], {}):
         return otherwise
@@ -221,16 +221,16 @@ def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expec
     not_in_head: list[str] = []
     regexes: list[str] = []
     of_json = False
-    asked = JsonChecks()
+    json_checks = JsonChecks()
     ignored: list[str] = []
     for part in _listed(node):
-        # Of an element of a list the plugin reads the first key.
+        # The plugin reads the first key of a list element.
         for key, child in list(part.items())[: 1 if isinstance(node.value, list) else None]:
             if key not in EXPECTATIONS:
-                ignored.append(f"{child.place}: the plugin expect has no '{key}', and does not check it")
+                ignored.append(f"{child.place}: the plugin expect has no '{key}'; it is not checked")
                 continue
             if key in ("statusCode", "notStatusCode"):
-                named = tuple(int(_number(one, scope)) for one in _listed(child))
+                named = tuple(int(_number(status, scope)) for status in _listed(child))
                 allowed = (
                     named if key == "statusCode" else tuple(code for code in ANSWERED if code not in named)
                 )
@@ -252,8 +252,8 @@ def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expec
                 if len(pair) != 2:
                     raise child.wrong("a list of a header's name and its value")
                 title, value = str_of(constant(pair[0], scope)), constant(pair[1], scope)
-                found, other = header_patterns.equal(title, str_of(value) if value else "")
-                in_head.append(found)
+                required, other = header_patterns.equal(title, str_of(value) if value else "")
+                in_head.append(required)
                 not_in_head += [] if other is None else [other]
                 label = f"header {title} values equals"
             elif key == "cdnHit":
@@ -262,36 +262,36 @@ def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expec
                 wanted = str(constant(child, scope))
                 regexes.append(_regex(child, wanted, "write it without"))
             elif key == "equals":
-                asked.add(JsonChecks(filled=_equal(child, params, scope)), child)
+                json_checks.add(JsonChecks(filled=_equal(child, params, scope)), child)
             elif key in ("jmespath", "jpath"):
-                asked.add(jmespath.checks(child), child)
+                json_checks.add(jmespath.checks(child), child)
             else:
-                (asked.exists if key == "hasProperty" else asked.absent).append(pointer(child))
+                (json_checks.exists if key == "hasProperty" else json_checks.absent).append(pointer(child))
             checks.append((label, None))
     if statuses == ():
-        raise node.wrong("a status that all of its checks let pass")
+        raise node.wrong("a status that passes all of its checks")
     if of_json:
         in_head.append(header_patterns.JSON_TYPE)
-        if "" not in {**asked.matches, **asked.filled}:
-            asked.matches[""] = json_patterns.STRUCTURE
+        if "" not in {**json_checks.matches, **json_checks.filled}:
+            json_checks.matches[""] = json_patterns.STRUCTURE
     return Expected(
         tuple(checks),
         statuses,
         headers,
         tuple(in_head),
         tuple(not_in_head),
-        tuple(asked.exists),
-        tuple(asked.absent),
+        tuple(json_checks.exists),
+        tuple(json_checks.absent),
         tuple(regexes),
-        asked.filled,
-        asked.matches,
+        json_checks.filled,
+        json_checks.matches,
         tuple(ignored),
     )
 
 
 def _equal(node: ScriptNode, params: ScriptNode, scope: NameScope) -> dict[str, str]:
-    """The check that several texts are the same: some are what this request captures from places in its JSON,
-    the others say what must be there. Texts that are known before are compared at once.
+    """The check that texts are equal, some of them captured from this response's JSON, the others expected
+    values. Constant texts are compared at once.
     """
     instead = "compare a value that this request captures with a json path of one place with texts"
     here = {
@@ -301,14 +301,14 @@ def _equal(node: ScriptNode, params: ScriptNode, scope: NameScope) -> dict[str, 
     }
     captured: list[str] = []
     others: dict[str, ScriptNode] = {}
-    for one in node.elements():
-        alone = ALONE.fullmatch(one.value) if isinstance(one.value, str) else None
+    for element in node.elements():
+        alone = ALONE.fullmatch(element.value) if isinstance(element.value, str) else None
         if alone is not None and alone[1] in here:
             captured.append(pointer(here[alone[1]]))
         else:
-            others[rendered(one, scope)] = one
+            others[rendered(element, scope)] = element
     if not captured:
-        if len(others) != 1 or any(is_drawn(one, scope) for one in others.values()):
+        if len(others) != 1 or any(is_drawn(element, scope) for element in others.values()):
             raise node.refused("expect equals without a value of this response", instead)
         return {}
     if len(others) != 1:
@@ -318,7 +318,7 @@ def _equal(node: ScriptNode, params: ScriptNode, scope: NameScope) -> dict[str, 
 
 
 def _as_json(node: ScriptNode, scope: NameScope) -> str:
-    """A text as the JSON that it would be read from: a number where it is one."""
+    """A text as JSON: a number if it looks like a number."""
     if is_drawn(node, scope):
         return json_text(node, scope)
     value = constant(node, scope)
@@ -328,7 +328,7 @@ def _as_json(node: ScriptNode, scope: NameScope) -> str:
 
 
 def expectation(wanted: Expected, found: ReadFromResponse, follows: bool) -> Expectation:
-    """What a right response is, for the engine and the judgement."""
+    """The expected response for the engine and the judgement."""
     statuses = wanted.statuses or (RIGHT if follows else NOT_FOLLOWED)
     return Expectation(
         status=statuses,

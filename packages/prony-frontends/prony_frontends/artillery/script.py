@@ -1,4 +1,4 @@
-"""An Artillery script as it was written: plain values, each knowing its file and line."""
+"""An Artillery script as plain values with file and line."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from prony_frontends.base import Refused
 
 Key = str | int
 MOST_NODES = 200_000
-"""A script that aliases blow up beyond this is no script."""
+"""Limit on values, aliases expanded."""
 
 
 class _TooLarge(Exception):
-    """More values than a script has."""
+    """The script has too many values."""
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as Artillery's parser reads it: `yes`, `on` and dates stay words, tabs separate, and no key stands
-    twice.
+    """YAML as Artillery's parser reads it: `yes`, `on` and dates stay texts, tabs separate, duplicate keys
+    are errors.
     """
 
     def __init__(self, text: str) -> None:
@@ -32,14 +32,14 @@ class _Loader(yaml.SafeLoader):
         self._left = MOST_NODES
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Raises _TooLarge as soon as it is known, not after some minutes."""
+        """Raises _TooLarge early, before minutes of parsing."""
         self._left -= 1
         if self._left < 0:
             raise _TooLarge
         return super().compose_node(parent, index)
 
     def scan_to_next_token(self) -> None:
-        """Past spaces, comments and tabs; a tab that indents a line of a block stays an error."""
+        """Skips spaces, comments and tabs; a tab that indents a block line stays an error."""
         super().scan_to_next_token()
         while self.peek() == "\t":
             line = self.buffer[self.buffer.rfind("\n", 0, self.pointer) + 1 : self.pointer]
@@ -52,14 +52,14 @@ class _Loader(yaml.SafeLoader):
             super().scan_to_next_token()
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Raises ComposerError for a key that stands twice."""
+        """Raises ComposerError for a duplicate key."""
         node = super().compose_mapping_node(anchor)
         seen = set[str]()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
                 if key.value in seen:
-                    said = f"the key '{key.value}' stands here a second time, which Artillery does not take"
-                    raise yaml.composer.ComposerError(None, None, said, key.start_mark)
+                    problem = f"the key '{key.value}' is a duplicate, which Artillery does not accept"
+                    raise yaml.composer.ComposerError(None, None, problem, key.start_mark)
                 seen.add(key.value)
         return node
 
@@ -79,50 +79,50 @@ _Loader.add_implicit_resolver(
 
 @dataclass(frozen=True, slots=True)
 class ScriptNode:
-    """A value of the script and where it stands."""
+    """A value of the script with its position."""
 
     value: Any
     file: str
     line: int | None
     children: Mapping[Key, ScriptNode]
-    """Of a mapping by key, of a list by index; empty for a plain value."""
+    """By key for a mapping, by index for a list; empty for a plain value."""
 
     def get(self, key: Key) -> ScriptNode | None:
-        """The value of this key; None when it is not there or null."""
-        found = self.children.get(key)
-        return None if found is None or found.value is None else found
+        """The value of a key; None when missing or null."""
+        child = self.children.get(key)
+        return None if child is None or child.value is None else child
 
     def items(self) -> Iterator[tuple[str, ScriptNode]]:
-        """The keys of a mapping with their values, in their order. UsageError when it is none."""
+        """Keys and values of a mapping, in order. Raises UsageError for other values."""
         if not isinstance(self.value, dict):
             raise self.wrong("keys with values")
         for key, child in self.children.items():
             yield str(key), child
 
     def elements(self) -> list[ScriptNode]:
-        """The elements of a list. UsageError when it is none."""
+        """Elements of a list. Raises UsageError for other values."""
         if not isinstance(self.value, list):
             raise self.wrong("a list")
         return list(self.children.values())
 
     def only(self, what: str, known: Mapping[str, str] | frozenset[str], instead: str) -> None:
-        """Refuse the first key that is not known (`instead` may be by key)."""
+        """Raises Refused for the first unknown key (`instead` may be by key)."""
         for key, child in self.items():
             if key not in known:
                 raise child.refused(f"{what} '{key}'", instead)
 
     def unread(self, what: str, known: Mapping[str, Any] | frozenset[str]) -> Iterator[str]:
-        """A sentence for each key that is not known, which Artillery passes over."""
+        """A note for each unknown key, which Artillery ignores."""
         for key, child in self.items():
             if key not in known:
-                yield f"{child.place}: {what} '{key}' is left out, as by Artillery, which does not read it"
+                yield f"{child.place}: {what} '{key}' is left out, as in Artillery"
 
     def refused(self, element: str, instead: str) -> Refused:
-        """This cannot be done; nothing has been sent."""
+        """The error for an unsupported value."""
         return Refused(element, self.file, self.line, self.shown, instead)
 
     def wrong(self, expected: str) -> UsageError:
-        """This is not what the key takes."""
+        """The error for an invalid value."""
         return UsageError(f"{self.place}: found {self.shown}; expected {expected}")
 
     @property
@@ -132,18 +132,18 @@ class ScriptNode:
 
     @property
     def shown(self) -> str:
-        """The value in a few characters."""
+        """The value, abbreviated."""
         text = "nothing" if self.value is None else repr(self.value).replace("\n", " ")
         return text if len(text) <= 60 else text[:59] + "…"
 
     def text(self, expected: str = "a text") -> str:
-        """A text. UsageError otherwise."""
+        """The value as a text. Raises UsageError for other values."""
         if not isinstance(self.value, str):
             raise self.wrong(expected)
         return self.value
 
     def number(self, expected: str, *, least: float = 0.0) -> float:
-        """A number, also one that is written as a text. UsageError otherwise."""
+        """The value as a number, also from a text. Raises UsageError for other values."""
         value = self.value
         if isinstance(value, str):
             try:
@@ -156,16 +156,16 @@ class ScriptNode:
 
 
 class UserFails(UsageError):
-    """Artillery takes this, and each of its users fails here."""
+    """Artillery accepts this script, and every user fails here."""
 
     def __init__(self, node: ScriptNode, why: str, error: str) -> None:
-        """`why`: a clause; `error`: by what name it counts them."""
+        """`why`: a clause; `error`: the name under which it is counted."""
         super().__init__(f"{node.place}: {why}: found {node.shown}")
         self.node, self.why, self.error = node, why, error
 
     @property
     def note(self) -> str:
-        """What there is to say."""
+        """A note about the failure."""
         return (
             f"{self.node.place}: {self.why}: Artillery's users fail here, and so do these "
             f"(errors.{self.error})"
@@ -173,7 +173,7 @@ class UserFails(UsageError):
 
 
 def of(value: Any, file: str, line: int | None) -> ScriptNode:
-    """A node of plain values that all stand in one place."""
+    """A node of plain values with one common position."""
     children: dict[Key, ScriptNode] = {}
     if isinstance(value, dict):
         children = {str(key): of(inner, file, line) for key, inner in value.items()}
@@ -183,7 +183,7 @@ def of(value: Any, file: str, line: int | None) -> ScriptNode:
 
 
 def read(path: Path) -> ScriptNode:
-    """A YAML or JSON script. Raises UsageError with file and line."""
+    """Reads a YAML or JSON script. Raises UsageError with file and line."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
@@ -193,24 +193,24 @@ def read(path: Path) -> ScriptNode:
 
 
 def parse(text: str, file: str) -> ScriptNode:
-    """Like `read`, of a text."""
+    """Like `read`, from a text."""
     loader = None
     try:
         loader = _Loader(text)
         root = loader.get_single_node()
-        found = None if root is None else _build(loader, root, file, _Budget())
+        root_node = None if root is None else _build(loader, root, file, _Budget())
     except yaml.MarkedYAMLError as fault:
         line = fault.problem_mark.line + 1 if fault.problem_mark else 1
         raise UsageError(f"{file}:{line}: this is not valid YAML: {fault.problem}") from fault
     except yaml.reader.ReaderError as fault:
         line = text.count("\n", 0, fault.position) + 1
         raise UsageError(
-            f"{file}:{line}: this has the character U+{fault.character:04X}, which no YAML holds; name an "
+            f"{file}:{line}: the character U+{fault.character:04X} is invalid in YAML; name an "
             "Artillery script"
         ) from fault
     except _TooLarge:
         raise UsageError(
-            f"{file}: this has more than {MOST_NODES:,} values, with what its aliases stand for; put data "
+            f"{file}: more than {MOST_NODES:,} values after alias expansion; put data "
             "into a CSV file (config.payload), and repeated requests into a loop"
         ) from None
     except (yaml.YAMLError, ValueError) as fault:
@@ -220,9 +220,9 @@ def parse(text: str, file: str) -> ScriptNode:
     finally:
         if loader is not None:
             loader.dispose()
-    if found is None or not isinstance(found.value, dict):
-        raise UsageError(f"{file}: expected keys with values (config, scenarios), found something else")
-    return found
+    if root_node is None or not isinstance(root_node.value, dict):
+        raise UsageError(f"{file}: expected keys with values (config, scenarios)")
+    return root_node
 
 
 @dataclass(slots=True)
@@ -241,7 +241,7 @@ def _build(loader: _Loader, node: yaml.Node, file: str, budget: _Budget) -> Scri
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(
-                    None, None, "a key that is not a word (is a {{…}} not in quotes?)", key.start_mark
+                    None, None, "a key that is not a text (is a {{…}} unquoted?)", key.start_mark
                 )
             built = _build(loader, value, file, budget)
             name = _whole_characters(key.value)
@@ -254,8 +254,8 @@ def _build(loader: _Loader, node: yaml.Node, file: str, budget: _Budget) -> Scri
 
 
 def _whole_characters(value: Any) -> Any:
-    """Two escapes that JSON writes for one character (\\ud83d\\ude00) are that character; half of one is
-    U+FFFD, as JavaScript sends it.
+    """Joins surrogate escapes of JSON (\\ud83d\\ude00) into one character; a lone surrogate becomes U+FFFD,
+    as in JavaScript.
     """
     if not isinstance(value, str) or value.isascii():
         return value
@@ -265,7 +265,7 @@ def _whole_characters(value: Any) -> Any:
 def merged(
     under: ScriptNode, over: ScriptNode, *, lists: Literal["replace", "by_index"] = "replace"
 ) -> ScriptNode:
-    """Both, with `over` winning: mappings are merged by key, lists replaced, or merged element by element."""
+    """Merges two values; `over` wins. Mappings merge by key; lists are replaced, or merged by element."""
     both_lists = isinstance(under.value, list) and isinstance(over.value, list) and lists == "by_index"
     if not both_lists and not (isinstance(under.value, dict) and isinstance(over.value, dict)):
         return over
@@ -278,10 +278,10 @@ def merged(
 
 
 def with_value(node: ScriptNode, value: str) -> ScriptNode:
-    """Another text in the same place."""
+    """The node with another text."""
     return ScriptNode(value, node.file, node.line, {})
 
 
 def with_children(node: ScriptNode, children: Mapping[Key, ScriptNode]) -> ScriptNode:
-    """A mapping with other values."""
+    """The mapping with other values."""
     return ScriptNode({key: child.value for key, child in children.items()}, node.file, node.line, children)

@@ -1,4 +1,4 @@
-"""What was asked for, put together: scripts, --config, --overrides, the environment, variables."""
+"""Merges scripts, --config, --overrides, environments and variables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from prony_frontends.base import Refused
 
 
 def whole_script(given: Flags) -> ScriptNode:
-    """The scripts, merged, with --config and --overrides. Raises UsageError."""
+    """The merged scripts with --config and --overrides. Raises UsageError."""
     root = script.read(Path(given.scripts[0]))
     for more in given.scripts[1:]:
         root = script.merged(root, script.read(Path(more)), lists="by_index")
@@ -28,7 +28,7 @@ def whole_script(given: Flags) -> ScriptNode:
 
 
 def config_of(root: ScriptNode, given: Flags) -> tuple[ScriptNode, list[str]]:
-    """config with the environment and --target over it, and what there is to say."""
+    """config with the environment and --target applied, and notes."""
     notes: list[str] = []
     config = root.get("config") or ScriptNode({}, root.file, root.line, {})
     if not isinstance(config.value, dict):
@@ -51,7 +51,7 @@ def config_of(root: ScriptNode, given: Flags) -> tuple[ScriptNode, list[str]]:
 
 
 def scope_of(config: ScriptNode, given: Flags) -> NameScope:
-    """What names stand for before a scenario begins: the environment, variables, the target."""
+    """Values of names before a scenario begins: environment, variables and target."""
     environment = dict(os.environ)
     if "dotenv" in given.values:
         environment |= _dotenv(Path(given.values["dotenv"]))
@@ -78,17 +78,17 @@ def scope_of(config: ScriptNode, given: Flags) -> NameScope:
 
 
 def _target(node: ScriptNode, scope: NameScope) -> Any:
-    """config.target. Raises Refused and UsageError."""
+    """The value of config.target. Raises Refused and UsageError."""
     try:
         return constant(node, scope)
     except Refused:
         raise
     except UsageError as fault:
-        raise UsageError(f"{fault}; Artillery's users fail of it: give --target URL") from fault
+        raise UsageError(f"{fault}; Artillery's users would fail: give --target URL") from fault
 
 
 def _resolved(node: ScriptNode, scope: NameScope) -> Any:
-    """A variable's value: its texts may name the environment, and draw."""
+    """A variable's value, with references to the environment and draws resolved."""
     if isinstance(node.value, list):
         return [_resolved(child, scope) for child in node.elements()]
     if isinstance(node.value, dict):

@@ -1,4 +1,4 @@
-"""The sections before and after of a script: what one user walks before the load, or after it."""
+"""The sections before and after of a script, walked by one user."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ WALKED = ("before", "scenarios", "after")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What one user walks before or after the load."""
+    """Steps of one user before or after the load."""
 
     steps: tuple[Entry, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
-    """What is known after it: name in the script -> name in the plan."""
+    """Values known afterwards: name in the script -> name in the plan."""
     kept: frozenset[str] = frozenset()
-    """Of these, the names of values that are kept as JSON."""
+    """Of these, names of values kept as JSON."""
     notes: tuple[str, ...] = ()
     feeders: Mapping[str, Feeder] = field(default_factory=dict)
 
 
 def lists_of(sections: Sequence[Section | TranslatedScenario]) -> dict[str, Feeder]:
-    """Lists of which the users of some section draw values."""
+    """Lists of which users of a section draw values."""
     return {name: rows for section in sections for name, rows in section.feeders.items()}
 
 
@@ -40,16 +40,22 @@ def section(
     node = root.get(key)
     if node is None:
         return Section()
-    others = [other.value for one in WALKED if one != key and (other := root.get(one)) is not None]
+    others = [
+        other.value
+        for section_name in WALKED
+        if section_name != key and (other := root.get(section_name)) is not None
+    ]
     alone = replace(settings, hook=True, elsewhere=frozenset(referred(others)))
-    found = walked(node, 0, scope, alone, defaults, prefix=key)
-    acts = bool(found.steps) or any(True for _ in calls(found.alone))
+    scenario = walked(node, 0, scope, alone, defaults, prefix=key)
+    acts = bool(scenario.steps) or any(True for _ in calls(scenario.alone))
     if not acts:
-        return Section(notes=found.notes)
-    again = [found.captured[name] for name in dict.fromkeys(captured(others)) if name in found.captured]
+        return Section(notes=scenario.notes)
+    again = [scenario.captured[name] for name in dict.fromkeys(captured(others)) if name in scenario.captured]
     last = (
         (Block(set={before_name(name): f"${{{name}}}" for name in again}),)
         if again and key == "before"
         else ()
     )
-    return Section((*found.alone, *last), found.captured, found.kept, found.notes, found.feeders)
+    return Section(
+        (*scenario.alone, *last), scenario.captured, scenario.kept, scenario.notes, scenario.feeders
+    )

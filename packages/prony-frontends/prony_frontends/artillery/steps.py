@@ -1,37 +1,39 @@
-"""What Artillery reads of each step of a script; all else is left out, with a note."""
+"""Reduces a script to the step keys that Artillery reads, with a note for each other key."""
 
 from __future__ import annotations
 
 from prony_frontends.artillery.script import ScriptNode, of, with_children
 
 WITH = {
-    "loop": None,  # whoever writes the loop says what of it is not read
+    "loop": None,  # loops report their own unread keys
     "parallel": frozenset({"parallel", "limit"}),
     "think": frozenset({"think", "jitter"}),
     "log": frozenset({"log"}),
     "function": frozenset({"function"}),
 }
-"""The keys that make a step something else than a request, in the order in which Artillery asks for them, and
-what it reads beside each.
+"""Keys that make a step something other than a request, in Artillery's order, with the other keys that are
+read.
 """
 CHECKED = frozenset({"get", "post", "put", "patch", "delete"})
-"""The methods whose keys Artillery looks at before it begins."""
+"""Methods whose keys Artillery validates before the run."""
 
 
 def as_read(root: ScriptNode, notes: list[str]) -> ScriptNode:
-    """The script with steps that have only what is read; `notes` gets a sentence for all else."""
+    """The script with steps reduced to the keys that are read; `notes` gets the rest."""
     children = dict(root.children)
     for name in ("before", "after"):
         if name in children:
             children[name] = _with_flow(children[name], notes)
     scenarios = children.get("scenarios")
     if scenarios is not None and isinstance(scenarios.value, list):
-        children["scenarios"] = _listed(scenarios, [_with_flow(one, notes) for one in scenarios.elements()])
+        children["scenarios"] = _listed(
+            scenarios, [_with_flow(scenario, notes) for scenario in scenarios.elements()]
+        )
     return with_children(root, children)
 
 
 def _with_flow(node: ScriptNode, notes: list[str]) -> ScriptNode:
-    """A scenario, or a section, with the steps of its flow as they are read."""
+    """A scenario or section with its flow reduced."""
     flow, engine = node.get("flow"), node.get("engine")
     if flow is None or (engine is not None and engine.value != "http"):
         return node
@@ -39,10 +41,10 @@ def _with_flow(node: ScriptNode, notes: list[str]) -> ScriptNode:
 
 
 def _flow(node: ScriptNode, notes: list[str], checked: bool = False) -> ScriptNode:
-    """`checked`: Artillery looks at these steps before it begins, as it does not at those within others."""
+    """`checked`: Artillery validates these steps before the run, nested steps not."""
     if not isinstance(node.value, list):
         return node
-    return _listed(node, [_step(one, notes, checked) for one in node.elements()])
+    return _listed(node, [_step(step, notes, checked) for step in node.elements()])
 
 
 def _step(node: ScriptNode, notes: list[str], checked: bool) -> ScriptNode:
@@ -51,19 +53,19 @@ def _step(node: ScriptNode, notes: list[str], checked: bool) -> ScriptNode:
     if not isinstance(node.value, dict) or not node.children:
         return node
     kind = next((key for key in WITH if key in node.children), None)
-    known = frozenset({str(next(iter(node.children)))}) if kind is None else WITH[kind]
+    readable = frozenset({str(next(iter(node.children)))}) if kind is None else WITH[kind]
     kept = dict(node.children)
-    if known is not None:
-        if checked and not known >= frozenset(node.value):
+    if readable is not None:
+        if checked and not readable >= frozenset(node.value):
             raise node.refused(
                 f"a step with several keys ({', '.join(map(str, node.value))})",
-                "indent below the request what belongs to it, and begin each step with a - of its own; "
-                "Artillery does not run this either",
+                "indent a request's keys below it, and start each step with its own -; "
+                "Artillery fails as well",
             )
-        notes += node.unread(f"beside '{kind or next(iter(known))}' the key", known)
-        kept = {key: child for key, child in kept.items() if key in known}
+        notes += node.unread(f"beside '{kind or next(iter(readable))}' the key", readable)
+        kept = {key: child for key, child in kept.items() if key in readable}
     if kind == "think" and checked and not isinstance(kept[kind].value, str | int | float):
-        raise kept[kind].wrong("seconds, or a text such as 500ms; Artillery does not run this either")
+        raise kept[kind].wrong("seconds, or a text such as 500ms; Artillery fails as well")
     if kind in ("loop", "parallel"):
         kept[kind] = _flow(kept[kind], notes)
     elif kind is None:
@@ -73,7 +75,7 @@ def _step(node: ScriptNode, notes: list[str], checked: bool) -> ScriptNode:
 
 
 def _request(params: ScriptNode, checked: bool) -> ScriptNode:
-    """What a request is made of; nothing where it has no url, and is never sent."""
+    """The parts of a request; empty without a url, as it is never sent."""
     if isinstance(params.value, dict) and (params.value.get("url") or params.value.get("uri")):
         return params
     if checked:
@@ -85,4 +87,6 @@ def _request(params: ScriptNode, checked: bool) -> ScriptNode:
 
 def _listed(node: ScriptNode, elements: list[ScriptNode]) -> ScriptNode:
     """The list with other elements."""
-    return ScriptNode([one.value for one in elements], node.file, node.line, dict(enumerate(elements)))
+    return ScriptNode(
+        [element.value for element in elements], node.file, node.line, dict(enumerate(elements))
+    )

@@ -1,4 +1,4 @@
-"""Artillery's `{{ … }}` into the plan model's `${…}`."""
+"""Translates Artillery's `{{ … }}` into the plan model's `${…}`."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ TOKEN = re.compile(r"\{\{\{?\s*(.*?)\s*\}\}\}?", re.DOTALL)
 CALL = re.compile(r"(\$[A-Za-z0-9_]+)\s*\(([^)]*)\)")
 NAME = re.compile(r"[\w$][\w$.\[\]'\"-]*")
 ASKED = re.compile(r"[\s\w$.\[\]'\"-]*")
-"""What Artillery takes for a variable, and writes as `undefined` where there is none."""
+"""Artillery's syntax of a variable; written as `undefined` without a value."""
 CALLED = re.compile(r"\{\{\s*(\$[A-Za-z0-9_]+)\s*\(\s*[A-Za-z0-9_,\s]*\s*\)\s*\}\}")
-"""What it takes for a call of a function."""
+"""Artillery's syntax of a function call."""
 LETTERS = string.ascii_letters + string.digits
 FUNCTIONS = frozenset({"$randomNumber", "$randomString"})
 MOST_DRAWN = 2**53 - 1
-"""The largest whole number that JavaScript is sure of."""
+"""Largest exact integer in JavaScript."""
 USER_UUID = "user_uuid"
-"""The variable of a scenario that holds $uuid, drawn once for each user."""
+"""A scenario's variable for $uuid, drawn once per user."""
 RESERVED = frozenset({"sequence", "uuid", "random", "delay_ms", "time", "user", "iteration", USER_UUID})
 
 
 @dataclass(frozen=True, slots=True)
 class FeederColumn:
-    """A column of a CSV file, or what a loop says of its turn."""
+    """A column of a CSV file, or a value of a loop's turn."""
 
     placeholder: str
     numeric: bool
-    """Every value is a number: alone in JSON it is sent as one."""
+    """All values are numbers: alone in JSON the value is written as a number."""
     kept: bool = False
     """The value is kept as JSON."""
 
 
 class Rows(list[Any]):
-    """Every row of a file: a list that nobody draws from."""
+    """All rows of a file: a list that is not drawn from."""
 
 
 class Undefined:
-    """The value of what has none: Artillery leaves it out, or writes this word."""
+    """Stands for a missing value, which Artillery leaves out or writes as `undefined`."""
 
     def __str__(self) -> str:
         return "undefined"
@@ -58,16 +58,16 @@ UNDEFINED = Undefined()
 
 @dataclass(slots=True)
 class UsedFeatures:
-    """What a scenario's texts turned out to use."""
+    """Features that a scenario's texts use."""
 
     uuids: int = 0
     said: list[str] = field(default_factory=list)
-    """A sentence for each text that is sent as nobody can have meant it."""
+    """A note for each text that is probably not meant as written."""
 
 
 @dataclass(frozen=True, slots=True)
 class NameScope:
-    """What a name stands for at one place of a scenario."""
+    """Values of names at a place in a scenario."""
 
     constants: Mapping[str, Any]
     """Variables, the environment, the loop's count and element."""
@@ -75,35 +75,35 @@ class NameScope:
     captured: Mapping[str, str] = field(default_factory=dict)
     """Name in the script -> name in the plan."""
     kept: frozenset[str] = frozenset()
-    """Names in the script of captured values that are kept as JSON."""
+    """Names in the script of captures kept as JSON."""
     uses: UsedFeatures = field(default_factory=UsedFeatures)
     later: frozenset[str] = frozenset()
-    """Names that the scenario captures somewhere."""
+    """Names captured anywhere in the scenario."""
 
     def bound(self, **constants: Any) -> NameScope:
-        """With these constants on top (names as keywords, `$` written `_S_`)."""
+        """The scope with further constants (names as keywords, `$` written `_S_`)."""
         named = {name.replace("_S_", "$"): value for name, value in constants.items()}
         return replace(self, constants={**self.constants, **named})
 
 
 def capture_name(name: str) -> str:
-    """A name that the plan model takes for a captured value."""
+    """A valid name of a capture in the plan model."""
     plain = re.sub(r"\W", "_", name, flags=re.ASCII)
     return f"c_{plain}" if plain in RESERVED or not re.match(r"[A-Za-z_]", plain) else plain
 
 
 def rendered(node: ScriptNode, scope: NameScope, escape: Escape = "plain") -> str:
-    """The text with placeholders of the plan model; literal parts are escaped too. Raises Refused."""
+    """The text with the plan model's placeholders; literal parts are escaped. Raises Refused."""
     return text_of(str_of(node.value), node, scope, escape)
 
 
 def text_of(text: str, node: ScriptNode, scope: NameScope, escape: Escape = "plain") -> str:
-    """Like `rendered`, of a part of what stands at the node."""
+    """Like `rendered`, for part of the node's text."""
     written = ""
     for part in parts(text, node, scope):
         if isinstance(part, LiteralPart):
             written += _written(part.text, escape)
-        elif written.endswith("$"):  # the plan model would read $${ as the characters ${
+        elif written.endswith("$"):  # the plan model reads $${ as a literal ${
             raise node.refused("a $ right before {{", "put the $ into the variable, or a character between")
         else:
             written += part.placeholder(escape)
@@ -111,32 +111,32 @@ def text_of(text: str, node: ScriptNode, scope: NameScope, escape: Escape = "pla
 
 
 def constant(node: ScriptNode, scope: NameScope) -> Any:
-    """The value, when it can be known before the run. Raises Refused when it cannot."""
+    """The value, if known before the run. Raises Refused otherwise."""
     if not isinstance(node.value, str) or "{{" not in node.value:
         return node.value
-    found = list(parts(node.value, node, scope))
-    for part in found:
+    text_parts = list(parts(node.value, node, scope))
+    for part in text_parts:
         if isinstance(part, LiteralPart) and part.why:
             raise UsageError(f"{node.place}: {part.why}")
-    if len(found) == 1 and isinstance(found[0], LiteralPart):
-        return found[0].value
-    if all(isinstance(part, LiteralPart) for part in found):
-        return "".join(part.text for part in found if isinstance(part, LiteralPart))
+    if len(text_parts) == 1 and isinstance(text_parts[0], LiteralPart):
+        return text_parts[0].value
+    if all(isinstance(part, LiteralPart) for part in text_parts):
+        return "".join(part.text for part in text_parts if isinstance(part, LiteralPart))
     raise node.refused("a value drawn during the run", "write the value, or a variable of config.variables")
 
 
 def settled(node: ScriptNode, scope: NameScope) -> Any:
-    """The value of a variable, with what Artillery draws once for the whole run; UNDEFINED where it has none.
-    Raises Refused.
+    """A variable's value, with draws that Artillery makes once per run; UNDEFINED without a value. Raises
+    Refused.
     """
     if not isinstance(node.value, str) or "{{" not in node.value:
         return node.value
-    found = list(parts(node.value, node, scope))
-    if len(found) == 1 and isinstance(found[0], LiteralPart):
-        return found[0].value
-    if any(isinstance(part, RenderedPart) for part in found):
-        scope.uses.said.append(f"{node.place}: {node.shown} is drawn once for the run, as by Artillery")
-    return "".join(part.text if isinstance(part, LiteralPart) else _drawn(part, node) for part in found)
+    text_parts = list(parts(node.value, node, scope))
+    if len(text_parts) == 1 and isinstance(text_parts[0], LiteralPart):
+        return text_parts[0].value
+    if any(isinstance(part, RenderedPart) for part in text_parts):
+        scope.uses.said.append(f"{node.place}: {node.shown} is drawn once per run, as in Artillery")
+    return "".join(part.text if isinstance(part, LiteralPart) else _drawn(part, node) for part in text_parts)
 
 
 def _drawn(part: RenderedPart, node: ScriptNode) -> str:
@@ -149,14 +149,14 @@ def _drawn(part: RenderedPart, node: ScriptNode) -> str:
 
 
 def is_drawn(node: ScriptNode, scope: NameScope) -> bool:
-    """Whether the value can be known during the run only."""
+    """Whether the value is known only during the run."""
     if not isinstance(node.value, str) or "{{" not in node.value:
         return False
     return any(isinstance(part, RenderedPart) for part in parts(node.value, node, scope))
 
 
 def is_undefined(node: ScriptNode, scope: NameScope) -> bool:
-    """Whether it has no value at all, and is left out of what is sent."""
+    """Whether it has no value and is left out."""
     if not isinstance(node.value, str) or "{{" not in node.value:
         return False
     only, *more = parts(node.value, node, scope)
@@ -164,7 +164,7 @@ def is_undefined(node: ScriptNode, scope: NameScope) -> bool:
 
 
 def json_text(node: ScriptNode, scope: NameScope) -> str:
-    """The value as JSON, as JSON.stringify writes it."""
+    """The value as JSON, formatted as by JSON.stringify."""
     if isinstance(node.value, dict):
         pairs = (
             f"{_key(key, child, scope)}:{json_text(child, scope)}"
@@ -176,9 +176,9 @@ def json_text(node: ScriptNode, scope: NameScope) -> str:
         return "[" + ",".join(json_text(child, scope) for child in node.elements()) + "]"
     if not isinstance(node.value, str):
         return json_value(node.value)
-    found = list(parts(node.value, node, scope))
-    if len(found) == 1 and "{{" in node.value:
-        only = found[0]
+    text_parts = list(parts(node.value, node, scope))
+    if len(text_parts) == 1 and "{{" in node.value:
+        only = text_parts[0]
         if isinstance(only, LiteralPart):
             if only.value is UNDEFINED:  # in a list
                 return "null"
@@ -189,7 +189,7 @@ def json_text(node: ScriptNode, scope: NameScope) -> str:
 
 
 def json_value(value: Any) -> str:
-    """A plain value in the spelling of JSON.stringify."""
+    """A plain value as by JSON.stringify."""
     if isinstance(value, float):
         if not math.isfinite(value):
             return "null"
@@ -206,7 +206,7 @@ def json_value(value: Any) -> str:
 
 
 def str_of(value: Any) -> str:
-    """A plain value as a script language writes it into a text."""
+    """A plain value as JavaScript writes it in a text."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -216,11 +216,11 @@ def str_of(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LiteralPart:
-    """A part that is known before the run."""
+    """A part known before the run."""
 
     value: Any
     why: str = ""
-    """Why it has no value, where that is so."""
+    """Why it has no value; empty when it has one."""
 
     @property
     def text(self) -> str:
@@ -229,16 +229,16 @@ class LiteralPart:
 
 @dataclass(frozen=True, slots=True)
 class RenderedPart:
-    """A part that the engine writes: the inside of a placeholder."""
+    """A part rendered by the engine: the content of a placeholder."""
 
     inside: str
     numeric: bool = False
     kept: bool = False
-    """The value is JSON: alone in JSON it is sent as it is."""
+    """The value is JSON: alone in JSON it is inserted unquoted."""
 
     @property
     def text(self) -> str:
-        """The inside of a placeholder for the value as a text."""
+        """The content of a placeholder for the value as a text."""
         return f"{self.inside} | text" if self.kept else self.inside
 
     def placeholder(self, escape: Escape) -> str:
@@ -247,7 +247,7 @@ class RenderedPart:
 
 
 def parts(text: str, node: ScriptNode, scope: NameScope) -> Iterator[LiteralPart | RenderedPart]:
-    """The literal parts of a text and what stands between `{{` and `}}`. Raises Refused."""
+    """The literal parts of a text and its `{{ … }}` parts. Raises Refused."""
     strange = [name for name in CALLED.findall(text) if name not in FUNCTIONS]
     if strange:
         why = f"there is no function {strange[0]}()"
@@ -266,9 +266,9 @@ def parts(text: str, node: ScriptNode, scope: NameScope) -> Iterator[LiteralPart
 def _without_value(
     why: str, then: str, node: ScriptNode, scope: NameScope, value: Any = UNDEFINED
 ) -> LiteralPart:
-    said = f"{node.place}: {why}; {then}, as with Artillery"
-    if said not in scope.uses.said:
-        scope.uses.said.append(said)
+    note = f"{node.place}: {why}; {then}, as in Artillery"
+    if note not in scope.uses.said:
+        scope.uses.said.append(note)
     return LiteralPart(value, why)
 
 
@@ -300,7 +300,7 @@ def words_of(path: str) -> list[str]:
 
 
 def _part(inside: str, scope: NameScope) -> RenderedPart | None:
-    """A value inside one that is kept as JSON: `user.name`, `$loopElement.id`."""
+    """Part of a value kept as JSON: `user.name`, `$loopElement.id`."""
     first, *rest = words_of(inside)
     if first in scope.captured and first in scope.kept:
         whole = scope.captured[first]
@@ -312,13 +312,13 @@ def _part(inside: str, scope: NameScope) -> RenderedPart | None:
 
 
 def _unknown(name: str, node: ScriptNode, scope: NameScope) -> LiteralPart:
-    known = ", ".join(sorted({*scope.captured, *scope.fed, *scope.constants} - {"$processEnvironment"}))
-    why = f"'{name}' is not known here, expected one of: {known}"
+    names = ", ".join(sorted({*scope.captured, *scope.fed, *scope.constants} - {"$processEnvironment"}))
+    why = f"'{name}' is unknown here, expected one of: {names}"
     return _without_value(why, "it is undefined", node, scope)
 
 
 def _within(inside: str, node: ScriptNode, scope: NameScope) -> LiteralPart:
-    """A value inside a constant: `$loopElement.id`, `list[0]`, `$env.HOME`."""
+    """Part of a constant: `$loopElement.id`, `list[0]`, `$env.HOME`."""
     first, *rest = words_of(inside)
     if first in scope.captured:
         raise node.refused(
@@ -371,7 +371,7 @@ def _written(text: str, escape: Escape) -> str:
 
 
 def form_quoted(text: str) -> str:
-    """As a browser writes it into a form: blanks as +, everything but letters, digits and *-._ as %XX."""
+    """Form encoding as in browsers: spaces as +, everything but letters, digits and *-._ as %XX."""
     from urllib.parse import quote
 
     return quote(text, safe="*").replace("~", "%7E").replace("%20", "+")

@@ -10,26 +10,26 @@ from prony_frontends.artillery.script import ScriptNode, UserFails
 from prony_frontends.artillery.templates import UNDEFINED, LiteralPart, NameScope, constant, parts, str_of
 
 DRAWN_S = re.compile(r"\s*\{\{\s*\$randomNumber\(\s*(\d{1,4})\s*,\s*(\d{1,4})\s*\)\s*\}\}\s*")
-"""A pause of some seconds."""
+"""A pause in seconds."""
 NO_TIME = "val is not a non-empty string or a valid number. val=undefined"
-"""What Artillery's users fail with where a think has no value."""
+"""Artillery's error for a think without a value."""
 
 
 def think_of(node: ScriptNode, scope: NameScope, jitter: str | None) -> Think:
-    """A pause. Raises UsageError."""
+    """Translates a pause. Raises UsageError."""
     given = node.children["think"]
     drawn = DRAWN_S.fullmatch(str(given.value))
     if drawn is not None:
         low_s, high_s = sorted((int(drawn[1]), int(drawn[2])))
         scope.uses.said.append(
-            f"{given.place}: a pause of {low_s} to {high_s} s is drawn evenly, also between whole seconds"
+            f"{given.place}: a pause of {low_s} to {high_s} s is uniform, including fractions of seconds"
         )
         return Think(kind="uniform", min_ms=low_s * 1000.0, max_ms=high_s * 1000.0)
     _check_known(given, scope)
     value = constant(given, scope)
     seconds = span_s(value)
     if seconds is None and str_of(value).isprintable():
-        raise UserFails(given, "a think that is no time", f"Invalid think time: {str_of(value)}")
+        raise UserFails(given, "a think that is not a time", f"Invalid think time: {str_of(value)}")
     if seconds is None or not 0 <= seconds < 86_400:
         raise given.wrong("seconds, or a text such as 500ms")
     own = node.get("jitter")
@@ -46,16 +46,16 @@ def think_of(node: ScriptNode, scope: NameScope, jitter: str | None) -> Think:
 
 
 def _check_known(given: ScriptNode, scope: NameScope) -> None:
-    """Raises UserFails for a text of which a part has no value."""
+    """Raises UserFails for a text with an undefined part."""
     if not isinstance(given.value, str) or "{{" not in given.value:
         return
-    found = list(parts(given.value, given, scope))
-    whole = "".join(part.text for part in found if isinstance(part, LiteralPart))
-    unknown = any(isinstance(part, LiteralPart) and part.why for part in found)
+    text_parts = list(parts(given.value, given, scope))
+    whole = "".join(part.text for part in text_parts if isinstance(part, LiteralPart))
+    unknown = any(isinstance(part, LiteralPart) and part.why for part in text_parts)
     if unknown and span_s(whole) is None and whole.isprintable():
-        nothing = len(found) == 1 and whole == str(UNDEFINED)
+        nothing = len(text_parts) == 1 and whole == str(UNDEFINED)
         raise UserFails(
-            given, "a think that is no time", NO_TIME if nothing else f"Invalid think time: {whole}"
+            given, "a think that is not a time", NO_TIME if nothing else f"Invalid think time: {whole}"
         )
 
 

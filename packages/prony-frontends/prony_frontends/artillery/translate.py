@@ -1,4 +1,4 @@
-"""A whole script into a load."""
+"""Translates a whole script into a load."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ SCRIPT_KEYS = frozenset({"config", "scenarios", "before", "after"})
 DEFAULTS_KEYS = frozenset({"headers", "cookie", "think", "strictCapture"})
 TIMEOUT_S = 10.0
 DRAIN_S = 3600.0
-"""Artillery waits for every user who is under way; so long here. None of their requests waits longer than its
+"""Grace for users in progress at the end; Artillery waits for all of them. Requests wait no longer than their
 timeout.
 """
 REPORTED_DIFFERENCES = (
-    "redirects are followed on the target only, and one to another server is an error; responses other than "
+    "redirects to other servers than the target are errors; responses other than "
     "2xx are wrong in the judgement, unless the script expects them"
 )
 
@@ -63,23 +63,23 @@ class TranslatedScript:
     plugins: frozenset[str]
     endpoints: Endpoints
     namespace: str
-    """Before the metrics by endpoint."""
+    """Counters before the metrics by endpoint."""
     hidden: tuple[str, ...]
-    """What the names of metrics begin with that are in the report and not printed."""
+    """Prefixes of metrics in the report that are not printed."""
 
 
 def translate(argv: Sequence[str]) -> Translated:
-    """Artillery's arguments into a load. Raises UsageError and Refused."""
+    """Translates Artillery's arguments into a load. Raises UsageError and Refused."""
     return read(argv).translated
 
 
 def read(argv: Sequence[str]) -> TranslatedScript:
-    """Like `translate`, with what the report needs. Raises UsageError and Refused."""
+    """Like `translate`, with the data for the report. Raises UsageError and Refused."""
     given = parse(argv)
     root = whole_script(given)
     try:
         return _read(given, root)
-    except ValidationError as fault:  # a bound of the plan model that is no bound of Artillery's
+    except ValidationError as fault:  # a limit of the plan model, not of Artillery
         first = fault.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise UsageError(f"{root.file}: {where + ': ' if where else ''}{first['msg']}") from fault
@@ -116,35 +116,33 @@ def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
     kept = names_kept_as_json(root)
     walks = [node.value for node in (root.get(key) for key in WALKED) if node is not None]
     if any(scripted(walk) or is_built(walk, scope) for walk in walks):
-        kept |= frozenset(captured(walks))  # JavaScript is given them, whoever captures them
+        kept |= frozenset(captured(walks))  # JavaScript gets them all
     scope = replace(scope, constants={**scope.constants, **fed.rows}, fed=fed.columns, kept=kept)
     before = section(root, "before", scope, settings, defaults)
-    # As there: variables and columns win over what before has captured.
-    known = {**scope.constants, **scope.fed}
-    names = {name: ours for name, ours in before.names.items() if name not in known}
+    # As in Artillery, variables and columns override captures of before.
+    overriding = {**scope.constants, **scope.fed}
+    names = {name: ours for name, ours in before.names.items() if name not in overriding}
     scope = replace(scope, captured=names, kept=kept | frozenset(before.kept))
     after = section(root, "after", scope, settings, defaults)
-    found = _scenarios(root, given, scope, settings, defaults, notes)
-    if sum(len(list(every_request(one.steps))) for other in found for one in other.scenarios) > MOST_STEPS:
+    flows = _scenarios(root, given, scope, settings, defaults, notes)
+    if sum(len(list(every_request(flow.steps))) for other in flows for flow in other.scenarios) > MOST_STEPS:
         raise too_many(root.children["scenarios"])
     timeout_ms = max(1, round(_timeout_s(config, http, scope) * 1000))
     notes += [*planned.notes, *fed.notes, *before.notes, *after.notes]
-    notes += [note for one in found for note in one.notes]
-    if any(one.own_cookies for one in found):
-        notes.append("the script sends cookies of its own; those that the server sets are not kept")
+    notes += [note for flow in flows for note in flow.notes]
+    if any(flow.own_cookies for flow in flows):
+        notes.append("the script sets its own cookies; the server's cookies are not kept")
     if _is_on(config, "reportFailuresAsErrors"):
-        notes.append(
-            "reportFailuresAsErrors: a user goes on after a failed expectation, and is not failed by it"
-        )
+        notes.append("reportFailuresAsErrors: a failed expectation does not fail the user")
     if not settings.expects and "'expect'" in repr(root.value):
         notes.append(
-            "expect is not checked, as with Artillery: config.plugins does not name the plugin expect"
+            "expect is not checked, as in Artillery: config.plugins does not enable the plugin expect"
         )
     workload = Workload(
         name=Path(given.scripts[0]).stem or "artillery",
-        scenarios=tuple(scenario for one in found for scenario in one.scenarios),
-        feeders=fed.feeders | lists_of((before, *found, after)),
-        cookies=not any(one.own_cookies for one in found),
+        scenarios=tuple(scenario for flow in flows for scenario in flow.scenarios),
+        feeders=fed.feeders | lists_of((before, *flows, after)),
+        cookies=not any(flow.own_cookies for flow in flows),
         prepare=before.steps,
         cleanup=after.steps,
     )
@@ -160,7 +158,7 @@ def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
         connections=Connections(shared=settings.pool is not None),
         script=_called(root, settings, scope, timeout_ms, workload),
     )
-    told = Translated(
+    translated = Translated(
         "artillery",
         target.model_copy(update={"tls": _tls(config)}),
         trial,
@@ -170,10 +168,10 @@ def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
     namespace = _option(config, "metrics-by-endpoint", "metricsNamespace")
     prefix = "plugins.metrics-by-endpoint" if namespace is None else str(namespace)
     return TranslatedScript(
-        told,
+        translated,
         given,
         planned.phases,
-        found,
+        flows,
         _ensure(config),
         plugins,
         settings.endpoints,
@@ -183,10 +181,14 @@ def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
 
 
 def _processor(root: ScriptNode, config: ScriptNode, given: Flags) -> Processor:
-    """The JavaScript that scenarios call; beside the script, else beside --config."""
+    """The JavaScript that scenarios call, beside the script or beside --config."""
     node = config.get("processor")
     walks = [root.get(key) for key in WALKED]
-    if node is None or node.value == "" or not any(one is not None and scripted(one.value) for one in walks):
+    if (
+        node is None
+        or node.value == ""
+        or not any(walk_node is not None and scripted(walk_node.value) for walk_node in walks)
+    ):
         return NONE
     files = [given.scripts[0], *(given.values[name] for name in ("config",) if name in given.values)]
     return processor(node, tuple(Path(file).absolute().parent for file in files))
@@ -195,12 +197,14 @@ def _processor(root: ScriptNode, config: ScriptNode, given: Flags) -> Processor:
 def _called(
     root: ScriptNode, settings: ScriptSettings, scope: NameScope, timeout_ms: int, workload: Workload
 ) -> Script | None:
-    """The processor with what its functions find around them; None where nothing calls it."""
-    found = settings.processor
+    """The processor with its environment; None where nothing calls it."""
+    own_processor = settings.processor
     walks = (workload.prepare, workload.cleanup, *(walk.steps for walk in workload.scenarios))
     if not any(True for entries in walks for _ in calls(entries)):
         return None
-    named = found.environment | set(re.findall(r"\$(?:env|processEnvironment)\.(\w+)", repr(root.value)))
+    named = own_processor.environment | set(
+        re.findall(r"\$(?:env|processEnvironment)\.(\w+)", repr(root.value))
+    )
     environment = scope.constants["$env"]
     hidden = ("$env", "$processEnvironment")
     constants = {name: value for name, value in scope.constants.items() if name not in hidden}
@@ -215,7 +219,7 @@ def _called(
         "timeout_ms": timeout_ms,
         "env": {name: environment[name] for name in sorted(named) if name in environment},
     }
-    return script_of(found, surroundings)
+    return script_of(own_processor, surroundings)
 
 
 def _target(config: ScriptNode, scope: NameScope) -> tuple[Url, str]:
@@ -229,7 +233,7 @@ def _target(config: ScriptNode, scope: NameScope) -> tuple[Url, str]:
         target, _ = parse_url(url)
     except UsageError as fault:
         raise UsageError(f"{node.place}: {fault}") from fault
-    # A slash at its end stays before that of a request's URL: what is sent then begins with two.
+    # A trailing slash stays, so that paths then begin with two slashes, as in Artillery.
     base_path = urlsplit(url).path
     return target, base_path.replace("${", "$${")
 
@@ -252,15 +256,15 @@ def _option(config: ScriptNode, plugin: str, option: str) -> Any:
 
 
 def _is_on(config: ScriptNode, option: str) -> bool:
-    """An option of the expect plugin."""
+    """An option of the plugin expect."""
     return _option(config, "expect", option) in (True, "true")
 
 
 def _hidden(config: ScriptNode) -> tuple[str, ...]:
-    """Artillery adds metrics by endpoint where the script does not, and then does not print them."""
-    asked = _options(config, "metrics-by-endpoint") is not None
+    """Metrics that Artillery adds by itself and does not print."""
+    enabled = _options(config, "metrics-by-endpoint") is not None
     names = [name for name in sorted(PLUGINS) if _option(config, name, "suppressOutput")]
-    return tuple(f"plugins.{name}" for name in (names if asked else [*names, "metrics-by-endpoint"]))
+    return tuple(f"plugins.{name}" for name in (names if enabled else [*names, "metrics-by-endpoint"]))
 
 
 def _endpoints(config: ScriptNode) -> Endpoints:
@@ -274,7 +278,7 @@ def _endpoints(config: ScriptNode) -> Endpoints:
 
 
 def _ensure(config: ScriptNode) -> ScriptNode | None:
-    """The checks; Artillery looks in both places, and at them only when the plugin is on."""
+    """The checks, from either place that Artillery reads, when the plugin is on."""
     plugins = config.get("plugins")
     if plugins is None or "ensure" not in plugins.children:
         return None
@@ -282,7 +286,7 @@ def _ensure(config: ScriptNode) -> ScriptNode | None:
 
 
 def _http(config: ScriptNode, notes: list[str]) -> tuple[ScriptNode | None, ScriptNode | None]:
-    """config.http and the defaults of requests, wherever they stand; `notes` gets what is not read."""
+    """config.http and the default request settings from either place; `notes` gets unread keys."""
     http = config.get("http")
     outer = config.get("defaults")
     inner = None if http is None else http.get("defaults")
@@ -295,7 +299,7 @@ def _http(config: ScriptNode, notes: list[str]) -> tuple[ScriptNode | None, Scri
 
 
 def _pool(http: ScriptNode | None) -> int | None:
-    """So many connections all users share; None: they do not."""
+    """Number of connections shared by all users; None without sharing."""
     pool = None if http is None else http.get("pool")
     if pool is None:
         return None
@@ -306,7 +310,7 @@ def _pool(http: ScriptNode | None) -> int | None:
 
 
 def _cookies(defaults: ScriptNode | None, scope: NameScope) -> dict[str, str]:
-    """Cookies that every request sends."""
+    """Cookies sent with every request."""
     node = None if defaults is None else defaults.get("cookie")
     return {} if node is None else {name: str(constant(value, scope)) for name, value in node.items()}
 
@@ -338,36 +342,39 @@ def _scenarios(
     defaults: ScriptNode | None,
     notes: list[str],
 ) -> tuple[TranslatedScenario, ...]:
-    """Those that users walk; `notes` gets which are left out."""
+    """The scenarios for users; `notes` gets those left out."""
     node = root.get("scenarios")
     if node is None or not node.elements():
         raise UsageError(
-            f"{root.place}: there are no scenarios here; where this is the config of another script, "
-            "give it with --config FILE"
+            f"{root.place}: no scenarios; if this is the config of another script, give it with --config FILE"
         )
     chosen = _named(node, given.values.get("scenario-name"))
     weights = [
-        _weight(one.get("weight") if isinstance(one.value, dict) else None, scope) for _, one in chosen
+        _weight(child.get("weight") if isinstance(child.value, dict) else None, scope) for _, child in chosen
     ]
     whole = [int(weight) for weight in weights]
     if len(chosen) == 1:
         whole = [1]
-    found = []
-    for (index, one), weight, share in zip(chosen, weights, whole, strict=True):
-        share_of = float(share) if any(whole) else weight  # of the latter Artillery itself walks none
+    flows = []
+    for (index, child), weight, share in zip(chosen, weights, whole, strict=True):
+        share_of = float(share) if any(whole) else weight  # Artillery walks none of the latter
         if share_of == 0:
-            notes.append(f"{one.place}: the weight is below 1, so that no user walks this, as with Artillery")
+            notes.append(
+                f"{child.place}: the weight is below 1: no user walks this scenario, as in Artillery"
+            )
             continue
-        found.append(walked(one, index, scope, settings, defaults, weight=share_of))
-    if not found:
-        raise node.refused("scenarios whose weights are all 0", "give one a weight above 0")
-    if not any(one.steps or any(True for walk in one.scenarios for _ in calls(walk.steps)) for one in found):
+        flows.append(walked(child, index, scope, settings, defaults, weight=share_of))
+    if not flows:
+        raise node.refused("scenarios whose weights are all 0", "use a weight above 0")
+    if not any(
+        flow.steps or any(True for walk in flow.scenarios for _ in calls(walk.steps)) for flow in flows
+    ):
         raise node.wrong("at least one request whose condition can be true")
-    return tuple(found)
+    return tuple(flows)
 
 
 def _named(scenarios: ScriptNode, wanted: str | None) -> list[tuple[int, ScriptNode]]:
-    """All scenarios, or the one of this name, else the one that is found by it as a regular expression."""
+    """All scenarios, or those with this name, else those whose name matches it as a regular expression."""
     every = list(enumerate(scenarios.elements()))
     if wanted is None:
         return every
@@ -375,9 +382,9 @@ def _named(scenarios: ScriptNode, wanted: str | None) -> list[tuple[int, ScriptN
         pattern = re.compile(wanted)
     except re.error:
         pattern = re.compile(re.escape(wanted))
-    names = [str(one.value.get("name", "")) if isinstance(one.value, dict) else "" for _, one in every]
-    exact = [one for one, name in zip(every, names, strict=True) if name == wanted]
-    chosen = exact or [one for one, name in zip(every, names, strict=True) if pattern.search(name)]
+    names = [str(entry.value.get("name", "")) if isinstance(entry.value, dict) else "" for _, entry in every]
+    exact = [entry for entry, name in zip(every, names, strict=True) if name == wanted]
+    chosen = exact or [entry for entry, name in zip(every, names, strict=True) if pattern.search(name)]
     if not chosen:
         raise UsageError(f"{scenarios.place}: no scenario '{wanted}' (--scenario-name)")
     if len(chosen) > 1:
@@ -388,8 +395,8 @@ def _named(scenarios: ScriptNode, wanted: str | None) -> list[tuple[int, ScriptN
 
 
 def _weight(node: ScriptNode | None, scope: NameScope) -> float:
-    """A number above 0, or 0 for anything else, as Artillery takes it."""
+    """A number above 0, or 0 for anything else, as in Artillery."""
     if node is None:
         return 1.0
-    found = re.match(r"\s*\d+(?:\.\d+)?", str_of(constant(node, scope)))
-    return float(found[0]) if found else 0.0
+    match = re.match(r"\s*\d+(?:\.\d+)?", str_of(constant(node, scope)))
+    return float(match[0]) if match else 0.0

@@ -1,4 +1,4 @@
-"""The steps of a flow, one after the other, into entries of the plan model."""
+"""Translates the steps of a flow, in order, into entries of the plan model."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from prony_frontends.artillery.templates import FeederColumn, NameScope, str_of
 from prony_frontends.artillery.thinks import is_constant, think_of
 
 MOST_TOGETHER = 100
-"""Steps of parallel at a time, where no limit is given."""
+"""Concurrent steps of parallel without a limit."""
 MOST_WRITTEN = 20
-"""Turns of a loop that differ: this many are written out, more become a loop of the engine."""
+"""Loops with at most this many different turns are unrolled; others become loops of the engine."""
 NOT_READ = re.compile(r"[$'&|{]|(?<![<>=!])=(?!=)")
-"""Of an ifTrue: what the language of Artillery 2.0.21 (filtrex 0.5) has not."""
+"""Syntax that ifTrue of Artillery 2.0.21 (filtrex 0.5) lacks."""
 STEPS = f"{', '.join(sorted(METHODS))}, think, loop, function or parallel"
 NO_URL = "an URL must be specified"
-"""What Artillery calls a step that it takes for a request, and that has no url."""
-READ_PLAIN = "responses that are looked into are asked for without compression, which Artillery offers"
+"""Artillery's error for a request without a url."""
+READ_PLAIN = "responses that are read are requested without compression, unlike in Artillery"
 LOOP_KEYS = frozenset({"loop", "count", "over", "whileTrue", "loopValue", "loopElement"})
 
 
 @dataclass(slots=True)
 class Walk:
-    """What has been written of a scenario so far."""
+    """The translated part of a scenario."""
 
     settings: ScriptSettings
     jitter: str | None
@@ -51,13 +51,13 @@ class Walk:
     cookies: dict[str, str] = field(default_factory=dict)
     captured: dict[str, str] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
-    """Of the list of steps that is being written."""
+    """Entries of the list of steps being translated."""
     steps: list[Step] = field(default_factory=list)
-    """All requests, in the order in which they are written down."""
+    """All requests, in order of translation."""
     in_branch: bool = False
-    """The steps of a parallel block are being written."""
+    """Whether a parallel block is being translated."""
     loops: int = 0
-    """Loops that are blocks, so far: each has names of its own."""
+    """Number of loops as blocks so far, for unique names."""
     wanted: dict[str, Expected] = field(default_factory=dict)
     matches: set[str] = field(default_factory=set)
     follows: set[str] = field(default_factory=set)
@@ -90,13 +90,13 @@ class Walk:
             raise node.refused("the step '{}'", f"use {STEPS}")
 
     def named(self, functions: Iterable[str], node: ScriptNode) -> None:
-        """These functions are called here; one that is not there is named."""
+        """Notes functions that do not exist."""
         if self.hooks is None or self.hooks.processor is not NONE:
-            return  # what a file defines is known when it runs
+            return  # known only when the file runs
         for name in functions:
             self.note(
-                f"{node.place}: there is no function {name}: the script has no config.processor; a step "
-                "is an error that is counted, and a hook is passed over, as with Artillery"
+                f"{node.place}: there is no function {name}, as the script has no config.processor; a step "
+                "counts as an error, and a hook is ignored, as in Artillery"
             )
 
     def request(self, method: str, params: ScriptNode, scope: NameScope) -> None:
@@ -108,13 +108,13 @@ class Walk:
         if method not in METHODS:
             raise params.refused(f"the step '{method}'", f"use {STEPS}")
         if_true = params.get("ifTrue")
-        asked = self.condition(params, if_true, scope)
-        if asked is False:
+        held = self.condition(params, if_true, scope)
+        if held is False:
             return
         if if_true is not None and NOT_READ.search(str_of(if_true.value)):
             self.note(
-                f"{if_true.place}: Artillery 2.0 cannot read this ifTrue ($, &&, =, {{{{ }}}} and single "
-                "quotes are not of its language) and then always sends the request; Prony asks it"
+                f"{if_true.place}: Artillery 2.0 cannot parse this ifTrue ($, &&, =, {{{{ }}}} and single "
+                "quotes are not supported) and always sends the request; Prony evaluates it"
             )
         for key in ("beforeRequest", "afterResponse"):
             self.named(functions_of(params.get(key)), params)
@@ -125,14 +125,14 @@ class Walk:
         except UserFails as fails:
             self.note(fails.note)
             fail = failing(fails.error)
-            self.entries.append(fail if asked is True else Block(condition=asked, steps=(fail,)))
+            self.entries.append(fail if held is True else Block(condition=held, steps=(fail,)))
             return
         entries, step = self.hooked(sent.step, params, scope, sent.plain)
         self.steps.append(step)
-        self.entries.extend(entries if asked is True else (Block(condition=asked, steps=entries),))
+        self.entries.extend(entries if held is True else (Block(condition=held, steps=entries),))
         self.captured.update(sent.found.names)
-        for said in sent.ignored:
-            self.note(said)
+        for note in sent.ignored:
+            self.note(note)
         if sent.plain and "accept-encoding" not in sent.step.headers and params.get("gzip") is None:
             self.note(READ_PLAIN)
         if sent.wanted.checks:
@@ -145,7 +145,7 @@ class Walk:
             self.follows.add(sent.step.name)
 
     def condition(self, params: ScriptNode, if_true: ScriptNode | None, scope: NameScope) -> bool | Condition:
-        """On what a request is sent; where a function says it, that is asked before."""
+        """The condition for sending a request; a function is called before."""
         name = None if if_true is None else str_of(if_true.value)
         if self.hooks is None or name is None or not self.hooks.processor.has_function(name):
             return condition(params, scope)
@@ -153,14 +153,14 @@ class Walk:
         drawn = condition(with_children(params, rest), scope)
         if drawn is False:
             return False
-        asked, answer = self.hooks.question("condition", name, scope)
-        self.entries.append(asked)
+        question, answer = self.hooks.question("condition", name, scope)
+        self.entries.append(question)
         return is_yes(answer) if drawn is True else Condition(all=(drawn, is_yes(answer)))
 
     def hooked(
         self, step: Step, params: ScriptNode, scope: NameScope, plain: bool
     ) -> tuple[tuple[Entry, ...], Step]:
-        """A request with the functions that are called before and after it."""
+        """A request with the functions before and after it."""
         if self.hooks is None:
             return (step,), step
         before, step = self.hooks.before_request(step, params, scope, plain)
@@ -175,8 +175,8 @@ class Walk:
             return
         if isinstance(node.children["think"].value, float) and not node.children["think"].value.is_integer():
             self.note(
-                f"{node.place}: this waits the part of a second that is written; Artillery 2.0 takes a "
-                "number with a fraction for 1 ms (it takes a text such as 500ms as it is)"
+                f"{node.place}: this waits the given fraction of a second; Artillery 2.0 takes a "
+                "fraction for 1 ms (a text such as 500ms works)"
             )
         last = self.entries[-1] if self.entries else None
         if isinstance(last, Step) and last.repeat == 1 and last.think is None:
@@ -188,8 +188,8 @@ class Walk:
             self.entries.append(Block(pause=pause))
 
     def together(self, node: ScriptNode, scope: NameScope) -> None:
-        """Steps at the same time, as many as Artillery's user has connections for: one, and with
-        config.http.pool those of the pool. What lies in such a step goes out one after the other.
+        """Steps in parallel, as many as Artillery's user has connections: one, or those of config.http.pool.
+        The content of such a step is sequential.
         """
         inner = list(flattened(node.children["parallel"].elements()))
         limit = node.get("limit")
@@ -202,27 +202,27 @@ class Walk:
             )
         if at_once > 1 and not self.in_branch:
             self.in_branch = True
-            branches = tuple(branch for one in inner for branch in self.branch(one, scope))
+            branches = tuple(branch for child in inner for branch in self.branch(child, scope))
             self.in_branch = False
             if branches:
                 self.entries.append(Block(parallel=Parallel(at_once=at_once), steps=branches))
             return
-        where = (
-            "in a parallel step" if at_once > 1 else "as on the one connection that a user of Artillery has"
-        )
-        said = f"the requests of parallel go out one after the other, {where}"
-        if any(key in ("think", "loop", "parallel", "function") for one in inner for key, _ in one.items()):
-            said += "; its pauses, loops and functions too, which there begin together"
-        self.note(f"{node.place}: {said}")
+        where = "in a parallel step" if at_once > 1 else "as a user of Artillery has one connection"
+        note = f"the requests of parallel are sequential, {where}"
+        if any(
+            key in ("think", "loop", "parallel", "function") for child in inner for key, _ in child.items()
+        ):
+            note += "; its pauses, loops and functions too, unlike in Artillery"
+        self.note(f"{node.place}: {note}")
         self.flow(inner, scope)
 
     def branch(self, node: ScriptNode, scope: NameScope) -> tuple[Entry, ...]:
-        """A step as one entry; none where it does nothing."""
+        """A step as one entry; empty where it does nothing."""
         steps = self.apart([node], scope)
         return steps if len(steps) <= 1 else (Block(group=True, steps=steps),)
 
     def apart(self, inner: list[ScriptNode], scope: NameScope) -> tuple[Entry, ...]:
-        """These steps as entries that stand nowhere yet."""
+        """These steps as separate entries."""
         outer, self.entries = self.entries, []
         try:
             self.flow(inner, scope)
@@ -231,15 +231,15 @@ class Walk:
         return steps
 
     def replaced(self, step: Step, update: dict[str, Any]) -> None:
-        """The last entry, which is this step, with something else."""
+        """Replaces the last entry, which is this step."""
         changed = step.model_copy(update=update)
         self.entries[-1] = changed
         self.steps[-1] = changed
 
     def loop(self, node: ScriptNode, scope: NameScope) -> None:
         inner = list(flattened(node.children["loop"].elements()))
-        for said in node.unread("the key of a loop", LOOP_KEYS):
-            self.note(said)
+        for note in node.unread("the key of a loop", LOOP_KEYS):
+            self.note(note)
         asks = node.get("whileTrue")
         if asks is not None and self.hooks is not None:
             name = asks.text("the name of a function")
@@ -251,10 +251,12 @@ class Walk:
                     f"a loop without an end (whileTrue: {name}, which config.processor does not define)",
                     "name one of its functions, or give a count, and the requests an ifTrue",
                 )
-            self.note(f"{asks.place}: there is no function {name}: the loop has its count, as with Artillery")
-        found = captured_list(node, scope)
-        if found is not None:
-            self.each(inner, node, scope, *found)
+            self.note(
+                f"{asks.place}: there is no function {name}: only the count ends the loop, as in Artillery"
+            )
+        source = captured_list(node, scope)
+        if source is not None:
+            self.each(inner, node, scope, *source)
             return
         turns = list(turns_of(node, scope))
         named = uses_turn(node) or (self.hooks is not None and self.hooks.reads_turn)
@@ -269,26 +271,26 @@ class Walk:
     def asking(
         self, inner: list[ScriptNode], node: ScriptNode, scope: NameScope, hooks: Hooks, name: str
     ) -> None:
-        """A loop that goes on while a function says so, which is asked at the end of each turn."""
+        """A loop that continues while a function, called after each turn, says so."""
         if node.get("over") is not None:
-            raise node.children["over"].refused("loop with whileTrue and over", "loop with one of them")
+            raise node.children["over"].refused("loop with whileTrue and over", "use only one")
         self.loops += 1
         index = f"loop_count_{self.loops}"
         around = replace(scope, fed={**scope.fed, names_of(node)[0]: FeederColumn(index, True)})
-        asked, answer = hooks.question("while", name, around)
+        question, answer = hooks.question("while", name, around)
 
-        def made(steps: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        def with_question(steps: tuple[Entry, ...]) -> tuple[Entry, ...]:
             loop = Loop(condition=is_yes(answer), index=index)
-            return Block(set={answer: "true"}), Block(loop=loop, steps=(*steps, asked))
+            return Block(set={answer: "true"}), Block(loop=loop, steps=(*steps, question))
 
-        self.block(inner, around, made)
+        self.block(inner, around, with_question)
 
     def block(
         self, inner: list[ScriptNode], scope: NameScope, made: Callable[[tuple[Entry, ...]], Iterable[Entry]]
     ) -> None:
-        """The steps of a loop into entries of their own."""
+        """Translates a loop's steps into entries of their own."""
         steps = self.apart(inner, scope)
-        acts = any(isinstance(one, Block) and one.call is not None for one in steps)
+        acts = any(isinstance(step, Block) and step.call is not None for step in steps)
         if acts or any(True for _ in requests(steps)) or any(True for _ in pauses(steps)):
             made_entries = tuple(made(steps))
             if len(made_entries) == 1 and isinstance(made_entries[0], Step):
@@ -303,15 +305,15 @@ class Walk:
         numeric_: bool,
         counted: bool,
     ) -> None:
-        """A loop whose turns differ: the engine says which turn it is."""
+        """A loop with different turns, told apart by the engine."""
         self.loops += 1
         count_name, element_name = turns[0]
         index, element = f"loop_count_{self.loops}", f"loop_element_{self.loops}"
-        known = {name: value for name, value in scope.constants.items() if name not in turns[0]}
-        if counted:  # a range need not begin at 0: the numbers are the elements of the plan's loop
+        constants = {name: value for name, value in scope.constants.items() if name not in turns[0]}
+        if counted:  # a range need not start at 0: its numbers are the elements of the plan's loop
             over = tuple(str(turn[count_name]) for turn in turns)
             fed = {**scope.fed, count_name: FeederColumn(element, True)}
-            known[element_name] = turns[0][element_name]
+            constants[element_name] = turns[0][element_name]
         else:
             over = tuple(str_of(turn[element_name]) for turn in turns)
             fed = {
@@ -321,18 +323,20 @@ class Walk:
             }
         around = Loop(over=over, element=element, index=index)
         self.block(
-            inner, replace(scope, constants=known, fed=fed), lambda steps: (Block(loop=around, steps=steps),)
+            inner,
+            replace(scope, constants=constants, fed=fed),
+            lambda steps: (Block(loop=around, steps=steps),),
         )
 
     def each(self, inner: list[ScriptNode], node: ScriptNode, scope: NameScope, name: str, part: str) -> None:
-        """A loop over the elements of a captured list, or of that part of a captured value."""
+        """A loop over a captured list, or over a part of a captured value."""
         self.loops += 1
         if part:
             whole, name = name, f"loop_list_{self.loops}"
             self.entries.append(Block(set={name: f"${{{whole} | at {part}}}"}))
         index, element = f"loop_count_{self.loops}", f"loop_element_{self.loops}"
         count_name, element_name = names_of(node)
-        known = {
+        constants = {
             key: value for key, value in scope.constants.items() if key not in (count_name, element_name)
         }
         fed = {
@@ -342,11 +346,13 @@ class Walk:
         }
         around = Loop(each=name, element=element, as_json=True, index=index)
         self.block(
-            inner, replace(scope, constants=known, fed=fed), lambda steps: (Block(loop=around, steps=steps),)
+            inner,
+            replace(scope, constants=constants, fed=fed),
+            lambda steps: (Block(loop=around, steps=steps),),
         )
 
     def fails(self, why: UserFails) -> None:
-        """Every user fails here."""
+        """Fails every user here."""
         self.note(why.note)
         self.entries.append(failing(why.error))
 
@@ -356,7 +362,7 @@ class Walk:
 
 
 def too_many(node: ScriptNode) -> Exception:
-    """More requests than the engine takes."""
+    """The error for too many requests."""
     return node.refused(
         f"more than {MOST_STEPS} requests in all scenarios with their loops written out",
         "loop over numbers or texts, or make the whole flow one loop",
@@ -364,17 +370,17 @@ def too_many(node: ScriptNode) -> Exception:
 
 
 def condition(params: ScriptNode, scope: NameScope) -> bool | Condition:
-    """On what a request is sent: its probability and its ifTrue. Raises Refused and UsageError."""
+    """The condition for sending a request: probability and ifTrue. Raises Refused and UsageError."""
     parts: list[Condition] = []
     chance = params.get("probability")
     if chance is not None:
-        # As Artillery draws: a whole number from 0 to 100, so that 100 is not always.
+        # Artillery draws a whole number from 0 to 100, so 100 does not mean always.
         percent = min(chance.number("a number from 0 to 100"), 100.0)
         if percent == 0:
             return False
         parts.append(Condition(left="${random int 0 100}", op="<", right=f"{percent:g}"))
-    asked = params.get("ifTrue")
-    held = True if asked is None else decided(asked, scope)
+    expression = params.get("ifTrue")
+    held = True if expression is None else decided(expression, scope)
     if isinstance(held, bool):
         return held and (parts[0] if parts else True)
     parts.append(held)
@@ -382,7 +388,7 @@ def condition(params: ScriptNode, scope: NameScope) -> bool | Condition:
 
 
 def flattened(nodes: Iterable[ScriptNode]) -> Iterator[ScriptNode]:
-    """Steps, also those of lists within the list (as YAML aliases make them)."""
+    """Steps, including nested lists from YAML aliases."""
     for node in nodes:
         if isinstance(node.value, list):
             yield from flattened(node.elements())

@@ -21,19 +21,19 @@ from prony_frontends.fhb.arguments import TOOL, USAGE, FhbArguments, parse
 from prony_frontends.fhb.figures import figures, report, save, summary
 
 ACCEPT = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"
-"""What Java's HTTP client, on which Faban stands, asks for."""
+"""Default of Java's HTTP client, which Faban uses."""
 FORM, BINARY = "application/x-www-form-urlencoded", "application/octet-stream"
 START_EVERY_S = 0.02
-"""Faban starts a client every 20 ms."""
+"""Faban's interval between client starts."""
 
 
 def translate(argv: Sequence[str]) -> Translated:
-    """fhb's arguments as a load. Raises UsageError."""
+    """Translates fhb's arguments into a load. Raises UsageError."""
     return translated(parse(argv))
 
 
 def translated(asked: FhbArguments) -> Translated:
-    """The clients come one every 20 ms; what is measured begins with the steady part."""
+    """The load: a client every 20 ms; the window opens with the steady part."""
     target, path = parse_url(asked.url)
     trial = TrialPlan(
         workload=_workload(asked, path),
@@ -52,7 +52,7 @@ def translated(asked: FhbArguments) -> Translated:
     notes = list(asked.notes)
     if asked.ramp_down_s:
         notes.append(
-            f"the load ends with the steady part: nothing is measured in the {asked.ramp_down_s:g} s after it"
+            f"the load ends with the steady part: the ramp-down of {asked.ramp_down_s:g} s is left out"
         )
     return Translated(TOOL, target, trial, f"fhb {redaction.url(asked.url)}", tuple(notes))
 
@@ -80,7 +80,7 @@ def _workload(asked: FhbArguments, path: str) -> Workload:
 
 
 def run(argv: Sequence[str], context: Context) -> int:
-    """One run, from the first line to the exit code."""
+    """Runs fhb, from the first line to the exit code."""
     asked = parse(argv)
     if asked.help or asked.version:
         context.stdout.write(USAGE if asked.help else "Faban cd: Version 0.1\n")
@@ -89,11 +89,11 @@ def run(argv: Sequence[str], context: Context) -> int:
     if context.asked.explain:
         return context.explained(made)
     ran = context.measure(made, SilentProgress())
-    found = figures(ran.window)
-    for line in report(asked, found):
+    results = figures(ran.window)
+    for line in report(asked, results):
         print(line, file=context.stdout)
     if asked.save:
-        save(asked, summary(asked, found, ran))
+        save(asked, summary(asked, results, ran))
         print(f"Saving output from run in {asked.folder}", file=context.stdout)
     return context.end(ran)
 

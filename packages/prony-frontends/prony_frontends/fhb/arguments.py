@@ -1,4 +1,4 @@
-"""The arguments of fhb."""
+"""Parses fhb's command line."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ usage: prony fhb [options] URL
     -z types              The Accept header
     -s                    Save summary.xml in the output directory
     -D directory          The output directory (default: fhb in the system's folder for temporary files)
-    -J option             An option of Java; nothing here runs on Java
-    -k                    Connections are always kept alive
+    -J option             An option of Java, without effect
+    -k                    Accepted; connections are always kept alive
     -V                    The version
     -h                    This text
-Refused, each with a sentence: -f, -K, -S, -n.
+Not supported: -f, -K, -S, -n.
 """
 
 
 @dataclass(slots=True)
 class FhbArguments:
-    """What was asked; the defaults are fhb's."""
+    """Arguments of fhb, with its defaults."""
 
     url: str = ""
     clients: int = 1
@@ -56,13 +56,13 @@ class FhbArguments:
 
     @property
     def think_ms(self) -> float:
-        """The pause as a number."""
+        """The pause in ms."""
         return float(self.think)
 
 
 def parse(argv: Sequence[str]) -> FhbArguments:
-    """Raises UsageError for what fhb would not take either, Refused for what only fhb does."""
-    found = FhbArguments()
+    """Raises UsageError for arguments that fhb refuses, Refused for unsupported ones."""
+    arguments = FhbArguments()
     words = list(argv)
     while words and words[0].startswith("-") and len(words[0]) > 1:
         word = words.pop(0)
@@ -70,22 +70,22 @@ def parse(argv: Sequence[str]) -> FhbArguments:
         if flag in _VALUED:
             if not joined and not words:
                 _wrong(f"{flag} needs a value")
-            _VALUED[flag](found, joined or words.pop(0))
+            _VALUED[flag](arguments, joined or words.pop(0))
         else:
-            _switch(found, flag)
-    if found.help or found.version:
-        return found
+            _switch(arguments, flag)
+    if arguments.help or arguments.version:
+        return arguments
     if not words:
         _wrong("expected a URL at the end, found none")
     if len(words) > 1:
         _wrong(f"expected one URL at the end, found {' '.join(words)}")
-    found.url = words[0]
-    if not found.url.startswith(("http://", "https://")):
-        _wrong(f"the URL is '{found.url}'; expected http://HOST:PORT/PATH or https://…")
-    parse_url(found.url)
-    if found.binary and found.data is None:
-        _wrong("-b says how the data of -p are sent; give -p FILE as well")
-    return found
+    arguments.url = words[0]
+    if not arguments.url.startswith(("http://", "https://")):
+        _wrong(f"the URL is '{arguments.url}'; expected http://HOST:PORT/PATH or https://…")
+    parse_url(arguments.url)
+    if arguments.binary and arguments.data is None:
+        _wrong("-b needs -p FILE")
+    return arguments
 
 
 def _switch(into: FhbArguments, flag: str) -> None:
@@ -101,7 +101,7 @@ def _switch(into: FhbArguments, flag: str) -> None:
         case "-h":
             into.help = True
         case "-S":
-            instead = "write ${random int 1 9} and the like in a workload of prony run (docs/workloads.md)"
+            instead = "use ${random int 1 9} in a workload of prony run (docs/workloads.md)"
             raise Refused(flag, TOOL, None, "Faban's substitutions", instead)
         case _:
             _wrong(f"unknown option {flag}")
@@ -133,7 +133,7 @@ def _target(into: FhbArguments, text: str) -> None:
 
 def _data(into: FhbArguments, text: str) -> None:
     if not Path(text).is_file():
-        _wrong(f"-p names {text}, which is not a file that can be read")
+        _wrong(f"-p names {text}, which is not a readable file")
     into.data = Path(text)
 
 

@@ -1,4 +1,4 @@
-"""What fhb prints and saves of a run."""
+"""fhb's report and summary.xml from a stored run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from prony_frontends.base import Ran
 from prony_frontends.fhb.arguments import FhbArguments
 
 SIMULATED_SHARE = 0.975
-"""Of the users asked for; with fewer Faban warns that Little's law does not hold."""
+"""Minimum share of the requested users; below, Faban warns about Little's law."""
 THINK_DEVIATION = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class FhbFigures:
-    """What fhb prints; times in seconds."""
+    """fhb's figures; times in seconds."""
 
     per_s: float
     successes: int
@@ -28,7 +28,7 @@ class FhbFigures:
     max_s: float
     percentiles_s: dict[int, float]
     simulated: float
-    """Users, by Little's law."""
+    """Mean users by Little's law."""
     drawn_s: float
     thought_s: float
 
@@ -40,10 +40,10 @@ class FhbFigures:
 
 
 def figures(window: Window) -> FhbFigures:
-    """Of the steady part. A request without a response in time or with a status from 400 on has failed."""
+    """Figures of the steady part. A timeout or a status from 400 on is a failure."""
     decoded = None if window.service_time is None else decode(window.service_time)
     if decoded is None or not decoded.count:
-        raise EnvironmentFault("nothing was answered in the steady part; look at the server, then try again")
+        raise EnvironmentFault("no responses in the steady part; check the server, then try again")
     unmet = sum(n for kind, n in window.errors.items() if kind.startswith("expect_"))
     successes = max(0, window.completed - unmet)
     count = window.think_count or 0
@@ -84,7 +84,7 @@ def report(asked: FhbArguments, found: FhbFigures) -> Iterator[str]:
 
 
 def summary(asked: FhbArguments, found: FhbFigures, ran: Ran) -> str:
-    """What -s saves: the elements of Faban's summary.xml that hold these figures."""
+    """summary.xml for -s: Faban's elements for these figures."""
     passed = str(found.percentiles_s[90] <= asked.target_s).lower()
     nth = "".join(
         f'\n                <percentile nth="{n}">{value:.3f}</percentile>'
@@ -126,7 +126,7 @@ def summary(asked: FhbArguments, found: FhbFigures, ran: Ran) -> str:
 
 
 def save(asked: FhbArguments, text: str) -> None:
-    """FOLDER/N/summary.xml, N counted in fhb.seq as Faban does. Raises EnvironmentFault."""
+    """Writes FOLDER/N/summary.xml, with N from fhb.seq as in Faban. Raises EnvironmentFault."""
     sequence = asked.folder / "fhb.seq"
     try:
         asked.folder.mkdir(parents=True, exist_ok=True)

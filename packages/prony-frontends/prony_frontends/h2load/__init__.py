@@ -19,24 +19,24 @@ from prony_frontends.h2load.translate import AGENT, keeps_all, requests_of, tran
 from prony_frontends.h2load.uris import Requested, requested
 
 FAILED = 1
-"""h2load's exit code for a command line that it does not take; a run ends with 0, whatever came of it."""
+"""h2load's exit code for a bad command line; runs end with 0."""
 TENTHS = 10
 
 
 class Tenths(SilentProgress):
-    """h2load's lines about every tenth of the requests, or of the clients where time or a rate of connections
-    bounds the run. A second's worth comes at once.
+    """h2load's progress line per tenth of the requests, or of the clients for timed runs and -r;
+    up to a second late.
     """
 
     def __init__(self, whole: int, of_clients: bool, stream: IO[str] | None) -> None:
-        """`stream` None: what stands above these lines is not known before the end."""
+        """`stream` None: print at the end only, below lines that are not known earlier."""
         self._whole, self._of_clients, self._stream = whole, of_clients, stream
         self._what = "of clients started" if of_clients else "done"
         self._every = max(1, whole // TENTHS)
         self._seen = self._next = 0
 
     def row(self, row: IntervalRow) -> None:
-        """A second has passed."""
+        """Handles the row of a second."""
         self._seen += (row.connections_opened or 0) if self._of_clients else row.completed + row.failed
         if self._stream is not None:
             self._tell(self._seen, self._stream)
@@ -52,13 +52,13 @@ class Tenths(SilentProgress):
 
 
 def translate(argv: Sequence[str]) -> Translated:
-    """h2load's arguments as a load. Raises UsageError."""
+    """Translates h2load's arguments into a load. Raises UsageError."""
     asked = parse(argv)
     return translated(asked, requested(asked))
 
 
 def run(argv: Sequence[str], context: Context) -> int:
-    """One run, from the first line to the exit code."""
+    """Runs h2load, from the first line to the exit code."""
     try:
         asked = parse(argv)
         if asked.help or asked.version:
@@ -106,7 +106,7 @@ def _measured(asked: H2loadArguments, wanted: Requested, made: Translated, conte
         rows = Rows(asked.clients, max(1, len(report.ready.threads)))
         lines = [] if log is None else [line for line in _kept(log, rows) if asked.log is not None]
     warmed = total is None and asked.warm_up_s > 0
-    found = figures(report, ran.window, total, warmed)
+    results = figures(report, ran.window, total, warmed)
     if of_clients:
         tenths.ended(report.totals.connections_opened or 0, out)
     if not early:
@@ -114,12 +114,12 @@ def _measured(asked: H2loadArguments, wanted: Requested, made: Translated, conte
     if total is None:
         _print(layout.phases(asked.threads), out)
     elif not of_clients:
-        tenths.ended(found.answered + found.errored, out)
+        tenths.ended(results.answered + results.errored, out)
     times = times_of(report, ran.window)
     if log is not None:
         times = rows.times(connected=times.connect_s if asked.per_client_s else None)
-    over_s = asked.duration_s if total is None and not ran.interrupted else found.measured_s
-    _print(layout.report(found, times, over_s), out)
+    over_s = asked.duration_s if total is None and not ran.interrupted else results.measured_s
+    _print(layout.report(results, times, over_s), out)
     if asked.log is not None:
         with asked.log.open("a", encoding="utf-8") as file:
             file.writelines(lines)
@@ -127,8 +127,8 @@ def _measured(asked: H2loadArguments, wanted: Requested, made: Translated, conte
 
 
 def _protocol(asked: H2loadArguments, report: EngineReport | None) -> Iterator[str]:
-    """What connections speak. Over TLS (`report` given) as their handshakes agreed; with which temporary key
-    is not known.
+    """The protocol of the connections; over TLS (with `report`) the negotiated one. The temporary key is
+    unknown.
     """
     if report is None:
         yield f"Application protocol: {asked.clear_protocol}"
@@ -140,7 +140,7 @@ def _protocol(asked: H2loadArguments, report: EngineReport | None) -> Iterator[s
 
 
 def _kept(log: Path, rows: Rows) -> Iterator[str]:
-    """All rows, as lines of --log-file: µs since 1970, status, µs that it took."""
+    """The lines of --log-file: µs since 1970, status, duration in µs."""
     for row in read_log(log):
         rows.add(row)
         status = -1 if row.status is None else row.status

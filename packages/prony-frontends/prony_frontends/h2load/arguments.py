@@ -1,4 +1,4 @@
-"""h2load's command line as a value."""
+"""Parses h2load's command line."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ MOST_NUMBER = 2**31 - 1
 LONGEST_S = 366 * 24 * 3600.0
 SMALLEST_FRAME, LARGEST_FRAME = 16_384, 2**24 - 1
 MOST_TABLE = 65_536
-"""Of the engine, in bytes."""
+"""Maximum of the engine, in bytes."""
 USAGE = """\
 Usage: prony h2load [OPTIONS]... [URI]...
 
-How much:
+Load:
   -n, --requests=N               Requests of all clients together (default 1)
   -c, --clients=N                Clients, each with a connection (default 1)
   -m, --max-concurrent-streams=N Streams at once on a connection; HTTP/1.1: requests in a row (default 1)
   -t, --threads=N                Threads of the load, at most one for each CPU (default 1)
-  -D, --duration=T               So long, in place of -n
-      --warm-up-time=T           Load before -D that is not measured
-  -r, --rate=N                   Connections that are made per period
+  -D, --duration=T               Duration, in place of -n
+      --warm-up-time=T           Warm-up before -D, not measured
+  -r, --rate=N                   New connections per period
       --rate-period=T            The period of -r (default 1s)
       --rps=N                    Requests per second of each client
-      --timing-script-file=FILE  Lines of milliseconds, a tab and a URI: when each client sends what
+      --timing-script-file=FILE  Lines of milliseconds, a tab and a URI: requests of each client
   -T, --connection-active-timeout=T
-                                 The run ends after so long
+                                 Time limit of the run
   -N, --connection-inactivity-timeout=T
-                                 Longest wait for a response
-What is sent:
+                                 Response timeout
+Requests:
   -i, --input-file=FILE          URIs, one on a line; - is standard input
   -H, --header=NAME:VALUE        A header (repeatable); :authority and :method too
   -d, --data=FILE                POST this file
   -B, --base-uri=URI             Scheme, host and port for all URIs, or unix:PATH
-      --connect-to=HOST[:PORT]   Where connections go in place of the URI's host
-In which protocol:
+      --connect-to=HOST[:PORT]   Address to connect to, in place of the URI's host
+Protocol:
   -p, --no-tls-proto=PROTO       Without TLS: h2c or http/1.1 (default h2c)
       --npn-list=LIST, --alpn-list=LIST
-                                 With TLS; the first that is known is asked for (default h2)
+                                 With TLS: the first supported is requested (default h2)
       --h1                       HTTP/1.1 in both cases
   -w, --window-bits=N            Window of a stream: 2^N-1 bytes (default 30)
   -W, --connection-window-bits=N Window of a connection: 2^N-1 bytes (default 30)
   -f, --max-frame-size=SIZE      16K only
       --header-table-size=SIZE, --encoder-header-table-size=SIZE
                                  Table of header compression, the same either way (default 4K)
-      --sni=NAME                 With TLS; the name that the server is asked for
+      --sni=NAME                 With TLS: server name to request
       --log-file=FILE            A line per request: start in us, status, duration in us
-  -v, --verbose                  Taken; nothing more is printed
+  -v, --verbose                  Accepted, without effect
       --version                  The version
   -h, --help                     This text
 Refused over TLS: --ciphers, --tls13-ciphers, --groups. QUIC's options and --ktls change nothing.
@@ -75,16 +75,16 @@ _LONG = ["requests=", "clients=", "data=", "threads=", "max-concurrent-streams="
          "max-udp-payload-size=", "ktls", "sni="]  # fmt: skip
 _INERT = ("verbose", "no-udp-gso", "qlog-file-base", "max-udp-payload-size", "ktls")
 H2 = ("h2", "h2-16", "h2-14")
-"""What h2load calls HTTP/2 over TLS."""
+"""h2load's name for HTTP/2 over TLS."""
 
 
 class WrongUsage(UsageError):
-    """h2load would end with this sentence and 1."""
+    """h2load would print this message and exit with 1."""
 
 
 @dataclass(slots=True)
 class H2loadArguments:
-    """What was asked; the defaults are h2load's."""
+    """Arguments of h2load, with its defaults."""
 
     uris: tuple[str, ...] = ()
     requests: int | None = None
@@ -92,12 +92,12 @@ class H2loadArguments:
     streams: int = 1
     threads: int = 1
     duration_s: float = 0.0
-    """0: a number of requests."""
+    """0: ended by a number of requests."""
     warm_up_s: float = 0.0
     rate: int | None = None
     rate_period_s: float = 1.0
     per_client_s: float = 0.0
-    """--rps; 0: as fast as responses come."""
+    """--rps; 0: no limit."""
     timing_file: str | None = None
     active_s: float = 0.0
     inactive_s: float = 0.0
@@ -113,14 +113,14 @@ class H2loadArguments:
     table_bytes: int | None = None
     log: Path | None = None
     suites: list[str] = field(default_factory=list)
-    """Options that choose how TLS is done, as they were given."""
+    """TLS options, as given."""
     inert: list[str] = field(default_factory=list)
     sni: str | None = None
     help: bool = False
     version: bool = False
 
     def http_version(self, https: bool) -> str:
-        """`2` or `1.1`. Raises Refused for protocols that Prony does not speak."""
+        """`2` or `1.1`. Raises Refused for unsupported protocols."""
         if not https:
             return "2" if self.clear_protocol == "h2c" else "1.1"
         for name in self.protocols:
@@ -133,18 +133,18 @@ class H2loadArguments:
 
 
 def parse(argv: Sequence[str]) -> H2loadArguments:
-    """Raises WrongUsage for what h2load would not take either, Refused for what only h2load does."""
+    """Raises WrongUsage for arguments that h2load refuses, Refused for unsupported ones."""
     try:
         given, rest = getopt.gnu_getopt(list(argv), _SHORT, _LONG)
     except getopt.GetoptError as fault:
         raise WrongUsage(f"{TOOL}: {fault.msg}") from fault
-    found = H2loadArguments(uris=tuple(rest))
+    arguments = H2loadArguments(uris=tuple(rest))
     for flag, value in given:
         name = _NAMES.get(flag, flag.removeprefix("--"))
-        _take(found, name, value, flag)
-    if not (found.help or found.version):
-        _check(found)
-    return found
+        _take(arguments, name, value, flag)
+    if not (arguments.help or arguments.version):
+        _check(arguments)
+    return arguments
 
 
 def _take(into: H2loadArguments, name: str, value: str, flag: str) -> None:
@@ -188,11 +188,11 @@ def _check(asked: H2loadArguments) -> None:
             _wrong("-r, -c: the connection rate must be smaller than or equal to the number of clients.")
     for what, given in (("-D", asked.duration_s), ("--rps", asked.per_client_s), ("-r", asked.rate)):
         if asked.timing_file is not None and given:
-            raise Refused(what, TOOL, None, "beside --timing-script-file", "give one of them")
+            raise Refused(what, TOOL, None, "together with --timing-script-file", "use only one")
     if asked.per_client_s and asked.rate is not None:
-        raise Refused("-r", TOOL, None, "beside --rps", "give one of them")
+        raise Refused("-r", TOOL, None, "together with --rps", "use only one")
     if asked.active_s and asked.rate is not None:
-        raise Refused("-T", TOOL, None, "beside -r", "give one of them")
+        raise Refused("-T", TOOL, None, "together with -r", "use only one")
 
 
 def _number(attribute: str) -> Callable[[H2loadArguments, str, str], None]:
@@ -211,20 +211,20 @@ def _rate(into: H2loadArguments, value: str, flag: str) -> None:
 
 
 def seconds(text: str) -> float | None:
-    """h2load's durations: 10, 10s, 500ms, 2m, 1h; None for anything else."""
-    found = re.fullmatch(r"(\d+)(h|m|s|ms)?", text)
-    if found is None:
+    """Seconds for h2load's durations: 10, 10s, 500ms, 2m, 1h; None for other texts."""
+    match = re.fullmatch(r"(\d+)(h|m|s|ms)?", text)
+    if match is None:
         return None
-    value = int(found[1]) * {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}[found[2] or "s"]
+    value = int(match[1]) * {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}[match[2] or "s"]
     return value if value <= LONGEST_S else None
 
 
 def _time(attribute: str, sentence: str) -> Callable[[H2loadArguments, str, str], None]:
     def take(into: H2loadArguments, value: str, _flag: str) -> None:
-        found = seconds(value)
-        if found is None:
+        parsed_s = seconds(value)
+        if parsed_s is None:
             _wrong(sentence.format(value))
-        setattr(into, attribute, found)
+        setattr(into, attribute, parsed_s)
 
     return take
 
@@ -248,10 +248,10 @@ def _bits(attribute: str) -> Callable[[H2loadArguments, str, str], None]:
 
 
 def _size(flag: str, value: str) -> int:
-    found = re.fullmatch(r"(\d+)([kmgKMG]?)", value)
-    if found is None:
+    match = re.fullmatch(r"(\d+)([kmgKMG]?)", value)
+    if match is None:
         _wrong(f"{flag}: Bad option value: {value}")
-    return int(found[1]) << 10 * " kmg".index(found[2].lower() or " ")
+    return int(match[1]) << 10 * " kmg".index(match[2].lower() or " ")
 
 
 def _frame(_into: H2loadArguments, value: str, _flag: str) -> None:
@@ -269,7 +269,7 @@ def _table(into: H2loadArguments, value: str, flag: str) -> None:
     if size > MOST_TABLE:
         raise Refused(flag, TOOL, None, f"a table of {value}", "use at most 64K")
     if into.table_bytes not in (None, size):
-        raise Refused(flag, TOOL, None, "another size than the other table's", "give both the same")
+        raise Refused(flag, TOOL, None, "a different size from the other table", "use the same size")
     into.table_bytes = size
 
 
@@ -342,7 +342,7 @@ _VALUED: dict[str, Callable[[H2loadArguments, str, str], None]] = {
 
 
 def _short(flag: str) -> str:
-    """As h2load names it in its sentences: by the letter where it has one."""
+    """The name in h2load's messages: the letter where there is one."""
     return next((short for short, name in _NAMES.items() if f"--{name}" == flag), flag)
 
 

@@ -1,4 +1,4 @@
-"""What h2load prints, as numbers out of a stored run."""
+"""h2load's figures from a stored run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from prony.load.request_log import LoggedRequest
 from prony_frontends.counted import CountedValues
 
 FIELD_BYTES = 32
-"""What RFC 9113 (section 6.5.2) adds to name and value of each field; h2load does not."""
+"""Overhead per header field in RFC 9113 (section 6.5.2), which h2load does not count."""
 NOTHING = CountedValues.of([])
 
 
 @dataclass(frozen=True, slots=True)
 class H2loadTimes:
-    """The table's four rows: seconds, and requests per second of a client."""
+    """The table's four rows: seconds, and requests per second per client."""
 
     request_s: CountedValues = NOTHING
     connect_s: CountedValues = NOTHING
@@ -30,52 +30,52 @@ class H2loadTimes:
 
 @dataclass(frozen=True, slots=True)
 class H2loadFigures:
-    """Everything that h2load prints of a run, times apart."""
+    """h2load's counts for a run."""
 
     elapsed_s: float
-    """Until the last client had ended, warm-up included."""
+    """Until the last client ended, including warm-up."""
     measured_s: float
     total: int
     started: int
     answered: int
     errored: int
-    """Without a whole response."""
+    """Requests without a complete response."""
     timed_out: int
     statuses: dict[int, int]
-    """Hundred of the code -> responses."""
+    """Hundreds of the status -> responses."""
     total_bytes: int
     head_bytes: int
     head_list_bytes: int
-    """Names and values before compression; 0: there is none."""
+    """Size of header names and values before compression; 0: none."""
     body_bytes: int
 
     @property
     def succeeded(self) -> int:
-        """Responses with 2xx or 3xx."""
+        """2xx and 3xx responses."""
         return self.statuses.get(2, 0) + self.statuses.get(3, 0)
 
     @property
     def failed(self) -> int:
-        """Other responses, and requests without one."""
+        """Other responses, and requests without a response."""
         return self.answered - self.succeeded + self.errored
 
     @property
     def savings(self) -> float:
-        """The share of the names and values that compression took away, in percent."""
+        """Percentage saved by header compression."""
         if not self.head_list_bytes:
             return 0.0
         return 100 * (1 - self.head_bytes / self.head_list_bytes)
 
 
 def figures(report: EngineReport, window: Window, asked: int | None, warmed: bool = False) -> H2loadFigures:
-    """The counts in h2load's sense. `asked`: requests that there were to be; None: time ended the run.
-    `warmed`: what came before the measured part is left out.
+    """Counts as h2load defines them. `asked`: number of requests; None for a timed run. `warmed`: leave out
+    the warm-up.
     """
     counts: Counters = window if warmed else report.totals
     errors = counts.errors.items()
     errored = sum(n for kind, n in errors if not kind.startswith("expect_") and kind != "capture")
     timed_out = counts.errors.get("timeout", 0)
-    if asked is not None:  # What -T cut off has failed.
+    if asked is not None:  # requests cut off by -T have failed
         cut = max(0, asked - counts.completed - errored)
         errored, timed_out = errored + cut, timed_out + cut
     hundreds: dict[int, int] = {}
@@ -108,8 +108,8 @@ def _body_bytes(counts: Counters) -> int:
 
 
 def _heads(counts: Counters, first_head: str | None, without_bodies: int) -> tuple[int, int]:
-    """Bytes of heads as they came, and of their names and values: HTTP/1.1 does not compress, and h2load
-    counts names and values alone.
+    """Bytes of heads as received, and of header names and values only: HTTP/1.1 does not compress, and h2load
+    counts names and values.
     """
     http2 = counts.http2
     if http2 is not None:
@@ -125,9 +125,7 @@ def _heads(counts: Counters, first_head: str | None, without_bodies: int) -> tup
 
 
 def times_of(report: EngineReport, window: Window) -> H2loadTimes:
-    """From histograms: of very many requests, or of as many as come in a time. When the first byte of a
-    connection came is not in them.
-    """
+    """From histograms, for timed runs and large numbers of requests. They lack the time to first byte."""
     connect = _spread(window.connect_time)
     return H2loadTimes(
         request_s=_spread(window.service_time),
@@ -144,7 +142,7 @@ def _spread(histogram: Histogram | None) -> CountedValues:
 
 
 def _sum(mine: CountedValues, theirs: CountedValues) -> CountedValues:
-    """The distribution of the sum, taken as if both were independent; as many as the first."""
+    """Distribution of the sum of independent values; the count is the first's."""
     if not mine.count or not theirs.count:
         return mine
     values = np.add.outer(mine.values, theirs.values).ravel()
@@ -165,7 +163,7 @@ class _Client:
 
 @dataclass(slots=True)
 class Rows:
-    """What h2load keeps of each request, out of the engine's rows."""
+    """h2load's records per request, from the engine's log."""
 
     clients: int
     threads: int
@@ -173,7 +171,7 @@ class Rows:
     by_client: dict[int, _Client] = field(default_factory=dict)
 
     def add(self, row: LoggedRequest) -> None:
-        """One more, in any order."""
+        """Adds a request, in any order."""
         client = self.by_client.setdefault(client_of(row.user, self.clients, self.threads), _Client())
         connect_ns = (row.connect_ns or 0) + (row.tls_ns or 0)
         begins_ns = row.start_ns - connect_ns
@@ -188,24 +186,25 @@ class Rows:
             client.answered += 1
 
     def times(self, connected: CountedValues | None = None) -> H2loadTimes:
-        """The table's rows. `connected`: times to connect that no row has, of connections that were opened
-        before there was anything to send.
+        """The rows of the table. `connected`: connect times missing in the log, of connections opened before
+        the first request.
         """
         clients = self.by_client.values()
-        connect = _seconds(one.connect_ns for one in clients)
+        connect = _seconds(client.connect_ns for client in clients)
         return H2loadTimes(
             request_s=_seconds(self.request_ns),
             connect_s=connect if connected is None else connected,
-            first_byte_s=_seconds(one.first_byte_ns for one in clients),
+            first_byte_s=_seconds(client.first_byte_ns for client in clients),
             per_s=_each(
-                1e9 * one.answered / (one.ends_ns - one.begins_ns) if one.answered else 0.0 for one in clients
+                1e9 * client.answered / (client.ends_ns - client.begins_ns) if client.answered else 0.0
+                for client in clients
             ),
         )
 
 
 def client_of(user: int, clients: int, threads: int) -> int:
-    """The connection of a user: threads take users and connections in turn, and within a thread users share
-    its connections in turn (docs/engine.md).
+    """The client of a user. Threads take users and connections round-robin; so do the connections of a thread
+    with its users (docs/engine.md).
     """
     thread, place = user % threads, user // threads
     here = -(-(clients - thread) // threads)
@@ -221,5 +220,5 @@ def _each(values: Iterable[float]) -> CountedValues:
 
 
 def by_hundred(statuses: Mapping[int, int]) -> list[tuple[str, int]]:
-    """How many responses had a status of each hundred."""
+    """Responses per hundred of the status."""
     return [(f"{hundred}xx", statuses.get(hundred, 0)) for hundred in (2, 3, 4, 5)]

@@ -12,7 +12,7 @@ HEADING = "                     min         max         mean         sd        +
 
 
 def begin(asked: H2loadArguments, requests: int | None) -> Iterator[str]:
-    """Before the load: a line for each thread, with its share of clients and requests."""
+    """Lines before the load: each thread's share of clients and requests."""
     yield "starting benchmark..."
     for number in range(asked.threads):
         clients = _share(asked.clients, asked.threads, number)
@@ -35,7 +35,7 @@ def begin(asked: H2loadArguments, requests: int | None) -> Iterator[str]:
 
 
 def phases(threads: int) -> Iterator[str]:
-    """Of a run of so long: what h2load says when its parts begin and end."""
+    """h2load's messages about the phases of a timed run."""
     for line in (
         "Warm-up phase is over for thread #{}.",
         "Main benchmark duration is started for thread #{}.",
@@ -57,12 +57,12 @@ def duration(seconds: float) -> str:
 
 
 def _period(seconds: float) -> str:
-    """As -r prints its period: 1s, 200ms."""
+    """The period of -r as printed: 1s, 200ms."""
     return f"{seconds:g}s" if seconds >= 1 else f"{seconds * 1000:g}ms"
 
 
 def size(count: float) -> str:
-    """148B without its B: 148, 4.27M."""
+    """A size without its B: 148, 4.27M."""
     for unit, scale in (("G", 2**30), ("M", 2**20), ("K", 2**10)):
         if count >= scale:
             return f"{count / scale:.2f}{unit}"
@@ -70,7 +70,7 @@ def size(count: float) -> str:
 
 
 def report(found: H2loadFigures, times: H2loadTimes, over_s: float) -> Iterator[str]:
-    """Everything after the run. `over_s`: what rates are taken over."""
+    """The report after the run. `over_s`: divisor of the rates."""
     per_s = found.answered / over_s if over_s else 0.0
     yield ""
     yield (

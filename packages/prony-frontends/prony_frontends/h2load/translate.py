@@ -1,4 +1,4 @@
-"""h2load's command line into a load: clients are connections, and each of their streams is a user."""
+"""Translates h2load's command line into a load: each client is a connection, each of its streams a user."""
 
 from __future__ import annotations
 
@@ -19,20 +19,18 @@ from prony_frontends.h2load.uris import Requested
 
 AGENT = "h2load nghttp2/1.52.0"
 LONGEST_WAIT_S = 60.0
-"""h2load itself waits for ever, unless -N is given."""
+"""h2load itself has no limit without -N."""
 MOST_KEPT = 1_000_000
-"""Requests whose times are kept one by one, as h2load does itself; of more, histograms."""
+"""Requests logged individually, as in h2load; above, histograms are used."""
 RATES_OVER = 0.98
-"""The share of a run of known length over which each client's rate is taken: that span must end before the
-run does.
-"""
+"""Share of a timed run over which each client's rate is taken; that span must end before the run."""
 LEAST_WINDOW = 65_535
-"""Of a connection, by RFC 9113."""
+"""A connection's default window, RFC 9113."""
 USUAL_BITS = 30
 
 
 def translated(asked: H2loadArguments, wanted: Requested) -> Translated:
-    """The same clients, streams and requests. Raises UsageError for a load that cannot be offered."""
+    """The load with the same clients, streams and requests. Raises UsageError for an impossible load."""
     https = wanted.target.https
     version = asked.http_version(https)
     if https and asked.suites:
@@ -64,7 +62,7 @@ def translated(asked: H2loadArguments, wanted: Requested) -> Translated:
 
 
 def requests_of(asked: H2loadArguments, wanted: Requested) -> int | None:
-    """How many requests there will be; None where time ends the run."""
+    """The number of requests; None for a timed run."""
     if asked.duration_s:
         return None
     if wanted.at_ms:
@@ -73,7 +71,7 @@ def requests_of(asked: H2loadArguments, wanted: Requested) -> int | None:
 
 
 def keeps_all(asked: H2loadArguments) -> bool:
-    """Whether a row is kept for every request: always where a line for each is asked for."""
+    """Whether each request is logged: always with --log-file."""
     return asked.log is not None or (not asked.duration_s and (asked.requests or 1) <= MOST_KEPT)
 
 
@@ -88,9 +86,9 @@ def _connections(asked: H2loadArguments, version: str, shared: bool, notes: list
         return Connections(pipeline=depth, tls_resumption=False)
     window, whole = 2**asked.window_bits - 1, 2**asked.connection_window_bits - 1
     if not window:
-        raise Refused("-w", TOOL, None, "0, a window in which no response fits", "use 1 to 30")
+        raise Refused("-w", TOOL, None, "0, a window too small for any response", "use 1 to 30")
     if whole < LEAST_WINDOW:
-        notes.append(f"-W {asked.connection_window_bits} is 16: no connection has a smaller window")
+        notes.append(f"-W {asked.connection_window_bits} becomes 16: connections have no smaller window")
     return Connections(
         http_version="2",
         count=asked.clients if shared else None,
@@ -133,14 +131,14 @@ def _step(asked: H2loadArguments, wanted: Requested, path: str, number: int) -> 
 
 
 def literal(text: str) -> str:
-    """Text in which nothing is a placeholder."""
+    """The text with placeholders escaped."""
     return text.replace("${", "$${")
 
 
 def _shaped(
     asked: H2loadArguments, wanted: Requested, steps: Sequence[Step], streams: int, notes: list[str]
 ) -> tuple[Load, Workload, Measured]:
-    """Who sends what, and until when."""
+    """The load, the workload and the measured part."""
     title = f"{steps[0].method} {wanted.paths[0]}"
     total = requests_of(asked, wanted)
     until_s = asked.active_s or None
@@ -160,21 +158,21 @@ def _shaped(
     if asked.per_client_s:
         return _at_a_rate(asked, asked.clients * streams, steps), plain, measured
     ramp = None if asked.rate is None else walks.Ramp(asked.rate, asked.rate_period_s)
-    found = walks.walks(asked.clients, streams, len(steps), total)
+    all_walks = walks.walks(asked.clients, streams, len(steps), total)
     if ramp is None:
-        found = walks.merged(found)
-    if walks.length(found) > walks.MOST_STEPS:
-        notes.append("all streams begin with the first URI: there are too many to begin at different ones")
+        all_walks = walks.merged(all_walks)
+    if walks.length(all_walks) > walks.MOST_STEPS:
+        notes.append("all streams begin with the first URI: too many streams for different start URIs")
         return ClosedLoad(users=asked.clients * streams), plain, measured
-    if len(found) > 1:
-        several, scenarios = walks.groups(found, steps, ramp)
+    if len(all_walks) > 1:
+        several, scenarios = walks.groups(all_walks, steps, ramp)
         return several, walked(scenarios), measured
-    (only,) = found
+    (only,) = all_walks
     if only.rounds is not None:
         measured = WholeRun(iterations_per_user=only.rounds, duration_s=until_s)
     starts = {} if ramp is None else walks.ramped(ramp, only.users)
-    one = Workload(name=TOOL, title=title, steps=only.entries(steps))
-    return ClosedLoad(users=only.users, **starts), one, measured
+    sequence = Workload(name=TOOL, title=title, steps=only.entries(steps))
+    return ClosedLoad(users=only.users, **starts), sequence, measured
 
 
 def _at_a_rate(asked: H2loadArguments, places: int, steps: Sequence[Step]) -> OpenLoad:

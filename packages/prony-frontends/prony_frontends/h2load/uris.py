@@ -1,4 +1,4 @@
-"""What h2load requests: URIs of the command line, of a file, or of a timing script."""
+"""h2load's URIs: from the command line, a file or a timing script."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from prony_frontends.base import Refused
 from prony_frontends.h2load.arguments import TOOL, H2loadArguments, WrongUsage
 
 MOST_LINES = 1000
-"""Of a timing script: each is a group of users."""
+"""Limit for a timing script: each line becomes a group of users."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """Where the requests go, and which they are, in their order."""
+    """Target and requests, in order."""
 
     target: Url
     authority: str
-    """Of the first URI, or of -B: what the server is asked for by name."""
+    """Authority of the first URI, or of -B."""
     paths: tuple[str, ...]
     at_ms: tuple[float, ...] = ()
-    """Of a timing script: when each is due, after the client's start."""
+    """Timing script: due times after the client's start, in ms."""
 
 
 def requested(asked: H2loadArguments) -> Requested:
-    """Raises WrongUsage for what h2load would not take either, Refused for what only h2load does."""
+    """Raises WrongUsage for input that h2load refuses, Refused for unsupported input."""
     at_ms: tuple[float, ...] = ()
     if asked.timing_file is not None:
         at_ms, uris = _timed(_lines(asked.timing_file))
@@ -56,7 +56,7 @@ def _lines(name: str) -> list[str]:
 
 
 def _timed(lines: Sequence[str]) -> tuple[tuple[float, ...], tuple[str, ...]]:
-    """Times and URIs. Raises WrongUsage with the line."""
+    """Times and URIs. Raises WrongUsage that names the line."""
     at_ms: list[float] = []
     uris: list[str] = []
     for number, line in enumerate(lines, 1):
@@ -76,12 +76,12 @@ def _timed(lines: Sequence[str]) -> tuple[tuple[float, ...], tuple[str, ...]]:
             "--timing-script-file", TOOL, None, f"{len(uris)} lines", f"use at most {MOST_LINES} lines"
         )
     if at_ms != sorted(at_ms):
-        raise Refused("--timing-script-file", TOOL, None, "times that fall", "sort the lines by time")
+        raise Refused("--timing-script-file", TOOL, None, "decreasing times", "sort the lines by time")
     return tuple(at_ms), tuple(uris)
 
 
 def _base(asked: H2loadArguments, first: str) -> tuple[Url, str]:
-    """Where connections go, and the authority."""
+    """The address for connections, and the authority."""
     given = first if asked.base is None or asked.base.startswith("unix:") else asked.base
     what = "invalid URI: " if given == first else "--base-uri: invalid base URI: "
     if "://" not in given:
@@ -113,7 +113,7 @@ def _connect_to(text: str) -> tuple[str, int | None]:
 
 
 def _path(uri: str) -> str:
-    """What is requested; scheme and host of a URI behind the first are not looked at."""
+    """The path; scheme and host are ignored in all URIs but the first."""
     try:
         parts = urlsplit(uri)
     except ValueError:

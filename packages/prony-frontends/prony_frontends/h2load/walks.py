@@ -1,8 +1,8 @@
-"""Which requests each stream of each client sends, as groups of users.
+"""The requests of each client's streams, as groups of users.
 
-A client walks the URIs one after the other, and its streams take turns. The first users are the first streams
-of all clients, the next ones their second streams, and so on: user u is of client u modulo their number, as
-the engine gives users to connections.
+A client goes through the URIs in order, with its streams taking turns. The first users are the first streams
+of all clients, the next users their second streams: user u belongs to client u modulo the number of clients,
+as in the engine's assignment of users to connections.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from prony.plan.think import Think
 from prony.plan.workload import Scenario
 
 MOST_STEPS = 20_000
-"""Requests that are written out for streams that begin at different URIs."""
+"""Limit on requests written out for streams with different start URIs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """So many clients begin at once, and the next ones a period later."""
+    """Groups of clients that start together, a group per period."""
 
     clients: int
     period_s: float
@@ -32,14 +32,14 @@ class Ramp:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What each of some users sends."""
+    """The requests of a group of users."""
 
     users: int
     first_client: int
     uris: tuple[int, ...]
     """One round, as numbers of URIs."""
     requests: int | None
-    """In all; None: until the load ends."""
+    """Requests in all; None: until the load ends."""
 
     @property
     def rounds(self) -> int | None:
@@ -49,7 +49,7 @@ class Walk:
         return 1 if self.requests % len(self.uris) else self.requests // len(self.uris)
 
     def entries(self, steps: Sequence[Step]) -> tuple[Entry, ...]:
-        """The steps of one iteration."""
+        """Steps of one iteration."""
         around = tuple(steps[uri] for uri in self.uris)
         whole, rest = divmod(self.requests or 0, len(around))
         if not rest:
@@ -59,23 +59,23 @@ class Walk:
 
 
 def walks(clients: int, streams: int, uris: int, total: int | None) -> list[Walk]:
-    """Those of all streams; `total` requests are shared out evenly over the clients, the first ones have one
-    more where they do not divide.
+    """The walks of all streams. `total` requests are split evenly over the clients; the first get the
+    remainder.
     """
     fewest, more = (None, 0) if total is None else divmod(total, clients)
     length = uris // math.gcd(streams, uris)
-    found: list[Walk] = []
+    all_walks: list[Walk] = []
     for stream in range(streams):
         around = tuple((stream + turn * streams) % uris for turn in range(length))
         for first, users, extra in ((0, more, 1), (more, clients - more, 0)):
             requests = None if fewest is None else max(0, -(-(fewest + extra - stream) // streams))
             if users and requests != 0:
-                found.append(Walk(users, first, around, requests))
-    return found
+                all_walks.append(Walk(users, first, around, requests))
+    return all_walks
 
 
 def merged(found: Sequence[Walk]) -> list[Walk]:
-    """The same with neighbours that send the same as one."""
+    """The walks with equal neighbours merged."""
     merged: list[Walk] = []
     for walk in found:
         last = merged[-1] if merged else None
@@ -87,14 +87,14 @@ def merged(found: Sequence[Walk]) -> list[Walk]:
 
 
 def length(found: Sequence[Walk]) -> int:
-    """Requests that would have to be written out."""
+    """Number of requests to write out."""
     return sum(len(walk.uris) for walk in found)
 
 
 def groups(
     found: Sequence[Walk], steps: Sequence[Step], ramp: Ramp | None
 ) -> tuple[ClosedLoad, tuple[Scenario, ...]]:
-    """A group of users for each walk, and what they walk."""
+    """A group of users and a scenario for each walk."""
     scenarios: dict[tuple[tuple[int, ...], int], Scenario] = {}
     populations = []
     for number, walk in enumerate(found, 1):
@@ -114,12 +114,12 @@ def groups(
 
 
 def together(populations: Sequence[Population]) -> ClosedLoad:
-    """All of them as one load."""
-    return ClosedLoad(users=sum(one.users for one in populations), populations=tuple(populations))
+    """All groups as one load."""
+    return ClosedLoad(users=sum(group.users for group in populations), populations=tuple(populations))
 
 
 def ramped(ramp: Ramp, users: int, first: int = 0) -> dict[str, Any]:
-    """When so many users from this client on start."""
+    """Start times for this many users from client `first` on."""
     periods = -(-users // ramp.clients)
     start_s = first // ramp.clients * ramp.period_s
     begins = {"start_s": start_s} if start_s else {}
@@ -129,8 +129,8 @@ def ramped(ramp: Ramp, users: int, first: int = 0) -> dict[str, Any]:
 def timed(
     clients: int, steps: Sequence[Step], at_ms: Sequence[float]
 ) -> tuple[ClosedLoad, tuple[Scenario, ...]]:
-    """Every client sends each request when it is due, whatever became of those before: a group of users for
-    each. That of the first line sends the last one too, so that there is a user on the connection meanwhile.
+    """A group of users for each line of a timing script: every client sends each request when due, whatever
+    happened before. The first line's group also sends the last request, which keeps the connection in use.
     """
     scenarios, populations = [], []
     lines = list(enumerate(zip(steps, at_ms, strict=True), 1))

@@ -22,7 +22,7 @@ EVERY_S = 30
 
 
 class Summariser(SilentProgress):
-    """A pair of lines at every half minute of the clock, as JMeter prints them."""
+    """Prints JMeter's pair of summary lines every half minute of clock time."""
 
     def __init__(self, stream: IO[str], users: int) -> None:
         self._stream = stream
@@ -32,14 +32,14 @@ class Summariser(SilentProgress):
         self._next_s = (int(time.time()) // EVERY_S + 1) * EVERY_S
 
     def row(self, row: IntervalRow) -> None:
-        """A second has passed."""
+        """Handles the row of a second."""
         self._rows.append(row)
         if time.time() >= self._next_s:
             self._next_s += EVERY_S
             self.say()
 
     def say(self) -> None:
-        """The rows since the last line, and all of them."""
+        """Prints the rows since the last line, and the total."""
         if not any(row.completed + row.failed for row in self._rows):
             return
         active = self._rows[-1].users or 0
@@ -53,7 +53,7 @@ class Summariser(SilentProgress):
 
     @property
     def said(self) -> bool:
-        """Whether a line has been printed, so that the rest has one too."""
+        """Whether a line has been printed; then the rest gets one, too."""
         return bool(self._all)
 
 
@@ -73,12 +73,12 @@ def _of(rows: Sequence[IntervalRow]) -> Count:
 
 
 def _lost(errors: Mapping[str, int]) -> int:
-    """Requests without a response: not those whose response was another than expected."""
+    """Requests without a response, not counting unexpected responses."""
     return sum(count for kind, count in errors.items() if not kind.startswith("expect") and kind != "capture")
 
 
 def total(ran: Ran) -> Count:
-    """The whole test, setUp and tearDown groups too."""
+    """The whole test, with setUp and tearDown groups."""
     windows = [ran.window, *(stage.report.window for stage in ran.stages)]
     counts = [_whole(window) for window in windows if window is not None]
     requests = sum(count.requests for count in counts)
@@ -93,7 +93,7 @@ def total(ran: Ran) -> Count:
 
 
 def _whole(window: Window) -> Count:
-    """One run, an error being a response that is wrong, or none."""
+    """Counts of a run; an error is a wrong or missing response."""
     wrong = sum(window.errors.values())
     times = window.response_time or window.service_time  # with connecting, as JMeter's elapsed time
     requests = window.completed + _lost(window.errors)
@@ -108,12 +108,12 @@ def _whole(window: Window) -> Count:
 
 
 def translate(argv: Sequence[str]) -> Translated:
-    """JMeter's arguments as a load. Raises UsageError."""
+    """Translates JMeter's arguments into a load. Raises UsageError."""
     return plan(parse(argv)).translated
 
 
 def run(argv: Sequence[str], context: Context) -> int:
-    """One run, from JMeter's first line to the exit code."""
+    """Runs JMeter's command line, from the first line to the exit code."""
     asked = parse(argv)
     if asked.help or asked.version:
         context.stdout.write(USAGE if asked.help else f"prony jmeter, after Apache JMeter {VERSION}\n")
@@ -150,17 +150,15 @@ def _run(asked: JMeterArguments, made: JMeterPlan, context: Context) -> int:
 
 
 def _check_page(page: Path, replace: bool) -> None:
-    """Before any time is spent on measuring. Raises UsageError."""
+    """Checks the page's folder before the measurement. Raises UsageError."""
     if page.exists() and not replace:
-        raise UsageError(
-            f"jmeter: {page} is there already; name another folder with -o, or replace it with -f"
-        )
+        raise UsageError(f"jmeter: {page} already exists; name another folder with -o, or replace it with -f")
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
         writable = os.access(page.parent, os.W_OK)
     except OSError as fault:
         raise UsageError(
-            f"jmeter: the folder {page.parent} cannot be made: {fault.strerror or fault}; name another"
+            f"jmeter: the folder {page.parent} cannot be created: {fault.strerror or fault}; name another"
         ) from fault
     if not writable:
         raise UsageError(f"jmeter: you may not write into {page.parent}; name another folder with -o")

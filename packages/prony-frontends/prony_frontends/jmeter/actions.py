@@ -1,5 +1,5 @@
-"""Samplers that send nothing: Flow Control Action (once Test Action), Debug Sampler and the plug-in's Dummy
-Sampler.
+"""Samplers that send nothing: Flow Control Action (formerly Test Action), Debug Sampler, and the plug-in's
+Dummy Sampler.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ STOP, PAUSE, STOP_NOW, NEXT_OF_THREAD, NEXT_OF_LOOP, BREAK = range(6)
 DUMMY = "kg.apc.jmeter.samplers.DummySampler"
 """Of jmeter-plugins."""
 OF_THREAD = "0"
-"""The target of an action that stops this thread, and not the test."""
+"""Target that stops only this thread."""
 
 
 def _waits(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
-    """Timers hold before any sampler, these too, and so do values that are given and scripts."""
+    """Timers, User Parameters and scripts before a sampler, which apply here, too."""
     own = [below for below in node.below if below.enabled]
     for below in own:
         if below.refusal is not None:
@@ -32,11 +32,11 @@ def _waits(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
         if below.tag not in NOT_REQUESTS:
             raise node.refused(f"{below.element} below a sampler that sends nothing", "move it to a request")
     here = inner(scope, own, walk.values, walk.shared, rows_at=False)
-    found = parameters.given(here.parameters, walk.values, walk.shared.given)
-    found += plain_scripts.done(here.scripts, walk.values)
+    entries = parameters.given(here.parameters, walk.values, walk.shared.given)
+    entries += plain_scripts.done(here.scripts, walk.values)
     if here.paced is not None:
-        found.append(Block(pace=timers.pace(here.paced, walk.users, walk.values, walk.shared.paces)))
-    return [*found, *(Block(pause=think) for think in timers.waits(here.timers, walk.values))]
+        entries.append(Block(pace=timers.pace(here.paced, walk.users, walk.values, walk.shared.paces)))
+    return [*entries, *(Block(pause=think) for think in timers.waits(here.timers, walk.values))]
 
 
 def _flow_action(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
@@ -54,7 +54,7 @@ def _flow_action(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopCon
 
 
 def _pause(raw: str, node: JmxNode, values: KnownValues, name: str) -> list[Entry]:
-    """A time in ms, or a drawn one."""
+    """A constant or random pause in ms."""
     between = timers.between(raw, node, values)
     if between is not None:
         return [Block(pause=between)]
@@ -68,8 +68,7 @@ def _goes_elsewhere(action: int, target: str, node: JmxNode, walk: TreeWalk) -> 
         if target != OF_THREAD:
             raise node.refused("that all threads stop", "stop this thread, or give the group a duration")
         values.note(
-            f"{node.element}: a thread that it stops sends nothing more; it counts as a user until the group "
-            "ends"
+            f"{node.element}: a stopped thread sends nothing more; it counts as a user until the group ends"
         )
         return thread.leave(values)
     going_on = {NEXT_OF_THREAD: thread.leave_round, NEXT_OF_LOOP: loop.leave_round, BREAK: loop.leave}
@@ -80,38 +79,40 @@ def _goes_elsewhere(action: int, target: str, node: JmxNode, walk: TreeWalk) -> 
 
 def _debug(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
     node.ignore("displayJMeterProperties", "displayJMeterVariables", "displaySystemProperties")
-    made = silent(marked(walk.values.label(node), node))
-    return [*_waits(node, scope, walk), made, *_afterwards(node, scope, walk)]
+    sample = silent(marked(walk.values.label(node), node))
+    return [*_waits(node, scope, walk), sample, *_afterwards(node, scope, walk)]
 
 
 def _script(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
-    """A sampler that is a plain script: what it sets, and its row."""
+    """A sampler with a translatable script: its assignments, and its row."""
     if node.refusal is not None:
         raise node.refused(*node.refusal)
     waits = _waits(node, scope, walk)
     values = walk.values
-    values.note(f"{node.element}: its script is translated; in the log its row has no length and no time")
-    made = silent(marked(values.label(node), node))
-    return [*waits, *plain_scripts.done([node], values), made, *_afterwards(node, scope, walk)]
+    values.note(f"{node.element}: its script is translated; its row in the log has no length and no time")
+    sample = silent(marked(values.label(node), node))
+    return [*waits, *plain_scripts.done([node], values), sample, *_afterwards(node, scope, walk)]
 
 
 def _afterwards(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
-    """What scripts do after it; there is no response."""
+    """Scripts after the sampler; there is no response."""
     own = [below for below in node.below if below.enabled]
     here = [*scope.processors, *own]
-    return plain_scripts.done([one for one in here if one.tag in plain_scripts.AFTER], walk.values)
+    return plain_scripts.done(
+        [processor for processor in here if processor.tag in plain_scripts.AFTER], walk.values
+    )
 
 
 def _dummy(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
-    """A response that the plan makes up, after a time that it says."""
+    """A response made up by the plan, after a given time."""
     values = walk.values
     taken = scope.extractors or any(below.enabled and below.tag in EXTRACTORS for below in node.below)
     held = scope.assertions or any(below.enabled and below.tag in ASSERTIONS for below in node.below)
     code = node.value("RESPONSE_CODE").strip() or "200"
     if taken or held or code != "200" or not node.flag("SUCCESFULL", True):
         raise node.refused(
-            "a response that is looked at, or that is an error",
-            "define what is taken from it as variables of the plan",
+            "a response that is read, or that is an error",
+            "define its values as variables of the plan",
         )
     node.ignore(
         "RESPONSE_MESSAGE", "REQUEST_DATA", "RESPONSE_DATA", "LATENCY", "CONNECT", "URL", "RESULT_CLASS"
@@ -119,9 +120,11 @@ def _dummy(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) 
     waits, raw = _waits(node, scope, walk), node.value("RESPONSE_TIME")
     if node.flag("WAITING", True):
         waits += _pause(raw, node, values, "RESPONSE_TIME")
-    values.note(f"{node.element}: it sends nothing; in the log its row has no length, as its time is a pause")
-    made = silent(marked(values.label(node), node))
-    return [*waits, made, *_afterwards(node, scope, walk)]
+    values.note(
+        f"{node.element}: it sends nothing; its row in the log has no length, and its time is a pause"
+    )
+    sample = silent(marked(values.label(node), node))
+    return [*waits, sample, *_afterwards(node, scope, walk)]
 
 
 ACTIONS: dict[str, Controller] = {

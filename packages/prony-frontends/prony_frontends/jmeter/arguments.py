@@ -11,26 +11,26 @@ from prony_frontends.base import Refused
 
 TOOL = "jmeter"
 VERSION = "5.6.3"
-"""The JMeter whose requests and output these are."""
+"""The JMeter version whose requests and output are reproduced."""
 USAGE = """\
 usage: prony jmeter -n -t PLAN.jmx [-l OUT.jtl] [-f] [-Jname=value]... [-q FILE]...
-    -n, --nongui                 As JMeter needs it; Prony has no window
+    -n, --nongui                 Required as in JMeter; there is no GUI
     -t, --testfile FILE          The test plan (.jmx)
     -l, --logfile FILE           One line per request, CSV with JMeter's default columns
-    -f, --forceDeleteResultFile  Delete the file of -l first; without it lines are added
-    -e, --reportatendofloadtests Writes Prony's page of the run, in place of JMeter's dashboard
-    -o, --reportoutputfolder DIR Its folder (DIR/index.html); report-output without it
+    -f, --forceDeleteResultFile  Replace the file of -l instead of appending
+    -e, --reportatendofloadtests Write Prony's report page instead of JMeter's dashboard
+    -o, --reportoutputfolder DIR Its folder (DIR/index.html; default report-output)
     -J, --jmeterproperty N=V     A property, for ${__P(name)}
     -D, --systemproperty N=V     A property of the Java system, for ${__P(name)} as well
     -p, --propfile FILE          Properties
     -q, --addprop FILE           More properties
-    -j, --jmeterlogfile FILE     Taken and not written: Prony's result says what happened
-    -L, --loglevel LEVEL         Taken and not used
-    -v, --version                Says which JMeter is followed
-    --duration SECONDS           Ends thread groups that have no end of their own, like -Jduration=SECONDS
-    --csv-dir DIR                Looks for data files here that are not where the plan says
-    --skip-unsupported           Leaves out listeners whose script sets nothing and stops nothing, and
-                                 samplers whose script only logs
+    -j, --jmeterlogfile FILE     Accepted, without effect: see Prony's result
+    -L, --loglevel LEVEL         Accepted, without effect
+    -v, --version                Version of JMeter that is reproduced
+    --duration SECONDS           Duration of thread groups without an end, like -Jduration=SECONDS
+    --csv-dir DIR                Fallback folder for data files
+    --skip-unsupported           Skips listeners whose script cannot affect the load, and samplers whose
+                                 script only logs
 """
 LONG = {
     "nongui": "n", "testfile": "t", "logfile": "l", "forceDeleteResultFile": "f", "jmeterproperty": "J",
@@ -39,7 +39,7 @@ LONG = {
 }  # fmt: skip
 WITH_VALUE = "tlJDpqjLo"
 OWN = {"duration": True, "csv-dir": True, "skip-unsupported": False}
-"""Options that JMeter does not have -> whether they need a value."""
+"""Options of Prony only -> whether they take a value."""
 ALONE = "nfvh?e"
 ELSEWHERE = {
     "r": ("servers of a distributed test", "run prony jmeter on each host"),
@@ -61,19 +61,19 @@ CHANGING = ("jmeter.save.saveservice.", "summariser.", "httpclient", "http.", "h
             "CookieManager.", "cacheManager.", "cookies", "csvdataset.", "jmeterthread.", "jmeterengine.",
             "timer.", "hc.parameters.", "user.properties", "plugin_dependency", "sampleresult.",
             "system.properties")  # fmt: skip
-"""Properties that begin so change what JMeter sends or writes."""
+"""Prefixes of properties that change JMeter's requests or output."""
 UNCHANGED = {"jmeter.save.saveservice.output_format": "csv"}
-"""But those that have the value which they have anyway."""
+"""Of these, properties at their default values."""
 PAGE, PAGES = "index.html", "report-output"
-"""The page of -e, and its folder where -o names none."""
+"""The page of -e, and its default folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What JMeter's command line cannot say."""
+    """Settings that JMeter's command line lacks."""
 
     duration_s: float | None = None
-    """The end of groups that have none."""
+    """Duration of groups without an end."""
     csv_dir: Path | None = None
     skip_unsupported: bool = False
 
@@ -89,12 +89,12 @@ class JMeterArguments:
     version: bool
     help: bool
     page: Path | None = None
-    """Where Prony's page of the run is wanted."""
+    """Where to write Prony's page of the run."""
     wishes: Wishes = Wishes()
 
 
 def parse(argv: Sequence[str]) -> JMeterArguments:
-    """The command line. Raises UsageError."""
+    """Parses the command line. Raises UsageError."""
     values: dict[str, str] = {}
     properties: dict[str, str] = {}
     files: list[str] = []
@@ -110,14 +110,14 @@ def parse(argv: Sequence[str]) -> JMeterArguments:
         elif option in ALONE or OWN.get(option) is False:
             flags.add(option)
         elif option in values:
-            raise UsageError(f"jmeter: -{option} is given twice; expected it once")
+            raise UsageError(f"jmeter: -{option} is given twice; give it once")
         else:
             values[option] = value
-    known: dict[str, str] = {}
+    all_properties: dict[str, str] = {}
     for file in files:
-        known.update(_property_file(Path(file)))
-    known.update(properties)
-    for name, value in known.items():
+        all_properties.update(_property_file(Path(file)))
+    all_properties.update(properties)
+    for name, value in all_properties.items():
         if name.startswith(CHANGING) and UNCHANGED.get(name) != value.strip():
             raise Refused(
                 f"the property {name}", TOOL, None, f"it changes what JMeter sends or writes ('{value}')",
@@ -134,18 +134,18 @@ def parse(argv: Sequence[str]) -> JMeterArguments:
         plan=Path(values["t"]) if "t" in values else None,
         log=None if log is None else Path(log),
         replace_log="f" in flags,
-        properties=known,
+        properties=all_properties,
         version="v" in flags,
         help=helped,
         page=Path(values.get("o", PAGES)) / PAGE if "e" in flags else None,
-        wishes=_wishes(values, flags, known),
+        wishes=_wishes(values, flags, all_properties),
     )
 
 
 def _wishes(values: dict[str, str], flags: set[str], properties: dict[str, str]) -> Wishes:
     folder = Path(values["csv-dir"]) if "csv-dir" in values else None
     if folder is not None and not folder.is_dir():
-        raise UsageError(f"jmeter: --csv-dir is '{folder}'; expected a folder that is there")
+        raise UsageError(f"jmeter: --csv-dir is '{folder}'; expected an existing folder")
     duration_s = _seconds("--duration", values.get("duration"))
     if duration_s is None:
         duration_s = _seconds("-Jduration", properties.get("duration"))
@@ -153,15 +153,17 @@ def _wishes(values: dict[str, str], flags: set[str], properties: dict[str, str])
 
 
 def _seconds(option: str, text: str | None) -> float | None:
-    """None without the option. A plan may mean something else by a property, so that one may be any text."""
+    """Seconds from an option or property; None without it. A plan may use the property otherwise, so any text
+    is allowed there.
+    """
     if text is None:
         return None
     try:
-        found = float(text)
+        parsed_s = float(text)
     except ValueError:
-        found = 0.0
-    if 0 < found < 1e7:
-        return found
+        parsed_s = 0.0
+    if 0 < parsed_s < 1e7:
+        return parsed_s
     if option.startswith("-J"):
         return None
     raise UsageError(f"jmeter: {option} is '{text}'; expected seconds above 0")
@@ -195,8 +197,8 @@ def _options(argv: Sequence[str]) -> Iterator[tuple[str, str]]:
                 yield from _options(["-" + given])
                 continue
         elif option in ELSEWHERE:
-            found, instead = ELSEWHERE[option]
-            raise Refused(f"-{option}", TOOL, None, found, instead)
+            unsupported, instead = ELSEWHERE[option]
+            raise Refused(f"-{option}", TOOL, None, unsupported, instead)
         elif option not in WITH_VALUE:
             raise UsageError(f"jmeter: the option {word} is not known; prony jmeter -h lists them")
         elif not given:
@@ -208,12 +210,12 @@ def _options(argv: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _property_file(path: Path) -> dict[str, str]:
-    """Java's properties as people write them: NAME=VALUE or NAME: VALUE, # and ! for remarks."""
+    """Properties as usually written: NAME=VALUE or NAME: VALUE, with # and ! for comments."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as fault:
         raise UsageError(f"the properties {path} cannot be read as text: {fault}") from fault
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     joined = ""
     for number, line in enumerate(lines, 1):
         words = joined + (line.lstrip() if joined else line.strip())
@@ -226,5 +228,5 @@ def _property_file(path: Path) -> dict[str, str]:
         at = min((words.find(mark) for mark in "=:" if mark in words), default=-1)
         if at < 1:
             raise UsageError(f"{path}:{number}: invalid property '{words}'; expected NAME=VALUE")
-        found[words[:at].strip()] = words[at + 1 :].strip().replace("\\\\", "\\")
-    return found
+        properties[words[:at].strip()] = words[at + 1 :].strip().replace("\\\\", "\\")
+    return properties

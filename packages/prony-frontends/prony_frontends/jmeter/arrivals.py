@@ -1,6 +1,4 @@
-"""The thread groups of jmeter-plugins whose threads are arrivals, Arrivals and Free-Form Arrivals: their
-rates over time.
-"""
+"""Arrivals and Free-Form Arrivals thread groups of jmeter-plugins: rates over time."""
 
 from __future__ import annotations
 
@@ -17,12 +15,12 @@ FREE_FORM = "com.blazemeter.jmeter.threads.arrivals.FreeFormArrivalsThreadGroup"
 KINDS = frozenset({ARRIVALS, FREE_FORM})
 MOST_STEPS = 1000
 MOST_THREADS = 10_000
-"""At once, where the group has no limit of its own."""
+"""Concurrent users in a group without a limit."""
 HIGHEST_PER_S = 1e6
 
 
 def load(node: JmxNode, values: KnownValues) -> OpenLoad:
-    """Each arrival is a user who walks once. Raises Refused and UsageError."""
+    """An open load: each arrival is a user with one iteration. Raises Refused and UsageError."""
     unit = node.value("Unit", "M").strip().upper() or "M"
     if unit not in SECONDS:
         raise node.wrong(f"a Unit of M or S, found '{unit}'")
@@ -34,10 +32,10 @@ def load(node: JmxNode, values: KnownValues) -> OpenLoad:
         raise node.wrong(f"rates up to {HIGHEST_PER_S:g}/s")
     most = values.whole(node.value("ArrivalsLimit"), node, "ArrivalsLimit", 0)
     limit = values.whole(node.value("ConcurrencyLimit"), node, "ConcurrencyLimit", 0)
-    node.ignore("LogFilename", "Iterations")  # the plug-in looks at neither of them for what it sends
+    node.ignore("LogFilename", "Iterations")  # neither affects the plug-in's requests
     users = limit if limit > 0 else MOST_THREADS
     values.note(
-        f"{node.element}: an arrival that finds {users} users at work is counted as blocked and not sent"
+        f"{node.element}: an arrival with {users} users active counts as blocked and is not sent"
         + ("" if limit > 0 else " (the plug-in would start another thread)")
     )
     return OpenLoad(
@@ -48,7 +46,7 @@ def load(node: JmxNode, values: KnownValues) -> OpenLoad:
 
 
 def _level(node: JmxNode, values: KnownValues, unit_s: float) -> Iterator[RatePhase]:
-    """A rate that is reached in steps, evenly without them, and held."""
+    """A rate that rises in steps, or evenly without them, and is held."""
     target = values.whole(node.value("TargetLevel", "1"), node, "TargetLevel", 1)
     up_s, hold_s = (
         float(round(values.number(node.value(name, usual), node, name, 0.0) * unit_s))
@@ -76,7 +74,7 @@ def _level(node: JmxNode, values: KnownValues, unit_s: float) -> Iterator[RatePh
 
 
 def _schedule(node: JmxNode, values: KnownValues, unit_s: float) -> Iterator[RatePhase]:
-    """Rows of a rate at the start, one at the end, and a time."""
+    """Rows of start rate, end rate and duration."""
     for row in node.members("Schedule"):
         cells = [values.number(cell.text, node, "a cell of the schedule", 0.0) for cell in row.children]
         if len(cells) != 3 or min(cells) < 0:
@@ -88,7 +86,7 @@ def _schedule(node: JmxNode, values: KnownValues, unit_s: float) -> Iterator[Rat
 
 
 def _first(phases: Sequence[RatePhase], most: int) -> Iterator[RatePhase]:
-    """The same up to so many arrivals."""
+    """The phases, cut off after `most` arrivals."""
     left = float(most)
     for phase in phases:
         there = (phase.from_per_s + phase.to_per_s) / 2 * phase.duration_s

@@ -1,4 +1,4 @@
-"""Switch and ForEach controllers as blocks."""
+"""Switch and ForEach Controllers as blocks."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from prony_frontends.jmeter.tree import (
 MOST_BRANCHES = 20
 NUMBER = r"^[+-]?\d{1,10}$"
 KEPT = re.compile(r"rows\d+\.\S+|(?!(?:uuid|time|user|iteration|sequence)$)[\w-]+")
-"""A placeholder that is the same each time: a column of the present row, or a value."""
+"""A placeholder with a stable value: a column of the current row, or a variable."""
 
 
 def _switch(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
-    """One child: by its number from 0, or by its name; the first one for numbers that no child has and for
-    the empty text, and for names that none has the one named default, if there is one.
+    """Selects a child by number from 0 or by name. The first child is the default for the empty text and
+    unknown numbers, and a child named default, if any, for unknown names.
     """
     wanted = walk.values.text(node.value("SwitchController.value").strip(), node)
     beside = [below for below in node.below if below.tag in NOT_REQUESTS]
     children = [below for below in node.below if below.enabled and below.tag not in NOT_REQUESTS]
     if any(below.enabled and below.tag in COUNTING for below in beside):
-        raise node.refused("a counter among what it chooses from", "move the counter beside the controller")
+        raise node.refused("a counter among its branches", "move the counter beside the controller")
     labels = [walk.values.constant(child.label, child) for child in children]
     constant = wanted.constant
     if constant is not None:
@@ -40,13 +40,13 @@ def _switch(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext)
         return [] if chosen is None else entries_of([*beside, children[chosen]], scope, walk, LoopContext())
     if len(children) > MOST_BRANCHES:
         raise node.refused(f"more than {MOST_BRANCHES} branches", "use If Controllers")
-    made = [entries_of([*beside, child], scope, walk, LoopContext()) for child in children]
+    branch_entries = [entries_of([*beside, child], scope, walk, LoopContext()) for child in children]
     if len(wanted.parts) == 1 and KEPT.fullmatch(wanted.parts[0].text):
-        return _chain(wanted.engine, labels, made)
-    place = walk.values.changing(walk.values.unique("switch"), node)  # looked at several times, drawn once
+        return _chain(wanted.engine, labels, branch_entries)
+    place = walk.values.changing(walk.values.unique("switch"), node)  # evaluated several times, drawn once
     walk.values.used.add(place)
-    found = _chain(f"${{{place}}}", labels, made)
-    return [Block(set={place: wanted.engine}), *found] if found else []
+    chain = _chain(f"${{{place}}}", labels, branch_entries)
+    return [Block(set={place: wanted.engine}), *chain] if chain else []
 
 
 def _chosen(value: str, labels: Sequence[str]) -> int | None:
@@ -61,7 +61,7 @@ def _chosen(value: str, labels: Sequence[str]) -> int | None:
 
 
 def _chain(value: str, labels: Sequence[str], made: Sequence[list[Entry]]) -> list[Entry]:
-    """If, else if, …, from the last to the first."""
+    """A chain of if / else if, built from last to first."""
     if not any(made):
         return []
     last = _chosen("\0", labels)
@@ -86,7 +86,7 @@ def _either(held: Condition, then: Sequence[Entry], otherwise: Sequence[Entry]) 
 
 
 def _for_each(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
-    """A round for each variable NAME_1, NAME_2… there is: of the plan, or all matches of an extractor."""
+    """A round per variable NAME_1, NAME_2 …: constants of the plan, or all matches of an extractor."""
     values = walk.values
     base = values.constant(node.value("ForeachController.inputVal"), node)
     joint = "_" if node.flag("ForeachController.useSeparator", True) else ""
@@ -94,14 +94,14 @@ def _for_each(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContex
     end = values.whole(node.value("ForeachController.endIndex", "-1"), node, "ForeachController.endIndex", 0)
     if end == 0:
         values.note(
-            f"{node.element}: its end is empty or 0, for which JMeter 5.6.3 walks no round; remove the end"
+            f"{node.element}: its end is empty or 0, for which JMeter 5.6.3 makes no rounds; remove the end"
         )
         return []
     element = values.changing(values.constant(node.value("ForeachController.returnVal"), node), node)
     values.used.add(element)
     index = named_round(node, walk)
     with walk.looping() as way:
-        found = entries_of(node.below, scope, walk, LoopContext())
+        body = entries_of(node.below, scope, walk, LoopContext())
     if base in values.several and joint:
         if start > 0 or end >= 0:
             raise node.refused("a part of an extractor's matches", "leave start and end empty")
@@ -109,26 +109,26 @@ def _for_each(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContex
     else:
         texts: list[str] = []
         number = max(start, 0) + 1
-        while (end < 0 or number <= end) and (known := values.variables.get(f"{base}{joint}{number}")):
+        while (end < 0 or number <= end) and (variable := values.variables.get(f"{base}{joint}{number}")):
             values.referred.add(f"{base}{joint}{number}")
-            if known.constant is None:
+            if variable.constant is None:
                 raise node.refused(
                     f"the variable {base}{joint}{number} changes during the run",
                     "let an extractor take all matches (-1), or define constants in the test plan",
                 )
-            texts.append(known.constant)
+            texts.append(variable.constant)
             number += 1
         loop = Loop(over=tuple(texts), element=element)
         if not texts:
             return []
-    if not found:
+    if not body:
         return []
     used = index if index in values.used else None
-    return way.looped(loop.model_copy(update={"index": used}), found)
+    return way.looped(loop.model_copy(update={"index": used}), body)
 
 
 def _put_in(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
-    """What `modules.expand` has put below it."""
+    """The elements that `modules.expand` has inserted."""
     node.ignore("ModuleController.node_path", "IncludeController.includepath")
     return walk.below(node, scope, loop)
 

@@ -1,4 +1,4 @@
-"""JMeter's functions of properties, threads and files, and the table of all."""
+"""JMeter's functions of properties, threads and files, and the table of all functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DRAWN = re.compile(r"random int (-?\d{1,15}) (-?\d{1,15})")
 
 @contextmanager
 def within(name: str, values: KnownValues) -> Iterator[list[tuple[str, str]]]:
-    """While a sampler of this name is read: what its functions store before it is sent."""
+    """Collects assignments of functions while a sampler of this name is read; they run before it is sent."""
     values.sampler, values.stores = name, []
     try:
         yield values.stores
@@ -31,8 +31,8 @@ def _property(call: Call) -> Text:
         default = given[1] if len(given) > 1 else "1"
     else:
         default = given[2] if len(given) == 3 else given[0]
-    found = Text.of(call.values.properties.get(given[0], default))
-    return found if call.name == "__P" else call.stored(found, given[1:2])
+    value = Text.of(call.values.properties.get(given[0], default))
+    return value if call.name == "__P" else call.stored(value, given[1:2])
 
 
 def _variable(call: Call) -> Text:
@@ -46,13 +46,13 @@ def _variable(call: Call) -> Text:
 
 
 def _one_of_variables(call: Call) -> Text | None:
-    """`${__V(name_${__Random(1,3)})}` of variables that are constants; None for a name that is one."""
+    """`${__V(name_${__Random(1,3)})}` over constants; None for a constant name."""
     name = call.texts(1, 2)[0]
-    found = [DRAWN.fullmatch(part.text) if part.dynamic else None for part in name.parts]
-    if name.constant is not None or sum(part.dynamic for part in name.parts) != 1 or not any(found):
+    draws_of_parts = [DRAWN.fullmatch(part.text) if part.dynamic else None for part in name.parts]
+    if name.constant is not None or sum(part.dynamic for part in name.parts) != 1 or not any(draws_of_parts):
         return None
-    (place,) = (at for at, match in enumerate(found) if match)
-    low, high = (int(number) for number in found[place].groups())  # type: ignore[union-attr]
+    (place,) = (at for at, match in enumerate(draws_of_parts) if match)
+    low, high = (int(number) for number in draws_of_parts[place].groups())  # type: ignore[union-attr]
     if high - low >= draws.MOST_WORDS:
         raise call.refused(f"one of {high - low + 1} variables", f"use at most {draws.MOST_WORDS}")
     before, after = (
@@ -60,12 +60,12 @@ def _one_of_variables(call: Call) -> Text | None:
     )
     words = []
     for number in range(low, high + 1):
-        known = call.values.variables.get(f"{before}{number}{after}")
-        value = None if known is None else known.constant
+        variable = call.values.variables.get(f"{before}{number}{after}")
+        value = None if variable is None else variable.constant
         if not value or re.search(r"[\s|{}]", value):
             raise call.refused(
-                f"the variable '{before}{number}{after}', which is no word known before the run",
-                "define all of them as constants without blanks",
+                f"the variable '{before}{number}{after}', which is not a constant word",
+                "define all of them as constants without spaces",
             )
         words.append(value)
     return Text.placeholder(f"random choice {' '.join(words)}")
@@ -90,7 +90,7 @@ def _is_variable(call: Call) -> Text:
     (name,) = call.constants(1, 1)
     if name in call.values.values:
         raise call.refused(
-            f"whether '{name}' has a value, which the run gives it", "compare it with its default"
+            f"whether '{name}' has a value, which depends on the run", "compare it with its default"
         )
     return Text.of("true" if name in call.values.variables else "false")
 
@@ -120,45 +120,43 @@ def _sum(call: Call) -> Text:
         return call.stored(Text.of(str(total)), variable)
     if len(changing) > 1:
         raise call.refused(
-            f"a sum of {len(changing)} numbers that change", "add constants to one that changes"
+            f"a sum of {len(changing)} changing numbers", "add constants to one changing number"
         )
     (part,) = call.as_one(changing[0]).parts
     return call.stored(Text((TextPart(f"{part.text} | plus {total}", True),)), variable)
 
 
 def set_property(call: Call) -> Text:
-    """`__setProperty(name,value,true)`: of constants, and where nothing has read another value before."""
+    """`__setProperty(name,value,true)`: with constants, and only before any other value has been read."""
     given = [*call.texts(2, 3), Text()]
     name, tells = call.constant(given[0]).strip(), call.constant(given[2]).strip().lower() == "true"
     value = given[1].constant
     if value is None:
         raise call.refused(
-            f"the property '{name}' gets a value of the run, which threads would share",
-            "extract it in each thread that sends it, or give it on the command line by -J",
+            f"the property '{name}' gets a value of the run, shared by threads",
+            "extract it in each thread that sends it, or set it with -J",
         )
     before = call.values.properties.get(name)
     if before != value and name in call.values.asked:
-        raise call.refused(
-            f"the property '{name}' changes after it was read", "give it on the command line by -J"
-        )
+        raise call.refused(f"the property '{name}' changes after it was read", "set it with -J")
     call.values.properties[name] = value
     return Text.of(before or "") if tells else Text()
 
 
 def _of_last_response(call: Call) -> Text:
     raise call.refused(
-        "it looks into the last response", "use an extractor below that request, and its variable here"
+        "it reads the last response", "use an extractor below that request, and its variable here"
     )
 
 
 def _logged(call: Call) -> Text:
-    """The text itself, or, of `__logn`, nothing; nothing is logged here."""
+    """Returns the text, or '' for `__logn`; nothing is logged."""
     text = call.texts(1, 4)[0]
     return text if call.name == "__log" else Text()
 
 
 def _file(call: Call) -> Text:
-    """The whole file, which JMeter reads anew each time; a row of a data set may name it."""
+    """The file's contents, read anew each time; a row of a data set may name the file."""
     given = call.texts(1, 3)
     encoding, variable = [*map(call.constant, given[1:]), "", ""][:2]
     encoding = encoding.strip() or "UTF-8"
@@ -186,10 +184,10 @@ def _machine(call: Call) -> Text:
 
 def _address(call: Call) -> Text:
     try:
-        found = socket.gethostbyname(socket.gethostname())
+        address = socket.gethostbyname(socket.gethostname())
     except OSError as fault:
         raise call.refused(f"the address of this host is not known ({fault})", "write it") from fault
-    return call.stored(Text.of(found), call.constants(0, 1))
+    return call.stored(Text.of(address), call.constants(0, 1))
 
 
 def _plan_name(call: Call) -> Text:

@@ -1,4 +1,4 @@
-"""Conditions of If and While controllers, where they are comparisons."""
+"""Conditions of If and While Controllers that are comparisons."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from prony_frontends.jmeter.functions import KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
 
 Held = Condition | bool
-"""False and true: it is the same for every request."""
+"""False and true are constant."""
 SCRIPTED = re.compile(r"\$\{\s*__(?:jexl2|jexl3|groovy|javaScript)\s*\((.*)\)\s*\}", re.DOTALL)
-"""A function whose text may be a comparison."""
+"""A function whose argument may be a comparison."""
 REFERENCE = r"\$\{(?:[^{}]|\$\{[^{}]*\})*\}"
 TOKEN = re.compile(
     rf"""\s*(?:(?P<text>"(?:{REFERENCE}|[^"\\])*"|'(?:{REFERENCE}|[^'\\])*')
@@ -35,9 +35,9 @@ PATTERNS: dict[str, tuple[str, bool]] = {
     ".equalsIgnoreCase": ("(?i)^{}$", True), ".startsWith": ("^{}", True), ".endsWith": ("{}$", True),
     ".matches": ("^(?:{})$", False), ".isEmpty": ("^$", True),
 }  # fmt: skip
-"""Methods of texts -> the regex of what they ask for, and whether what they are given is a plain text."""
+"""Methods of texts -> regex, and whether the argument is a plain text."""
 SAME = (".toInteger", ".toLong", ".toString")
-"""Methods whose value compares as the text does."""
+"""Methods whose result compares like the text."""
 INSTEAD = (
     "use true, false or comparisons of variables, texts and numbers joined by && and ||, "
     'such as "${env}" == "test"'
@@ -49,12 +49,12 @@ class _Side:
     text: Text
     quoted: bool
     variable: str | None = None
-    """Of `vars.get`, which is null for one without a value."""
+    """`vars.get`, which is null without a value."""
     null: bool = False
 
 
 def script(raw: str, node: JmxNode, values: KnownValues) -> Held:
-    """A comparison as JavaScript, JEXL and Groovy have it. Raises Refused for what is none."""
+    """A comparison in JavaScript, JEXL or Groovy. Raises Refused for other texts."""
     scripted = SCRIPTED.fullmatch(raw.strip())
     if scripted is None:
         return _Parser(raw, node, values).condition()
@@ -65,32 +65,32 @@ def script(raw: str, node: JmxNode, values: KnownValues) -> Held:
 
 
 def expression(raw: str, node: JmxNode, values: KnownValues) -> Held | None:
-    """A text that becomes true or false: one of them, a function with a comparison, or a variable, for which
-    None stands.
+    """A text that evaluates to true or false: a constant or a function with a comparison. None for a
+    variable.
     """
     if SCRIPTED.fullmatch(raw.strip()):
         return script(raw, node, values)
-    found = values.text(raw, node).constant
-    if found is not None and found.strip().lower() in ("true", "false"):
-        return found.strip().lower() == "true"
-    if found is None and re.fullmatch(REFERENCE, raw.strip()) and "__" not in raw:
+    constant = values.text(raw, node).constant
+    if constant is not None and constant.strip().lower() in ("true", "false"):
+        return constant.strip().lower() == "true"
+    if constant is None and re.fullmatch(REFERENCE, raw.strip()) and "__" not in raw:
         return None
     raise node.refused(
-        f"the condition '{raw}', which is neither true nor false",
+        f"the condition '{raw}', which is not true, false or a comparison",
         "write ${__jexl3(…)} around the comparison, or true or false",
     )
 
 
 def is_text(raw: str, word: str, node: JmxNode, values: KnownValues) -> Condition:
-    """Whether a variable holds this word, in any case."""
+    """Whether a variable equals this word, case-insensitively."""
     return Condition(left=values.text(raw.strip(), node).engine, op="matches", right=f"(?i)^{word}$")
 
 
 def both(first: Held, second: Held, every: bool) -> Held:
-    """Joined by and (`every`) or or."""
-    for one, other in ((first, second), (second, first)):
-        if isinstance(one, bool):
-            return other if one == every else not every
+    """Combines with and (`every`) or or."""
+    for held, other in ((first, second), (second, first)):
+        if isinstance(held, bool):
+            return other if held == every else not every
     return Condition(all=(first, second)) if every else Condition(any=(first, second))
 
 
@@ -100,7 +100,7 @@ def negated(held: Held) -> Held:
 
 
 class _Parser:
-    """`or` binds less than `and`, `not` and brackets most."""
+    """Precedence from low to high: `or`, `and`, `not` and brackets."""
 
     def __init__(self, raw: str, node: JmxNode, values: KnownValues) -> None:
         self.raw, self.node, self.values = raw, node, values
@@ -118,10 +118,10 @@ class _Parser:
     def condition(self) -> Held:
         if len(self.tokens) > 200:
             raise self._refused()
-        found = self._any()
+        held = self._any()
         if self.at != len(self.tokens):
             raise self._refused()
-        return found
+        return held
 
     def _refused(self) -> Refused:
         return self.node.refused(f"the condition '{self.raw}'", INSTEAD)
@@ -133,10 +133,10 @@ class _Parser:
         return None
 
     def _joined(self, part: Callable[[], Held], every: bool, *words: str) -> Held:
-        found = part()
+        held = part()
         while self._next(*words):
-            found = both(found, part(), every)
-        return found
+            held = both(held, part(), every)
+        return held
 
     def _any(self) -> Held:
         return self._joined(self._all, False, "||", "or")
@@ -148,10 +148,10 @@ class _Parser:
         if self._next("!", "not"):
             return negated(self._one())
         if self._next("("):
-            found = self._any()
+            held = self._any()
             if not self._next(")"):
                 raise self._refused()
-            return found
+            return held
         left = self._side()
         method = self._next(*PATTERNS)
         if method is not None:
@@ -187,8 +187,8 @@ class _Parser:
                 return _Side(self.values.text(word[1:-1], self.node), True)
             case "variable":
                 name = word[1:-1]
-                known = name in self.values.variables or self.values.one_of_several(name) is not None
-                text = self.values.text("${" + name + "}", self.node) if known else Text()
+                exists = name in self.values.variables or self.values.one_of_several(name) is not None
+                text = self.values.text("${" + name + "}", self.node) if exists else Text()
                 return _Side(text, True, name)
             case "reference":
                 return _Side(self.values.text(word, self.node), False)
@@ -201,7 +201,7 @@ class _Parser:
         raise self._refused()
 
     def _converted(self, side: _Side) -> _Side:
-        """`.toInteger()` and its like behind it."""
+        """Parses a trailing `.toInteger()` or similar."""
         while method := self._next(*SAME):
             if not (self._next("(") and self._next(")")):
                 raise self._refused()
@@ -245,7 +245,7 @@ class _Parser:
         return Condition(left=side.text.engine, op="==", right="true")
 
     def _nothing(self, side: _Side) -> Held:
-        """Whether a variable has no value: until then it stands for the characters that refer to it."""
+        """Whether a variable has no value; without one, its reference stands for itself."""
         if side.variable is None:
             return side.null
         if side.text.constant is not None:
@@ -263,7 +263,7 @@ class _Parser:
             return op == "!="
         if op not in ("==", "!=", "contains") and left.quoted and right.quoted:
             raise self.node.refused(
-                f"the condition '{self.raw}', which puts texts in order",
+                f"the condition '{self.raw}', which orders texts",
                 "compare texts with == or !=, and numbers without quotes",
             )
         first, second = left.text.constant, right.text.constant
@@ -277,7 +277,7 @@ class _Parser:
 
 
 def _ordered(first: str, op: Op, second: str) -> bool:
-    """Two constants, as numbers when both are."""
+    """Compares two constants, as numbers if both are numbers."""
     try:
         one, other = float(first), float(second)
     except ValueError:

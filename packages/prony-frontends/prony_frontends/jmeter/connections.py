@@ -1,4 +1,4 @@
-"""Where the requests of a plan go, over which connections, and how long each may take."""
+"""Targets of a plan's requests, their connections and timeouts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from prony_frontends.jmeter.requests import SamplerRequest
 from prony_frontends.jmeter.scope import Shared
 
 UNLIMITED_MS = 60_000
-"""For a response, where the plan names no time: JMeter would wait for ever."""
+"""Response timeout where the plan has none; JMeter would wait for ever."""
 CONNECT_MS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class TranslatedGroup:
-    """What a group became."""
+    """A translated thread group."""
 
     group: Group
     entries: tuple[Entry, ...]
@@ -38,27 +38,29 @@ class TranslatedGroup:
 
 
 def target(requests: Sequence[SamplerRequest], shared: Shared) -> Url:
-    """The load's own server. As with JMeter any certificate will do; a DNS cache manager says where it is."""
+    """The load's own server. Any certificate is accepted, as in JMeter; a DNS Cache Manager may set the
+    address.
+    """
     assert shared.server is not None
-    found = parse_url(shared.server).target
+    url = parse_url(shared.server).target
     at = _address(requests[0], shared.server)
-    secure = any(one.base.startswith("https:") for one in requests)
-    return found.model_copy(
+    secure = any(request.base.startswith("https:") for request in requests)
+    return url.model_copy(
         update={
-            "tls": TlsOptions(insecure=True) if secure else found.tls,
+            "tls": TlsOptions(insecure=True) if secure else url.tls,
             "addresses": (at,) if at else (),
         }
     )
 
 
 def other_addresses(requests: Sequence[SamplerRequest], own: str) -> dict[str, str]:
-    """Servers beside the load's own -> where a DNS cache manager says that they are."""
-    found = {one.base: _address(one, one.base) for one in requests if one.base != own}
-    return {base: at for base, at in found.items() if at}
+    """Other servers -> addresses set by a DNS Cache Manager."""
+    addresses = {request.base: _address(request, request.base) for request in requests if request.base != own}
+    return {base: at for base, at in addresses.items() if at}
 
 
 def _address(one: SamplerRequest, base: str) -> str:
-    """HOST:PORT of this server; empty where the system resolves its name."""
+    """HOST:PORT of this server; empty where the system resolves it."""
     url = parse_url(base).target
     address = one.scope.hosts.get(url.host.lower())
     if not address:
@@ -67,32 +69,32 @@ def _address(one: SamplerRequest, base: str) -> str:
 
 
 def connections(phases: Sequence[Sequence[TranslatedGroup]]) -> Connections:
-    """Kept or not; a new one for each iteration where each is somebody else's. Raises Refused."""
+    """Keep-alive, and a new connection per iteration where iterations are new users. Raises Refused."""
     parts = [part for phase in phases for part in phase]
-    keeping = {one.keep_alive for part in parts for one in part.requests}
+    keeping = {request.keep_alive for part in parts for request in part.requests}
     new = next((part for part in parts if part.group.new_users), None)
     if new is None or keeping == {False}:
         return Connections(keep_alive=keeping != {False})
     numbers = {_always_sent(part.entries) for part in parts}
     number = numbers.pop()
-    spares = any(one.scope.cache is not None for part in parts for one in part.requests)
-    several = len({one.base for part in parts for one in part.requests}) > 1
+    spares = any(request.scope.cache is not None for part in parts for request in part.requests)
+    several = len({request.base for part in parts for request in part.requests}) > 1
     if several or spares or number is None or numbers:
         raise new.group.node.refused(
-            "a new user for every iteration, with several servers, a cache or iterations of unlike lengths",
+            "a new user per iteration, with several servers, a cache or iterations of different lengths",
             "tick 'Same user on each iteration'",
         )
     staying = next((part for part in parts if not part.group.new_users and part.group.loops != 1), None)
     if staying is not None:
         raise new.group.node.refused(
-            "a new user for every iteration, beside a group whose users stay",
+            "a new user per iteration, next to a group with lasting users",
             "tick 'Same user on each iteration' in all groups or in none",
         )
     return Connections(max_requests=number)
 
 
 def _always_sent(entries: Sequence[Entry]) -> int | None:
-    """Requests of an iteration; None where that differs."""
+    """Requests per iteration; None where it varies."""
     total = 0
     for entry in entries:
         if isinstance(entry, Step):
@@ -113,24 +115,26 @@ def _always_sent(entries: Sequence[Entry]) -> int | None:
 
 
 def longest(requests: Sequence[SamplerRequest], values: KnownValues) -> int:
-    """The time that a response may take, in ms: the longest of any sampler."""
-    if any(one.response_ms is None for one in requests):
+    """Response timeout in ms: the longest of all samplers."""
+    if any(request.response_ms is None for request in requests):
         values.note(
-            f"where a sampler has no response timeout, a response that takes longer than "
+            f"without a response timeout of the sampler, a response time above "
             f"{UNLIMITED_MS // 1000} s is an error (JMeter would wait for ever)"
         )
-    known = {UNLIMITED_MS if one.response_ms is None else one.response_ms for one in requests}
-    if len(known) > 1:
-        values.note(f"the longest response timeout, {max(known)} ms, holds for all requests")
-    return max(known)
+    timeouts_ms = {
+        UNLIMITED_MS if request.response_ms is None else request.response_ms for request in requests
+    }
+    if len(timeouts_ms) > 1:
+        values.note(f"the longest response timeout, {max(timeouts_ms)} ms, applies to all requests")
+    return max(timeouts_ms)
 
 
 def longest_to_connect(requests: Sequence[SamplerRequest], values: KnownValues) -> int:
-    """The time that connecting may take, in ms: the longest of any sampler."""
-    known = {one.connect_ms or CONNECT_MS for one in requests}
-    if len(known) > 1:
+    """Connect timeout in ms: the longest of all samplers."""
+    timeouts_ms = {request.connect_ms or CONNECT_MS for request in requests}
+    if len(timeouts_ms) > 1:
         usual = (
             f" ({CONNECT_MS} ms where a sampler has none)" if any(not r.connect_ms for r in requests) else ""
         )
-        values.note(f"the longest connect timeout, {max(known)} ms, holds for all connections{usual}")
-    return max(known)
+        values.note(f"the longest connect timeout, {max(timeouts_ms)} ms, applies to all connections{usual}")
+    return max(timeouts_ms)

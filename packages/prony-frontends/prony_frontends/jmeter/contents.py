@@ -1,4 +1,4 @@
-"""What a sampler sends besides its head: parameters in the query or as a form, a raw body, a file, parts."""
+"""A sampler's content: parameters in the query or as a form, a raw body, a file, or parts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUERY_ONLY = ("GET", "DELETE", "OPTIONS")
 
 
 def form_parts(asked: SamplerValues, method: str) -> Multipart | None:
-    """Where the sampler sends a form with parts: it is told to, or a file has a parameter name."""
+    """A multipart form, where the sampler asks for it or a file has a parameter name; else None."""
     node = asked.node
     files = _files(asked)
     named = any(file.value("File.paramname") for file in files)
@@ -35,12 +35,12 @@ def form_parts(asked: SamplerValues, method: str) -> Multipart | None:
 
 
 def _files(asked: SamplerValues) -> list[JmxNode]:
-    """None where one of them has no path: JMeter then sends none."""
+    """Empty where any file has no path: JMeter then sends none."""
     files = asked.members("HTTPFileArgs.files", "HTTPsampler.Files")
     old = {"File.path": "HTTPSampler.FILE_NAME", "File.paramname": "HTTPSampler.FILE_FIELD",
            "File.mimetype": "HTTPSampler.mimetype"}  # fmt: skip
     given = {name: asked.raw(property_name) for name, property_name in old.items()}
-    if given["File.path"]:  # how JMeter 2 wrote it
+    if given["File.path"]:  # JMeter 2's format
         node = asked.node
         held = [
             JmxNode("stringProp", {"name": name}, node.line, node.file, text) for name, text in given.items()
@@ -55,12 +55,12 @@ def content(asked: SamplerValues, method: str, shared: Shared) -> tuple[Text | N
     arguments = asked.members("Arguments.arguments", "HTTPsampler.Arguments")
     files = _files(asked)
     nameless = bool(arguments) and not any(argument.value("Argument.name") for argument in arguments)
-    raw = asked.flag("HTTPSampler.postBodyRaw") or nameless  # how JMeter 2 wrote it
+    raw = asked.flag("HTTPSampler.postBodyRaw") or nameless  # JMeter 2's format
     charset = encoding(asked)
     if files:
         if arguments:
             raise node.refused(
-                "parameters beside a file as the body, which JMeter leaves out", "keep one of them"
+                "parameters next to a file as the body, which JMeter leaves out", "use only one"
             )
         return None, _file(node, files, method, values, shared), Text(), False
     if raw and method not in (*WITH_BODY, "DELETE", "GET"):
@@ -83,8 +83,7 @@ def content(asked: SamplerValues, method: str, shared: Shared) -> tuple[Text | N
     for part in query.parts:
         if not part.dynamic and re.search(r"\s", part.text):
             raise node.refused(
-                f"a blank in a parameter that is not encoded, '{part.text}' (JMeter fails with a "
-                "URISyntaxException)",
+                f"a space in an unencoded parameter, '{part.text}' (JMeter fails with a URISyntaxException)",
                 "tick 'URL Encode?', or write %20",
             )
     if method == "DELETE":  # JMeter sends its parameters in both places
@@ -96,8 +95,8 @@ def content(asked: SamplerValues, method: str, shared: Shared) -> tuple[Text | N
 
 
 def _pair(argument: JmxNode, values: KnownValues, charset: str) -> tuple[Text, Text] | None:
-    """As it stands in a form's body and in a query; None for one without a name, which JMeter leaves out.
-    What is encoded already is decoded and encoded again in a body, and left as it is in a query.
+    """A parameter as in a form's body and in a query; None for one without a name, which JMeter leaves out.
+    Encoded values are decoded and encoded again in a body, and unchanged in a query.
     """
     encode = argument.flag("HTTPArgument.always_encode")
     equals = argument.flag("HTTPArgument.use_equals", True)
@@ -109,7 +108,7 @@ def _pair(argument: JmxNode, values: KnownValues, charset: str) -> tuple[Text, T
     if name.constant is not None and not name.constant.strip():
         return None
     if charset != "UTF-8" and any(part.dynamic for part in (*name.parts, *value.parts)):
-        raise argument.refused(f"a value that changes, in {charset}", "use UTF-8")
+        raise argument.refused(f"a changing value in {charset}", "use UTF-8")
     body = name.encoded(charset, not encode) + Text.of("=") + value.encoded(charset, not encode)
     query = (
         name.encoded(charset) + Text.of(sign) + value.encoded(charset)
@@ -120,7 +119,7 @@ def _pair(argument: JmxNode, values: KnownValues, charset: str) -> tuple[Text, T
 
 
 def encoding(asked: SamplerValues) -> str:
-    """Of the content, in capitals. Raises Refused for one that is not known."""
+    """The content's encoding, upper case. Raises Refused for an unknown encoding."""
     name = asked.constant("HTTPSampler.contentEncoding").upper() or "UTF-8"
     try:
         codecs.lookup(name)
@@ -130,7 +129,7 @@ def encoding(asked: SamplerValues) -> str:
 
 
 def _file(node: JmxNode, files: list[JmxNode], method: str, values: KnownValues, shared: Shared) -> str:
-    """One file without a parameter name is the body."""
+    """The file that is the body: a single one, without a parameter name."""
     if len(files) != 1 or method not in WITH_BODY:
         raise node.refused(
             f"{len(files)} files with {method}", "send one file as the body of a POST, PUT or PATCH"
@@ -142,7 +141,7 @@ def _file(node: JmxNode, files: list[JmxNode], method: str, values: KnownValues,
         )
     path = shared.folder / values.constant(file.value("File.path"), file)
     if not path.is_file():
-        raise file.wrong(f"a file that can be read; {path} is not there")
+        raise file.wrong(f"a readable file; {path} does not exist")
     kind = values.constant(file.value("File.mimetype"), file)
     if kind:
         node.attributes["content-type"] = kind

@@ -31,14 +31,14 @@ from prony_frontends.jmeter.whiles import WHILES
 
 BY_NUMBER, BY_PERCENT = 0, 1
 MOST_ORDERED = 5
-"""Of n elements there are n! orders, which are written out."""
+"""Limit on elements in random order: all n! orders are written out."""
 CERTAIN = ("GenericController", "RecordingController", "TransactionController", "LoopController")
-"""Controllers that are always walked."""
+"""Controllers that always run their children."""
 MOST_REPEATS = 1_000_000_000
 
 
 def loops(node: JmxNode, values: KnownValues) -> int:
-    """How often a loop controller walks; -1: for ever."""
+    """Loops of a controller; -1: for ever."""
     return values.whole(node.value("LoopController.loops"), node, "LoopController.loops", 1)
 
 
@@ -50,13 +50,13 @@ def _transaction(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopCont
     style = Style(node.flag("TransactionController.parent"), node.flag("TransactionController.includeTimers"))
     if style.timers:
         walk.values.note(
-            f"{node.element}: in Prony's figures its time is that of its requests, without the pauses "
+            f"{node.element}: in Prony's figures its time is the sum of its requests, without the pauses "
             "between them; its rows in the log include them"
         )
-    found = walk.below(node, scope, loop)
+    steps = walk.below(node, scope, loop)
     name = marked(walk.values.label(node), node)
     walk.shared.transactions[name] = style
-    return [Block(transaction=name, steps=tuple(found))] if found else []
+    return [Block(transaction=name, steps=tuple(steps))] if steps else []
 
 
 def _loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
@@ -66,38 +66,38 @@ def _loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -
         return []
     if number < 0 and not walk.endless:
         raise node.refused(
-            "a loop without an end in a run without one", "give it a number, or the group a duration"
+            "an endless loop in a run without an end", "give it a number, or the group a duration"
         )
     name = named_round(node, walk)
     with walk.looping() as way:
-        found = entries_of(node.below, scope, walk, LoopContext(round=name))
-    if not found:
+        body = entries_of(node.below, scope, walk, LoopContext(round=name))
+    if not body:
         return []
     index = name if name in walk.values.used else None
     plain = index is None and not way.is_left
     if number == 1 and plain:
-        made: list[Entry] = found
-    elif number > 0 and plain and len(found) == 1 and isinstance(found[0], Step):
-        repeat = found[0].repeat * number
+        entries: list[Entry] = body
+    elif number > 0 and plain and len(body) == 1 and isinstance(body[0], Step):
+        repeat = body[0].repeat * number
         if repeat > MOST_REPEATS:
-            raise node.refused(f"{repeat} requests one after the other", "give the group a duration")
-        made = [found[0].model_copy(update={"repeat": repeat})]
+            raise node.refused(f"{repeat} requests in sequence", "give the group a duration")
+        entries = [body[0].model_copy(update={"repeat": repeat})]
     else:
-        made = way.looped(Loop(count=number if number > 0 else None, index=index), found)
-    # Without this mark JMeter takes the controller for done after its first loops.
-    return made if again else [Block(once=True, steps=tuple(made))]
+        entries = way.looped(Loop(count=number if number > 0 else None, index=index), body)
+    # JMeter then considers the controller done after its first loops.
+    return entries if again else [Block(once=True, steps=tuple(entries))]
 
 
 def _once(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
-    """The first round only of the loop that it stands in, else the first time of the user."""
-    found = walk.below(node, scope, loop)
-    if not found:
+    """Runs in the first round of the enclosing loop, or else once per user."""
+    steps = walk.below(node, scope, loop)
+    if not steps:
         return []
     if loop.round is None:
-        return [Block(once=True, steps=tuple(found))]
+        return [Block(once=True, steps=tuple(steps))]
     walk.values.used.add(loop.round)
     first = Condition(left=f"${{{loop.round}}}", op="==", right="0")
-    return [Block(condition=first, steps=tuple(found))]
+    return [Block(condition=first, steps=tuple(steps))]
 
 
 def _if(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
@@ -112,33 +112,33 @@ def _if(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> l
     every = node.flag("IfController.evaluateAll")
     if held is False:
         return []
-    found = walk.below(node, scope, loop)
-    if not found or held is True:
-        return found
+    steps = walk.below(node, scope, loop)
+    if not steps or held is True:
+        return steps
     active = [below for below in node.below if below.enabled and below.tag not in NOT_REQUESTS]
     if not every or (len(active) == 1 and active[0].tag in SAMPLERS):
-        return [Block(condition=held, steps=tuple(found))]
+        return [Block(condition=held, steps=tuple(steps))]
     if any(below.tag not in SAMPLERS for below in active) or len(active) > 20:
         raise node.refused(
             "'Evaluate for all children' of other controllers, or of more than 20 requests", "untick it"
         )
-    return _asked_each_time(held, found)
+    return _asked_each_time(held, steps)
 
 
 def _asked_each_time(held: Held, found: Sequence[Entry]) -> list[Entry]:
-    """The rest of the children is left out as soon as the condition does not hold."""
-    made: list[Entry] = []
+    """Leaves out the remaining children once the condition fails."""
+    entries: list[Entry] = []
     piece: list[Entry] = []
     for entry in reversed(found):
         if isinstance(entry, Step) and piece:
-            made = [Block(condition=held, steps=(*piece, *made))]
+            entries = [Block(condition=held, steps=(*piece, *entries))]
             piece = []
         piece.insert(0, entry)
-    return [Block(condition=held, steps=(*piece, *made))]
+    return [Block(condition=held, steps=(*piece, *entries))]
 
 
 def _one_at_a_time(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
-    """A Critical Section Controller: a thread alone never waits for another."""
+    """A Critical Section Controller, supported for a single thread, which never waits."""
     if walk.users != 1:
         raise node.refused("threads that wait for each other", "leave it out, or use one thread")
     node.ignore("CriticalSectionController.lockName")
@@ -148,40 +148,40 @@ def _one_at_a_time(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopCo
 def _children(
     node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext, one_each: bool
 ) -> list[Entry]:
-    """Each child as one entry; `one_each`: a visit sends but one request of a controller among them."""
+    """Each child as one entry; `one_each`: a visit sends one request of a nested controller."""
     beside = [below for below in node.below if below.tag in NOT_REQUESTS]
     here = replace(loop, round=None)
     if any(below.enabled and below.tag in ("CounterConfig", "RandomVariableConfig") for below in beside):
-        raise node.refused("a counter among what it chooses from", "move the counter beside the controller")
-    found: list[Entry] = []
+        raise node.refused("a counter among its branches", "move the counter beside the controller")
+    branches: list[Entry] = []
     for child in node.below:
         if not child.enabled or child.tag in NOT_REQUESTS:
             continue
-        made = entries_of([*beside, child], scope, walk, here)
+        entries = entries_of([*beside, child], scope, walk, here)
         if child.tag in SAMPLERS:
-            found.append(together(made))
+            branches.append(together(entries))
             continue
-        if child.tag not in CERTAIN or not made:
+        if child.tag not in CERTAIN or not entries:
             raise child.refused(
-                "a controller that may send nothing, as one of several to choose from",
+                "a controller that may send nothing, as one of the branches",
                 "put it into a Simple Controller with a request, or choose among requests",
             )
         if one_each:
             raise child.refused(
-                "a controller among what is chosen from, of which one request is sent at a time",
+                "a controller among the branches, with one request at a time",
                 "untick 'Ignore sub-controller blocks', or choose among requests",
             )
-        if not _certain(made):
+        if not _certain(entries):
             raise child.refused(
-                "a branch that may send nothing: JMeter would go on to the next one",
-                "let it send a request in any case",
+                "a branch that may send nothing: JMeter would go on to the next",
+                "let it always send a request",
             )
-        found.append(together(made))
-    return found
+        branches.append(together(entries))
+    return branches
 
 
 def _certain(entries: Sequence[Entry]) -> bool:
-    """Whether something is sent in any case."""
+    """Whether something is always sent."""
     return any(
         isinstance(entry, Step)
         or bool(entry.choice)
@@ -201,22 +201,22 @@ def _random(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) 
 def _choice(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext, kind: str) -> list[Entry]:
     style = walk.values.whole(node.value("InterleaveControl.style"), node, "InterleaveControl.style", 0)
     if node.flag("InterleaveControl.accrossThreads") and kind == "interleave" and walk.users != 1:
-        raise node.refused("a turn that all threads take together", "untick 'Interleave across threads'")
-    found = _children(node, scope, walk, loop, one_each=style == 0)
-    if len(found) < 2:
-        return found
-    return [Block.model_validate({"choice": kind, "steps": tuple(found)})]
+        raise node.refused("turns shared by all threads", "untick 'Interleave across threads'")
+    branches = _children(node, scope, walk, loop, one_each=style == 0)
+    if len(branches) < 2:
+        return branches
+    return [Block.model_validate({"choice": kind, "steps": tuple(branches)})]
 
 
 def _shuffled(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
-    found = _children(node, scope, walk, loop, one_each=False)
-    if len(found) < 2:
-        return found
-    if len(found) > MOST_ORDERED:
+    branches = _children(node, scope, walk, loop, one_each=False)
+    if len(branches) < 2:
+        return branches
+    if len(branches) > MOST_ORDERED:
         raise node.refused(
-            f"{len(found)} elements in random order", f"use at most {MOST_ORDERED}, or a Random Controller"
+            f"{len(branches)} elements in random order", f"use at most {MOST_ORDERED}, or a Random Controller"
         )
-    orders = tuple(Block(group=True, steps=order) for order in permutations(found))
+    orders = tuple(Block(group=True, steps=order) for order in permutations(branches))
     return [Block(choice="random", steps=orders)]
 
 
@@ -230,20 +230,20 @@ def _share(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -
     )
     if style not in (BY_NUMBER, BY_PERCENT):
         raise node.wrong(f"ThroughputController.style to be 0 or 1, found {style}")
-    found = walk.below(node, scope, loop)
-    if not found or (percent <= 0 if style == BY_PERCENT else number < 1):
+    steps = walk.below(node, scope, loop)
+    if not steps or (percent <= 0 if style == BY_PERCENT else number < 1):
         return []
     if style == BY_PERCENT and percent >= 100:
-        return found
+        return steps
     if style == BY_PERCENT:
         share = Share(percent=percent, per="user" if each else "run", rounding="nearest")
-        return [Block(share=share, steps=tuple(found))]
+        return [Block(share=share, steps=tuple(steps))]
     if each and number == 1:
-        return [Block(once=True, steps=tuple(found))]
+        return [Block(once=True, steps=tuple(steps))]
     name = values.unique("visit")
     counter = f"${{sequence name={name}{' per=user' if each else ''}}}"
     few = Condition(left=f"${{{name}}}", op="<=", right=str(int(number)))
-    return [Block(set={name: counter}), Block(condition=few, steps=tuple(found))]
+    return [Block(set={name: counter}), Block(condition=few, steps=tuple(steps))]
 
 
 CONTROLLERS.update(

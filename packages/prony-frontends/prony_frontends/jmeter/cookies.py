@@ -1,4 +1,4 @@
-"""Cookie managers: when a thread's cookies are cleared, and those that the manager itself holds."""
+"""Cookie Managers: when cookies are cleared, and their own cookies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ class OwnCookie:
     for_subdomains: bool
 
     def goes_to(self, base: str) -> bool:
-        """Whether a server with this scheme, host and port is sent it (HttpClient's RFC 6265 rules)."""
+        """Whether the cookie is sent to a server with this scheme, host and port (HttpClient's RFC 6265
+        rules).
+        """
         parts = urlsplit(base)
         host, domain = (parts.hostname or "").lower(), self.domain.lower().removeprefix(".")
         if self.secure and parts.scheme != "https":
@@ -36,16 +38,16 @@ class OwnCookie:
 
 @dataclass(frozen=True, slots=True)
 class CookieRules:
-    """What a cookie manager says."""
+    """Settings of a Cookie Manager."""
 
     each_iteration: bool = False
     """Cleared with each iteration of the group."""
     new_user: bool = False
-    """Cleared where the group makes a thread another user with each iteration."""
+    """Cleared where the group simulates a new user per iteration."""
     own: tuple[OwnCookie, ...] = ()
 
     def kept(self, servers: Sequence[str], new_users: bool, loops: bool) -> bool | Cookies:
-        """As users here keep them. `servers`: scheme, host and port, the load's own first. `loops`: a thread
+        """How users keep cookies. `servers`: scheme, host and port, the load's own first. `loops`: a thread
         has several iterations.
         """
         given = tuple(_given(self.own, servers))
@@ -54,7 +56,7 @@ class CookieRules:
 
 
 def cookie_rules(node: JmxNode, values: KnownValues) -> CookieRules | None:
-    """None: a manager whose policy is to send none. Raises Refused and UsageError."""
+    """None for a manager that sends no cookies. Raises Refused and UsageError."""
     own = tuple(_own(entry, values) for entry in node.members("CookieManager.cookies"))
     by_group = node.flag("CookieManager.controlledByThreadGroup")
     clears = node.flag("CookieManager.clearEachIteration")
@@ -63,28 +65,30 @@ def cookie_rules(node: JmxNode, values: KnownValues) -> CookieRules | None:
     node.finish()
     if policy == "ignoreCookies":
         return None
-    for one in own:
-        if not one.domain:
-            values.note(f"{node.element}: the cookie {one.name} has no domain and is not sent, as in JMeter")
-    return CookieRules(clears and not by_group, by_group, tuple(one for one in own if one.domain))
+    for cookie in own:
+        if not cookie.domain:
+            values.note(
+                f"{node.element}: the cookie {cookie.name} has no domain and is not sent, as in JMeter"
+            )
+    return CookieRules(clears and not by_group, by_group, tuple(cookie for cookie in own if cookie.domain))
 
 
 def check_managers(managers: Sequence[JmxNode | None], values: KnownValues) -> None:
-    """Of the requests of one group: a user here has one store of cookies. Raises Refused where several
-    managers hold cookies of their own.
+    """Checks the managers of one group's requests: a user has a single cookie store. Raises Refused where
+    several managers have cookies of their own.
     """
-    several = list({id(one): one for one in managers if one is not None}.values())
+    several = list({id(manager): manager for manager in managers if manager is not None}.values())
     if not several or (len(several) == 1 and None not in managers):
         return
-    own = [one for one in several if one.members("CookieManager.cookies")]
+    own = [manager for manager in several if manager.members("CookieManager.cookies")]
     if own:
         raise own[0].refused(
             "its cookies are for some requests of the group only",
             "put one cookie manager into the thread group",
         )
     values.note(
-        f"{several[0].element}: it stands below some requests only; here a user keeps the cookies of all of "
-        "them together, and sends them with all"
+        f"{several[0].element}: it applies to some requests only; here a user has one store for all cookies "
+        "and sends them with every request"
     )
 
 
@@ -107,13 +111,13 @@ def _own(entry: JmxNode, values: KnownValues) -> OwnCookie:
 
 def _given(own: Sequence[OwnCookie], servers: Sequence[str]) -> Iterator[GivenCookie]:
     sent: set[tuple[str, str, str | None]] = set()
-    for one in own:
+    for cookie in own:
         for base in servers:
             host = urlsplit(base).hostname
-            if one.goes_to(base) and (one.name, one.path, host) not in sent:
-                sent.add((one.name, one.path, host))
+            if cookie.goes_to(base) and (cookie.name, cookie.path, host) not in sent:
+                sent.add((cookie.name, cookie.path, host))
                 server = None if base == servers[0] else base
-                yield GivenCookie(name=one.name, value=one.value, path=one.path, server=server)
+                yield GivenCookie(name=cookie.name, value=cookie.value, path=cookie.path, server=server)
 
 
 def _is_address(host: str) -> bool:

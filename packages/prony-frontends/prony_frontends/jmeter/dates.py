@@ -1,5 +1,5 @@
-"""Dates in JMeter's functions: Java's patterns into the engine's `${date …}`, or into a text where the date
-is known before the start.
+"""Dates in JMeter's functions: translates Java's patterns to the engine's `${date …}`, or to a text for dates
+known before the run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from prony_frontends.jmeter.functions import Call, Text
 
 NAMED = {"YMD": "yyyyMMdd", "HMS": "HHmmss", "YMDHMS": "yyyyMMdd-HHmmss"}
-"""JMeter's time.YMD and so on."""
+"""JMeter's time.YMD and others."""
 LETTERS = {
     "yyyy": ("[year]", "%Y"), "y": ("[year]", "%Y"), "uuuu": ("[year]", "%Y"),
     "yy": ("[year repr:last_two]", "%y"),
@@ -28,7 +28,7 @@ LETTERS = {
     "Z": ("[offset_hour sign:mandatory][offset_minute]", "%z"),
     "XXX": ("[offset_hour sign:mandatory]:[offset_minute]", "%z"),
 }  # fmt: skip
-"""Of Java's patterns -> the engine's part of a date, and Python's."""
+"""Letters in Java's patterns -> the engine's and Python's directives."""
 PART = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^'A-Za-z]+", re.DOTALL)
 DURATION = re.compile(
     r"(?P<sign>[+-])?P(?:(?P<days>[+-]?\d{1,6})D)?"
@@ -40,8 +40,8 @@ EPOCH_MS = "[unix_timestamp precision:millisecond]"
 
 
 def _pattern(call: Call, pattern: str) -> list[tuple[str, str]]:
-    """Parts of a Java pattern: in the engine's words, and in Python's. Raises Refused."""
-    found: list[tuple[str, str]] = []
+    """Parts of a Java pattern as engine and Python directives. Raises Refused."""
+    directives: list[tuple[str, str]] = []
     at = 0
     for match in PART.finditer(pattern):
         if match.start() != at:
@@ -51,25 +51,25 @@ def _pattern(call: Call, pattern: str) -> list[tuple[str, str]]:
             text = match.group(0) if match.group(1) is None else match.group(1).replace("''", "'") or "'"
             if re.search(r"[\[\]{}|\\]", text):
                 raise call.refused(f"the format '{pattern}'", "leave out brackets, |, and \\")
-            found.append((text, text.replace("%", "%%")))
+            directives.append((text, text.replace("%", "%%")))
         elif match.group(0) in LETTERS:
-            found.append(LETTERS[match.group(0)])
+            directives.append(LETTERS[match.group(0)])
         else:
             raise call.refused(
                 f"'{match.group(0)}' in the format '{pattern}'", f"use some of {', '.join(LETTERS)}"
             )
     if at != len(pattern):
         raise call.where.wrong(f"a date format in {call.name}, found '{pattern}'")
-    return found
+    return directives
 
 
 def _offset_s() -> int:
-    """From UTC to the time of this host."""
+    """This host's offset from UTC in s."""
     return time.localtime().tm_gmtoff
 
 
 def written(call: Call, pattern: str, shift_s: int = 0) -> Text:
-    """The time when the request is written, this much later, in Java's pattern; empty: ms since 1970."""
+    """The time at rendering plus `shift_s`, in Java's pattern; ms since 1970 for an empty pattern."""
     parts = _pattern(call, pattern) if pattern else [(EPOCH_MS, "")]
     if call.once:
         when = datetime.now(timezone(timedelta(seconds=_offset_s()))) + timedelta(seconds=shift_s)
@@ -83,36 +83,38 @@ def written(call: Call, pattern: str, shift_s: int = 0) -> Text:
 def _text(when: datetime, parts: list[tuple[str, str]]) -> str:
     shown = []
     for engine, python in parts:
-        one = when.strftime(python)
+        formatted = when.strftime(python)
         if python == "%f":
-            one = one[:3]
+            formatted = formatted[:3]
         elif python == "%z" and ":" in engine:
-            one = f"{one[:3]}:{one[3:5]}"
+            formatted = f"{formatted[:3]}:{formatted[3:5]}"
         elif "padding:none" in engine:
-            one = one.lstrip("0") or "0"
-        shown.append(one)
+            formatted = formatted.lstrip("0") or "0"
+        shown.append(formatted)
     return "".join(shown)
 
 
 def _read(call: Call, text: str, parts: list[tuple[str, str]]) -> datetime:
-    """A date that stands in the plan. Raises UsageError."""
+    """A constant date. Raises UsageError."""
     pattern = "".join(python for _, python in parts)
     try:
-        found = datetime.strptime(text.strip(), pattern)
+        parsed = datetime.strptime(text.strip(), pattern)
     except ValueError as fault:
         raise call.where.wrong(f"a date in its format in {call.name}, found '{text}'") from fault
     return (
-        found if found.tzinfo is not None else found.replace(tzinfo=timezone(timedelta(seconds=_offset_s())))
+        parsed
+        if parsed.tzinfo is not None
+        else parsed.replace(tzinfo=timezone(timedelta(seconds=_offset_s())))
     )
 
 
 def day(call: Call, text: str, pattern: str) -> date:
-    """A day that stands in the plan, in Java's pattern. Raises Refused and UsageError."""
+    """A constant day in Java's pattern. Raises Refused and UsageError."""
     return _read(call, text, _pattern(call, pattern)).date()
 
 
 def day_text(call: Call, when: date, pattern: str) -> str:
-    """This day in Java's pattern."""
+    """The day in Java's pattern."""
     return _text(datetime(when.year, when.month, when.day, tzinfo=UTC), _pattern(call, pattern))
 
 
@@ -128,7 +130,7 @@ def _shift_s(call: Call, text: str) -> int:
 
 
 def milliseconds(call: Call) -> Text:
-    """Since 1970, when the request is written."""
+    """ms since 1970 at rendering."""
     return Text.of(str(time.time_ns() // 1_000_000)) if call.once else Text.placeholder("time")
 
 
@@ -144,8 +146,8 @@ def now(call: Call) -> Text:
         if not call.once or not int(divided.group(1)):
             raise call.refused(f"the format '{pattern}'", "use ${__time()} or ${__time(/1000)}")
         return call.stored(Text.of(str(now_ms // int(divided.group(1)))), given[1:])
-    known = call.values.properties.get(f"time.{pattern}", NAMED.get(pattern, pattern))
-    return call.stored(written(call, known), given[1:])
+    full_pattern = call.values.properties.get(f"time.{pattern}", NAMED.get(pattern, pattern))
+    return call.stored(written(call, full_pattern), given[1:])
 
 
 def shifted(call: Call) -> Text:
@@ -177,6 +179,6 @@ def converted(call: Call) -> Text:
     else:
         raise call.where.wrong(f"a date in milliseconds since 1970 in {call.name}, found '{date}'")
     if not wanted:
-        raise call.where.wrong(f"the format that is wanted in {call.name}")
+        raise call.where.wrong(f"the output format in {call.name}")
     here = when.astimezone(timezone(timedelta(seconds=_offset_s())))
     return call.stored(Text.of(_text(here, _pattern(call, wanted))), given[3:4])

@@ -1,4 +1,4 @@
-"""JMeter's functions that draw: numbers, letters, dates and one of several."""
+"""JMeter's random functions: numbers, letters, dates and choices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from prony_frontends.jmeter.functions import Call, Function, Text
 
 LETTERS_AND_DIGITS = frozenset(string.ascii_letters + string.digits)
 MOST_WORDS = 4000
-"""Of which the engine draws one: more than ten years of days make a plan that nobody can read."""
+"""Limit on choices: ten years of days; more would make an unreadable plan."""
 
 
 def number(call: Call) -> Text:
@@ -25,7 +25,7 @@ def number(call: Call) -> Text:
 
 
 def between(call: Call, low: int, high: int) -> Text:
-    """A whole number, both ends included."""
+    """A random whole number, both ends included."""
     if call.once:
         return Text.of(str(call.values.draws.randint(low, high)))
     return Text.placeholder(f"random int {low} {high}")
@@ -48,27 +48,27 @@ def letters(call: Call) -> Text:
 
 
 def of_letters(call: Call, length: int, alphabet: str) -> Text:
-    """So many of these."""
+    """A random text of this length."""
     if call.once:
         return Text.of("".join(call.values.draws.choice(alphabet) for _ in range(length)))
     if set(alphabet) == LETTERS_AND_DIGITS:
         return Text.placeholder(f"random string {length}")
     if re.search(r"[\s|}]", alphabet):
-        raise call.refused(f"letters out of '{alphabet}'", "leave out blanks, | and }")
+        raise call.refused(f"letters out of '{alphabet}'", "leave out spaces, | and }")
     return Text.placeholder(f"random string {length} {alphabet}")
 
 
 def one_of(call: Call, words: list[str]) -> Text:
-    """Any of these. Raises Refused for those that no placeholder can hold."""
+    """A random choice. Raises Refused for words that no placeholder can hold."""
     if call.once:
         return Text.of(call.values.draws.choice(words))
     if len(set(words)) == 1:
         return Text.of(words[0])
     bad = next((word for word in words if not word or re.search(r"[\s|}]", word)), None)
     if bad is not None:
-        raise call.refused(f"'{bad}', one of several", "use texts without blanks, | and }")
+        raise call.refused(f"'{bad}', one of several", "use texts without spaces, | and }")
     if len(words) > MOST_WORDS:
-        raise call.refused(f"one of {len(words)}", f"use at most {MOST_WORDS}")
+        raise call.refused(f"a choice of {len(words)}", f"use at most {MOST_WORDS}")
     return Text.placeholder("random choice " + " ".join(words))
 
 
@@ -80,7 +80,7 @@ def a_uuid(call: Call) -> Text:
 
 
 def day(call: Call) -> Text:
-    """`__RandomDate(format,start,end,locale,variable)`: the start may come, the end does not."""
+    """`__RandomDate(format,start,end,locale,variable)`: start inclusive, end exclusive."""
     given = [*call.constants(3, 5), "", ""]
     pattern = given[0].strip() or "yyyy-MM-dd"
     start = dates.day(call, given[1], pattern) if given[1].strip() else date.today()
@@ -91,7 +91,7 @@ def day(call: Call) -> Text:
         raise call.refused(f"the locale {given[3]}", "leave it empty")
     days = (end - start).days
     if days > MOST_WORDS and not call.once:
-        raise call.refused(f"one of {days} days", f"use at most {MOST_WORDS} days")
+        raise call.refused(f"a choice of {days} days", f"use at most {MOST_WORDS} days")
     written = [dates.day_text(call, start + timedelta(days=later), pattern) for later in range(days)]
     return call.stored(one_of(call, written), given[4:5])
 
@@ -99,19 +99,17 @@ def day(call: Call) -> Text:
 def of_variables(call: Call) -> Text:
     """`__RandomFromMultipleVars(a|b,variable)`."""
     given = call.constants(1, 2)
-    found: list[str] = []
+    words: list[str] = []
     for name in given[0].split("|"):
         text = call.values.variables.get(name.strip())
         if text is None or text.constant is None:
-            raise call.refused(
-                f"the variable {name.strip()}, which is no constant of the plan", "use __Random"
-            )
-        found.append(text.constant)
-    return call.stored(one_of(call, found), given[1:])
+            raise call.refused(f"the variable {name.strip()}, which is not a constant", "use __Random")
+        words.append(text.constant)
+    return call.stored(one_of(call, words), given[1:])
 
 
 def chosen(call: Call) -> Text:
-    """`__chooseRandom(a,b,c,variable)` of the plug-in: the last one names the variable."""
+    """`__chooseRandom(a,b,c,variable)` of the plug-in; the last argument is the variable."""
     given = call.constants(3, 200)
     return call.stored(one_of(call, given[:-1]), given[-1:])
 

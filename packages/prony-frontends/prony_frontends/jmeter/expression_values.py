@@ -1,6 +1,4 @@
-"""What a plain expression of a plan may hold: numbers, texts, what is drawn; methods of texts and
-arithmetic.
-"""
+"""Values in a plain expression of a plan (numbers, texts, draws), methods of texts, and arithmetic."""
 
 from __future__ import annotations
 
@@ -14,14 +12,14 @@ from prony_frontends.jmeter.functions import Text, TextPart
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A class, an object or one of its methods, by its name."""
+    """A class, an object or a method, by name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A random number: whole from `low` to `high`, or (`real`) from `low` up to `high`."""
+    """A random number: whole in `low` to `high`, or (`real`) from `low` to below `high`."""
 
     low: int
     high: int
@@ -30,24 +28,24 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """Of a text, in UTF-8."""
+    """UTF-8 bytes of a text."""
 
     text: Text
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The present time, or (with a pattern) what writes a time."""
+    """The current time, or (with a pattern) a formatter of it."""
 
     pattern: str = ""
     shift_s: int = 0
     day: bool = False
-    """Without the time of the day."""
+    """Without the time of day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changing:
-    """A whole number that the run knows: what the engine's placeholder stands for, and so much more."""
+    """A whole number known during the run: an engine's placeholder plus a constant."""
 
     part: TextPart
     plus: int = 0
@@ -55,7 +53,7 @@ class Changing:
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """A place in the body of the response: a pointer of RFC 6901."""
+    """A place in the response's JSON: an RFC 6901 pointer."""
 
     pointer: str
 
@@ -64,7 +62,7 @@ Value = int | str | bool | None | Text | Named | Drawn | Bytes | Moment | Changi
 
 
 class NotPlain(Exception):
-    """Something that is not worked out here; what, in the plan's words."""
+    """An unsupported part of an expression, in the plan's words."""
 
 
 def _substring(text: str, begin: int, end: int | None = None) -> str:
@@ -99,25 +97,25 @@ METHODS: dict[tuple[str, int], Callable[..., Value]] = {
     ("toLong", 0): lambda text: as_number(text),
     ("md5", 0): lambda text: hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(),
 }
-"""Of a text that is known: by name and number of arguments."""
+"""Methods of constant texts, by name and number of arguments."""
 
 
 def truth(value: Value) -> bool:
-    """Texts are true in one language and not in another."""
+    """Booleans only: the truth of texts differs between languages."""
     if isinstance(value, bool | int) or value is None:
         return bool(value)
-    raise NotPlain("a condition that changes")
+    raise NotPlain("a changing condition")
 
 
 def whole_number(value: Value) -> int:
-    """Raises NotPlain for anything else."""
+    """Raises NotPlain for other values."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise NotPlain("arithmetic with what is no number, or changes")
+    raise NotPlain("arithmetic with a non-number or a changing value")
 
 
 def as_number(value: Value) -> Value:
-    """As a cast to int."""
+    """The value of a cast to int."""
     if isinstance(value, Drawn):
         return Drawn(value.low, value.high - 1) if value.real else value
     if isinstance(value, Changing):
@@ -132,21 +130,21 @@ def as_number(value: Value) -> Value:
 def same(sign: str, one: Value, other: Value) -> bool:
     """`==`, or `!=`."""
     if not all(isinstance(side, bool | int | str) or side is None for side in (one, other)):
-        raise NotPlain("a comparison with what changes")
+        raise NotPlain("a comparison with a changing value")
     if type(one) is not type(other) and None not in (one, other):
         raise NotPlain("a comparison of a text with a number")
     return (one == other) == (sign in ("==", "===", "eq"))
 
 
 def ordered(sign: str, one: Value, other: Value) -> bool:
-    """`<` and so on, of numbers."""
+    """`<` and similar, for numbers."""
     left, right = whole_number(one), whole_number(other)
     return {"<": left < right, "lt": left < right, ">": left > right, "gt": left > right, "<=": left <= right,
             "le": left <= right, ">=": left >= right, "ge": left >= right}[sign]  # fmt: skip
 
 
 def product(sign: str, one: Value, other: Value) -> Value:
-    """`*`, and `/` and `%` where every language says the same."""
+    """`*`, and `/` and `%` where all languages agree."""
     for first, second in ((one, other), (other, one)):
         if sign == "*" and isinstance(first, Drawn) and first.real and isinstance(second, int) and second > 0:
             return Drawn(first.low * second, first.high * second, real=True)

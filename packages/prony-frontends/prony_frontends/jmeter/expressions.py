@@ -1,6 +1,6 @@
-"""`__groovy`, `__javaScript`, `__jexl3` and their like where they hold a plain expression: numbers, texts,
-variables, the methods of texts, a random number, the present time. Nothing of the plan is ever executed: an
-expression is read and worked out here, and what is not known is refused by its name.
+"""Evaluates plain expressions in `__groovy`, `__javaScript`, `__jexl3` and similar: numbers, texts,
+variables, methods of texts, random numbers and the current time. Nothing of the plan is executed: expressions
+are parsed here, and unsupported parts are refused by name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MARK = re.compile("\0(\\d+)\0")
 NUMBERS = frozenset({"int", "long", "Integer", "Long"})
 PACKAGES = frozenset({"java", "org", "com", "util", "format", "concurrent", "lang", "lang3", "time", "text",
                       "apache", "commons", "Packages", "groovy", "json", "jayway", "jsonpath"})  # fmt: skip
-"""Parts of the whole name of a class."""
+"""Parts of qualified class names."""
 ALPHABETS = {
     "randomNumeric": "0123456789",
     "randomAlphabetic": "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
@@ -46,21 +46,21 @@ ALPHABETS = {
 }
 DEEPEST = 40
 INSTEAD = (
-    "Prony works out numbers, texts, vars.get(…), props.get(…), methods of texts, random numbers and the "
-    "present time; use functions, extractors or a data set for the rest"
+    "Prony evaluates numbers, texts, vars.get(…), props.get(…), methods of texts, random numbers and the "
+    "current time; use functions, extractors or a data set for the rest"
 )
 
 
 def evaluated(call: Call) -> Text:
-    """The expression's value as a text, which a variable may keep. Raises Refused."""
+    """The expression's value as a text, which may be stored in a variable. Raises Refused."""
     given = call.texts(1, 2)
     marks = [part for part in given[0].parts if part.dynamic]
     numbers = iter(range(len(marks)))
     raw = "".join(f"\0{next(numbers)}\0" if part.dynamic else part.text for part in given[0].parts)
     shown = MARK.sub("${…}", raw.strip())
     try:
-        found = Parser(raw.strip().removesuffix(";"), marks, call).whole()
-        text = text_of(found, call)
+        value = Parser(raw.strip().removesuffix(";"), marks, call).whole()
+        text = text_of(value, call)
     except NotPlain as why:
         found_words = f"the expression '{shown}'" + (f": {why}" if str(why) else "")
         raise call.refused(found_words, INSTEAD) from why
@@ -68,7 +68,7 @@ def evaluated(call: Call) -> Text:
 
 
 def text_of(value: Value, call: Call) -> Text:
-    """As a text. Raises NotPlain for what is none."""
+    """The value as a text. Raises NotPlain for other values."""
     match value:
         case None:
             return Text()
@@ -90,7 +90,9 @@ def text_of(value: Value, call: Call) -> Text:
 
 
 class Parser:
-    """One expression: `?:` binds least, then or, and, comparisons, sums, products, signs, methods."""
+    """Parses an expression. Precedence from low to high: `?:`, or, and, comparisons, sums, products, signs,
+    methods.
+    """
 
     def __init__(self, raw: str, marks: Sequence[TextPart], call: Call) -> None:
         self.marks, self.call = marks, call
@@ -107,10 +109,10 @@ class Parser:
             place = match.end()
 
     def whole(self) -> Value:
-        found = self._choice()
+        value = self._choice()
         if self.at != len(self.tokens):
             raise NotPlain(self.tokens[self.at][1])
-        return found
+        return value
 
     def _peek(self, *words: str) -> bool:
         return self.at < len(self.tokens) and self.tokens[self.at][1] in words
@@ -139,7 +141,7 @@ class Parser:
         return held
 
     def _joined(self, level: int) -> Value:
-        """Operators of this level and those that bind more."""
+        """Operators of this level and above."""
         levels: tuple[tuple[tuple[str, ...], Callable[[str, Value, Value], Value]], ...] = (
             (("||", "or"), lambda _, one, other: truth(one) | truth(other)),
             (("&&", "and"), lambda _, one, other: truth(one) & truth(other)),
@@ -151,10 +153,10 @@ class Parser:
         if level == len(levels):
             return self._signed()
         words, joined = levels[level]
-        found = self._joined(level + 1)
+        value = self._joined(level + 1)
         while sign := self._next(*words):
-            found = joined(sign, found, self._joined(level + 1))
-        return found
+            value = joined(sign, value, self._joined(level + 1))
+        return value
 
     def _sum(self, sign: str, one: Value, other: Value) -> Value:
         if sign == "+" and any(isinstance(side, str | Text | Moment) for side in (one, other)):
@@ -189,7 +191,7 @@ class Parser:
 
     def _first(self) -> Value:
         if self.at >= len(self.tokens):
-            raise NotPlain("it ends too soon")
+            raise NotPlain("it ends unexpectedly")
         kind, word = self.tokens[self.at]
         self.at += 1
         match kind:
@@ -200,7 +202,7 @@ class Parser:
             case "text":
                 return self._quoted(word[1:-1], word[0])
             case "mark":
-                raise NotPlain("a value that changes, which is no text in quotes")
+                raise NotPlain("a changing value outside quotes")
             case "name" if word in ("true", "false"):
                 return word == "true"
             case "name" if word in ("null", "undefined"):
@@ -210,9 +212,9 @@ class Parser:
             case "name":
                 return Named(word)
         if word == "(":
-            found = self._choice()
+            value = self._choice()
             self._expect(")")
-            return found
+            return value
         raise NotPlain(word)
 
     def _quoted(self, inside: str, _quote: str) -> Value:
@@ -245,19 +247,19 @@ class Parser:
 
     def _arguments(self) -> list[Value]:
         self._expect("(")
-        found: list[Value] = []
+        arguments: list[Value] = []
         while not self._next(")"):
-            found.append(self._choice())
+            arguments.append(self._choice())
             if not self._peek(")"):
                 self._expect(",")
-        return found
+        return arguments
 
     def _methods(self, value: Value) -> Value:
         while True:
             if self._next("."):
                 kind, name = self.tokens[self.at] if self.at < len(self.tokens) else ("", "")
                 if kind != "name":
-                    raise NotPlain(name or "it ends too soon")
+                    raise NotPlain(name or "it ends unexpectedly")
                 self.at += 1
                 if isinstance(value, Named) and value.name in PACKAGES:
                     value = Named(name)
@@ -293,15 +295,15 @@ class Parser:
         values = self.call.values
         match value, name, given:
             case Named(name="vars"), "get", [str() as variable]:
-                known = values.variables.get(variable)
-                text = None if known is None else values.text("${" + variable + "}", self.call.where)
+                variable_text = values.variables.get(variable)
+                text = None if variable_text is None else values.text("${" + variable + "}", self.call.where)
                 return text if text is None or text.constant is None else text.constant
             case Named(name="props" | "System"), "get" | "getProperty", [str() as key]:
                 return values.properties.get(key)
             case Named(name="Math"), "random", []:
                 return Drawn(0, 1, real=True)
             case Named(name="Math"), "floor", [Drawn(real=True) as drawn]:
-                return as_number(drawn) if self.script else drawn  # elsewhere it is a fraction still
+                return as_number(drawn) if self.script else drawn  # otherwise it remains a fraction
             case Named(name="Math"), "abs", [one]:
                 return abs(whole_number(one))
             case Named(name="Math"), "max" | "min", [one, other]:
@@ -370,12 +372,12 @@ class Parser:
                 return self._sum("+", value, other)
         constant = text.constant
         if constant is None:
-            raise NotPlain(f"{name}(…) of a value that changes")
+            raise NotPlain(f"{name}(…) of a changing value")
         plain_method = METHODS.get((name, len(given)))
-        if plain_method is None or not all(isinstance(one, str | int) for one in given):
+        if plain_method is None or not all(isinstance(argument, str | int) for argument in given):
             raise NotPlain(f"{name}(…)")
         if self.script and name in ("replace", "replaceAll") and constant.count(str(given[0])) > 1:
-            raise NotPlain("replace(…) of the first of several, as JavaScript does")
+            raise NotPlain("replace(…) of the first match only, as in JavaScript")
         try:
             return plain_method(constant, *given)
         except (ValueError, IndexError, TypeError) as fault:

@@ -24,35 +24,35 @@ EXTRACTORS = frozenset(
     }
 )
 SPECIAL = re.compile(r"=~|\w\(|\(@|\b(?:anyof|noneof|subsetof|in|nin|size|empty)\b")
-"""What JMeter's JSON paths have beyond RFC 9535."""
+"""Syntax of JMeter's JSON paths beyond RFC 9535."""
 FILTER = re.compile(
     r"""\[\?\((?:@(?:\.[A-Za-z_][\w-]*|\['[^'\\]*'\]|\[\d+\])*|[=!]=|[<>]=?|&&|\|\||[!()]|-?\d+(?:\.\d+)?"""
     r"""|true|false|null|'[^'\\]*'|"[^"\\]*"|\s)+\)\]"""
 )
-"""A filter that means the same there: comparisons with numbers and texts, what is there, and, or, not."""
+"""Filters with the same meaning in RFC 9535: comparisons with numbers and texts, existence, and, or, not."""
 OF_NUMBER = re.compile(r"""[=<>]\s*['"]?-?\d""")
 OF_TIDY = ("validate", "quiet", "whitespace", "namespace", "reportErrors", "report_errors", "showWarnings",
            "show_warnings", "downloadDTDs", "download_dtds", "namespaces")  # fmt: skip
-"""Properties of XPath extractors that change no attribute of a tag, and no text."""
+"""Properties of XPath extractors that change neither attributes nor texts."""
 OF_XPATH = {"XPathExtractor": "XPathExtractor", "XPath2Extractor": "XPathExtractor2"}
-"""What the names of their properties begin with."""
+"""Prefixes of their properties."""
 GROUP = re.compile(r"\$\{([^{}$]+)_g(\d{1,2})\}")
-"""A group of what a regular expression extractor has found."""
+"""A group of a regular expression extractor's match."""
 Found = dict[str, Any]
 """A capture's keys."""
 
 
 def groups_in(node: JmxNode) -> set[tuple[str, int]]:
-    """`${name_g1}` among an element's properties."""
-    found = {(name, int(group)) for name, group in GROUP.findall(node.text)}
+    """`${name_g1}` in an element's properties."""
+    groups = {(name, int(group)) for name, group in GROUP.findall(node.text)}
     for child in node.children:
-        found |= groups_in(child)
-    return found
+        groups |= groups_in(child)
+    return groups
 
 
 def names(node: JmxNode) -> list[tuple[str, bool]]:
-    """The variables that an extractor gives values to, and whether to all of its matches."""
-    if node.tag in OF_XPATH:  # the first of all has the name itself
+    """The variables that an extractor sets, and whether to all matches."""
+    if node.tag in OF_XPATH:  # the first match has the plain name
         return [(node.value(f"{OF_XPATH[node.tag]}.refname"), False)]
     if node.tag != "JSONPostProcessor":
         number = node.value(f"{node.tag}.match_number").strip()
@@ -67,29 +67,27 @@ def names(node: JmxNode) -> list[tuple[str, bool]]:
 
 
 def captures(extractors: Sequence[JmxNode], values: KnownValues) -> dict[str, Capture]:
-    """What later requests may use. As in JMeter it is taken from every response, a wrong one too."""
-    found: dict[str, Capture] = {}
+    """Captures for later requests. As in JMeter, failed responses are read, too."""
+    by_name: dict[str, Capture] = {}
     for node in extractors:
         if node.value("Sample.scope") not in ("", "parent", "all"):
             raise node.refused("it applies to sub-samples or a variable", "let it apply to the main sample")
         if node.value("Sample.scope") == "all":
-            values.note(
-                f"{node.element}: it looks at the last response, and not at redirects on the way to it"
-            )
+            values.note(f"{node.element}: it reads the last response, not the redirects before it")
         for variable, capture in _EXTRACT[node.tag](node, values):
             name = values.changing(variable, node)
-            if name in found:
+            if name in by_name:
                 raise node.wrong(f"a variable name of its own, found '{variable}'")
-            found[name] = Capture.model_validate({**capture, "always": True})
+            by_name[name] = Capture.model_validate({**capture, "always": True})
             if variable in values.listed and capture.get("match") == -1:
                 every = {**capture, "as_json": True, "optional": False, "default": "[]", "always": True}
-                found[f"{name}_list"] = Capture.model_validate(every)
+                by_name[f"{name}_list"] = Capture.model_validate(every)
         node.finish()
-    return found
+    return by_name
 
 
 def _or_else(node: JmxNode, values: KnownValues, tag: str) -> Found:
-    """Where nothing is found and no default is given the variable stays as it was."""
+    """Without a match and a default the variable keeps its value."""
     raw = node.value(f"{tag}.default")
     empty = node.flag(f"{tag}.default_empty_value")
     if raw or empty:
@@ -107,10 +105,10 @@ def _part(node: JmxNode, tag: str, values: KnownValues) -> Found:
     if source == "true":
         return {"in": "head"}
     if source == "unescaped":
-        values.note(f"{node.element}: it looks at the body as it came (JMeter undoes the entities of HTML)")
+        values.note(f"{node.element}: it reads the raw body (JMeter decodes HTML entities)")
         return {}
     if source not in ("false", ""):
-        raise node.refused(f"it looks at '{source}'", "let it look at the body or at the response headers")
+        raise node.refused(f"it reads '{source}'", "let it read the body or the response headers")
     return {}
 
 
@@ -119,8 +117,8 @@ def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     template = node.value("RegexExtractor.template", "$1$") or "$1$"
     group = re.fullmatch(r"\$(\d{1,3})\$", template)
     last = max(map(int, re.findall(r"\$(\d{1,3})\$", template)), default=0)
-    found = taken(text, node)
-    groups = found.groups
+    regex = taken(text, node)
+    groups = regex.groups
     if last > groups:
         raise node.wrong(f"at least {last} groups in the pattern '{text}', as the template says")
     variable = node.value("RegexExtractor.refname")
@@ -128,15 +126,15 @@ def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     for number in sorted(number for name, number in values.grouped if name == variable and number <= groups):
         if which.get("match", 1) < 1:
             raise node.refused(
-                f"${{{variable}_g{number}}} of a match drawn at random, or of all",
+                f"${{{variable}_g{number}}} of a random match, or of all matches",
                 "name the match by its number",
             )
         own = f"{variable}_g{number}"
-        literal = "${" + own + "}"  # what JMeter sends where nothing was found
+        literal = "${" + own + "}"  # sent by JMeter without a match
         yield (
             own,
             {
-                "regex": found.text,
+                "regex": regex.text,
                 "group": number,
                 **_part(node, "RegexExtractor", values),
                 **which,
@@ -146,7 +144,7 @@ def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     yield (
         variable,
         {
-            "regex": found.text,
+            "regex": regex.text,
             **({"group": int(group.group(1))} if group else {"template": template}),
             **_part(node, "RegexExtractor", values),
             **which,
@@ -178,7 +176,7 @@ def _json(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
         raise node.refused("'Compute concatenation var'", "untick it")
     if len(variables) != len(paths):
         raise node.wrong(f"as many paths as names, found {len(paths)} and {len(variables)}")
-    while len(defaults) > 1 and not defaults[-1]:  # as Java splits a text
+    while len(defaults) > 1 and not defaults[-1]:  # as in Java's split
         defaults.pop()
     if len(defaults) != len(variables):
         raise node.wrong(f"as many defaults as names (JMeter takes nothing otherwise), found {len(defaults)}")
@@ -193,10 +191,10 @@ def _json(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
             continue
         if not path.startswith("$") or SPECIAL.search(FILTER.sub("[*]", path)):
             raise node.refused(f"the JSON path '{path}'", "use one of RFC 9535, such as $.items[*].id")
-        if any(OF_NUMBER.search(one) for one in FILTER.findall(path)):
+        if any(OF_NUMBER.search(condition) for condition in FILTER.findall(path)):
             values.note(
-                f"{node.element}: '{path}' finds numbers by numbers and texts by texts (JMeter also a number "
-                "that stands there as a text, and the other way round)"
+                f"{node.element}: '{path}' compares numbers with numbers and texts with texts (JMeter also "
+                "numbers with texts)"
             )
         yield name.strip(), {"jsonpath": path, "default": default, **match}
 
@@ -224,7 +222,7 @@ def _html(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
 
 
 def _xpath(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
-    """Of HTML that JMeter tidies up, or of XML."""
+    """On HTML tidied by JMeter, or on XML."""
     begins = OF_XPATH[node.tag]
     query = values.constant(node.value(f"{begins}.xpathQuery"), node)
     node.ignore(*(f"{begins}.{name}" for name in OF_TIDY))
@@ -241,12 +239,12 @@ def _xpath(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     default = values.constant(node.value(f"{begins}.default"), node)
     which = {} if number in (-1, 1) else {"match": max(number, 0)}
     if not tidied:
-        values.note(f"{node.element}: the response is taken for well-formed XML without namespaces")
+        values.note(f"{node.element}: the response is expected to be well-formed XML without namespaces")
     yield node.value(f"{begins}.refname"), {**_of_tag(of, node, values), **which, "default": default}
 
 
 def _of_tag(of: AttributeOf | TextOf, node: JmxNode, values: KnownValues) -> Found:
-    values.note(f"{node.element}: it looks at tags as they are written, and leaves entities as they are")
+    values.note(f"{node.element}: it reads tags in the source, and does not decode entities")
     return {"regex": of.regex, "template": of.template}
 
 

@@ -1,4 +1,4 @@
-"""JMeter's `${variable}` and `${__function(…)}` into constants and the engine's placeholders."""
+"""Translates JMeter's `${variable}` and `${__function(…)}` to constants and the engine's placeholders."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from prony_frontends.base import Refused
 from prony_frontends.jmeter.jmx import JmxNode
 
 LONGEST_S = 7 * 24 * 3600.0
-"""Of a group that only Ctrl-C ends, and of a schedule."""
+"""Duration in s of a group ended by Ctrl-C only, and of a schedule."""
 TAKEN = frozenset({"sequence", "uuid", "random", "time", "user", "iteration", "next"})
-"""Names that no value of the engine's may have."""
+"""Names reserved by the engine."""
 WHOLE = re.compile(r"[+-]?\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """A text, or one of the engine's placeholders (without its brackets)."""
+    """A text, or a placeholder of the engine (without its brackets)."""
 
     text: str
     dynamic: bool = False
@@ -33,7 +33,7 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What a value of the plan became."""
+    """A translated value of the plan."""
 
     parts: tuple[TextPart, ...] = ()
 
@@ -44,36 +44,36 @@ class Text:
 
     @classmethod
     def placeholder(cls, name: str) -> Text:
-        """What the engine knows by this name."""
+        """A placeholder with this name."""
         return cls((TextPart(name, True),))
 
     @property
     def constant(self) -> str | None:
-        """The text, when it is the same for every request."""
+        """The text, if it is constant."""
         return None if any(part.dynamic for part in self.parts) else "".join(part.text for part in self.parts)
 
     @property
     def joined(self) -> Text:
-        """The same, constants that stand side by side as one."""
-        found: list[TextPart] = []
+        """The text with adjacent constants merged."""
+        merged: list[TextPart] = []
         for part in self.parts:
-            if found and not part.dynamic and not found[-1].dynamic:
-                found[-1] = TextPart(found[-1].text + part.text)
+            if merged and not part.dynamic and not merged[-1].dynamic:
+                merged[-1] = TextPart(merged[-1].text + part.text)
             else:
-                found.append(part)
-        return Text(tuple(found))
+                merged.append(part)
+        return Text(tuple(merged))
 
     @property
     def engine(self) -> str:
-        """In the engine's words."""
+        """The text in the engine's syntax."""
         return "".join(
             "${" + part.text + "}" if part.dynamic else part.text.replace("${", "$${") for part in self.parts
         )
 
     def encoded(self, encoding: str = "UTF-8", decode_first: bool = False) -> Text:
-        """As Java's URLEncoder writes it; `decode_first` for what is encoded already, or perhaps is."""
+        """Encoded as by Java's URLEncoder; `decode_first` for text that is, or may be, encoded."""
 
-        def one(part: TextPart) -> TextPart:
+        def encoded_part(part: TextPart) -> TextPart:
             if part.dynamic:
                 return TextPart(f"{part.text} | form", True)
             text = unquote_plus(part.text, encoding) if decode_first else part.text
@@ -81,89 +81,89 @@ class Text:
                 quote_plus(text, safe="*", encoding=encoding, errors="replace").replace("~", "%7E")
             )
 
-        return Text(tuple(map(one, self.parts)))
+        return Text(tuple(map(encoded_part, self.parts)))
 
     def __add__(self, other: Text) -> Text:
         return Text(self.parts + other.parts)
 
     def join(self, texts: Iterable[Text]) -> Text:
-        """These with this one between them."""
-        found = Text()
+        """The texts joined with this one as a separator."""
+        joined = Text()
         for number, text in enumerate(texts):
-            found = found + self + text if number else text
-        return found
+            joined = joined + self + text if number else text
+        return joined
 
 
 @dataclass(slots=True)
 class KnownValues:
-    """Variables and properties as far as they are known at this place of the plan."""
+    """Variables and properties known at this place in the plan."""
 
     properties: dict[str, str]
     asked: set[str] = field(default_factory=set)
-    """Properties that something has read."""
+    """Properties read so far."""
     users: int | None = None
     variables: dict[str, Text] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     values: dict[str, str] = field(default_factory=dict)
-    """Variables that change during the run -> their names in the engine."""
+    """Variables that change during the run -> names in the engine."""
     initial: dict[str, str] = field(default_factory=dict)
-    """Those names -> what they stand for when a user starts."""
+    """These names -> initial values of a user."""
     several: dict[str, str] = field(default_factory=dict)
-    """Variables of which an extractor takes every match -> their names in the engine."""
+    """Variables with all matches of an extractor -> names in the engine."""
     listed: set[str] = field(default_factory=set)
-    """Variables of whose matches a controller takes one after the other."""
+    """Variables over whose matches a controller loops."""
     grouped: set[tuple[str, int]] = field(default_factory=set)
-    """`${name_g1}` that something refers to: of which variable and which group."""
+    """References `${name_g1}`: variable and group."""
     counters: int = 0
     used: set[str] = field(default_factory=set)
-    """Names in the engine that something refers to."""
+    """Names in the engine that are referred to."""
     draws: random.Random = field(default_factory=random.Random)
     folder: Path = Path()
-    """Where the plan lies."""
+    """The plan's folder."""
     csv_dir: Path | None = None
-    """Where data files are looked for that are not where the plan says."""
+    """Fallback folder of data files."""
     end_s: float | None = None
-    """Of groups that have no end of their own."""
+    """Duration of groups without an end."""
     above: Sequence[JmxNode] = ()
-    """Elements of the plan outside of its groups."""
+    """Elements outside of thread groups."""
     undefined: dict[str, JmxNode] = field(default_factory=dict)
-    """Variables that have no value where they stand -> the first place; sent as they are written."""
+    """Undefined variables -> first occurrence; sent as written."""
     feeders: dict[str, Feeder] = field(default_factory=dict)
     opened: dict[str, str] = field(default_factory=dict)
-    """File or alias of __CSVRead, or file and sharing of a data set -> the feeder of its rows."""
+    """File or alias of __CSVRead, or file and sharing of a data set -> feeder of its rows."""
     rows_here: set[str] = field(default_factory=set)
-    """Feeders of data sets that the group draws from which is read."""
+    """Feeders of data sets of the current group."""
     group: str | None = None
-    """The name of the thread group, once it is known."""
+    """Name of the current thread group."""
     lasts_s: float | None = None
-    """How long that group goes on, where the clock ends it."""
+    """Duration of that group in s, if limited by time."""
     schedule: Pace | None = None
-    """What a precise throughput timer of that group lets through, once it is drawn."""
+    """Schedule of a precise throughput timer of that group, once drawn."""
     sampler: str | None = None
-    """The name of the sampler that is read."""
+    """Name of the current sampler."""
     stores: list[tuple[str, str]] | None = None
-    """What its functions store, in order: variable and text of the engine; None outside of a sampler."""
+    """Assignments by its functions, in order: variable and engine's text; None outside of a sampler."""
     faults: dict[int, str] = field(default_factory=dict)
-    """The number of a sampler that fails and sends nothing -> why, in JMeter's words."""
+    """Number of a sampler that always fails without sending -> reason, in JMeter's words."""
     held_within: set[int] = field(default_factory=set)
-    """Numbers of samplers whose assertions look at sub-samples too."""
+    """Numbers of samplers whose assertions include sub-samples."""
     unsent: UsageError | None = None
-    """The same of the first of them, for a plan that sends nothing at all."""
+    """The first of these failures, for a plan that sends nothing at all."""
     referred: set[str] = field(default_factory=set)
-    """Variables that something has read while they did not change."""
+    """Variables read while constant."""
 
     def aside(self) -> KnownValues:
-        """The same for a look at a text that leaves no trace here; it has seen nothing undefined yet."""
-        copies = {one.name: copy(getattr(self, one.name)) for one in fields(self)}
+        """A copy for reading a text without side effects, with no undefined variables yet."""
+        copies = {attribute.name: copy(getattr(self, attribute.name)) for attribute in fields(self)}
         return replace(self, **copies | {"undefined": {}})
 
     def unique(self, kind: str) -> str:
-        """A name for a counter of the engine."""
+        """A unique name for a counter of the engine."""
         self.counters += 1
         return f"{kind}{self.counters}"
 
     def one_of_several(self, variable: str) -> Text | None:
-        """`${name_2}` or `${name_matchNr}` of an extractor that takes every match."""
+        """`${name_2}` or `${name_matchNr}` of an extractor with all matches."""
         base, _, which = variable.rpartition("_")
         if base not in self.several or not re.fullmatch(r"[1-9]\d{0,4}|matchNr", which):
             return None
@@ -178,8 +178,8 @@ class KnownValues:
             self.notes.append(sentence)
 
     def changing(self, variable: str, where: JmxNode) -> str:
-        """A variable that the run gives values to; its name in the engine. Until then it stands for its value
-        in the plan, or, as in JMeter, for the characters that refer to it. Raises UsageError.
+        """Declares a variable that changes during the run; returns its name in the engine. Until set it has
+        its value in the plan or, as in JMeter, its reference as text. Raises UsageError.
         """
         if variable not in self.values:
             name = re.sub(r"[^\w-]", "_", variable, flags=re.ASCII)
@@ -187,41 +187,41 @@ class KnownValues:
                 raise where.wrong(f"the name of a variable, found '{variable}'")
             while name in TAKEN or name in self.values.values():
                 name += "_"
-            known = self.variables.get(variable)
+            current = self.variables.get(variable)
             self.values[variable] = name
-            self.initial[name] = Text.of("${" + variable + "}").engine if known is None else known.engine
+            self.initial[name] = Text.of("${" + variable + "}").engine if current is None else current.engine
             self.variables[variable] = Text.placeholder(name)
         return self.values[variable]
 
     def text(self, raw: str, where: JmxNode, once: bool = False) -> Text:
-        """`raw` with its variables and functions; `once`: functions are evaluated now, as JMeter does before
-        the start (test plan variables).
+        """`raw` with variables and functions translated; `once`: evaluate functions now, as JMeter does for
+        test plan variables.
         """
         return _Reader(raw, where, self, once).text().joined
 
     def constant(self, raw: str, where: JmxNode) -> str:
-        """The same, for what must be known before the start. Raises Refused otherwise."""
-        found = self.text(raw, where)
-        constant = found.constant
+        """The same for a value that must be constant. Raises Refused otherwise."""
+        text = self.text(raw, where)
+        constant = text.constant
         if constant is None:
             raise where.refused(
-                f"'{raw}' is another value for every request",
+                f"'{raw}' changes from request to request",
                 "write a constant, a variable of the plan or ${__P(name)}",
             )
         return constant
 
     def label(self, node: JmxNode) -> str:
-        """The element's name, as it is written where it changes during the run."""
+        """The element's name, unresolved where it changes during the run."""
         held, self.stores = self.stores, None  # a name stores nothing
         try:
-            found = self.text(node.label, node).constant
+            constant = self.text(node.label, node).constant
         except Refused:
-            found = None
+            constant = None
         finally:
             self.stores = held
-        if found is None:
-            self.note(f"{node.element}: its name changes during the run, and stands as it is written")
-        return node.label if found is None else found
+        if constant is None:
+            self.note(f"{node.element}: its name changes during the run and is shown unresolved")
+        return node.label if constant is None else constant
 
     def whole(self, raw: str, where: JmxNode, name: str, default: int | None = None) -> int:
         """A whole number."""
@@ -238,12 +238,12 @@ class KnownValues:
         if not text and default is not None:
             return default
         try:
-            found = float(text)
+            value = float(text)
         except ValueError:
-            found = float("nan")
-        if not abs(found) < 1e15:
+            value = float("nan")
+        if not abs(value) < 1e15:
             raise where.wrong(f"{name} to be a number, found '{text}'")
-        return found
+        return value
 
 
 @dataclass(slots=True)
@@ -265,11 +265,11 @@ class _Reader:
         while self.at < len(raw) and not (raw[self.at] in ends and not (raw[self.at] == ")" and depth > 0)):
             if raw.startswith("${", self.at) and "}" in raw[self.at :]:
                 self.at += 2
-                found = self._reference()
+                reference = self._reference()
                 if plain:
                     parts.append(TextPart(plain))
                     plain = ""
-                parts.extend(found.parts)
+                parts.extend(reference.parts)
             elif raw[self.at] == "\\" and raw[self.at + 1 : self.at + 2] in ("$", ",", "\\") and "${" in raw:
                 plain += raw[self.at + 1]
                 self.at += 2
@@ -297,51 +297,51 @@ class _Reader:
         return self._call(match.group(1), arguments)
 
     def _arguments(self) -> list[Text]:
-        found: list[Text] = []
+        arguments: list[Text] = []
         while True:
             self.at += 1
-            found.append(self._until(",)"))
+            arguments.append(self._until(",)"))
             if self.at >= len(self.raw):
                 raise self._wrong("')' at the end of a function's arguments")
             if self.raw[self.at] == ")":
                 self.at += 1
-                return [] if len(found) == 1 and not found[0].parts else found
+                return [] if len(arguments) == 1 and not arguments[0].parts else arguments
 
     def _wrong(self, expected: str) -> Exception:
         return self.where.wrong(f"{expected}, found '{self.raw}'")
 
     def _variable(self, name: str) -> Text:
-        known = self.values.variables.get(name) or self.values.one_of_several(name)
-        if known is not None:
+        text = self.values.variables.get(name) or self.values.one_of_several(name)
+        if text is not None:
             if name not in self.values.values:
                 self.values.referred.add(name)
-            self.values.used.update(part.text for part in known.parts if part.dynamic)
-            return known
+            self.values.used.update(part.text for part in text.parts if part.dynamic)
+            return text
         self.values.referred.add(name)
         self.values.undefined.setdefault(name, self.where)
         return Text.of("${" + name + "}")
 
     def _call(self, name: str, arguments: list[Text]) -> Text:
-        found = CALLS.get(name)
+        function = CALLS.get(name)
         call = Call(name, arguments, self.where, self.values, self.once)
-        if found is None:
-            raise call.refused("this function is not known to Prony", f"use one of {', '.join(CALLS)}")
-        return found(call)
+        if function is None:
+            raise call.refused("Prony does not have this function", f"use one of {', '.join(CALLS)}")
+        return function(call)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function as it stands in the plan."""
+    """A function call in the plan."""
 
     name: str
     arguments: list[Text]
     where: JmxNode
     values: KnownValues
     once: bool
-    """It is evaluated now, before the start."""
+    """Evaluate now, before the run."""
 
     def refused(self, found: str, instead: str) -> Refused:
-        """What this function asks for and Prony does not do."""
+        """The error for an unsupported use of this function."""
         return Refused(
             f"the function {self.name} in {self.where.element}",
             self.where.file,
@@ -351,24 +351,24 @@ class Call:
         )
 
     def texts(self, least: int, most: int) -> list[Text]:
-        """Its arguments. Raises UsageError for another number of them."""
+        """Its arguments. Raises UsageError for a wrong number."""
         if not least <= len(self.arguments) <= most:
             raise self.where.wrong(f"{least} to {most} arguments of {self.name}, found {len(self.arguments)}")
         return [argument.joined for argument in self.arguments]
 
     def constants(self, least: int, most: int) -> list[str]:
-        """The same, all of them constants. Raises Refused for those that change."""
+        """The same as constants. Raises Refused for changing arguments."""
         return [self.constant(argument) for argument in self.texts(least, most)]
 
     def constant(self, argument: Text) -> str:
-        """One of them. Raises Refused where it changes."""
-        found = argument.constant
-        if found is None:
+        """A constant argument. Raises Refused for a changing one."""
+        constant = argument.constant
+        if constant is None:
             raise self.refused("an argument differs from request to request", "write a constant")
-        return found
+        return constant
 
     def each(self, text: Text, plain: Callable[[str], str], filtered: str) -> Text:
-        """What `plain` makes of the constant parts, and the engine's filter of this name of the others."""
+        """`plain` applied to constant parts, and the engine's filter `filtered` to the others."""
         return Text(
             tuple(
                 TextPart(f"{part.text} | {filtered}", True) if part.dynamic else TextPart(plain(part.text))
@@ -377,7 +377,7 @@ class Call:
         )
 
     def as_one(self, text: Text) -> Text:
-        """A text that changes as one placeholder. Raises Refused where nothing can hold it."""
+        """A changing text as a single placeholder. Raises Refused where impossible."""
         if len(text.parts) == 1:
             return text
         if self.once or self.values.stores is None:
@@ -388,7 +388,7 @@ class Call:
         return Text.placeholder(place)
 
     def stored(self, found: Text, names: Sequence[str]) -> Text:
-        """The value, which also becomes that of the variable named, if one is."""
+        """The value, also stored in the named variable, if any."""
         name = names[0].strip() if names else ""
         if not name:
             return found
@@ -397,15 +397,15 @@ class Call:
                 f"it stores the value in '{name}' outside of a sampler",
                 "call it in the path, a parameter or the body of a sampler, or define the variable",
             )
-        known = self.values.variables.get(name)
+        current = self.values.variables.get(name)
         if name not in self.values.values:
             if name in self.values.referred:
                 raise self.refused(
-                    f"it stores the value in '{name}', which is used before", "give it a name of its own"
+                    f"it stores the value in '{name}', which is used before", "use another name"
                 )
-            if known is not None and known.constant is None:
+            if current is not None and current.constant is None:
                 raise self.refused(
-                    f"it stores the value in '{name}', which a data set fills", "give it a name of its own"
+                    f"it stores the value in '{name}', which a data set sets", "use another name"
                 )
         place = self.values.changing(name, self.where)
         self.values.stores.append((place, found.engine))

@@ -1,4 +1,4 @@
-"""A thread group into a load: users, their ramp, loops and schedule, or an open model."""
+"""Translates a thread group into a load: users, ramp, loops and schedule, or an open model."""
 
 from __future__ import annotations
 
@@ -31,46 +31,46 @@ CALL = re.compile(r"\s*(?://[^\n]*\n|/\*.*?\*/|(\w+)\s*\(([^()]*)\))", re.DOTALL
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """How many, how fast, how long."""
+    """Users, rates and duration of a group."""
 
     node: JmxNode
     load: Load
     measured: WholeRun
     users: int | None
-    """None in an open model."""
+    """None for an open model."""
     loops: int
-    """-1: until the time is over."""
+    """-1: until the duration is over."""
     delay_s: float = 0.0
-    """Before the first user starts."""
+    """Delay before the first user, in s."""
     new_users: bool = False
-    """Each iteration is somebody else's: a new connection, and no cookies."""
+    """Each iteration is a new user: a new connection, and no cookies."""
     label: str = ""
-    """As the plan names it."""
+    """Name in the plan."""
     name: str = ""
-    """The same, unlike those of other groups."""
+    """Unique name."""
     on_error: OnError = OnError.GO_ON
     waves: tuple[Wave, ...] = ()
-    """Of a plug-in's group: which threads start and end when."""
+    """Plug-in's groups: start and end of the threads."""
 
     @property
     def thread_label(self) -> str:
-        """What the names of its threads begin with."""
+        """Prefix of its threads' names."""
         started = self.node.tag == plugin_groups.CONCURRENCY or self.node.tag in arrivals.KINDS
         return f"{self.label}{STARTER}" if started else self.label
 
 
 def group(node: JmxNode, values: KnownValues) -> Group:
-    """Raises Refused and UsageError."""
+    """Translates a group. Raises Refused and UsageError."""
     if node.tag in plugin_groups.KINDS:
-        found = _in_waves(node, values)
+        translated = _in_waves(node, values)
     else:
-        found = _open(node, values) if node.tag in OF_ARRIVALS else _closed(node, values)
+        translated = _open(node, values) if node.tag in OF_ARRIVALS else _closed(node, values)
     node.finish()
-    return found
+    return translated
 
 
 def without_threads(node: JmxNode, values: KnownValues) -> bool:
-    """Whether a group is told to have none."""
+    """Whether the group is set to no threads."""
     if node.tag not in (CLOSED, SET_UP, TEAR_DOWN):
         return False
     text = values.text(node.value("ThreadGroup.num_threads", "1"), node).constant
@@ -80,20 +80,20 @@ def without_threads(node: JmxNode, values: KnownValues) -> bool:
 def populations(
     groups: Sequence[Group], one_after_the_other: bool, values: KnownValues, feeders: Sequence[Sequence[str]]
 ) -> tuple[Population, ...]:
-    """Closed groups of one run, each with the scenario of its name. `feeders`: by group, of which its users
-    draw rows. Raises Refused where groups wait for each other and the end of one is not known beforehand.
+    """The closed groups of a run, each with the scenario of its name. `feeders`: by group, the feeders of its
+    users. Raises Refused where groups run consecutively and the end of one is unknown.
     """
-    found: list[Population] = []
+    populations: list[Population] = []
     begins_s = 0.0
     for place, (group, names) in enumerate(zip(groups, feeders, strict=True)):
         assert isinstance(group.load, ClosedLoad)
         if group.waves:
-            found += _of_waves(group, begins_s, names)
+            populations += _of_waves(group, begins_s, names)
             end_s = begins_s + max(wave.end_s for wave in group.waves)
             if one_after_the_other and place + 1 < len(groups):
                 begins_s = _known(end_s, group)
             continue
-        found.append(
+        populations.append(
             Population(
                 name=group.name,
                 users=group.load.users,
@@ -107,13 +107,13 @@ def populations(
         )
         if one_after_the_other and place + 1 < len(groups):
             ends_by_loops = group.measured.iterations_per_user is not None
-            begins_s = _known(math.inf if ends_by_loops else found[-1].end_s, group)
+            begins_s = _known(math.inf if ends_by_loops else populations[-1].end_s, group)
     if begins_s:
         values.note(
-            "groups one after the other: each begins when the duration of the one before is over "
+            "groups run consecutively: each begins after the duration of the previous group "
             "(JMeter also waits for its last responses)"
         )
-    return tuple(found)
+    return tuple(populations)
 
 
 def _known(end_s: float | None, group: Group) -> float:
@@ -143,15 +143,15 @@ def _of_waves(group: Group, begins_s: float, feeders: Sequence[str]) -> Iterator
 
 
 def named(groups: Sequence[Group]) -> tuple[Group, ...]:
-    """The same with names of which no two are alike."""
-    found: list[Group] = []
-    for one in groups:
-        name, number = one.label or "group", 1
-        while name in {known.name for known in found}:
+    """The groups with unique names."""
+    renamed: list[Group] = []
+    for group in groups:
+        name, number = group.label or "group", 1
+        while name in {other.name for other in renamed}:
             number += 1
-            name = f"{one.label or 'group'} ({number})"
-        found.append(replace(one, name=name))
-    return tuple(found)
+            name = f"{group.label or 'group'} ({number})"
+        renamed.append(replace(group, name=name))
+    return tuple(renamed)
 
 
 def _closed(node: JmxNode, values: KnownValues) -> Group:
@@ -165,11 +165,9 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
     main = node.property("ThreadGroup.main_controller")
     number = 1 if main is None else loops(main, values)
     if main is None:
-        values.note(
-            f"{node.element}: it names no loops, and has one here; JMeter 5.6.3 fails and sends nothing"
-        )
+        values.note(f"{node.element}: it has no loop count and gets 1; JMeter 5.6.3 fails and sends nothing")
     if main is not None and main.flag("LoopController.continue_forever", True):
-        number = -1  # also beside a number of loops, as JMeter has it
+        number = -1  # even with a loop count, as in JMeter
     duration_s, delay_s = None, 0.0
     if node.flag("ThreadGroup.scheduler"):
         duration_s = (
@@ -189,7 +187,7 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
                 "ThreadGroup.delayedStart")  # fmt: skip
     new_users = not node.flag("ThreadGroup.same_user_on_next_iteration", True) and number != 1
     iterations = None if number < 1 else number
-    made = Group(
+    closed = Group(
         node,
         ClosedLoad(users=users, ramp_up_s=ramp_s),
         WholeRun(duration_s=duration_s, iterations_per_user=iterations),
@@ -201,11 +199,11 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
         on_error=after_error,
     )
     met = meeting.batches(node, users, ramp_s, number, values)
-    return made if met is None else _met(made, met, values)
+    return closed if met is None else _met(closed, met, values)
 
 
 def _met(made: Group, batches: Sequence[Batch], values: KnownValues) -> Group:
-    """The same, whose threads begin in these batches: one begins later, several are waves."""
+    """The group with threads starting in these batches: a single batch starts later, several become waves."""
     meeting.told(batches, made.node, values)
     lasts_s = made.measured.duration_s
     if lasts_s is not None and batches[-1].at_s >= lasts_s:
@@ -220,13 +218,13 @@ def _met(made: Group, batches: Sequence[Batch], values: KnownValues) -> Group:
             delay_s=made.delay_s + only.at_s,
         )
     ends_s = math.inf if lasts_s is None else made.delay_s + lasts_s
-    waves = tuple(Wave(one.threads, made.delay_s + one.at_s, ends_s) for one in batches)
-    return replace(made, load=ClosedLoad(users=sum(one.threads for one in batches)), waves=waves)
+    waves = tuple(Wave(batch.threads, made.delay_s + batch.at_s, ends_s) for batch in batches)
+    return replace(made, load=ClosedLoad(users=sum(batch.threads for batch in batches)), waves=waves)
 
 
 def _in_waves(node: JmxNode, values: KnownValues) -> Group:
     """A group of jmeter-plugins."""
-    found = _until(shaping.end_s([*values.above, node], values), plugin_groups.waves(node, values))
+    own_waves = _until(shaping.end_s([*values.above, node], values), plugin_groups.waves(node, values))
     after_error = on_error.of_group(node, values)
     node.ignore("ThreadGroup.scheduler", "ThreadGroup.num_threads", "ThreadGroup.ramp_time",
                 "ThreadGroup.duration", "ThreadGroup.delay", "ThreadGroup.start_time", "ThreadGroup.end_time",
@@ -236,22 +234,22 @@ def _in_waves(node: JmxNode, values: KnownValues) -> Group:
     if node.tag == plugin_groups.CONCURRENCY:
         number = values.whole(node.value("Iterations"), node, "Iterations", -1) or -1
         if number > 0:
-            raise node.refused(
-                "an iterations limit, after which another thread takes its place", "leave it empty"
-            )
+            raise node.refused("an iterations limit with replacement of the thread", "leave it empty")
     elif main is not None and not main.flag("LoopController.continue_forever"):
         number = loops(main, values)
-    users = sum(wave.threads for wave in found)
+    users = sum(wave.threads for wave in own_waves)
     return Group(
         node, ClosedLoad(users=users), WholeRun(
-            duration_s=max(wave.end_s for wave in found), iterations_per_user=number if number > 0 else None
+            duration_s=max(wave.end_s for wave in own_waves),
+            iterations_per_user=number if number > 0 else None,
         ),
-        users, max(number, -1), label=values.constant(node.label, node), on_error=after_error, waves=found,
+        users, max(number, -1), label=values.constant(node.label, node), on_error=after_error,
+        waves=own_waves,
     )  # fmt: skip
 
 
 def _until(end_s: float | None, waves: tuple[Wave, ...]) -> tuple[Wave, ...]:
-    """A throughput shaping timer whose schedule is over stops them."""
+    """The waves, ended by a throughput shaping timer's schedule."""
     if end_s is None:
         return waves
     cut = tuple(replace(wave, end_s=min(wave.end_s, end_s)) for wave in waves if wave.start_s < end_s)
@@ -259,27 +257,27 @@ def _until(end_s: float | None, waves: tuple[Wave, ...]) -> tuple[Wave, ...]:
 
 
 def _goes_on_inside(node: JmxNode) -> bool:
-    """Whether a loop in it has no end."""
-    for one in node.everything():
-        if one.tag == "LoopController" and one.value("LoopController.loops").strip() == "-1":
+    """Whether it contains an endless loop."""
+    for inner in node.everything():
+        if inner.tag == "LoopController" and inner.value("LoopController.loops").strip() == "-1":
             return True
-        if one.tag == "WhileController" and whiles.goes_on(one):
+        if inner.tag == "WhileController" and whiles.goes_on(inner):
             return True
     return False
 
 
 def _end_s(node: JmxNode, values: KnownValues) -> float:
     if values.end_s is not None:
-        values.note(f"{node.element} has no end of its own; it is given {values.end_s:g} s")
+        values.note(f"{node.element} has no end; it is limited to {values.end_s:g} s")
         return values.end_s
-    values.note(f"{node.element} has no end: it runs until Ctrl-C; --duration SECONDS gives it one")
+    values.note(f"{node.element} has no end and runs until Ctrl-C; set --duration SECONDS")
     return LONGEST_S
 
 
 def _open(node: JmxNode, values: KnownValues) -> Group:
     node.ignore("OpenModelThreadGroup.random_seed", "ThreadGroup.main_controller", "ThreadGroup.num_threads")
     after_error = on_error.of_group(node, values)
-    if after_error in (OnError.NEXT_LOOP, OnError.STOP_THREAD):  # an arrival walks once
+    if after_error in (OnError.NEXT_LOOP, OnError.STOP_THREAD):  # an arrival has one iteration
         after_error = OnError.NEXT_LOOP
     if node.tag in arrivals.KINDS:
         rates = arrivals.load(node, values)
@@ -292,7 +290,7 @@ def _open(node: JmxNode, values: KnownValues) -> Group:
         phases=tuple(phases), arrivals="poisson" if random else "constant", session="user", max_users=10_000
     )
     values.note(
-        "an arrival that finds 10000 users at work is counted as blocked and not sent "
+        "an arrival with 10000 users active counts as blocked and is not sent "
         "(JMeter would start another thread)"
     )
     return Group(
@@ -353,10 +351,10 @@ def _phases(schedule: str, node: JmxNode) -> tuple[list[RatePhase], bool]:
 
 
 def _rate(text: str, node: JmxNode) -> float:
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:/|per)\s*(\w+)\s*|\s*(0)\s*", text)
-    if found is None or (found.group(2) and found.group(2) not in UNIT_S):
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:/|per)\s*(\w+)\s*|\s*(0)\s*", text)
+    if match is None or (match.group(2) and match.group(2) not in UNIT_S):
         raise node.wrong(f"a rate such as rate(10/s), found rate({text})")
-    return 0.0 if found.group(3) else float(found.group(1)) / UNIT_S[found.group(2)]
+    return 0.0 if match.group(3) else float(match.group(1)) / UNIT_S[match.group(2)]
 
 
 def _seconds(text: str, node: JmxNode) -> float:

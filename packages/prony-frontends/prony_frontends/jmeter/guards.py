@@ -1,5 +1,5 @@
-"""Steps that are walked only while something holds: what comes after an error, after a Flow Control Action,
-or when a Runtime Controller's time is over.
+"""Guards for steps that run only while a condition holds: after an error, after a Flow Control Action, or
+until a Runtime Controller's time is over.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from prony_frontends.jmeter.outline import silent_name
 
 
 def filled(name: str) -> Condition:
-    """That a value of the user is not empty."""
+    """Condition that a user's value is not empty."""
     return Condition(left=f"${{{name}}}", op="!=", right="")
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Asks before each request and each wait."""
+    """Checks a condition before each request and each wait."""
 
     held: Condition
 
     def entry(self, entry: Entry) -> Entry:
-        """The same, asked for."""
+        """The entry with the check."""
         if isinstance(entry, Step):
             return self.step(entry)
         if not entry.steps or silent_name(entry) is not None:
@@ -40,7 +40,7 @@ class Guard:
         return Block(condition=self.held, steps=(step,))
 
     def loop(self, loop: Loop) -> Loop:
-        """One that has no number of its own ends when it does not hold any more."""
+        """The loop with the check; a loop without a count ends when the condition fails."""
         if loop.count is not None or loop.over is not None or loop.each is not None:
             return loop
         asks = self.held if loop.condition is None else Condition(all=(loop.condition, self.held))

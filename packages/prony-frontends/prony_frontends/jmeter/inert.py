@@ -1,5 +1,5 @@
-"""Elements that change nothing of what is sent: listeners, recorders, what JMeter's window alone uses. They
-are taken out of the tree before anything else is read, and named in one note.
+"""Removes elements that do not affect requests (listeners, recorders, GUI settings) before translation, with
+one note.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from prony_frontends.jmeter.jmx import JmxNode
 LISTENERS = frozenset({"ResultCollector", "Summariser", "MailerResultCollector", "ResultSaver",
                        "BackendListener", "DebugPostProcessor"})  # fmt: skip
 RECORDERS = frozenset({"WorkBench", "ProxyControl", "HttpMirrorControl", "PropertyControl"})
-"""JMeter runs none of them, nor what stands below: that is only kept."""
+"""Elements that JMeter only stores, with everything below."""
 PLUGINS = re.compile(
     r"kg\.apc\.jmeter\.(?:vizualizers|perfmon|jmxmon|dbmon|reporters)\.(?!AutoStop)\w+"
     r"|kg\.apc\.jmeter\.notifier\.\w+|com\.blazemeter\.jmeter\.(?:reporters?|reporting)\.\w+"
     r"|com\.github\.johrstrom\.\w+\.Prometheus\w+"
     r"|\w+(?:\.\w+)+\.\w*(?:Listener|Collector|Visualizer|Reporter|ResultWriter)"
 )
-"""Listeners of plug-ins, by what they are called. AutoStop of jmeter-plugins ends a run and is none."""
+"""Listeners of plug-ins, by suffix. AutoStop of jmeter-plugins is different: it ends the run."""
 DEFAULTS = frozenset({"HttpDefaultsGui", "SimpleConfigGui"})
-"""Windows of a ConfigTestElement that HTTP samplers look at; others hold the defaults of other samplers."""
+"""GUI classes of a ConfigTestElement for HTTP samplers; others hold defaults of other samplers."""
 
 
 def is_inert(node: JmxNode) -> bool:
-    """Whether nothing that is sent depends on it."""
+    """Whether no request depends on the element."""
     gui = node.attributes.get("guiclass", "").rpartition(".")[2]
     return (
         node.tag in LISTENERS
@@ -39,21 +39,20 @@ def is_inert(node: JmxNode) -> bool:
 
 
 def remove(top: JmxNode, values: KnownValues, skip_unsupported: bool) -> None:
-    """Take them out, and the scripts that may be left out; say so in a note each."""
-    found: list[JmxNode] = []
-    _below(top, found)
+    """Removes inert elements and skippable scripts, with a note each."""
+    inert_nodes: list[JmxNode] = []
+    _below(top, inert_nodes)
     skipped = scripts.check(top, skip_unsupported, plain_scripts.is_plain)
     for node, script in skipped:
-        asked = node.tag.endswith("Sampler") or not script.harmless
-        if asked or not script.empty:
-            why = ", as --skip-unsupported asks" if asked else ""
+        requested = node.tag.endswith("Sampler") or not script.harmless
+        if requested or not script.empty:
+            why = ", because of --skip-unsupported" if requested else ""
             values.note(f"{node.element}: its script is left out ({script.summary}){why}")
     if skipped:
         _without(top, [node for node, _ in skipped])
-    if found:
+    if inert_nodes:
         values.note(
-            f"these elements change no request; what they would show or send elsewhere is left out: "
-            f"{named(found)}"
+            f"these elements change no request and are left out, with their output: {named(inert_nodes)}"
         )
 
 
@@ -70,13 +69,13 @@ def _below(node: JmxNode, found: list[JmxNode]) -> None:
 
 
 def _without(node: JmxNode, gone: Sequence[JmxNode]) -> None:
-    node.below = [child for child in node.below if not any(child is one for one in gone)]
+    node.below = [child for child in node.below if not any(child is removed for removed in gone)]
     for child in node.below:
         _without(child, gone)
 
 
 def named(nodes: Sequence[JmxNode]) -> str:
-    """By kind, in the order of the plan, with the first one's name."""
+    """Descriptions by kind, in the order of the plan, with the first element's name."""
     kinds: dict[str, list[JmxNode]] = {}
     for node in nodes:
         kinds.setdefault(node.tag, []).append(node)
@@ -89,13 +88,13 @@ def named(nodes: Sequence[JmxNode]) -> str:
 
 
 def note_foreign(top: JmxNode, values: KnownValues) -> None:
-    """One note of the properties that JMeter passes over, after the whole plan was read."""
-    found = [(node, name) for node in top.everything() for name in node.foreign]
-    if not found:
+    """Adds a note about properties unknown to JMeter, after the whole plan was read."""
+    foreign = [(node, name) for node in top.everything() for name in node.foreign]
+    if not foreign:
         return
-    node, name = found[0]
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    node, name = foreign[0]
+    more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
     values.note(
-        f"{node.file}:{node.line}: {node.element}: JMeter knows no property {name}{more}, and passes over "
-        "such; so does Prony"
+        f"{node.file}:{node.line}: {node.element}: JMeter ignores the unknown property {name}{more}; "
+        "so does Prony"
     )

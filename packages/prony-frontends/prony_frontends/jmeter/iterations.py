@@ -1,4 +1,4 @@
-"""One iteration of each thread group: its elements, and those above it, into what its users do."""
+"""Translates an iteration of each thread group: its elements, and those outside of groups."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from prony_frontends.jmeter.tree import LoopContext, TreeWalk, entries_of, sends
 
 @dataclass(frozen=True, slots=True)
 class CommonElements:
-    """What stands above all groups."""
+    """Elements outside of all groups."""
 
     scope: TreeScope
     counts: dict[str, str]
-    """Set at the begin of every iteration."""
+    """Variables set at the start of every iteration."""
     feeders: tuple[str, ...]
     cookies: CookieRules | None
 
@@ -31,20 +31,18 @@ class CommonElements:
 def translated_groups(
     found: Sequence[Sequence[Group]], above: CommonElements, values: KnownValues, shared: Shared
 ) -> list[tuple[TranslatedGroup, ...]]:
-    """Of each phase, those whose users send something: of the load at least one."""
+    """By phase, groups that send requests; the load needs at least one."""
     parts: list[tuple[TranslatedGroup, ...]] = []
     silent: list[Group] = []
     for phase in found:
-        made = [(one, _translated_group(one, above, values, shared)) for one in phase]
-        silent += [one for one, part in made if part is None]
-        parts.append(tuple(part for _, part in made if part is not None))
+        walked_groups = [(group, _translated_group(group, above, values, shared)) for group in phase]
+        silent += [group for group, part in walked_groups if part is None]
+        parts.append(tuple(part for _, part in walked_groups if part is not None))
     if not parts[1]:
-        raise values.unsent or found[1][0].node.wrong(
-            "at least one HTTP request that is enabled and that a user can come to"
-        )
+        raise values.unsent or found[1][0].node.wrong("at least one enabled and reachable HTTP request")
     if silent:
         values.note(
-            f"these groups send no request and are left out: {', '.join(one.node.element for one in silent)}"
+            f"groups without requests are left out: {', '.join(group.node.element for group in silent)}"
         )
     return parts
 
@@ -52,7 +50,7 @@ def translated_groups(
 def _translated_group(
     made: Group, above: CommonElements, values: KnownValues, shared: Shared
 ) -> TranslatedGroup | None:
-    """One group's way; None where no request is on it. What it gives names to is not known to the others."""
+    """A group's iteration; None when it sends nothing. Names are local to the group."""
     names, used, files = dict(values.variables), set(values.used), set(shared.feeders)
     opened, referred = dict(values.opened), set(values.referred)
     above_rows = set(values.rows_here)
@@ -63,13 +61,16 @@ def _translated_group(
     begins = at_iteration(values.above, values, shared, rows_at=True)
     entries = entries_of(made.node.below, above.scope, walk, LoopContext(), rows_at=True)
     acts = any(sends(entry) for entry in entries)
-    check_managers([one.scope.cookies for one in walk.requests], values)
+    check_managers([request.scope.cookies for request in walk.requests], values)
     _check_actions(made, walk, values)
-    after = [one for request in walk.requests for one in request.scope.processors if one.tag in AFTER]
+    after = [
+        processor
+        for request in walk.requests
+        for processor in request.scope.processors
+        if processor.tag in AFTER
+    ]
     if after and made.on_error is not OnError.GO_ON:
-        values.note(
-            f"{after[0].element}: after a request that fails its script is left out; in JMeter it runs"
-        )
+        values.note(f"{after[0].element}: its script does not run after a failed request; in JMeter it does")
     entries = walk.ways[0].iteration(last_sample.noted(entries, values))
     entries = [*begins, *on_error.guarded(entries, made.on_error, made.node, values)]
     if above.counts:
@@ -89,7 +90,7 @@ def _translated_group(
     changing = {variable: Text.placeholder(name) for variable, name in values.values.items()}
     values.variables, values.used, values.referred = names | changing, used, referred
     values.rows_here = above_rows
-    alone = ("shareMode.group", "shareMode.thread")  # each group opens the file for itself
+    alone = ("shareMode.group", "shareMode.thread")  # each group opens the file separately
     values.opened = {
         key: feeder for key, feeder in values.opened.items() if key in opened or not key.endswith(alone)
     }
@@ -97,7 +98,7 @@ def _translated_group(
 
 
 def _check_actions(made: Group, walk: TreeWalk, values: KnownValues) -> None:
-    """Raises Refused where a request has a handler beside the group's own action after an error."""
+    """Raises Refused where both a request's handler and the group act on errors."""
     for request in walk.requests:
         handler = request.scope.handler
         beside = handler is not None and not handlers.is_of_group(handler, values)

@@ -1,7 +1,6 @@
-"""A .jmx file as a tree of JMeter's elements, each with its line.
+"""Parses a .jmx file into a tree of JMeter's elements with line numbers.
 
-XML is read without any DTD, so that no entity can be declared and nothing outside of the file is opened. Must
-not know what an element means.
+XML is read without any DTD, so that no entities are declared and no other file is opened.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from prony_frontends.base import Refused
 from prony_frontends.jmeter.known_properties import is_foreign
 
 DEEPEST = 200
-"""Levels of XML; a plan that people made has about 20."""
+"""Limit on the depth of XML; plans typically reach 20."""
 LONGEST_BYTES = 64 * 1024 * 1024
 SIMPLE = frozenset({"stringProp", "boolProp", "intProp", "longProp", "floatProp", "doubleProp"})
 UNSET = frozenset({"", "false"})
-"""Values that ask for nothing."""
+"""Values that request nothing."""
 REMARKS = frozenset({"TestPlan.comments", "TestElement.enabled", "TestElement.gui_class", "TestElement.name",
                      "TestElement.test_class"})  # fmt: skip
 
@@ -36,67 +35,65 @@ class JmxNode:
     text: str = ""
     children: list[JmxNode] = field(default_factory=list)
     read: set[str] = field(default_factory=set)
-    """Names of the properties that were asked for."""
+    """Names of the properties read so far."""
     foreign: list[str] = field(default_factory=list)
-    """Names of set properties that JMeter passes over, as far as the element was read."""
+    """Set properties that JMeter does not have, among those read."""
     below: list[JmxNode] = field(default_factory=list)
-    """Of a test element: those in its hashTree."""
+    """Test elements: the elements in its hashTree."""
     number: int = 0
-    """Its own in the plan (`prony_frontends.jmeter.marks`)."""
+    """Unique number in the plan (`prony_frontends.jmeter.marks`)."""
     refusal: tuple[str, str] | None = None
-    """What it asks for and Prony does not do, and what to do, known from the whole plan."""
+    """Unsupported use and remedy, known from the whole plan."""
 
     @property
     def label(self) -> str:
-        """Its name in the plan."""
+        """Name in the plan."""
         return self.attributes.get("testname", "") or self.attributes.get("name", "") or self.tag
 
     @property
     def enabled(self) -> bool:
-        """JMeter leaves out what is not, with all below it."""
+        """JMeter ignores a disabled element, with everything below."""
         return self.attributes.get("enabled", "true").lower() != "false"
 
     @property
     def element(self) -> str:
-        """What it is called in messages."""
+        """Description for messages."""
         return f"{self.tag} '{self.label}'" if self.label != self.tag else self.tag
 
     def property(self, name: str) -> JmxNode | None:
-        """The property of this name, of several the last, as in JMeter; it then counts as understood."""
+        """The property of this name, the last of several as in JMeter; marks it as read."""
         self.read.add(name)
         named = (child for child in reversed(self.children) if child.attributes.get("name") == name)
         return next(named, None)
 
     def value(self, name: str, default: str = "") -> str:
-        """The text of a simple property."""
-        found = self.property(name)
-        if found is None:
+        """Text of a simple property."""
+        holder = self.property(name)
+        if holder is None:
             return default
-        if found.tag not in SIMPLE:
-            raise found.wrong(f"the property {name} as a text, not as {found.tag}")
-        return found.text
+        if holder.tag not in SIMPLE:
+            raise holder.wrong(f"the property {name} as a text, not as {holder.tag}")
+        return holder.text
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """A property that is true or false."""
+        """A boolean property."""
         text = self.value(name, str(default)).strip().lower()
         if text not in ("true", "false", ""):
             raise self.wrong(f"{name} to be true or false, found '{text}'")
         return text == "true"
 
     def members(self, name: str, inner: str = "") -> list[JmxNode]:
-        """The entries of a collection; `inner`: it stands in an elementProp of that name."""
+        """Entries of a collection; `inner`: name of the elementProp around it."""
         holder = self if not inner else self.property(inner)
-        found = None if holder is None else holder.property(name)
-        return [] if found is None else list(found.children)
+        collection = None if holder is None else holder.property(name)
+        return [] if collection is None else list(collection.children)
 
     def ignore(self, *names: str) -> None:
-        """These properties change nothing that is sent or measured."""
+        """Marks properties that affect neither requests nor measurements as read."""
         self.read.update(names)
 
     def finish(self) -> None:
-        """Refuse a property that is set and that nobody has asked for; JMeter passes over those that it does
-        not know.
-        """
+        """Raises Refused for a set property that was not read, unless JMeter ignores it as unknown."""
         for child in self.children:
             name = child.attributes.get("name", child.tag)
             if name in self.read or name in REMARKS or _unset(child):
@@ -105,22 +102,22 @@ class JmxNode:
                 if name not in self.foreign:
                     self.foreign.append(name)
                 continue
-            found = f"'{child.text.strip()}'" if child.tag in SIMPLE else child.tag
+            shown_value = f"'{child.text.strip()}'" if child.tag in SIMPLE else child.tag
             raise Refused(
-                self.element, self.file, child.line, f"the property {name} is {found}",
+                self.element, self.file, child.line, f"the property {name} is {shown_value}",
                 "leave it empty, or remove it",
             )  # fmt: skip
 
     def refused(self, found: str, instead: str) -> Refused:
-        """What this element asks for and Prony does not do."""
+        """The error for an unsupported use of this element."""
         return Refused(self.element, self.file, self.line, found, instead)
 
     def wrong(self, expected: str) -> UsageError:
-        """The element is not as JMeter writes it."""
+        """The error for an element that JMeter would not write."""
         return UsageError(f"{self.file}:{self.line}: {self.element}: expected {expected}; correct the plan")
 
     def everything(self) -> Iterator[JmxNode]:
-        """This element and all enabled ones below."""
+        """This element and all enabled elements below."""
         yield self
         for node in self.below:
             if node.enabled:
@@ -134,7 +131,7 @@ def _unset(node: JmxNode) -> bool:
 
 
 def _simple(node: JmxNode) -> None:
-    """JMeter writes some numbers with their name and value as elements."""
+    """Converts numbers that JMeter writes as elements with name and value."""
     inside = {child.tag: child.text for child in node.children}
     if any(child.children for child in node.children):
         return
@@ -148,7 +145,7 @@ def _simple(node: JmxNode) -> None:
 
 
 def read(path: Path) -> JmxNode:
-    """The test plan. Raises UsageError when the file is none, is no XML, or brings a DTD."""
+    """Reads the test plan. Raises UsageError for a missing file, invalid XML, or a DTD."""
     try:
         if path.stat().st_size > LONGEST_BYTES:
             raise UsageError(f"{path} has more than {LONGEST_BYTES >> 20} MiB; a test plan is shorter")
@@ -159,19 +156,19 @@ def read(path: Path) -> JmxNode:
 
 
 def parse(content: bytes, file: str) -> JmxNode:
-    """The test plan in these bytes; its children are what stands below TestPlan's place in the tree."""
+    """The test plan in these bytes; its children are the elements at TestPlan's place in the tree."""
     root = _xml(content, file)
     if root.tag != "jmeterTestPlan":
         raise root.wrong("jmeterTestPlan, as JMeter saves a test plan")
     tops = _elements(root)
     plans = [top for top in tops if top.tag == "TestPlan"]
-    benches = [top for top in tops if top.tag == "WorkBench"]  # of JMeter 2 and 3, beside the plan
+    benches = [top for top in tops if top.tag == "WorkBench"]  # JMeter 2 and 3, next to the plan
     outside = [top for top in tops if _is_group(top)]  # JMeter runs them as well
     if len(plans) != 1 or len(tops) != 1 + len(benches) + len(outside):
         raise root.wrong(f"one TestPlan, found {len(tops)} elements, {len(plans)} of them a TestPlan")
     if outside and any(node.enabled and not _holds_anywhere(node) for node in plans[0].below):
         raise outside[0].refused(
-            "it stands beside the TestPlan, whose elements do not hold for it", "move it into the TestPlan"
+            "it is outside of the TestPlan, whose elements do not apply to it", "move it into the TestPlan"
         )
     plans[0].below += outside + benches
     return plans[0]
@@ -182,31 +179,31 @@ def _is_group(node: JmxNode) -> bool:
 
 
 def _holds_anywhere(node: JmxNode) -> bool:
-    """Whether it is the same for a group beside the TestPlan as for one in it."""
+    """Whether it means the same for a group outside of the TestPlan as for a group inside."""
     listens = node.tag == "ResultCollector" and not node.value("filename")
     return _is_group(node) or node.tag == "Arguments" or listens
 
 
 def _elements(holder: JmxNode) -> list[JmxNode]:
-    """The elements of the hashTrees below, each followed by the hashTree of what stands under it."""
-    found: list[JmxNode] = []
+    """Elements of the hashTrees below, each followed by the hashTree of its children."""
+    elements: list[JmxNode] = []
     for tree in holder.children:
         if tree.tag != "hashTree":
             raise tree.wrong("a hashTree here")
-        found += _pairs(tree)
-    return found
+        elements += _pairs(tree)
+    return elements
 
 
 def _pairs(tree: JmxNode) -> list[JmxNode]:
-    found: list[JmxNode] = []
+    elements: list[JmxNode] = []
     for child in tree.children:
         if child.tag == "hashTree":
-            if not found:
+            if not elements:
                 raise child.wrong("an element before its hashTree")
-            found[-1].below += _pairs(child)
+            elements[-1].below += _pairs(child)
         else:
-            found.append(child)
-    return found
+            elements.append(child)
+    return elements
 
 
 def _xml(content: bytes, file: str) -> JmxNode:

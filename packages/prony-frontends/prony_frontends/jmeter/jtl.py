@@ -1,4 +1,4 @@
-"""JMeter's logs of samples (JTL) out of the engine's request log; here as CSV."""
+"""Writes JMeter's sample logs (JTL) from the engine's request log; here as CSV."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from prony_frontends.jmeter.thread_names import ThreadNames
 
 HOSTNAME = socket.gethostname()
 Record = dict[str, str | int]
-"""A row by the names of its columns."""
+"""A row by column name."""
 RecordOf = Callable[[LoggedRequest], Record]
 JAVA = {
     "connect_refused": ("org.apache.http.conn.HttpHostConnectException", "Connection refused"),
@@ -35,25 +35,25 @@ JAVA = {
     "address_unavailable": ("java.net.NoRouteToHostException", "Cannot assign requested address"),
     "descriptors": ("java.net.SocketException", "Too many open files"),
 }
-"""Kinds of the engine's errors -> the exception that JMeter names, and its words."""
+"""The engine's kinds of errors -> JMeter's exception and message."""
 OTHER = "org.apache.http.client.ClientProtocolException"
 
 
 class Log(Protocol):
-    """A file of rows that is open."""
+    """An open file of rows."""
 
     def write(self, record: Record, sample: Sample, /) -> None:
         """One row."""
 
     def close(self) -> None:
-        """The rows are complete."""
+        """Completes the file."""
 
 
 class CsvLog:
-    """Rows are added to a file that is there, as JMeter does."""
+    """A CSV file; rows are appended to an existing file, as in JMeter."""
 
     def __init__(self, file: RowsFile, record_of: RecordOf, replace: bool = False) -> None:
-        """`record_of`: the columns of a sub-sample. Raises UsageError when it cannot be written."""
+        """`record_of`: columns of a sub-sample. Raises UsageError when the file cannot be written."""
         self._file = file
         self._record_of = record_of
         self._stream = opened(file.path, "w" if replace else "a")
@@ -62,44 +62,45 @@ class CsvLog:
             self._lines.writerow(file.columns)
 
     def write(self, record: Record, sample: Sample) -> None:
-        """One row, and those of the samples in it."""
+        """Writes a sample's row, and rows of its sub-samples."""
         self._write(record, sample, str(record["label"]))
 
     def _write(self, record: Record, sample: Sample, name: str) -> None:
         self._lines.writerow([record.get(column, "") for column in self._file.columns])
-        for one in samples.within(sample, name) if self._file.sub_samples else ():
-            self._write(self._record_of(one), one, name)
+        for sub_sample in samples.within(sample, name) if self._file.sub_samples else ():
+            self._write(self._record_of(sub_sample), sub_sample, name)
 
     def close(self) -> None:
-        """The rows are complete."""
+        """Completes the file."""
         self._stream.close()
 
 
 def opened(path: Path, mode: str) -> IO[str]:
-    """A file for rows, whose folder is made where it is missing. Raises UsageError."""
+    """Opens a file of rows; creates its folder. Raises UsageError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open(mode, newline="", encoding="utf-8")
     except OSError as fault:
         raise UsageError(
-            f"the log {path} cannot be written: {fault.strerror or fault}; "
-            "name a file in a folder that is there"
+            f"the log {path} cannot be written: {fault.strerror or fault}; name a file in an existing folder"
         ) from fault
 
 
 class Servers:
-    """Scheme, host and port of each request, as JMeter shows them."""
+    """Scheme, host and port of each request, as JMeter prints them."""
 
     def __init__(self, own: str, workload: Workload) -> None:
         """`own`: the load's own server."""
         self._own = _shown(own)
         self._named = {
-            walk.name: [self._own if one.server is None else _shown(one.server) for one in walk.requests]
+            walk.name: [
+                self._own if request.server is None else _shown(request.server) for request in walk.requests
+            ]
             for walk in workload.walks
         }
 
     def of(self, row: LoggedRequest) -> str:
-        """The server that this request went to."""
+        """The server of this request."""
         named = self._named.get(row.scenario, ())
         return named[row.step_index] if row.step_index < len(named) else self._own
 
@@ -111,7 +112,7 @@ def write(
     thread_names: ThreadNames,
     outlined: Mapping[str, Outline],
 ) -> int:
-    """Each sample that ended to those who want it; returns how many are requests."""
+    """Writes each finished sample to the logs that want it; returns the number of requests."""
     count = 0
     for row in rows:
         if isinstance(row, Made):
@@ -129,14 +130,14 @@ def write(
 
 
 def _element(row: LoggedRequest, outlined: Mapping[str, Outline]) -> int:
-    """The number of its sampler."""
+    """Number of its sampler."""
     outline = outlined.get(row.scenario)
-    known = [] if outline is None else outline.elements
-    return known[row.step_index] if row.step_index < len(known) else 0
+    elements = [] if outline is None else outline.elements
+    return elements[row.step_index] if row.step_index < len(elements) else 0
 
 
 def request_record(row: LoggedRequest, base: str, thread_names: ThreadNames) -> Record:
-    """By column. `base`: scheme, host and port."""
+    """A request's columns. `base`: scheme, host and port."""
     code, message, failure = _outcome(row, base)
     of_group, of_all = thread_names.at_work(row)
     failed = row.error is not None
@@ -152,7 +153,7 @@ def request_record(row: LoggedRequest, base: str, thread_names: ThreadNames) -> 
 
 
 def made_record(row: Made, thread_names: ThreadNames) -> Record:
-    """The same of a transaction, or of a sampler that sends nothing."""
+    """Columns of a transaction, or of a sampler that sends nothing."""
     of_group, of_all = thread_names.at_work(row.of)
     return {
         "timeStamp": row.start_ms, "elapsed": row.elapsed_ms, "label": row.label, "responseCode": row.code,
@@ -165,14 +166,18 @@ def made_record(row: Made, thread_names: ThreadNames) -> Record:
 
 
 def _chain_outcome(chain: Chain, base: str) -> tuple[str, str, str]:
-    """That of the last response, unless it was right and something that it embeds was not."""
+    """The outcome of the last response, or of a failed embedded resource."""
     code, message, failure = _outcome(chain.last, base)
-    bad = [one for one in chain.embedded if one.error is not None]
-    unavailable = [one for one in bad if isinstance(one, Chain) or one.status is None or one.status >= 400]
+    bad = [embedded for embedded in chain.embedded if embedded.error is not None]
+    unavailable = [
+        embedded
+        for embedded in bad
+        if isinstance(embedded, Chain) or embedded.status is None or embedded.status >= 400
+    ]
     if unavailable:
-        found = ((base + one.path, *_outcome(one, base)) for one in unavailable)
+        failures = ((base + embedded.path, *_outcome(embedded, base)) for embedded in unavailable)
         message = "Embedded resource download error:" + "".join(
-            f"{url} code:{code} message:{message}, " for url, code, message, _ in found
+            f"{url} code:{code} message:{message}, " for url, code, message, _ in failures
         )
     if bad and chain.last.error is None and not unavailable:
         failure = "One or more sub-samples failed"
@@ -180,7 +185,7 @@ def _chain_outcome(chain: Chain, base: str) -> tuple[str, str, str]:
 
 
 def _outcome(row: LoggedRequest, base: str) -> tuple[str, str, str]:
-    """Code, message, and why a response that came was not taken for right."""
+    """Code, message, and failure message of a rejected response."""
     if isinstance(row, Chain):
         return _chain_outcome(row, base)
     if row.status is None:
@@ -194,6 +199,6 @@ def _outcome(row: LoggedRequest, base: str) -> tuple[str, str, str]:
 
 
 def _shown(base: str) -> str:
-    """A usual port is not written."""
+    """Without a default port."""
     parts = urlsplit(base)
     return base.rpartition(":")[0] if parts.port == PORTS.get(parts.scheme) else base

@@ -1,4 +1,4 @@
-"""JMeter's logs of samples as XML."""
+"""JMeter's sample logs as XML."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ ATTRIBUTES = {
     "Encoding": "de", "bytes": "by", "sentBytes": "sby", "SampleCount": "sc", "ErrorCount": "ec",
     "grpThreads": "ng", "allThreads": "na", "Hostname": "hn",
 }  # fmt: skip
-"""Columns -> attributes, in their order."""
+"""Columns -> attributes, in order."""
 END = "</testResults>"
 TAIL_BYTES = 64
-"""Of a file, in which its end is looked for."""
+"""Bytes at the end of a file in which its closing tag is searched."""
 
 
 class XmlLog:
-    """A file of samples; those of a run before stay, as with JMeter, where the file is complete."""
+    """A file of samples; samples of earlier runs are kept where the file is complete, as in JMeter."""
 
     def __init__(self, file: RowsFile, record_of: RecordOf) -> None:
-        """`record_of`: the columns of a sub-sample. Raises UsageError when it cannot be written."""
+        """`record_of`: columns of a sub-sample. Raises UsageError when the file cannot be written."""
         self._file = file
         self._record_of = record_of
         goes_on = _without_end(file.path)
@@ -35,11 +35,11 @@ class XmlLog:
             self._stream.write('<?xml version="1.0" encoding="UTF-8"?>\n<testResults version="1.2">\n')
 
     def write(self, record: Record, sample: Sample) -> None:
-        """One sample with what is in it."""
+        """Writes a sample with its sub-samples."""
         self._stream.write("\n".join(self._lines(record, sample, str(record["label"]))) + "\n")
 
     def close(self) -> None:
-        """The samples are complete."""
+        """Completes the file."""
         self._stream.write(f"\n{END}\n")
         self._stream.close()
 
@@ -51,8 +51,8 @@ class XmlLog:
             if column in self._file.columns
         )
         inside: list[str] = []
-        for one in within(sample, name) if self._file.sub_samples else ():
-            inside += self._lines(self._record_of(one), one, name, indent + "  ")
+        for sub_sample in within(sample, name) if self._file.sub_samples else ():
+            inside += self._lines(self._record_of(sub_sample), sub_sample, name, indent + "  ")
         if "URL" in self._file.columns and record["URL"] != "null":
             inside.append(f"{indent}  <java.net.URL>{_written(record['URL'])}</java.net.URL>")
         if not inside:
@@ -68,7 +68,7 @@ def _written(value: str | int) -> str:
 
 
 def _without_end(path: Path) -> bool:
-    """Whether the file is there and complete; its end is then taken off."""
+    """Whether the file exists and is complete; removes its closing tag."""
     try:
         with path.open("r+b") as file:
             size = file.seek(0, 2)

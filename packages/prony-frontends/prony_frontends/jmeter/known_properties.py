@@ -1,6 +1,4 @@
-"""Which properties JMeter 5.6.3 reads of the elements that people, and programs, write by hand. What stands
-there under another name it passes over.
-"""
+"""Properties that JMeter 5.6.3 reads from elements often written by hand. It ignores other names there."""
 
 from __future__ import annotations
 
@@ -75,9 +73,9 @@ KNOWN: dict[str, frozenset[str]] = {
          "stopThread", "variableNames"}
     ),
 }  # fmt: skip
-"""Element -> the names of its own properties, besides those of all elements."""
+"""Element -> names of its own properties, without those common to all elements."""
 
 
 def is_foreign(tag: str, name: str) -> bool:
-    """Whether JMeter passes over a property of this name in this element."""
+    """Whether JMeter ignores a property of this name in this element."""
     return tag in KNOWN and name not in KNOWN[tag]

@@ -1,5 +1,5 @@
-"""`${JMeterThread.last_sample_ok}`, which is "true" or "false": whether the request before was right. A user
-captures the status, which is taken only from a response that is as expected.
+"""`${JMeterThread.last_sample_ok}`: "true" or "false" for the previous request. It follows from a capture of
+the status, which is taken only from an expected response.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ VARIABLE = "JMeterThread.last_sample_ok"
 
 
 def declare(top: JmxNode, values: KnownValues) -> None:
-    """It is known everywhere; a thread begins with "true"."""
+    """Declares the variable for the whole plan, with the initial value "true"."""
     values.initial[values.changing(VARIABLE, top)] = "true"
 
 
 def used(values: KnownValues) -> str:
-    """Its name in the engine, for something that asks for it."""
+    """Marks it as used; returns its name in the engine."""
     name = values.values[VARIABLE]
     values.used.add(name)
     return name
 
 
 def noted(entries: Sequence[Entry], values: KnownValues) -> list[Entry]:
-    """These steps, each request of which says how it went, if something asks for it."""
+    """The steps, with the result of each request recorded if the variable is used."""
     name = values.values[VARIABLE]
     if name not in values.used:
         return list(entries)
@@ -44,15 +44,15 @@ class _Noting:
     def __init__(self, name: str, status: str) -> None:
         self._name, self._status = name, status
         self._pages: set[str] = set()
-        """Lists of what pages embed: a page is right when all of that is."""
+        """Lists of embedded resources: a page succeeds when all of them do."""
 
     def entry(self, entry: Entry, embedded: bool = False) -> Entry:
         if isinstance(entry, Step):
             return self._step(entry, embedded)
         inside = embedded or (entry.each is not None and entry.each in self._pages)
         update = {
-            "steps": tuple(self.entry(one, inside) for one in entry.steps),
-            "otherwise": tuple(self.entry(one, inside) for one in entry.otherwise),
+            "steps": tuple(self.entry(inner, inside) for inner in entry.steps),
+            "otherwise": tuple(self.entry(inner, inside) for inner in entry.otherwise),
         }
         return entry.model_copy(update=update)
 
@@ -63,10 +63,10 @@ class _Noting:
         once = step.model_copy(update={"repeat": 1, "capture": noted})
         right, wrong = ((Block(set={self._name: word}),) for word in ("true", "false"))
         if embedded:
-            said = Block(condition=Condition(negated=filled(self._status)), steps=wrong)
+            result = Block(condition=Condition(negated=filled(self._status)), steps=wrong)
         else:
-            said = Block.model_validate({"if": filled(self._status), "steps": right, "else": wrong})
-        steps = (Block(set={self._status: ""}), once, said)
+            result = Block.model_validate({"if": filled(self._status), "steps": right, "else": wrong})
+        steps = (Block(set={self._status: ""}), once, result)
         if step.repeat == 1:
             return Block(group=True, steps=steps)
         return Block(loop=Loop(count=step.repeat), steps=steps)

@@ -1,6 +1,4 @@
-"""Flow Control Actions that go on elsewhere: they empty a value of the user, and what would come next is
-walked only while that is filled.
-"""
+"""Flow Control Actions that jump: they empty a value of the user, and the skipped steps are guarded by it."""
 
 from __future__ import annotations
 
@@ -13,35 +11,33 @@ from prony_frontends.jmeter.functions import KnownValues
 from prony_frontends.jmeter.guards import Guard, filled
 
 ROUND, LOOP = "round_goes_on", "loop_goes_on"
-"""What the names of such values begin with."""
+"""Prefix of these values."""
 STILL = "yes"
-"""What such a value holds until then."""
+"""Initial value."""
 
 
 @dataclass(slots=True)
 class Way:
-    """A loop while it is read, the thread's own the outermost: the values by which it is left, if something
-    leaves it.
-    """
+    """A loop being translated, the thread's own outermost, with the values that leave it, if used."""
 
     round: str | None = None
-    """Emptied: the next round begins."""
+    """Emptied to start the next round."""
     whole: str | None = None
-    """Emptied: no round begins any more."""
+    """Emptied to end the loop."""
 
     def leave_round(self, values: KnownValues) -> Entry:
-        """What goes on with the next round."""
+        """A jump to the next round."""
         self.round = self.round or _value(ROUND, values)
         return Block(set={self.round: ""})
 
     def leave(self, values: KnownValues) -> Entry:
-        """What goes on behind the loop; behind the thread's own there is nothing."""
+        """A jump behind the loop; for the thread's own loop, to its end."""
         self.whole = self.whole or _value(LOOP, values)
         return Block(set={self.whole: ""})
 
     @property
     def is_left(self) -> bool:
-        """Whether something in it goes on elsewhere."""
+        """Whether a step jumps out of it."""
         return self.round is not None or self.whole is not None
 
     def looped(self, loop: Loop, steps: Sequence[Entry]) -> list[Entry]:
@@ -53,7 +49,7 @@ class Way:
         return [Block(set={self.whole: STILL}), Block(loop=ends, steps=inside)]
 
     def iteration(self, steps: Sequence[Entry]) -> list[Entry]:
-        """One round of it."""
+        """A round of the loop."""
         inside = list(steps)
         for name in (self.round, self.whole):
             if name is not None:
@@ -62,7 +58,7 @@ class Way:
 
 
 def leaves(entry: Block) -> bool:
-    """Whether it goes on elsewhere."""
+    """Whether the block is a jump."""
     return any(name.startswith((ROUND, LOOP)) and not text for name, text in (entry.set or {}).items())
 
 

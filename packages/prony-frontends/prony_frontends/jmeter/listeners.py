@@ -1,5 +1,5 @@
-"""Listeners with a file name: which rows they write into it, and how. They are read before they are taken out
-of the tree (`prony_frontends.jmeter.inert`).
+"""Listeners with a file name: their rows and columns. They are read before inert elements are removed
+(`prony_frontends.jmeter.inert`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from prony_frontends.jmeter.functions import KnownValues
 from prony_frontends.jmeter.jmx import JmxNode
 
 WRITING = frozenset({"ResultCollector", "kg.apc.jmeter.vizualizers.CorrectedResultCollector"})
-"""Listeners that keep rows of samples; the files of others hold something else."""
+"""Listeners that store samples; files of others have different contents."""
 FIELDS = {
     "timestamp": ("timeStamp",), "time": ("elapsed",), "label": ("label",), "code": ("responseCode",),
     "message": ("responseMessage",), "threadName": ("threadName",), "dataType": ("dataType",),
@@ -23,28 +23,28 @@ FIELDS = {
     "sampleCount": ("SampleCount", "ErrorCount"), "hostname": ("Hostname",), "idleTime": ("IdleTime",),
     "connectTime": ("Connect",),
 }  # fmt: skip
-"""What a listener may be told to keep -> columns, in the order of a CSV file."""
+"""Settings of a listener -> columns, in the order of a CSV file."""
 USUAL = frozenset(FIELDS) - {"fileName", "encoding", "sampleCount", "hostname"}
-"""Kept where it is told nothing."""
+"""Columns kept by default."""
 UNKNOWN = {"responseData": "response data", "responseDataOnError": "response data of errors",
            "samplerData": "request data", "requestHeaders": "request headers",
            "responseHeaders": "response headers", "assertions": "assertion results"}  # fmt: skip
-"""What an XML file may be told to keep and the log of requests does not have."""
+"""Settings of an XML file that the request log has no data for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Rows of a listener's scope."""
+    """Filter of a listener's rows."""
 
     success: bool | None = None
-    """Only those that succeeded, or only the others."""
+    """Successful samples only, or failed ones only."""
     group: int | None = None
-    """Only those of the thread group of this number (`prony_frontends.jmeter.marks`),"""
+    """Only the thread group with this number (`prony_frontends.jmeter.marks`),"""
     elements: frozenset[int] | None = None
-    """and only those of these samplers and transactions."""
+    """and only these samplers and transactions."""
 
     def __contains__(self, row: tuple[int, int, bool]) -> bool:
-        """Whether it wants a row, by the numbers of thread group and element, and success."""
+        """Whether a row passes, by numbers of thread group and element, and success."""
         group, element, success = row
         return (
             self.success in (None, success)
@@ -55,47 +55,49 @@ class Wanted:
 
 EVERY = Wanted()
 COLUMNS = tuple(name for field in FIELDS if field in USUAL for name in FIELDS[field])
-"""Those of -l, and of listeners that are told nothing."""
+"""Columns of -l, and of listeners without settings."""
 Writing = tuple[JmxNode, list[JmxNode]]
-"""A listener, and what it stands in."""
+"""A listener with its ancestors."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowsFile:
-    """A file of rows, as one listener or several describe it."""
+    """A file of rows, written by one or more listeners."""
 
     path: Path
     columns: tuple[str, ...] = COLUMNS
     titles: bool = True
-    """CSV begins with the names of the columns."""
+    """Whether CSV starts with column names."""
     xml: bool = False
     sub_samples: bool = True
-    """Rows of redirects on the way and of embedded resources too."""
+    """Whether rows of redirects and embedded resources are included."""
     wanted: tuple[Wanted, ...] = (EVERY,)
 
 
 def writing(top: JmxNode) -> list[Writing]:
-    """Listeners with a file, each with what it stands in, the innermost last."""
+    """Listeners with a file, each with its ancestors, innermost last."""
     return list(_writing(top, []))
 
 
 def files(found: Sequence[Writing], groups: frozenset[str], values: KnownValues) -> tuple[RowsFile, ...]:
-    """Of these listeners, each file once. `groups`: tags of thread groups."""
-    made: dict[Path, RowsFile] = {}
+    """The files of these listeners, without duplicates. `groups`: tags of thread groups."""
+    by_path: dict[Path, RowsFile] = {}
     for node, above in found:
         name = _name(node, values)
         if not name:
             continue
         path = values.folder / name[2:] if name.startswith("~/") else Path(name)
         file = _file(node, path, _wanted(node, above, groups))
-        known = made.get(path)
-        made[path] = file if known is None else replace(known, wanted=(*known.wanted, *file.wanted))
+        existing = by_path.get(path)
+        by_path[path] = (
+            file if existing is None else replace(existing, wanted=(*existing.wanted, *file.wanted))
+        )
         if file.xml:
             _note_unknown(node, values)
-    if made:
-        names = ", ".join(map(str, made))
-        values.note(f"rows of listeners are written to {names}, when the run has ended")
-    return tuple(made.values())
+    if by_path:
+        names = ", ".join(map(str, by_path))
+        values.note(f"rows of listeners are written to {names} after the run")
+    return tuple(by_path.values())
 
 
 def _writing(node: JmxNode, above: list[JmxNode]) -> Iterator[Writing]:
@@ -107,17 +109,17 @@ def _writing(node: JmxNode, above: list[JmxNode]) -> Iterator[Writing]:
 
 
 def _name(node: JmxNode, values: KnownValues) -> str:
-    """Of the file, as it is when the run starts; empty where that is not known."""
+    """The file name at the start of the run; empty where unknown."""
     undefined = dict(values.undefined)
     try:
-        found = values.text(node.value("filename"), node, once=True).constant
+        name = values.text(node.value("filename"), node, once=True).constant
     except UsageError:
-        found = None
+        name = None
     values.undefined = undefined
-    if found is None or "${" in found:
-        values.note(f"{node.element}: the name of its file is not known before the run; it is not written")
+    if name is None or "${" in name:
+        values.note(f"{node.element}: its file name is not known before the run; it is not written")
         return ""
-    return found.strip()
+    return name.strip()
 
 
 def _wanted(node: JmxNode, above: Sequence[JmxNode], groups: frozenset[str]) -> Wanted:
@@ -125,12 +127,12 @@ def _wanted(node: JmxNode, above: Sequence[JmxNode], groups: frozenset[str]) -> 
         node.flag("ResultCollector.error_logging"), node.flag("ResultCollector.success_only_logging")
     )  # fmt: skip
     success = None if errors == successes else successes
-    group = next((one for one in above if one.tag in groups), None)
+    group = next((node_above for node_above in above if node_above.tag in groups), None)
     if group is None:
         return Wanted(success)
     if above[-1] is group:
         return Wanted(success, group.number)
-    return Wanted(success, group.number, frozenset(one.number for one in above[-1].everything()))
+    return Wanted(success, group.number, frozenset(inner.number for inner in above[-1].everything()))
 
 
 def _file(node: JmxNode, path: Path, wanted: Wanted) -> RowsFile:
@@ -152,9 +154,9 @@ def _file(node: JmxNode, path: Path, wanted: Wanted) -> RowsFile:
 
 
 def _config(node: JmxNode) -> dict[str, str] | None:
-    """Its SampleSaveConfiguration; what is not in it is not kept."""
+    """Its SampleSaveConfiguration; a column not listed is left out."""
     for child in node.children:
-        inside = {one.tag: one for one in child.children}
+        inside = {setting.tag: setting for setting in child.children}
         if child.tag == "objProp" and inside.keys() == {"name", "value"}:
             return {field.tag: field.text for field in inside["value"].children}
     return None
@@ -164,4 +166,4 @@ def _note_unknown(node: JmxNode, values: KnownValues) -> None:
     config = _config(node) or {}
     missing = [words for name, words in UNKNOWN.items() if config.get(name, "").strip() == "true"]
     if missing:
-        values.note(f"{node.element}: its file is without {', '.join(missing)}, which Prony does not keep")
+        values.note(f"{node.element}: its file lacks {', '.join(missing)}, which Prony does not record")

@@ -1,6 +1,5 @@
-"""Which element of the plan a request, a transaction or a sample without a request is of: its number behind
-the name, as two elements may have one name. It stands there while the plan is translated, and is taken off
-before anybody else sees it.
+"""Marks requests, transactions and samples with the number of their element, appended to the name, as names
+may repeat. Marks exist during translation only.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ MARK = "\0"
 
 
 def number(top: JmxNode) -> None:
-    """Give each element of the plan its own."""
+    """Numbers the elements of the plan."""
     for place, node in enumerate(top.everything(), 1):
         node.number = place
 
@@ -26,13 +25,13 @@ def marked(name: str, node: JmxNode) -> str:
 
 
 def parted(name: str) -> tuple[str, int]:
-    """The name alone, and the number of its element; 0 without one."""
+    """Name and number of the element; 0 without a mark."""
     plain, _, place = name.partition(MARK)
     return plain, int(place or 0)
 
 
 def unmarked(workload: Workload) -> Workload:
-    """The same with the names alone."""
+    """The workload without marks."""
     walks = tuple(walk.model_copy(update={"steps": _unmarked(walk.steps)}) for walk in workload.scenarios)
     return workload.model_copy(update={"steps": _unmarked(workload.steps), "scenarios": walks})
 

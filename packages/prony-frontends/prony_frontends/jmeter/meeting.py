@@ -1,6 +1,5 @@
-"""The Synchronizing Timer where what it does is known beforehand: threads wait for each other before their
-first request, so that they begin when the last of a batch has started. Anywhere else it is refused: users
-of Prony do not wait for each other.
+"""The Synchronizing Timer in the supported case: threads wait before their first request, so that a batch
+starts together with its last thread. Elsewhere it is refused, as Prony's users do not wait for each other.
 """
 
 from __future__ import annotations
@@ -15,59 +14,61 @@ from prony_frontends.jmeter.scope import SAMPLING
 
 TIMER = "SyncTimer"
 INSTEAD = (
-    "put it below the first request of a Thread Group whose threads make it once (one loop, or a Once Only "
-    "Controller), which then begins for all at once; elsewhere leave it out: users of Prony do not wait for "
+    "put it below the first request of a Thread Group that is sent once per thread (one loop, or a Once Only "
+    "Controller); elsewhere leave it out: users of Prony do not wait for "
     "each other"
 )
 ONCE = "OnceOnlyController"
 PLAIN = frozenset({"GenericController", "TransactionController", "RecordingController", ONCE})
-"""Controllers that are walked from the first to the last of what stands below."""
+"""Controllers that run all their children in order."""
 MOST_BATCHES = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Threads that begin together."""
+    """Threads that start together."""
 
     threads: int
     at_s: float
-    """After the first of the group has started."""
+    """Start in s after the first thread of the group."""
 
 
 def batches(
     group: JmxNode, users: int, ramp_s: float, loops: int, values: KnownValues
 ) -> tuple[Batch, ...] | None:
-    """When the threads of this group begin; None where no such timer says so. The timers are taken out of the
-    group. Raises Refused and UsageError.
+    """The batches of a group's threads; None without such a timer. The timers are removed from the group.
+    Raises Refused and UsageError.
     """
     above = [timer for top in values.above for timer, _ in _timers(top)] + [
         node for node in values.above if node.enabled and node.tag == TIMER
     ]
-    found = [(timer, parent, _size(timer, users, values)) for timer, parent in _timers(group)]
-    for timer, parent, size in found:
+    active_timers = [(timer, parent, _size(timer, users, values)) for timer, parent in _timers(group)]
+    for timer, parent, size in active_timers:
         if size == 1:
             parent.below = [node for node in parent.below if node is not timer]
-    found = [one for one in found if one[2] > 1]
-    if above or not found:  # what stands above is refused where it is read
+    active_timers = [entry for entry in active_timers if entry[2] > 1]
+    if above or not active_timers:  # a timer above is refused when it is read
         return None
-    timer, parent, size = found[0]
-    if len(found) > 1:
-        raise timer.refused(f"{len(found)} of them in one group", INSTEAD)
+    timer, parent, size = active_timers[0]
+    if len(active_timers) > 1:
+        raise timer.refused(f"{len(active_timers)} of them in one group", INSTEAD)
     samplers = [node for node in group.everything() if node.tag in SAMPLING]
-    held = [parent] if parent.tag in SAMPLING else [one for one in parent.everything() if one.tag in SAMPLING]
+    held = (
+        [parent] if parent.tag in SAMPLING else [node for node in parent.everything() if node.tag in SAMPLING]
+    )
     if len(held) != 1 or held[0] is not samplers[0]:
-        raise timer.refused("it holds threads before other requests than the first", INSTEAD)
+        raise timer.refused("it delays requests other than the first", INSTEAD)
     way = _way(group, held[0])
     again = loops != 1 and not any(node.tag == ONCE for node in way)
     if again or any(node.tag not in PLAIN for node in way):
-        raise timer.refused("it holds threads before a request that comes again, or not always", INSTEAD)
+        raise timer.refused("it delays a request that is repeated or conditional", INSTEAD)
     timeout_ms = values.whole(timer.value("timeoutInMs"), timer, "timeoutInMs", 0)
     timer.finish()
     if timeout_ms < 0:
         raise timer.wrong(f"a timeout of at least 0, found {timeout_ms}")
-    made = _released(timer, users, ramp_s, size, timeout_ms / 1000)
+    released = _released(timer, users, ramp_s, size, timeout_ms / 1000)
     parent.below = [node for node in parent.below if node is not timer]
-    return made
+    return released
 
 
 def _size(timer: JmxNode, users: int, values: KnownValues) -> int:
@@ -82,7 +83,7 @@ def _size(timer: JmxNode, users: int, values: KnownValues) -> int:
 
 
 def _timers(node: JmxNode) -> Iterator[tuple[JmxNode, JmxNode]]:
-    """Each with what it stands below."""
+    """Each timer with its parent."""
     for parent in node.everything():
         for child in parent.below:
             if child.enabled and child.tag == TIMER:
@@ -91,16 +92,16 @@ def _timers(node: JmxNode) -> Iterator[tuple[JmxNode, JmxNode]]:
 
 def _way(group: JmxNode, sampler: JmxNode) -> list[JmxNode]:
     """The controllers between them."""
-    found: list[JmxNode] = []
+    path: list[JmxNode] = []
     here = group
     while here is not sampler:
         here = next(child for child in here.below if any(node is sampler for node in child.everything()))
-        found.append(here)
-    return found[:-1]
+        path.append(here)
+    return path[:-1]
 
 
 def _released(timer: JmxNode, users: int, ramp_s: float, size: int, timeout_s: float) -> tuple[Batch, ...]:
-    """So many threads are let go when the last of them comes, or when the first has waited so long."""
+    """Releases `size` threads when the last of them arrives, or after the timeout of the first."""
     begins: list[float] = []
     waiting: list[float] = []
     for thread in range(users):
@@ -118,16 +119,16 @@ def _released(timer: JmxNode, users: int, ramp_s: float, size: int, timeout_s: f
             "for ever"
         )
     begins += [waiting[0] + timeout_s] * len(waiting) if waiting else []
-    found = tuple(Batch(len(list(same)), at_s) for at_s, same in groupby(begins))
-    if len(found) > MOST_BATCHES:
+    released = tuple(Batch(len(list(same)), at_s) for at_s, same in groupby(begins))
+    if len(released) > MOST_BATCHES:
         raise timer.refused(
-            f"{len(found)} groups of threads", f"let at most {MOST_BATCHES} wait for each other"
+            f"{len(released)} groups of threads", f"let at most {MOST_BATCHES} wait for each other"
         )
-    return found
+    return released
 
 
 def told(found: Sequence[Batch], group: JmxNode, values: KnownValues) -> None:
-    """A note on when they begin."""
+    """Adds a note about the batches."""
     first, last = found[0], found[-1]
     values.note(
         f"{group.element}: its threads wait for each other before their first request: {first.threads} begin "

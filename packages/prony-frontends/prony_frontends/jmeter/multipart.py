@@ -1,6 +1,4 @@
-"""Parameters and files as parts of one body (multipart/form-data, RFC 7578), as JMeter's client writes
-them.
-"""
+"""Parameters and files as a multipart body (multipart/form-data, RFC 7578), as from JMeter's client."""
 
 from __future__ import annotations
 
@@ -14,16 +12,16 @@ from prony_frontends.jmeter.functions import KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
 
 BOUNDARY_LETTERS = 35
-"""JMeter draws 30 to 40 anew for every request."""
+"""JMeter draws 30 to 40 characters per request."""
 MARK = "\0"
-"""In place of the boundary until it is known; XML has no such character."""
+"""Stands for the boundary until it is known; it cannot occur in XML."""
 MOST_BYTES = 16 << 20
-"""The engine reads the files before the load."""
+"""Limit on files, which the engine reads before the load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Multipart:
-    """A body of parts."""
+    """A multipart body."""
 
     parts: tuple[BodyPart, ...]
     content_type: str
@@ -36,7 +34,7 @@ def multipart(
     values: KnownValues,
     browser: bool,
 ) -> Multipart:
-    """Parameters first, then files; `browser`: parts say as little as a browser's. Raises UsageError."""
+    """Parameters first, then files; `browser`: with the short part headers of browsers. Raises UsageError."""
     pieces: list[Text | Path] = []
     for argument in arguments:
         pieces += _parameter(argument, values, browser)
@@ -59,7 +57,7 @@ def multipart(
 
 
 def _head(name: str, more: str, kind: str, coding: str, browser: bool) -> Text:
-    """The delimiter and the head of a part; where browsers are copied it says less."""
+    """Delimiter and head of a part; `browser` leaves lines out."""
     text = f'--{MARK}\r\nContent-Disposition: form-data; name="{name}"{more}\r\n'
     text += f"Content-Type: {kind}\r\n" if kind else ""
     text += "" if browser else f"Content-Transfer-Encoding: {coding}\r\n"
@@ -67,8 +65,8 @@ def _head(name: str, more: str, kind: str, coding: str, browser: bool) -> Text:
 
 
 def _quoted(name: str, node: JmxNode, what: str) -> str:
-    if not name.isascii() or any(one in name for one in '"\\\r\n'):
-        raise node.refused(f"{what} '{name}'", "use letters, digits and signs of ASCII without quotes")
+    if not name.isascii() or any(char in name for char in '"\\\r\n'):
+        raise node.refused(f"{what} '{name}'", "use ASCII without quotes and line breaks")
     return name
 
 
@@ -92,7 +90,7 @@ def _file(file: JmxNode, values: KnownValues, browser: bool) -> list[Text | Path
     kind = values.constant(file.value("File.mimetype"), file)
     file.finish()
     if not path.is_file():
-        raise file.wrong(f"a file that can be read; {path} is not there")
+        raise file.wrong(f"a readable file; {path} does not exist")
     if not kind or ";" in kind or not kind.isascii():
         raise file.wrong(f"a MIME type for {path.name}, such as application/octet-stream, found '{kind}'")
     more = f'; filename="{_quoted(path.name, file, "the file name")}"'

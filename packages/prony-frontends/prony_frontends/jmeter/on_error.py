@@ -1,7 +1,7 @@
-"""What a thread does after a sampler's error: go on, begin its next loop, stop, or stop the whole test.
+"""A thread's action after a sampler error: continue, start the next loop, stop, or stop the test.
 
-A user notes whether its last request went well, by capturing the status, which is taken only from a response
-that is as expected; whatever comes next is walked only if it did.
+Each request captures its status, which succeeds only for an expected response; the following steps are
+guarded by that capture.
 """
 
 from __future__ import annotations
@@ -35,69 +35,71 @@ HANDLER = "ResultAction"
 """A Result Status Action Handler."""
 _HANDLED = {"0": OnError.GO_ON, "1": OnError.STOP_THREAD, "2": OnError.STOP_TEST, "3": OnError.STOP_NOW,
             "4": OnError.NEXT_LOOP}  # fmt: skip
-"""Its OnError.action -> what a thread group calls it."""
+"""OnError.action of the handler -> the thread group's value."""
 OF_A_GROUP = frozenset(_HANDLED)
 
 
 def of_group(node: JmxNode, values: KnownValues) -> OnError:
-    """What this thread group asks for."""
+    """The action of a thread group."""
     text = values.constant(node.value("ThreadGroup.on_sample_error"), node).strip() or "continue"
     try:
-        found = OnError(text)
+        own_action = OnError(text)
     except ValueError as fault:
         words = ", ".join(OnError)
         raise node.wrong(f"ThreadGroup.on_sample_error to be one of {words}, found '{text}'") from fault
-    handlers = [one for one in (*values.above, *node.below) if one.tag == HANDLER and one.enabled]
+    handlers = [
+        handler for handler in (*values.above, *node.below) if handler.tag == HANDLER and handler.enabled
+    ]
     if not handlers:
-        return found
-    if found is not OnError.GO_ON or len(handlers) > 1:
+        return own_action
+    if own_action is not OnError.GO_ON or len(handlers) > 1:
         raise handlers[-1].refused("a second action after an error", "keep one, here or in the thread group")
     action = action_of(handlers[0])
-    if action is None:  # of the loop that a request stands in
-        return found
-    node.below = [one for one in node.below if one is not handlers[0]]
+    if action is None:  # relates to a request's loop
+        return own_action
+    node.below = [child for child in node.below if child is not handlers[0]]
     handlers[0].finish()
     return action
 
 
 def action_of(handler: JmxNode) -> OnError | None:
-    """What a handler asks for; None for what no thread group has."""
+    """The action of a handler; None for actions that thread groups lack."""
     return _HANDLED.get(handler.value("OnError.action", "0").strip())
 
 
 def guarded(entries: Sequence[Entry], action: OnError, node: JmxNode, values: KnownValues) -> list[Entry]:
-    """The steps of an iteration with this action after an error."""
+    """The steps of an iteration with this action after errors."""
     if action is OnError.GO_ON:
         return list(entries)
     name = values.unique("went_well")
     values.initial[name] = "yes"
     values.used.add(name)
     walk = _Noting(filled(name), name, node, frozenset(values.faults), ends_run=action in STOPS_ALL)
-    found = [walk.entry(entry) for entry in entries]
+    guarded_entries = [walk.entry(entry) for entry in entries]
     if action is OnError.NEXT_LOOP:
-        return [Block(set={name: "yes"}), *found]
+        return [Block(set={name: "yes"}), *guarded_entries]
     if action is OnError.STOP_THREAD:
         values.note(
-            f"{node.element}: a thread that a failed request stops sends nothing more; it counts as a user "
+            f"{node.element}: a thread stopped by a failed request sends nothing more; it counts as a user "
             "until the group ends"
         )
     elif action in STOPS_ALL:
         values.note(
             f"{node.element}: a failed request ends the run at once; JMeter waits for the samples under way"
         )
-    return found
+    return guarded_entries
 
 
 @dataclass(frozen=True, slots=True)
 class _Noting(Guard):
-    """One group's steps with the guard before each, which each request sets anew."""
+    """Guards each step of a group; each request sets the guard."""
 
     name: str
     node: JmxNode
     faults: frozenset[int]
-    """Samplers that fail without a request, by their numbers."""
+    """Samplers that fail without a request, by number."""
     ends_run: bool
-    """A request that fails ends it for all groups."""
+    """Whether a failed request ends the run for all groups."""
 
     def entry(self, entry: Entry) -> Entry:
         silent = silent_name(entry)
@@ -105,7 +107,7 @@ class _Noting(Guard):
             return Guard.entry(self, entry)
         if self.ends_run:
             raise self.node.refused(
-                f"the end of the run after '{parted(silent)[0]}', which fails without a request",
+                f"the end of the run after '{parted(silent)[0]}', which fails without sending",
                 "correct that sampler, or let the thread go on",
             )
         return Block(condition=self.held, steps=(entry, Block(set={self.name: ""})))
@@ -113,5 +115,7 @@ class _Noting(Guard):
     def step(self, step: Step) -> Entry:
         noted = {**step.capture, self.name: Capture(status=True, optional=True)}
         once = step.model_copy(update={"repeat": 1, "capture": noted, "ends_run_on_error": self.ends_run})
-        made = Block(condition=self.held, steps=(Block(set={self.name: ""}), once))
-        return made if step.repeat == 1 else Block(loop=Loop(count=step.repeat), steps=(made,))
+        guarded_step = Block(condition=self.held, steps=(Block(set={self.name: ""}), once))
+        return (
+            guarded_step if step.repeat == 1 else Block(loop=Loop(count=step.repeat), steps=(guarded_step,))
+        )

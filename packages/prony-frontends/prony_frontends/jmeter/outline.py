@@ -1,5 +1,5 @@
-"""Which transactions each request of a scenario stands in, and where samplers stand that send nothing: what
-the log of requests does not say and JMeter's log has rows for.
+"""Transactions around each request of a scenario, and positions of samplers that send nothing: data for
+JMeter's log that the request log lacks.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ class Style:
     """How a Transaction Controller counts."""
 
     parent: bool = False
-    """Its row stands above those of its samples."""
+    """Whether it is the parent sample of its samples."""
     timers: bool = False
-    """Its time includes pauses."""
+    """Whether its time includes pauses."""
 
 
 @dataclass(eq=False, slots=True)
 class Transaction:
-    """At one place of a scenario."""
+    """A transaction at a position of a scenario."""
 
     name: str
     element: int
-    """The number of its controller."""
+    """Number of its controller."""
     style: Style
     first: int | None = None
-    """The request that it always begins with; None where that depends."""
+    """Request that it always starts with; None when it varies."""
     last: int | None = None
-    """The request that it always ends with."""
+    """Request that it always ends with."""
     loops: list[range] = field(default_factory=list)
-    """Requests of loops within it, which may be sent again before it ends."""
+    """Requests in its loops, which may repeat before it ends."""
 
     def begins_anew(self, before: int, request: int) -> bool:
-        """Whether a request after another one of it belongs to its next walk."""
+        """Whether a request after another request of the transaction starts its next pass."""
         if self.first is not None:
             return request == self.first
         again = any(before in loop and request in loop for loop in self.loops)
@@ -53,28 +53,28 @@ class Silent:
     name: str
     element: int
     fault: str = ""
-    """Why it fails, in JMeter's words."""
+    """JMeter's error message."""
 
 
 @dataclass(slots=True)
 class Outline:
-    """One scenario; requests are known by their place in it, as in the log."""
+    """A scenario; requests are identified by position, as in the log."""
 
     elements: list[int] = field(default_factory=list)
-    """By request: the number of its sampler."""
+    """Sampler's number by request."""
     within: list[tuple[Transaction, ...]] = field(default_factory=list)
-    """By request: the transactions that it stands in, the outermost first."""
+    """Transactions around each request, outermost first."""
     after: dict[int, list[tuple[int, Silent]]] = field(default_factory=dict)
-    """Samplers that send nothing after a request: how many transactions they stand in, and what they are."""
+    """Samplers that send nothing after a request, each with its depth of transactions."""
     before: dict[int, list[tuple[int, Silent]]] = field(default_factory=dict)
     follows: set[int] = field(default_factory=set)
-    """Requests whose redirects are followed."""
+    """Requests with followed redirects."""
     held_alone: set[int] = field(default_factory=set)
-    """Requests whose assertions look at the sampler's own sample, and at none within it."""
+    """Requests whose assertions apply to the main sample only."""
     embedded: dict[int, int] = field(default_factory=dict)
-    """Requests for what a page embeds -> the request that names it, for the page or for another of them."""
+    """Requests for embedded resources -> the request that lists them, for the page or another resource."""
     unplaced: list[str] = field(default_factory=list)
-    """Those of which it is not known beforehand which request comes before or after them."""
+    """Requests with varying neighbours."""
 
 
 def outlines(
@@ -83,16 +83,16 @@ def outlines(
     faults: Mapping[int, str] | None = None,
     held_within: Collection[int] = (),
 ) -> dict[str, Outline]:
-    """By scenario, of a workload whose names have their marks. `styles`: by the name of the transaction;
-    `faults`: of samplers that fail and send nothing, by their numbers; `held_within`: numbers of samplers
-    whose assertions look at sub-samples too.
+    """By scenario, for a workload with marked names. `styles`: by transaction name; `faults`: of samplers
+    that fail without sending, by number; `held_within`: numbers of samplers whose assertions include
+    sub-samples.
     """
     return {walk.name: _Reader(styles, faults or {}, held_within).read(walk.steps) for walk in workload.walks}
 
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """The requests that a part of the plan begins and ends with, where they are the same each time."""
+    """First and last request of a part of the plan, where constant."""
 
     first: int | None = None
     last: int | None = None
@@ -110,9 +110,9 @@ class _Reader:
         self._found = Outline()
         self._open: list[Transaction] = []
         self._pages: dict[str, int] = {}
-        """Lists of what pages embed -> the request for the page."""
+        """Lists of embedded resources -> the page's request."""
         self._page: int | None = None
-        """That whose resources are read."""
+        """The request whose resources are being read."""
 
     def read(self, steps: Sequence[Entry]) -> Outline:
         self._list(steps)
@@ -128,12 +128,12 @@ class _Reader:
             ends.append(NOTHING if name is not None else self._entry(entry))
         for place, name in silent:
             self._place(name, ends[:place], ends[place + 1 :])
-        sending = [one for one in ends if one.sends]
+        sending = [end for end in ends if end.sends]
         return _Ends(sending[0].first, sending[-1].last) if sending else NOTHING
 
     def _place(self, marked: str, before: Sequence[_Ends], after: Sequence[_Ends]) -> None:
-        last = next((one.last for one in reversed(before) if one.sends), None)
-        first = next((one.first for one in after if one.sends), None)
+        last = next((end.last for end in reversed(before) if end.sends), None)
+        first = next((end.first for end in after if end.sends), None)
         name, element = parted(marked)
         at = (len(self._open), Silent(name, element, self._faults.get(element, "")))
         if last is not None:
@@ -167,7 +167,7 @@ class _Reader:
             before, self._page = self._page, self._pages[entry.each]
             self._list(entry.steps)
             self._page = before
-            return NOTHING  # they are part of the page's own sample
+            return NOTHING  # part of the page's own sample
         inside = self._list(entry.steps)
         other = self._list(entry.otherwise)
         if entry.loop is not None:
@@ -177,11 +177,11 @@ class _Reader:
         return inside if entry.group else _Ends()
 
     def _transaction(self, entry: Block, name: str) -> _Ends:
-        made = Transaction(*parted(name), self._styles.get(name, Style()))
-        self._open.append(made)
+        transaction = Transaction(*parted(name), self._styles.get(name, Style()))
+        self._open.append(transaction)
         inside = self._list(entry.steps)
         self._open.pop()
-        made.first, made.last = inside.first, inside.last
+        transaction.first, transaction.last = inside.first, inside.last
         return inside
 
     def _looped(self, begin: int) -> None:
@@ -190,7 +190,7 @@ class _Reader:
 
 
 def silent(name: str) -> Block:
-    """A sample without a request, which has a row in the log. `name`: with the mark of its sampler."""
+    """A sample without a request, with a row in the log. `name`: with its sampler's mark."""
     return Block(transaction=name, steps=(Block(pause=Think(kind="constant", ms=0.0)),))
 
 

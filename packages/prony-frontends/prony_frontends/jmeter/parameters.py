@@ -1,5 +1,5 @@
-"""User Parameters: values that a thread's variables are given, one column for each thread in turn, before
-each sampler of their scope or once in each iteration.
+"""User Parameters: values of variables in columns, assigned to threads round-robin, before each sampler in
+scope or once per iteration.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from prony_frontends.jmeter.jmx import JmxNode
 
 TAG = "UserParameters"
 NUMBER = "number"
-"""The column of a thread's place among the columns of values."""
+"""Column with the position of a thread's values."""
 
 
 def names(node: JmxNode, values: KnownValues) -> list[str]:
@@ -23,8 +23,8 @@ def names(node: JmxNode, values: KnownValues) -> list[str]:
 
 
 def declare(node: JmxNode, values: KnownValues) -> None:
-    """The variables are known from the start: where every thread has the same value, without functions, they
-    are that value, unless something else changes them.
+    """Declares the variables; a value that is equal for all threads and without functions is constant, unless
+    changed elsewhere.
     """
     users = node.members("UserParameters.thread_values")
     texts = [[cell.text for cell in user.children] for user in users]
@@ -37,20 +37,20 @@ def declare(node: JmxNode, values: KnownValues) -> None:
 
 
 def each_iteration(node: JmxNode) -> bool:
-    """Whether values are given once in each iteration of the controller around it."""
+    """Whether values are set once per iteration of the parent controller."""
     return node.flag("UserParameters.per_iteration")
 
 
 def given(nodes: Sequence[JmxNode], values: KnownValues, known: dict[int, tuple[Entry, ...]]) -> list[Entry]:
-    """What gives the thread its values, of each of these elements. `known`: those of the group that stand
-    somewhere else already, where the same functions go on. Raises Refused and UsageError.
+    """Assigns a thread's values, for each of these elements. `known`: elements used elsewhere in the group,
+    whose functions are shared. Raises Refused and UsageError.
     """
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for node in nodes:
         if id(node) not in known:
             known[id(node)] = tuple(_given(node, values))
-        found += known[id(node)]
-    return found
+        entries += known[id(node)]
+    return entries
 
 
 def _given(node: JmxNode, values: KnownValues) -> list[Entry]:
@@ -60,33 +60,35 @@ def _given(node: JmxNode, values: KnownValues) -> list[Entry]:
     texts: list[Text] = []
     for user in node.members("UserParameters.thread_values"):
         pairs = [(place, cell) for place, cell in zip(places, user.children, strict=False) if place]
-        found = {place: values.text(cell.text, cell) for place, cell in pairs}
-        sets.append({place: text.engine for place, text in found.items()})
-        texts += found.values()
+        texts_by_name = {place: values.text(cell.text, cell) for place, cell in pairs}
+        sets.append({place: text.engine for place, text in texts_by_name.items()})
+        texts += texts_by_name.values()
     node.finish()
     if values.users == 1:
         sets = sets[:1]
     if not any(sets):
         return []
-    if all(one == sets[0] for one in sets):
+    if all(user_values == sets[0] for user_values in sets):
         return [Block(set=sets[0])]
     feeder = f"rows{len(values.feeders) + 1}"
-    whole = all(one.keys() == sets[0].keys() for one in sets)
-    made: list[Entry]
+    whole = all(user_values.keys() == sets[0].keys() for user_values in sets)
+    entries: list[Entry]
     if whole and all(text.constant is not None for text in texts):
         columns = tuple(sets[0])
-        rows = tuple(tuple(text.replace("$${", "${") for text in one.values()) for one in sets)
-        made = [Block(set={place: f"${{{feeder}.{place}}}" for place in columns})]
+        rows = tuple(
+            tuple(text.replace("$${", "${") for text in user_values.values()) for user_values in sets
+        )
+        entries = [Block(set={place: f"${{{feeder}.{place}}}" for place in columns})]
     else:
         columns = (NUMBER,)
         rows = tuple((str(place),) for place in range(1, len(sets) + 1))
-        made = [
+        entries = [
             Block(
                 condition=Condition(left=f"${{{feeder}.{NUMBER}}}", op="==", right=str(place)),
-                steps=(Block(set=one),),
+                steps=(Block(set=user_values),),
             )
-            for place, one in enumerate(sets, 1)
-            if one
+            for place, user_values in enumerate(sets, 1)
+            if user_values
         ]
     values.feeders[feeder] = Feeder(order="unique_per_user", at_end="recycle", columns=columns, rows=rows)
-    return made
+    return entries

@@ -1,5 +1,5 @@
-"""The setUp groups, the load and the tearDown groups of a plan: when their users begin, and what the rows of
-each in a log need.
+"""Phases of a plan (setUp groups, load, tearDown groups): starts of their users, and data for their rows in a
+log.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from prony_frontends.jmeter.walked import workload
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """The setUp groups, the load, or the tearDown groups: what their rows in a log need."""
+    """A phase's data for its rows in a log."""
 
     thread_groups: tuple[ThreadGroup, ...]
-    """In the order in which their users are numbered."""
+    """In the order of user numbers."""
     workload: Workload
     outlines: Mapping[str, Outline]
     """By scenario."""
@@ -41,58 +41,58 @@ def phase_of(
     values: KnownValues,
     shared: Shared,
 ) -> Phase:
-    """`walked`: with the marks of elements."""
+    """`walked`: with marks of elements."""
     outlined = outlines(walked, shared.transactions, values.faults, values.held_within)
     return Phase(_thread_groups(found, populations), walked, outlined)
 
 
 def _thread_groups(found: Sequence[Group], populations: Sequence[Population]) -> tuple[ThreadGroup, ...]:
-    """One for each population, in their order; those of one group in waves have its number together."""
+    """A thread group per population, in order; waves of a group share its number."""
     if not populations:
         return tuple(
             ThreadGroup(
-                one.thread_label,
-                one.users,
+                group.thread_label,
+                group.users,
                 0.0,
-                one.load.ramp_up_s if isinstance(one.load, ClosedLoad) else 0.0,
+                group.load.ramp_up_s if isinstance(group.load, ClosedLoad) else 0.0,
                 number,
-                element=one.node.number,
+                element=group.node.number,
             )
-            for number, one in enumerate(found, 1)
+            for number, group in enumerate(found, 1)
         )
-    made: list[ThreadGroup] = []
+    thread_groups: list[ThreadGroup] = []
     left = iter(populations)
-    for number, one in enumerate(found, 1):
+    for number, group in enumerate(found, 1):
         before = 0
-        for wave in islice(left, len(one.waves) or 1):
-            made.append(
+        for wave in islice(left, len(group.waves) or 1):
+            thread_groups.append(
                 ThreadGroup(
-                    one.thread_label,
+                    group.thread_label,
                     wave.users,
                     wave.start_s,
                     wave.ramp_up_s,
                     number,
                     before,
-                    one.node.number,
+                    group.node.number,
                 )
             )
             before += wave.users
-    return tuple(made)
+    return tuple(thread_groups)
 
 
 def crowd(parts: Sequence[TranslatedGroup], one_after_the_other: bool, values: KnownValues) -> ClosedLoad:
-    """The load of these groups, each a population, or several where its threads begin in waves."""
+    """The load of these groups: a population each, or several for waves."""
     feeders = [part.feeders for part in parts]
     populations = groups.populations([part.group for part in parts], one_after_the_other, values, feeders)
-    return ClosedLoad(users=sum(one.users for one in populations), populations=populations)
+    return ClosedLoad(users=sum(population.users for population in populations), populations=populations)
 
 
 @dataclass(frozen=True, slots=True)
 class TranslatedStage:
-    """What comes before the load, or after it."""
+    """The stage before or after the load."""
 
     walked: Workload
-    """With the marks of elements."""
+    """With marks of elements."""
     loads: ClosedLoad
 
     @property
@@ -113,7 +113,7 @@ def stage_of(
     values: KnownValues,
     shared: Shared,
 ) -> TranslatedStage | None:
-    """None without groups that send something."""
+    """None without groups that send requests."""
     if not parts:
         return None
     loads = crowd(parts, one_after_the_other, values)
@@ -121,15 +121,15 @@ def stage_of(
 
 
 def check_beginnings(phases: Sequence[Sequence[TranslatedGroup]]) -> None:
-    """What goes on from a setUp group to the load would begin again."""
+    """Raises Refused where a counter or rows would continue across phases, as they restart here."""
     before, of_load, after = ([entry for part in phase for entry in part.entries] for phase in phases)
-    for one, other, parts in (
+    for earlier, later, parts in (
         (before, of_load, phases[0]),
         (before, after, phases[0]),
         (of_load, after, phases[2]),
     ):
-        if goes_on(one, other):
+        if goes_on(earlier, later):
             raise parts[0].group.node.refused(
-                "a counter or the rows of a file go on from setUp to the load and to tearDown",
-                "use a counter and a file of its own in each of them, or count for each user independently",
+                "a counter or the rows of a file continue from setUp to the load and to tearDown",
+                "use separate counters and files, or count for each user independently",
             )

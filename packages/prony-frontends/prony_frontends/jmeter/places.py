@@ -1,4 +1,4 @@
-"""Where a sampler's request goes: scheme, host and port, and the path as JMeter's client writes it."""
+"""Target of a sampler's request: scheme, host, port, and the path as encoded by JMeter's client."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from prony_frontends.jmeter.sampler_values import SamplerValues
 
 PORTS = {"http": 80, "https": 443}
 ILLEGAL = re.compile(r"""[|{}^<>"`\\\x00-\x1f]""")
-"""JMeter fails with a URISyntaxException."""
+"""Characters for which JMeter fails with a URISyntaxException."""
 IN_SEGMENTS = ";:@&=+$,-._~*!'()"
-"""Besides letters and digits, what HttpClient leaves as it is where it writes a path anew."""
+"""Characters besides letters and digits that HttpClient keeps when it rewrites a path."""
 IN_URLS = "/?&=%:;,+@!$'()*~[]-._"
 NOT_IN_NAMES = re.compile(r"[\s/?#@\[\]]")
 PLACE = re.compile("\0(\\d+)\0")
 
 
 class NotSent(Exception):
-    """JMeter makes no request of a sampler, but an error: `str()` is its message."""
+    """JMeter reports an error instead of a request; `str()` is its message."""
 
     def __init__(self, url: str, refusal: UsageError) -> None:
-        """`url`: with the bracket of a variable without a value; `refusal`: the same for its author."""
+        """`url`: with the brace of an undefined variable; `refusal`: the error for the plan's author."""
         at, begin = url.index("{"), url.index("://") + 3
         host, _, target = url[begin:].partition("/")
         part = "query" if "{" not in target.partition("?")[0] else "path"
@@ -37,17 +37,17 @@ class NotSent(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a request goes."""
+    """Target of a request."""
 
     base: str
     """Scheme, host and port."""
     path: Text
     whole: bool
-    """The path was a whole URL, to which JMeter adds no parameters."""
+    """Whether the path was a whole URL, which JMeter sends without parameters."""
 
 
 def place(asked: SamplerValues) -> Place:
-    """Raises Refused, UsageError and NotSent."""
+    """The sampler's target. Raises Refused, UsageError and NotSent."""
     node, values = asked.node, asked.values
     path = values.text(asked.raw("HTTPSampler.path"), node)
     start = path.parts[0].text if path.parts and not path.parts[0].dynamic else ""
@@ -69,7 +69,7 @@ def place(asked: SamplerValues) -> Place:
     if not host:
         raise node.wrong("a server name, here or in HTTP Request Defaults")
     if "${" in host:
-        refusal = node.wrong(f"a server name, found '{host}', a variable without a value")
+        refusal = node.wrong(f"a server name, found '{host}', an undefined variable")
         raise NotSent(_shown(scheme, host, port, path), refusal)
     if NOT_IN_NAMES.search(host):
         raise node.wrong(f"a server name, found '{host}'")
@@ -78,8 +78,7 @@ def place(asked: SamplerValues) -> Place:
     unknown = next((name for name in values.undefined if "${" + name + "}" in _constants(path)), None)
     if unknown is not None:
         refusal = node.refused(
-            f"the variable ${{{unknown}}} has no value and stands in the path (JMeter fails with a "
-            "URISyntaxException)",
+            f"the variable ${{{unknown}}} in the path is undefined (JMeter fails with a URISyntaxException)",
             "define it in the test plan, in a CSV data set or by an extractor of an earlier sampler",
         )
         raise NotSent(_shown(scheme, host, port, path), refusal)
@@ -101,15 +100,13 @@ def _begins(path: Text) -> bool:
 
 
 def _server(asked: SamplerValues) -> tuple[str, str, str, str]:
-    """Scheme, host and port, and what goes before the path: a server name may hold more than a name, and what
-    is meant is clear.
-    """
+    """Scheme, host, port, and a prefix of the path: a server name may contain more than a name."""
     node, values = asked.node, asked.values
     scheme = (asked.constant("HTTPSampler.protocol") or "http").lower()
     if re.fullmatch("https?:/*", scheme):
         values.note(
-            f"{node.element}: a protocol is a name alone; at '{scheme}' JMeter 5.6.3 fails with a "
-            "MalformedURLException and sends nothing, here the request is sent"
+            f"{node.element}: '{scheme}' is not a plain protocol name; JMeter 5.6.3 fails with a "
+            "MalformedURLException and sends nothing, Prony sends the request"
         )
         scheme = scheme.rstrip(":/")
     given, port = asked.constant("HTTPSampler.domain"), asked.constant("HTTPSampler.port")
@@ -126,8 +123,8 @@ def _server(asked: SamplerValues) -> tuple[str, str, str, str]:
     before = (slash + rest).rstrip("/")
     if host != given and not given.startswith("["):
         values.note(
-            f"{node.element}: a server name is a name alone; at '{given}' JMeter 5.6.3 on Java 17 fails with "
-            f"an exception and sends nothing, here the request is sent to {host}{before}"
+            f"{node.element}: '{given}' is not a plain server name; JMeter 5.6.3 on Java 17 fails with "
+            f"an exception and sends nothing, Prony sends the request to {host}{before}"
         )
     bare = re.fullmatch(r"\[([0-9A-Fa-f:.]+)\]", host)
     return scheme, host if bare is None else bare.group(1), port, before
@@ -139,9 +136,11 @@ def _is_set(port: str, scheme: str) -> bool:
 
 
 def _port(port: str, scheme: str, node: JmxNode, values: KnownValues) -> int:
-    """What is no number is the usual port, as in JMeter."""
+    """The port; the default for a non-number, as in JMeter."""
     if port and not re.fullmatch(r"[+-]?\d{1,9}", port):
-        values.note(f"{node.element}: the port '{port}' is no number; as in JMeter it is {PORTS[scheme]}")
+        values.note(
+            f"{node.element}: the port '{port}' is not a number; {PORTS[scheme]} is used, as in JMeter"
+        )
     number = int(port) if re.fullmatch(r"[+-]?\d{1,9}", port) else 0
     if number > 65535:
         raise node.wrong(f"a port from 1 to 65535, found '{port}'")
@@ -149,10 +148,12 @@ def _port(port: str, scheme: str, node: JmxNode, values: KnownValues) -> int:
 
 
 def _written(path: Text, node: JmxNode) -> Text:
-    """Blanks and what is not ASCII as %XX; what is escaped stays. What java.net.URI refuses is wrong."""
+    """Escapes spaces and non-ASCII; keeps existing escapes. Raises UsageError for characters that
+    java.net.URI refuses.
+    """
     for part in path.parts:
         if not part.dynamic and ILLEGAL.search(part.text):
-            raise node.wrong(f"%XX for characters that no URL may hold, found '{part.text.strip()}'")
+            raise node.wrong(f"%XX for characters that are invalid in URLs, found '{part.text.strip()}'")
     dynamic = [part for part in path.parts if part.dynamic]
     numbers = iter(range(len(dynamic)))
     text = "".join(f"\0{next(numbers)}\0" if part.dynamic else part.text for part in path.parts)
@@ -169,7 +170,7 @@ def _written(path: Text, node: JmxNode) -> Text:
 
 
 def _one_slash(path: str) -> str:
-    """HttpClient leaves out segments that are empty, and then writes the others anew."""
+    """Removes empty segments and rewrites the others, as HttpClient does."""
     *segments, last = path.split("/")[1:]
     if all(segments):
         return path

@@ -1,5 +1,5 @@
-"""Scripts of JSR223 and BeanShell that do nothing but set variables, wait and log: what they set becomes
-blocks before or after the request. Nothing of a script is ever executed.
+"""Translates JSR223 and BeanShell scripts that only set variables, wait and log into blocks before or after
+the request. No script is executed.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ IGNORED = (
 
 
 def read(node: JmxNode) -> list[Statement]:
-    """Its statements. Raises NotPlain."""
+    """The script's statements. Raises NotPlain."""
     if statements.language(node) not in statements.LANGUAGES:
         raise NotPlain(f"the language {statements.language(node)}")
     return statements.of(text_of(node))
 
 
 def is_plain(node: JmxNode) -> bool:
-    """Whether it may be translated, as far as its statements show."""
+    """Whether its statements can be translated."""
     if node.tag not in KINDS or in_a_file(node):
         return False
     try:
@@ -51,52 +51,55 @@ def is_plain(node: JmxNode) -> bool:
 
 
 def declare(top: JmxNode, values: KnownValues) -> None:
-    """The variables that scripts give values to have names from the start."""
+    """Declares the variables that scripts set."""
     for node in top.everything():
         if node.tag in KINDS and is_plain(node):
-            for one in read(node):
-                if isinstance(one, Put):
-                    values.changing(one.variable, node)
+            for statement in read(node):
+                if isinstance(statement, Put):
+                    values.changing(statement.variable, node)
 
 
 @dataclass(slots=True)
 class ScriptResult:
-    """What a script does."""
+    """Effects of scripts."""
 
     entries: list[Entry] = field(default_factory=list)
     captures: dict[str, Capture] = field(default_factory=dict)
-    """Taken from the response before that."""
+    """Captures from the previous response."""
 
 
 def done(nodes: Sequence[JmxNode], values: KnownValues) -> list[Entry]:
-    """What scripts without a response do. Raises Refused."""
+    """Effects of scripts without a response. Raises Refused."""
     return [entry for node in nodes for entry in _Script(node, values, None).result().entries]
 
 
 def done_after(processors: Sequence[JmxNode], values: KnownValues) -> ScriptResult:
-    """What scripts do after a response. `processors`: they and extractors, in their order."""
-    found = ScriptResult()
+    """Effects of scripts after a response. `processors`: scripts and extractors, in order."""
+    result = ScriptResult()
     for place, node in enumerate(processors):
         if node.tag in AFTER:
-            _check_order(node, [one for one in processors[place:] if one.tag in extractors.EXTRACTORS])
-            _Script(node, values, found).result()
-    return found
+            _check_order(
+                node,
+                [processor for processor in processors[place:] if processor.tag in extractors.EXTRACTORS],
+            )
+            _Script(node, values, result).result()
+    return result
 
 
 def _check_order(node: JmxNode, later: Sequence[JmxNode]) -> None:
-    """Here every extractor comes first. Raises Refused."""
+    """Raises Refused for a script that reads a later extractor's variable: here extractors run first."""
     text = text_of(node)
     for extractor in later:
         for name, _ in extractors.names(extractor):
             if name and re.search(rf"\b{re.escape(name)}\b", text):
                 raise node.refused(
-                    f"its script uses '{name}' before {extractor.element} takes it from the response",
+                    f"its script uses '{name}' before {extractor.element} extracts it",
                     "move the script behind that extractor",
                 )
 
 
 class _Script:
-    """One script in the course of being translated."""
+    """A script during translation."""
 
     def __init__(self, node: JmxNode, values: KnownValues, into: ScriptResult | None) -> None:
         self.node, self.values = node, values
@@ -112,20 +115,20 @@ class _Script:
         try:
             source = self._source()
             todo = statements.of(source.text)
-            for place, one in enumerate(todo):
-                self._do(one, todo[place + 1 :], source.source)
+            for place, statement in enumerate(todo):
+                self._do(statement, todo[place + 1 :], source.source)
         except NotPlain as why:
-            said = str(why) or "a value that is not known here"
-            raise self.node.refused(f"Prony runs no scripts, and this one has {said}", INSTEAD) from why
+            reason = str(why) or "an unknown value"
+            raise self.node.refused(f"Prony runs no scripts, and this one has {reason}", INSTEAD) from why
         self.node.finish()
         return self.found
 
     def _source(self) -> _Read:
-        """The script with the values of the plan's variables, as JMeter puts them in before it runs it."""
-        known = self.values.variables
+        """The script with the plan's variables inserted, as JMeter does before running it."""
+        variables = self.values.variables
         raw = text_of(self.node)
-        if self.groovy:  # what JMeter does not know stays, and is Groovy's own
-            raw = HIDDEN.sub(lambda found: found[0] if found[1] in known else f"\1{found[1]}\1", raw)
+        if self.groovy:  # unknown references stay for Groovy itself
+            raw = HIDDEN.sub(lambda match: match[0] if match[1] in variables else f"\1{match[1]}\1", raw)
         parts = self.values.text(raw, self.node).parts
         marks = [part for part in parts if part.dynamic]
         cached = self.groovy and self.node.value("cacheKey", "true").strip().lower() not in ("", "false")
@@ -141,7 +144,7 @@ class _Script:
             case Property(name=name, value=raw):
                 value = source.value(raw, self.names)
                 if not isinstance(value, str | Text):
-                    raise NotPlain(f"props.put('{name}', …) of what is no text")
+                    raise NotPlain(f"props.put('{name}', …) of a non-text")
                 text = value if isinstance(value, Text) else Text.of(value)
                 call = ScriptCall("__setProperty", [Text.of(name), text], self.node, self.values, once=False)
                 set_property(call)
@@ -160,21 +163,21 @@ class _Script:
     def _put(self, variable: str, value: Value, source: Source) -> None:
         place = self.values.changing(variable, self.node)
         if self.values.variables[variable] != Text.placeholder(place):
-            raise NotPlain(f"a value for '{variable}', which a data set fills")
+            raise NotPlain(f"a value for '{variable}', which a data set sets")
         self.values.used.add(place)
         if isinstance(value, Json):
             self._capture(place, value.pointer, {"optional": True})
             self.values.note(
-                f"{self.node.element}: what it takes from the response is taken as by a JSON Extractor; "
-                "where it is missing, the variable stays as it was"
+                f"{self.node.element}: it reads the response like a JSON Extractor; "
+                "for a missing value the variable is unchanged"
             )
             return
         if not isinstance(value, str | Text):
-            raise NotPlain(f"vars.put('{variable}', …) of what is no text, which fails in JMeter too")
+            raise NotPlain(f"vars.put('{variable}', …) of a non-text, which fails in JMeter, too")
         self._add(Block(set={place: source.text(value).engine}))
 
     def _kept(self, name: str, value: Value, later: Sequence[Statement]) -> Value:
-        """A value that is used several times is drawn once, and one that a variable may change is kept."""
+        """A value used several times is drawn once, and a value that a variable may change is stored."""
         text: Text
         match value:
             case Changing(part=part):
@@ -191,7 +194,7 @@ class _Script:
                 text = Text.placeholder("uuid")
             case _:
                 return value
-        uses = sum(len(re.findall(rf"\b{re.escape(name)}\b", one.value)) for one in later)
+        uses = sum(len(re.findall(rf"\b{re.escape(name)}\b", statement.value)) for statement in later)
         own = set(self.values.values.values())
         if uses <= 1 and not any(part.dynamic and part.text.split(" ")[0] in own for part in text.parts):
             return value
@@ -201,14 +204,14 @@ class _Script:
         return Changing(kept) if isinstance(value, Changing | Drawn) else Text((kept,))
 
     def _taken(self, pointer: str) -> Text:
-        """A place of the response as a part of a text."""
+        """A place in the response as a part of a text."""
         place = self._place()
         self._capture(place, pointer, {"default": "null"})
         return Text.placeholder(place)
 
     def _capture(self, place: str, pointer: str, otherwise: dict[str, Any]) -> None:
         if any(place in names for names in self._sets()):
-            raise NotPlain("a variable that is set and taken from the response")
+            raise NotPlain("a variable that is both set and extracted")
         self.found.captures[place] = Capture.model_validate({"json": pointer, "always": True, **otherwise})
 
     def _sets(self) -> Iterator[dict[str, str]]:

@@ -1,6 +1,4 @@
-"""Elements of plug-ins for which JMeter has one of its own by now: they become that before anything else is
-read.
-"""
+"""Replaces elements of plug-ins that JMeter now has itself, before translation."""
 
 from __future__ import annotations
 
@@ -16,12 +14,12 @@ NAMES = {
     "JSONPATH": "JSONPostProcessor.jsonPathExprs",
     "DEFAULT": "JSONPostProcessor.defaultValues",
 }
-"""Of the extractor's properties -> those of JMeter's own."""
+"""Properties of the plug-in's extractor -> JMeter's."""
 
 
 def become_own(top: JmxNode) -> None:
-    """The JSON assertion, and the JSON extractor where its path names one place of the body: where a path may
-    find several, the plug-in does otherwise; the data set whose rows come in random order.
+    """Converts the JSON assertion, the JSON extractor with a definite path (the plug-in treats others
+    differently), and the data set with random order.
     """
     for node in top.everything():
         if node.tag == ASSERTION:
@@ -46,13 +44,11 @@ def _extractor(node: JmxNode) -> None:
 
 
 def _random_rows(node: JmxNode) -> None:
-    """A data set with all rows of its file, of which none comes twice before all have come."""
+    """A data set with all rows of its file, drawn without replacement."""
     shuffled, again = node.flag("randomOrder"), node.flag("rewindOnTheEndOfList")
     own = node.flag("independentListPerThread")
     if shuffled and own:
-        raise node.refused(
-            "a random order of its own for each thread", "untick 'Independent list per thread'"
-        )
+        raise node.refused("a separate random order per thread", "untick 'Independent list per thread'")
     node.tag = "CSVDataSet"
     node.attributes["rows"] = "shuffled" if shuffled else ""
     given = {

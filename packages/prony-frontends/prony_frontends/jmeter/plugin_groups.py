@@ -1,5 +1,5 @@
-"""The thread groups of jmeter-plugins that are ramps: Ultimate, Stepping and Concurrency. When each of their
-threads starts and ends, by the plug-ins' own arithmetic.
+"""Ramps of jmeter-plugins (Ultimate, Stepping and Concurrency Thread Groups): start and end of each thread,
+by the plug-ins' arithmetic.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ CONCURRENCY = "com.blazemeter.jmeter.threads.concurrency.ConcurrencyThreadGroup"
 KINDS = frozenset({ULTIMATE, STEPPING, CONCURRENCY})
 MOST_THREADS = 100_000
 MOST_WAVES = 500
-"""Groups of threads that start and end together; of more, neighbours are taken together."""
+"""Limit on groups of threads with common start and end; above, neighbours are merged."""
 SECONDS = {"S": 1.0, "M": 60.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """Threads that start and end together."""
+    """Threads with common start and end."""
 
     threads: int
     start_s: float
@@ -31,7 +31,7 @@ class Wave:
 
 
 def waves(node: JmxNode, values: KnownValues) -> tuple[Wave, ...]:
-    """Of this group, in the order in which its threads are numbered. Raises Refused and UsageError."""
+    """Waves of a group, in the order of its threads. Raises Refused and UsageError."""
     lives = _LIVES[node.tag](node, values)
     if not lives:
         raise node.wrong("at least one thread")
@@ -39,22 +39,22 @@ def waves(node: JmxNode, values: KnownValues) -> tuple[Wave, ...]:
         raise node.refused(f"{len(lives)} threads", f"use at most {MOST_THREADS}, or a Thread Group")
     for start_s, end_s in lives:
         if end_s <= start_s:
-            raise node.wrong("a time to hold the load that is above 0")
-    found = tuple(Wave(len(list(same)), *life) for life, same in groupby(lives))
-    if len(found) <= MOST_WAVES:
-        return found
+            raise node.wrong("a hold time above 0")
+    by_life = tuple(Wave(len(list(same)), *life) for life, same in groupby(lives))
+    if len(by_life) <= MOST_WAVES:
+        return by_life
     each = -(-len(lives) // MOST_WAVES)
     values.note(f"{node.element}: {each} threads start and end together, with the first of them")
     return tuple(Wave(len(lives[at : at + each]), *lives[at]) for at in range(0, len(lives), each))
 
 
 Lives = Sequence[tuple[float, float]]
-"""Start and end of each thread, in seconds after the start of the run."""
+"""Start and end of each thread, in s after the start of the run."""
 
 
 def _ultimate(node: JmxNode, values: KnownValues) -> Lives:
     """Rows of threads, delay, start-up, hold and shutdown times. Of n threads the k-th before the last starts
-    after (n - k)/n of the start-up time; the one that starts last ends last.
+    after (n - k)/n of the start-up time; the last to start is the last to end.
     """
     lives: list[tuple[float, float]] = []
     for row in node.members("ultimatethreadgroupdata"):
@@ -69,8 +69,8 @@ def _ultimate(node: JmxNode, values: KnownValues) -> Lives:
 
 
 def _stepping(node: JmxNode, values: KnownValues) -> Lives:
-    """So many threads at first, then some more every period, each step with a ramp of its own; at the end so
-    many stop every period.
+    """Initial threads, then steps of further threads every period, each with a ramp; at the end threads stop
+    in steps, too.
     """
 
     def number(name: str) -> int:
@@ -99,7 +99,7 @@ def _stepping(node: JmxNode, values: KnownValues) -> Lives:
 
 
 def _concurrency(node: JmxNode, values: KnownValues) -> Lives:
-    """A level that is reached in steps, evenly without them, and held."""
+    """A level reached in steps, or evenly without them, and held."""
     threads = values.whole(node.value("TargetLevel"), node, "TargetLevel", 0)
     unit = node.value("Unit", "M").strip().upper() or "M"
     if unit not in SECONDS or not 0 < threads <= MOST_THREADS:

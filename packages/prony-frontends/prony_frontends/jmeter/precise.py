@@ -1,6 +1,4 @@
-"""The Precise Throughput Timer: arrivals at random moments, of which each period has the same number, and
-which all threads of a group share.
-"""
+"""The Precise Throughput Timer: random arrivals, a fixed number per period, shared by a group's threads."""
 
 from __future__ import annotations
 
@@ -13,22 +11,22 @@ from prony_frontends.jmeter.jmx import JmxNode
 
 TIMER = "PreciseThroughputTimer"
 MOST_PHASES = 2000
-"""Arrivals that are drawn one by one; of more, neighbours are evenly spaced over the time of all of them."""
+"""Limit on arrivals drawn individually; above, neighbours are evenly spaced."""
 MOST_ARRIVALS = 1_000_000
 BURST_PER_S = 1_000_000.0
-"""Of a batch, whose requests are due at once."""
+"""Rate within a batch, whose requests are due at once."""
 
 
 def pace(timer: JmxNode, users: int | None, values: KnownValues) -> Pace:
-    """What it lets through: one schedule for a group, that of its first timer, as JMeter has it. Raises
-    Refused and UsageError.
+    """The timer's pace: one schedule per group, its first timer's, as in JMeter. Raises Refused and
+    UsageError.
     """
     count = values.number(timer.value("throughput"), timer, "throughput", 100.0)
     period_s = values.number(timer.value("throughputPeriod"), timer, "throughputPeriod", 3600.0)
     length_s = values.whole(timer.value("duration"), timer, "duration", 3600)
     batch = max(values.whole(timer.value("batchSize"), timer, "batchSize", 1), 1)
     seed = values.whole(timer.value("randomSeed"), timer, "randomSeed", 0)
-    timer.ignore("exactLimit", "allowedThroughputSurplus", "batchThreadDelay")  # which JMeter does not use
+    timer.ignore("exactLimit", "allowedThroughputSurplus", "batchThreadDelay")  # unused by JMeter
     timer.finish()
     if not (count > 0 and period_s >= 1 and 1 <= length_s <= LONGEST_S and count / period_s <= 1e6):
         raise timer.wrong(
@@ -36,7 +34,9 @@ def pace(timer: JmxNode, users: int | None, values: KnownValues) -> Pace:
             f"{period_s:g} s, {length_s} s"
         )
     if users is None:
-        raise timer.refused("a rate in an open model, which has one", "write the rate in the schedule")
+        raise timer.refused(
+            "a rate in an open model, which already has one", "write the rate in the schedule"
+        )
     if values.schedule is None:
         per_s = count / period_s
         times = _times(per_s / batch, length_s, _horizon_s(length_s, values), _draws(seed, values))
@@ -49,30 +49,30 @@ def pace(timer: JmxNode, users: int | None, values: KnownValues) -> Pace:
         threads = f"{users} thread{'s' if users > 1 else ''}"
         close = "" if len(times) <= MOST_PHASES else f", each {_together(times)} of them evenly spaced"
         values.note(
-            f"{timer.element}: {len(times) * batch} arrivals are drawn as JMeter draws them{close}; the "
-            f"{threads} of the group send when they are due, as far as they are enough for {per_s:.3g}/s; "
-            "what was missed is not made up for (JMeter sends it at once)"
+            f"{timer.element}: {len(times) * batch} arrivals are drawn as in JMeter{close}; the "
+            f"{threads} of the group send on schedule, if they can reach {per_s:.3g}/s; "
+            "missed arrivals are dropped (JMeter sends them at once)"
         )
         values.schedule = Pace(phases=phases, per="run", name=values.unique("arrivals"))
     return values.schedule
 
 
 def _horizon_s(length_s: int, values: KnownValues) -> float:
-    """How far arrivals are drawn: to the end of the group, where it has one by time."""
+    """Duration of the drawn schedule: to the end of the group, if limited by time."""
     return float(length_s) if values.lasts_s is None or values.lasts_s >= LONGEST_S else values.lasts_s
 
 
 def _times(per_s: float, length_s: int, horizon_s: float, draw: Callable[[], float]) -> list[float]:
-    """Of each time of this length a whole number, rounded up, evenly distributed over it."""
+    """Per period a whole number of arrivals, rounded up, uniformly distributed."""
     each = math.ceil(per_s * length_s)
-    found: list[float] = []
+    times: list[float] = []
     begins_s = 0.0
-    while begins_s < horizon_s and len(found) + each <= MOST_ARRIVALS:
-        found += sorted(begins_s + draw() * length_s for _ in range(each))
+    while begins_s < horizon_s and len(times) + each <= MOST_ARRIVALS:
+        times += sorted(begins_s + draw() * length_s for _ in range(each))
         begins_s += length_s
-    if not found:  # more than can be drawn in one such time
-        found = sorted(draw() * MOST_ARRIVALS / per_s for _ in range(MOST_ARRIVALS))
-    return found
+    if not times:  # more than the limit in one period
+        times = sorted(draw() * MOST_ARRIVALS / per_s for _ in range(MOST_ARRIVALS))
+    return times
 
 
 def _together(times: Sequence[float]) -> int:
@@ -80,7 +80,7 @@ def _together(times: Sequence[float]) -> int:
 
 
 def _single(times: Sequence[float]) -> Iterator[PacePhase]:
-    """A pause, then between two arrivals a rate by which one more is due at the second."""
+    """A pause, then rates that make each next arrival due at its time."""
     each = _together(times)
     if times[0] > 0:
         yield PacePhase(duration_s=times[0], from_per_s=0, to_per_s=0)
@@ -90,7 +90,7 @@ def _single(times: Sequence[float]) -> Iterator[PacePhase]:
 
 
 def _batches(times: Sequence[float], batch: int) -> Iterator[PacePhase]:
-    """Pauses, and between them so many at once."""
+    """Pauses, and batches between them."""
     burst_s = batch / BURST_PER_S
     now_s = 0.0
     for at_s in times:
@@ -105,8 +105,8 @@ def _draws(seed: int, values: KnownValues) -> Callable[[], float]:
 
 
 def _java(seed: int) -> Callable[[], float]:
-    """The numbers of java.util.Random of this seed: a linear congruential generator of 48 bits (Knuth, The
-    Art of Computer Programming, volume 2, 3.2.1, as the class's documentation has it).
+    """java.util.Random with this seed: a 48-bit linear congruential generator (Knuth, The Art of Computer
+    Programming, volume 2, 3.2.1, according to its documentation).
     """
     state = (seed ^ 0x5DEECE66D) & ((1 << 48) - 1)
 

@@ -1,4 +1,4 @@
-"""An HTTP sampler into a step: the request that JMeter's HttpClient4 would send."""
+"""Translates an HTTP sampler into a step: the request that JMeter's HttpClient4 would send."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from prony_frontends.jmeter.scope import Shared, TreeScope
 SAMPLERS = frozenset({"HTTPSamplerProxy", "HTTPSampler", "HTTPSampler2"})
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
 AGENT = "Apache-HttpClient/4.5.14 (Java/17.0.15)"
-"""What JMeter 5.6.3 says of itself; the version of Java is that of the reference runs."""
+"""User agent of JMeter 5.6.3, with the Java version of the reference runs."""
 MOST_REDIRECTS = 20
 """JMeter's httpsampler.max_redirects."""
 READ_WHOLE_BYTES = 1 << 20
-"""A longer file is read while it is sent, and cannot be sent twice."""
+"""Longer files are streamed and cannot be sent twice."""
 FORM, RAW = "application/x-www-form-urlencoded", "text/plain"
 MEANINGLESS = (*resources.PROPERTIES, "HTTPSampler.ipSourceType",
                "HTTPSampler.BROWSER_COMPATIBLE_MULTIPART",
                "HTTPSampler.DO_MULTIPART_POST.boundary", "HTTPSampler.monitor",
                "GraphQLHTTPSampler.query", "GraphQLHTTPSampler.variables",
                "GraphQLHTTPSampler.operationName")  # fmt: skip
-"""They only matter beside something that is refused, or, of GraphQL, stand in the body or the query too."""
+"""Properties that matter only with unsupported ones or, for GraphQL, are also in the body or query."""
 OF_PROXY = tuple(f"HTTPSampler.proxy{name}" for name in ("Port", "Scheme", "User", "Pass"))
 
 
 @dataclass(frozen=True, slots=True)
 class SamplerRequest:
-    """A step, and what belongs to the load as a whole."""
+    """A step with its settings for the whole load."""
 
     step: Step
     base: str
@@ -56,13 +56,13 @@ class SamplerRequest:
     node: JmxNode
     scope: TreeScope
     embedded: Embedded | None = None
-    """What is fetched besides."""
+    """Embedded resources to fetch."""
     resource: Step | None = None
-    """The request for one of them, but for its path."""
+    """Template of a resource's request, without its path."""
 
 
 def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared) -> SamplerRequest:
-    """The sampler at this place. Raises Refused, UsageError and NotSent."""
+    """Translates a sampler. Raises Refused, UsageError and NotSent."""
     asked = SamplerValues(node, scope, values)
     _refuse_extras(asked)
     method = (asked.constant("HTTPSampler.method") or "GET").upper()
@@ -71,21 +71,21 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
     where = place(asked)
     base, path = where.base, where.path
     follows = asked.flag("HTTPSampler.follow_redirects") | asked.flag("HTTPSampler.auto_redirects")
-    keep_alive = asked.flag("HTTPSampler.use_keepalive")  # without a word JMeter closes
+    keep_alive = asked.flag("HTTPSampler.use_keepalive")  # by default JMeter closes
     parts = form_parts(asked, method)
     body, body_file, query, form = (None, None, Text(), False) if parts else content(asked, method, shared)
     if follows and body_file is not None and Path(body_file).stat().st_size > READ_WHOLE_BYTES:
         raise node.refused(
             f"following redirects with a body of more than {READ_WHOLE_BYTES >> 20} MiB",
-            "untick 'Follow redirects', or name the place itself",
+            "untick 'Follow redirects', or request the final URL",
         )
     if follows:
         values.note(
-            "redirects are followed on the same server, and each counts as a request "
-            "(in the log the whole way is one sample, as in JMeter); one to another server is an error"
+            "redirects are followed on the same server, each as a request "
+            "(in the log the chain is one sample, as in JMeter); a redirect to another server is an error"
         )
     if query.parts and where.whole:
-        values.note(f"{node.element}: its path is a whole URL, to which JMeter adds no parameters")
+        values.note(f"{node.element}: its path is a whole URL; its parameters are ignored, as in JMeter")
     elif query.parts:
         mark = "&" if any("?" in part.text for part in path.parts if not part.dynamic) else "?"
         path = path + Text.of(mark) + query
@@ -130,7 +130,7 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
         ) from fault
     resource = None
     if embedded is not None:
-        again = body if asked.flag("HTTPSampler.postBodyRaw") else None  # JMeter sends it with each of them
+        again = body if asked.flag("HTTPSampler.postBodyRaw") else None  # JMeter sends it every time
         headers, added_at = _headers(asked, base, keep_alive, again, False, None)
         resource = step.model_copy(
             update={
@@ -155,14 +155,14 @@ def _refuse_extras(asked: SamplerValues) -> None:
             raise holder.refused("assertions and extractors of the body's MD5 hash", "untick it")
         if holder.value("HTTPSampler.proxyHost"):
             raise holder.refused("a proxy", "name the server itself")
-        holder.ignore(*OF_PROXY)  # without a host they say nothing
+        holder.ignore(*OF_PROXY)  # no effect without a host
         if holder.value("HTTPSampler.ipSource"):
             raise holder.refused("a source address", "leave it empty")
         holder.ignore(*MEANINGLESS)
         implementation = holder.value("HTTPSampler.implementation")
-        if implementation not in ("", "HttpClient4", "HttpClient3.1"):  # the last is the first today
+        if implementation not in ("", "HttpClient4", "HttpClient3.1"):  # HttpClient3.1 now means HttpClient4
             asked.values.note(
-                f"the implementation {implementation} is not followed: headers are those of HttpClient4"
+                f"the implementation {implementation} is not supported: headers are those of HttpClient4"
             )
 
 
@@ -174,15 +174,13 @@ def _headers(
     form: bool,
     parts: Multipart | None,
 ) -> tuple[Mapping[str, str], int]:
-    """In the order in which HttpClient4 writes them, and before which of them the cookies and the length
-    stand.
-    """
-    found: dict[str, str] = {"Connection": "keep-alive" if keep_alive else "close"}
+    """Headers in HttpClient4's order, and the position of cookies and length among them."""
+    sent: dict[str, str] = {"Connection": "keep-alive" if keep_alive else "close"}
     host = urlsplit(base)
     for name, value in asked.scope.headers.entries:
         text = value.engine
         if name.lower() == "connection":
-            found.pop("Connection", None)
+            sent.pop("Connection", None)
             asked.values.note(
                 f"a header {name} of the plan is sent alone; JMeter sends its own Connection before it"
             )
@@ -199,25 +197,25 @@ def _headers(
             continue
         elif name.lower() == "host" and value.constant is not None:
             text = _host(value.constant, host.scheme, host.port)
-        found[name] = text
-    has = {name.lower() for name in found}
+        sent[name] = text
+    has = {name.lower() for name in sent}
     kind = asked.node.attributes.get("content-type", "")
     if "content-type" not in has and kind:  # a file's own: JMeter sets it itself
-        found["Content-Type"] = kind
-    added_at = len(found)
+        sent["Content-Type"] = kind
+    added_at = len(sent)
     if parts is not None:
-        found["Content-Type"] = parts.content_type
+        sent["Content-Type"] = parts.content_type
     elif "content-type" not in has and body is not None:
-        found["Content-Type"] = f"{FORM if form else RAW}; charset={encoding(asked)}"
+        sent["Content-Type"] = f"{FORM if form else RAW}; charset={encoding(asked)}"
     if "host" not in has:
-        found["Host"] = _host(host.netloc.rpartition(":")[0], host.scheme, host.port)
+        sent["Host"] = _host(host.netloc.rpartition(":")[0], host.scheme, host.port)
     if "user-agent" not in has:
-        found["User-Agent"] = AGENT
-    return found, added_at
+        sent["User-Agent"] = AGENT
+    return sent, added_at
 
 
 def _host(name: str, scheme: str, port: int | None) -> str:
-    """With the port of the URL, unless the header has its own or that is the usual one."""
+    """With the URL's port, unless the header has one or it is the default."""
     own = re.fullmatch(r"(.*?):(\d+)", name)
     name, number = (own.group(1), int(own.group(2))) if own is not None else (name, port)
     return name if number in (None, PORTS[scheme]) else f"{name}:{number}"

@@ -1,5 +1,5 @@
-"""Embedded resources ("Retrieve All Embedded Resources"): which of them a sampler fetches after its page, and
-the loops that do it. The engine reads pages; what counts as embedded is said in docs/engine.md.
+"""Embedded resources ("Retrieve All Embedded Resources"): which resources a sampler fetches after its page,
+and the loops for them. The engine parses pages (docs/engine.md).
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ PARSER = "HTTPSampler.image_parser"
 PROPERTIES = (PARSER, "HTTPSampler.concurrentDwn", "HTTPSampler.concurrentPool",
               "HTTPSampler.embedded_url_re", "HTTPSampler.embedded_url_exclude_re")  # fmt: skip
 DEEPEST = 3
-"""Frames and style sheets within each other; JMeter's httpsampler.max_frame_depth is 5."""
+"""Limit on nested frames and style sheets; JMeter's httpsampler.max_frame_depth is 5."""
 POOL = "6"
-"""JMeter's httpsampler.concurrent pool where the plan names none."""
+"""Default of JMeter's httpsampler.concurrent pool."""
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Which resources of its page a sampler fetches."""
+    """Resources that a sampler fetches."""
 
     lists: tuple[str, ...]
-    """Names of the lists of what a page embeds, of what that embeds, and so on."""
+    """Names of the lists of resources, by level of nesting."""
     matching: str | None
     not_matching: str | None
     at_once: int = 1
-    """So many of them are fetched at a time; JMeter's pool."""
+    """Concurrent fetches; JMeter's pool."""
 
     def listed(self, level: int) -> Resources | None:
-        """What a step of this level lists."""
+        """Resources that a step of this level lists."""
         if level >= len(self.lists):
             return None
         return Resources(into=self.lists[level], matching=self.matching, not_matching=self.not_matching)
 
 
 def embedded(raw: Callable[[str], str], node: JmxNode, values: KnownValues) -> Embedded | None:
-    """What this sampler fetches besides; None for the page alone. `raw`: a property of the sampler or of its
-    defaults. Raises Refused.
+    """The resources that this sampler fetches; None for the page alone. `raw`: reads a property of the
+    sampler or its defaults. Raises Refused.
     """
     if raw(PARSER).strip() != "true":
         return None
@@ -54,7 +54,7 @@ def embedded(raw: Callable[[str], str], node: JmxNode, values: KnownValues) -> E
     at_once = 1
     if raw("HTTPSampler.concurrentDwn").strip() == "true":
         at_once = values.whole(raw("HTTPSampler.concurrentPool") or POOL, node, "HTTPSampler.concurrentPool")
-    how = "one after the other over the thread's connection"
+    how = "sequentially over the thread's connection"
     if at_once > 1:
         how = (
             f"{at_once} at a time over as many connections of the thread (what one of them embeds itself one "
@@ -62,7 +62,7 @@ def embedded(raw: Callable[[str], str], node: JmxNode, values: KnownValues) -> E
         )
     values.note(
         f"embedded resources are fetched {how}, from the page's own server only, {DEEPEST} levels deep; each "
-        "counts as a request, and the page's row in the log has all of them, as in JMeter"
+        "counts as a request, and the page's row in the log covers all, as in JMeter"
     )
     name = values.unique("embedded")
     lists = tuple(f"{name}_{level}" if level > 1 else name for level in range(1, DEEPEST + 1))
@@ -70,7 +70,7 @@ def embedded(raw: Callable[[str], str], node: JmxNode, values: KnownValues) -> E
 
 
 def _pattern(text: str, node: JmxNode, values: KnownValues) -> str | None:
-    """It must match the whole URL."""
+    """A pattern for the whole URL."""
     if not text.strip():
         return None
     try:
@@ -79,14 +79,14 @@ def _pattern(text: str, node: JmxNode, values: KnownValues) -> str | None:
         if not why.malformed:
             raise node.refused(
                 f"the pattern '{text}' for embedded resources with {why}",
-                "write one without; what must not match belongs into 'URLs must not match'",
+                "simplify it; use 'URLs must not match' for exclusions",
             ) from why
-    values.note(f"{node.element}: '{text}' is no regular expression and, as in JMeter, does not count")
+    values.note(f"{node.element}: '{text}' is not a regular expression and is ignored, as in JMeter")
     return None
 
 
 def fetched(page: Step, one: Step, what: Embedded) -> list[Entry]:
-    """The page, and `one` for each resource, its own resources behind it."""
+    """The page, and `one` for each resource followed by its own resources."""
     inner: list[Entry] = []
     for level in reversed(range(len(what.lists))):
         name = what.lists[level]

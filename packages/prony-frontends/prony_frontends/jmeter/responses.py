@@ -1,4 +1,4 @@
-"""Assertions into expectations, extractors into captures."""
+"""Translates assertions into expectations, and extractors into captures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OF_TIDY = tuple(f"XPath.{name}" for name in (
     "validate", "quiet", "whitespace", "namespace", "report_errors", "show_warnings", "download_dtd",
     "download_dtds", "namespaces",
 ))  # fmt: skip
-"""Properties of an XPathAssertion that change nothing of what a query finds in a page."""
+"""Properties of an XPathAssertion that do not affect a query on a page."""
 SUCCESS, REDIRECTS = range(200, 300), range(300, 400)
 NOT_FOLLOWED = (300, 304, 305)
 EVERY = range(100, 600)
@@ -38,28 +38,28 @@ PATH = re.compile(r"\$((?:\.[A-Za-z_][\w-]*|\['[^'\\]*'\]|\[\d+\])*)")
 HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n]*)")
 STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^'\\]*)'\]|\[(\d+)\]")
 OF_REQUEST = frozenset({"parent", "all"})
-"""Scopes of the assertions that a request is held to which embeds nothing,"""
+"""Scopes of assertions for a request without embedded resources,"""
 OF_PAGE = OF_REQUEST | {"children"}
-"""a page, which JMeter has among its sub-samples,"""
+"""for a page, which is a sub-sample in JMeter,"""
 OF_EMBEDDED = frozenset({"all", "children"})
-"""and what is fetched for a page."""
+"""and for embedded resources."""
 
 
 @dataclass(slots=True)
 class _Expected:
     status: set[int]
     scopes: frozenset[str] = OF_REQUEST
-    """Of the assertions that count."""
+    """Scopes of the assertions that count."""
     headers: dict[str, str] = field(default_factory=dict)
     texts: dict[str, list[str]] = field(default_factory=dict)
-    """`body_contains` and its like."""
+    """`body_contains` and similar."""
     equals: dict[str, str] = field(default_factory=dict)
     least_bytes: int = 0
     most_bytes: int | None = None
     max_ms: int | None = None
     values: dict[str, Any] = field(default_factory=dict)
     matches: dict[str, str] = field(default_factory=dict)
-    """JSON pointer -> a regex of the whole value as a text."""
+    """JSON pointer -> regex for the whole value as a text."""
     exists: list[str] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
 
@@ -67,53 +67,53 @@ class _Expected:
         self.texts.setdefault(key, []).extend(texts)
 
     def bytes(self, node: JmxNode, least: int = 0, most: int | None = None) -> None:
-        """Bounds of the body, and those that there are."""
+        """Narrows the bounds of the body's size."""
         self.least_bytes = max(self.least_bytes, least)
         if most is not None:
             self.most_bytes = most if self.most_bytes is None else min(most, self.most_bytes)
         if self.most_bytes is not None and self.most_bytes < self.least_bytes:
-            raise node.wrong("sizes that a body can have, all assertions together")
+            raise node.wrong("satisfiable size assertions")
 
 
 def expectation(
     assertions: Sequence[JmxNode], follows: bool, values: KnownValues, scopes: frozenset[str] = OF_REQUEST
 ) -> Expectation:
-    """What a right response of a sampler is: JMeter's own rule (a status below 400), and the assertions of
-    these scopes.
+    """The expected response of a sampler: JMeter's rule (a status below 400), and the assertions in these
+    scopes.
 
-    `follows`: redirects are followed, so that one of them is not the last response.
+    `follows`: redirects are followed, so a redirect is not the last response.
     """
     usual = {*SUCCESS, *(NOT_FOLLOWED if follows else REDIRECTS)}
-    found = _Expected(usual, scopes)
+    combined = _Expected(usual, scopes)
     for assertion in assertions:
-        _ADD[assertion.tag](assertion, found, values)
+        _ADD[assertion.tag](assertion, combined, values)
         assertion.finish()
-    if not found.status:
+    if not combined.status:
         raise assertions[-1].refused(
-            "no response can be right with these statuses",
-            "tick 'ignore status' where a status from 400 on is right",
+            "these statuses exclude every response",
+            "tick 'ignore status' to accept statuses from 400 on",
         )
-    least, most = found.least_bytes, found.most_bytes
+    least, most = combined.least_bytes, combined.most_bytes
     return Expectation.model_validate(
         {
-            "status": () if found.status >= set(EVERY) else tuple(sorted(found.status)),
-            "headers": found.headers,
-            **{key: tuple(texts) for key, texts in found.texts.items()},
-            **found.equals,
+            "status": () if combined.status >= set(EVERY) else tuple(sorted(combined.status)),
+            "headers": combined.headers,
+            **{key: tuple(texts) for key, texts in combined.texts.items()},
+            **combined.equals,
             "body_bytes": least if least == most else None,
             "min_bytes": least if least and least != most else None,
             "max_bytes": most if least != most else None,
-            "max_ms": found.max_ms,
-            "json": found.values,
-            "json_matches": found.matches,
-            "json_exists": tuple(found.exists),
-            "json_absent": tuple(found.absent),
+            "max_ms": combined.max_ms,
+            "json": combined.values,
+            "json_matches": combined.matches,
+            "json_exists": tuple(combined.exists),
+            "json_absent": tuple(combined.absent),
         }
     )
 
 
 def looks_within(assertions: Sequence[JmxNode]) -> bool:
-    """Whether one of them looks at sub-samples."""
+    """Whether any of them applies to sub-samples."""
     scoped = (assertion for assertion in assertions if assertion.tag != "JSONPathAssertion")
     return any(assertion.value("Assertion.scope") in OF_EMBEDDED for assertion in scoped)
 
@@ -126,7 +126,7 @@ def _response(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     if _passed_over(node, found, values):
         return
     texts = [values.constant(entry.text, node) for entry in node.members("Asserion.test_strings")]
-    if not texts:  # nothing is asked for, and JMeter is content
+    if not texts:  # nothing to check, which passes in JMeter
         return
     rule = kind & (MATCH | CONTAINS | EQUALS | SUBSTRING)
     if rule in (MATCH, CONTAINS) and not any(PATTERN.search(text) for text in texts):
@@ -143,9 +143,7 @@ def _response(node: JmxNode, found: _Expected, values: KnownValues) -> None:
             "test the text response, the response code, the response message or the response headers",
         )
     if enough and inverse:
-        raise node.refused(
-            "patterns of which one must not be there (Not, Or)", "make an assertion of each that must not be"
-        )
+        raise node.refused("patterns with Not and Or", "make an assertion of each pattern")
     if rule in (MATCH, CONTAINS):
         texts = [taken(text, node).text for text in texts]
     FIELDS[where](texts, rule, inverse, enough, found)
@@ -154,27 +152,27 @@ def _response(node: JmxNode, found: _Expected, values: KnownValues) -> None:
 
 
 def _passed_over(node: JmxNode, found: _Expected, values: KnownValues) -> bool:
-    """Whether it is not about this request: an assertion looks at a sample, at its sub-samples (embedded
-    resources; redirects on the way are none here), or at both. Raises Refused for a variable.
+    """Whether the assertion does not apply to this request: it applies to a sample, its sub-samples (embedded
+    resources; here redirects are none), or both. Raises Refused for a variable.
     """
     scope = node.value("Assertion.scope", "parent")
     if not scope:
-        values.note(f"{node.element}: its scope is empty, so that, as in JMeter, it looks at nothing")
+        values.note(f"{node.element}: its scope is empty, so it checks nothing, as in JMeter")
     elif scope not in OF_PAGE:
         raise node.refused("it applies to a variable", "let it apply to the main sample")
     if scope in ("all", "children"):
-        values.note(f"{node.element}: redirects on the way are not held to it, only the last response")
+        values.note(f"{node.element}: it checks the last response only, not redirects")
     if scope not in found.scopes:
         node.ignore(*(child.attributes.get("name", child.tag) for child in node.children))
     return scope not in found.scopes
 
 
 def taken(text: str, node: JmxNode) -> Pattern:
-    """A regular expression of the plan as the engine reads it. Raises Refused."""
+    """A regular expression in the engine's syntax. Raises Refused."""
     try:
         return pattern(text)
     except NotTaken as why:
-        raise node.refused(f"the pattern '{text}' with {why}", "write one without") from why
+        raise node.refused(f"the pattern '{text}' with {why}", "simplify it") from why
 
 
 def _body(texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected) -> None:
@@ -194,23 +192,25 @@ def _body(texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expe
 
 
 def _head(texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected) -> None:
-    """The line with the status, and the headers."""
+    """The status line and the headers."""
     named = [HEADER.fullmatch(text) for text in texts]
     if rule == SUBSTRING and not inverse and not enough and all(named):
-        found.headers.update({one[1]: one[2].strip() for one in named if one})
+        found.headers.update(
+            {header_match[1]: header_match[2].strip() for header_match in named if header_match}
+        )
         return
     _in_head(texts, rule, inverse, enough, found, "", r"\s*")
 
 
 def _message(texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected) -> None:
-    """What stands behind the status."""
+    """The reason phrase."""
     _in_head(texts, rule, inverse, enough, found, r"HTTP/\S+ \d{3} ?", r"\r?\n[\s\S]*")
 
 
 def _in_head(
     texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected, before: str, after: str
 ) -> None:
-    """`before` and `after`: what stands around the text that is looked at."""
+    """`before` and `after`: patterns around the checked text."""
     patterns = [re.escape(text) if rule in (EQUALS, SUBSTRING) else f"(?:{text})" for text in texts]
     if rule in (EQUALS, MATCH):
         patterns = [f"^{before}(?:{pattern}){after}$" for pattern in patterns]
@@ -225,7 +225,7 @@ FIELDS = {
     "Assertion.response_headers": _head,
     "Assertion.response_message": _message,
 }
-"""What an assertion may look at besides the status."""
+"""Parts of a response that an assertion may check besides the status."""
 
 
 def _status(
@@ -265,7 +265,7 @@ def _duration(node: JmxNode, found: _Expected, values: KnownValues) -> None:
         return
     if most_ms:
         found.max_ms = most_ms if found.max_ms is None else min(most_ms, found.max_ms)
-        values.note(f"{node.element}: the time to connect is not in it (JMeter counts it)")
+        values.note(f"{node.element}: connect time is not included (in JMeter it is)")
 
 
 def _size(node: JmxNode, found: _Expected, values: KnownValues) -> None:
@@ -273,7 +273,7 @@ def _size(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     size = values.whole(node.value("SizeAssertion.size"), node, "SizeAssertion.size")
     operator = values.whole(node.value("SizeAssertion.operator", "1"), node, "SizeAssertion.operator")
     if where != "SizeAssertion.response_data":
-        raise node.refused("a size other than that of the body", "test the response body")
+        raise node.refused("a size other than the body's", "test the response body")
     if _passed_over(node, found, values):
         return
     match operator:
@@ -298,10 +298,10 @@ def _json(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     is_regex = node.flag("ISREGEX", True)
     null = node.flag("EXPECT_NULL")
     inverse = node.flag("INVERT")
-    if "parent" not in found.scopes:  # it has no scope: it looks at the main sample
+    if "parent" not in found.scopes:  # without a scope it applies to the main sample
         return
     if inverse and compares:
-        raise node.refused("'Invert assertion' of a value", "say what a right response holds")
+        raise node.refused("'Invert assertion' of a value", "give the expected value")
     if not compares:
         (found.absent if inverse else found.exists).append(pointer)
         return
@@ -319,7 +319,7 @@ def _json(node: JmxNode, found: _Expected, values: KnownValues) -> None:
 
 
 def _xpath(node: JmxNode, found: _Expected, values: KnownValues) -> None:
-    """Whether a query finds something in a page that JMeter tidies up, or in XML."""
+    """Whether a query matches a page tidied by JMeter, or XML."""
     query = values.constant(node.value("XPath.xpath", "/"), node)
     tidies = node.tag == "XPathAssertion" and node.flag("XPath.tolerant")
     inverse = node.flag("XPath.negate")
@@ -334,10 +334,10 @@ def _xpath(node: JmxNode, found: _Expected, values: KnownValues) -> None:
         )
     if not tidies:
         values.note(
-            f"{node.element}: the response is taken for well-formed XML without namespaces (JMeter fails a "
-            "response that is none)"
+            f"{node.element}: the response is expected to be well-formed XML without namespaces (else "
+            "JMeter fails it)"
         )
-    values.note(f"{node.element}: it looks at tags as they are written, and leaves entities as they are")
+    values.note(f"{node.element}: it reads tags in the source, and does not decode entities")
     found.add("body_not_matches" if inverse else "body_matches", regex)
 
 
@@ -352,14 +352,14 @@ _ADD = {
 
 
 def from_top(path: str) -> str:
-    """A JSONPath as JMeter reads one that does not begin at the top, or has a dot before a bracket."""
+    """A JSONPath completed as JMeter does: without a leading $, or with a dot before a bracket."""
     path = path.strip()
     whole = path if not path or path[0] in "$@" else f"$.{path}"
     return re.sub(r"(?<!\.)\.\[", "[", whole) if "'" not in whole and '"' not in whole else whole
 
 
 def pointer_of(path: str) -> str | None:
-    """A definite JSONPath (names and indexes) as a pointer of RFC 6901."""
+    """RFC 6901 pointer of a definite JSONPath (names and indexes)."""
     match = PATH.fullmatch(from_top(path))
     if match is None:
         return None
@@ -368,10 +368,11 @@ def pointer_of(path: str) -> str | None:
 
 
 def json_pointer(path: str, node: JmxNode) -> str:
-    """The same. Raises Refused for a path that may find several places."""
+    """The same. Raises Refused for a path with several results."""
     pointer = pointer_of(path)
     if pointer is None:
         raise node.refused(
-            f"the JSON path '{path}' may find several places", "name one place, such as $.items[0].id"
+            f"the JSON path '{path}' may select several values",
+            "select a single value, such as $.items[0].id",
         )
     return pointer

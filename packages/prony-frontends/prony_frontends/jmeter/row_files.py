@@ -1,4 +1,4 @@
-"""The files of -l and of listeners: opened before the run, and filled from the engine's log after it."""
+"""Files of -l and of listeners: opened before the run, and filled from the engine's log after it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from prony_frontends.jmeter.translate import JMeterPlan
 
 
 def measured(asked: JMeterArguments, made: JMeterPlan, context: Context, progress: SilentProgress) -> Ran:
-    """The run; with files there is a row for every request, which become JMeter's when it has ended. Raises
+    """Runs the plan; with files, requests are logged and converted to JMeter's rows afterwards. Raises
     PronyError.
     """
     files = _files(asked, made)
@@ -33,13 +33,13 @@ def measured(asked: JMeterArguments, made: JMeterPlan, context: Context, progres
     with ExitStack() as stack:
         kept = _Rows(made)
         kept.open(files, context, stack)
-        # Where the system has its temporary files: beside a file of rows may be no room, as in /dev.
+        # In the system's temporary folder: next to the file there may be no space, as in /dev.
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="prony-jmeter-")))
         rows = folder / "requests.csv"
         try:
             ran = context.measure(made.translated.logged(rows), progress)
         except EnvironmentFault:
-            kept.fill(rows)  # those of setUp groups, where it ended with them
+            kept.fill(rows)  # rows of setUp groups only, if it ended there
             raise
         kept.fill(rows)
     cost = ran.report.log
@@ -49,7 +49,7 @@ def measured(asked: JMeterArguments, made: JMeterPlan, context: Context, progres
         print(f"prony: note: {named}: {kept.requests} requests{waited}", file=context.stderr)
     if kept.unplaced:
         print(
-            f"prony: note: {named}: no rows of samplers that no request stands beside: "
+            f"prony: note: {named}: no rows of samplers without a neighbouring request: "
             f"{', '.join(kept.unplaced)}",
             file=context.stderr,
         )
@@ -57,19 +57,19 @@ def measured(asked: JMeterArguments, made: JMeterPlan, context: Context, progres
 
 
 Files = Sequence[tuple[RowsFile, bool]]
-"""Each with whether what is in it goes first."""
+"""Files, each with whether to replace its contents."""
 
 
 def _files(asked: JMeterArguments, made: JMeterPlan) -> Files:
-    """The file of -l and those of listeners, each once."""
-    found = [(RowsFile(asked.log), asked.replace_log)] if asked.log is not None else []
-    known = {asked.log.absolute()} if asked.log is not None else set()
-    return [*found, *((file, False) for file in made.files if file.path.absolute() not in known)]
+    """The file of -l and those of listeners, without duplicates."""
+    log_file = [(RowsFile(asked.log), asked.replace_log)] if asked.log is not None else []
+    log_path = {asked.log.absolute()} if asked.log is not None else set()
+    return [*log_file, *((file, False) for file in made.files if file.path.absolute() not in log_path)]
 
 
 @dataclass(slots=True)
 class _Rows:
-    """Open files, and what has been written into them."""
+    """Open files, and counts of their rows."""
 
     made: JMeterPlan
     logs: list[tuple[RowsFile, jtl.Log]] = field(default_factory=list)
@@ -77,17 +77,19 @@ class _Rows:
     unplaced: list[str] = field(default_factory=list)
     """Samplers without rows."""
     _servers: jtl.Servers | None = None
-    """Those of the phase that is being written, like the names."""
+    """Servers and names of the phase being written."""
     _names: ThreadNames | None = None
 
     def open(self, files: Files, context: Context, stack: ExitStack) -> None:
-        """Until the stack ends. Raises UsageError where the file of -l cannot be written."""
+        """Opens the files for the lifetime of `stack`. Raises UsageError when the file of -l cannot be
+        written.
+        """
         for file, replaced in files:
             log: jtl.Log
             try:
                 log = XmlLog(file, self._record) if file.xml else jtl.CsvLog(file, self._record, replaced)
             except UsageError as fault:
-                if file in self.made.files:  # as JMeter, which goes on without it
+                if file in self.made.files:  # JMeter continues without it, too
                     print(f"prony: note: a listener's file is not written: {fault}", file=context.stderr)
                     continue
                 raise
@@ -95,23 +97,23 @@ class _Rows:
             self.logs.append((file, log))
 
     def fill(self, rows: Path) -> None:
-        """With the rows of every phase that has run. `rows`: the engine's log of the load."""
+        """Writes the rows of all phases. `rows`: the engine's log of the load."""
         for log, phase in _logs(rows, self.made):
             self._names = names = ThreadNames(phase.thread_groups, read_log(log))
             self._servers = servers = jtl.Servers(self.made.translated.target.url, phase.workload)
-            found = samples(read_log(log), phase.outlines)
-            self.requests += jtl.write(found, self.logs, servers, names, phase.outlines)
+            phase_samples = samples(read_log(log), phase.outlines)
+            self.requests += jtl.write(phase_samples, self.logs, servers, names, phase.outlines)
             self.unplaced += [name for outline in phase.outlines.values() for name in outline.unplaced]
 
     def _record(self, row: LoggedRequest) -> jtl.Record:
-        """The columns of a sub-sample."""
+        """Columns of a sub-sample."""
         assert self._servers is not None
         assert self._names is not None
         return jtl.request_record(row, self._servers.of(row), self._names)
 
 
 def _logs(rows: Path, made: JMeterPlan) -> Iterator[tuple[Path, Phase]]:
-    """Those of the setUp groups, of the load and of the tearDown groups."""
+    """Logs of the setUp groups, the load and the tearDown groups."""
     phases = (
         (stage_log(rows, "before"), made.before),
         (rows, made.load),

@@ -1,4 +1,4 @@
-"""JMeter's functions that read rows and lines of files when one is wanted."""
+"""JMeter's functions that read rows and lines of files on demand."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from prony_frontends.jmeter.data_files import located
 from prony_frontends.jmeter.functions import Call, Function, Text, TextPart
 
 COLUMN = re.compile(r"(rows\d+)\.(\S+)")
-"""A value of the present row."""
+"""A value of the current row."""
 NO_SUCH = "\x1f"
-"""No delimiter of any file: what has it for one is read line by line."""
+"""Not a delimiter in any file: with it, files are read line by line."""
 
 MOST_FILE_BYTES = 1 << 20
-"""Of a file that becomes a text of the plan,"""
+"""Limit for a file that becomes a text of the plan,"""
 MOST_BYTES = 8 << 20
-"""and of all files that the rows of a data set name."""
+"""and for all files named in a data set's rows."""
 
 
 def _csv_read(call: Call) -> Text:
-    """`__CSVRead(file,0)`, `(file,next)` and `(file,*alias)`: a thread keeps its row until it asks for the
-    next; all threads take theirs from one order, which begins again at its end.
+    """`__CSVRead(file,0)`, `(file,next)` and `(file,*alias)`: a thread keeps its row until `next`; all
+    threads share one sequence of rows, which restarts at its end.
     """
     name, what = (text.strip() for text in call.constants(2, 2))
     if call.once:
@@ -39,7 +39,7 @@ def _csv_read(call: Call) -> Text:
             f"the alias {name} has not been opened above", f"write ${{__CSVRead(FILE,{name})}} above"
         )
     if what in ("next", "next()"):
-        # As in JMeter it does nothing before a column has been read.
+        # As in JMeter it has no effect before a column has been read.
         return Text.placeholder(f"next {_opened(call, name, name)}")
     if not re.fullmatch(r"\d{1,6}", what):
         raise call.where.wrong(f"a column's number from 0, next or *alias in {call.name}, found '{what}'")
@@ -50,13 +50,13 @@ def _csv_read(call: Call) -> Text:
 
 
 def _string_from_file(call: Call) -> Text:
-    """`__StringFromFile(file,variable)`: the next line with each call, for all threads together, and after
-    the last the first again. Each place in the plan reads the file for itself.
+    """`__StringFromFile(file,variable)`: the next line per call, shared by all threads, restarting at the
+    end. Each place in the plan reads the file separately.
     """
     given = [*call.constants(1, 4), "", ""]
     name = given[0].strip()
     if any(text.strip() for text in given[2:4]):
-        raise call.refused("several files, one after the other", "join them into one")
+        raise call.refused("a sequence of files", "join them into one")
     file = located(name, call.values)
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
@@ -79,7 +79,7 @@ def _string_from_file(call: Call) -> Text:
 
 
 def content(call: Call, name: str, encoding: str) -> str:
-    """A whole file. Raises Refused and UsageError."""
+    """Contents of a file. Raises Refused and UsageError."""
     path = located(name.strip(), call.values)
     try:
         if path.stat().st_size > MOST_FILE_BYTES:
@@ -90,14 +90,14 @@ def content(call: Call, name: str, encoding: str) -> str:
 
 
 def contents(call: Call, name: Text, encoding: str) -> Text:
-    """The file that the present row of a data set names: one more column of its rows, which are written into
-    the plan. Raises Refused for other names that change.
+    """Contents of the file named in the current row of a data set, as a further column written into the plan.
+    Raises Refused for other changing names.
     """
     marks = [COLUMN.fullmatch(part.text) for part in name.parts if part.dynamic]
     feeder = call.values.feeders.get(marks[0][1]) if len(marks) == 1 and marks[0] else None
     if marks[0] is None or feeder is None:
         raise call.refused("the name of a file that differs from request to request", "write a constant")
-    key = f"{name.engine} {encoding}"  # of another place that reads the same
+    key = f"{name.engine} {encoding}"  # shared with other uses of the same file
     if key in call.values.opened:
         return Text.placeholder(call.values.opened[key])
     rows, columns = _rows_of(feeder, call)
@@ -118,13 +118,13 @@ def contents(call: Call, name: Text, encoding: str) -> Text:
 
 
 def _constants(name: Text, first: bool) -> Iterator[str]:
-    """What stands before the one part that changes, or behind it."""
+    """The constant text before or after the changing part."""
     place = next(number for number, part in enumerate(name.parts) if part.dynamic)
     return (part.text for part in (name.parts[:place] if first else name.parts[place + 1 :]))
 
 
 def _rows_of(feeder: Feeder, call: Call) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-    """All rows, and the names of their columns."""
+    """All rows, and the column names."""
     if feeder.file is None:
         return list(feeder.rows), feeder.columns
     file = Path(feeder.file)
@@ -142,7 +142,7 @@ def _rows_of(feeder: Feeder, call: Call) -> tuple[list[tuple[str, ...]], tuple[s
 
 
 def _opened(call: Call, name: str, key: str) -> str:
-    """The feeder of this file, or of this alias of it."""
+    """The feeder of this file or alias."""
     values = call.values
     if key not in values.opened:
         file = located(name, values)
@@ -150,8 +150,8 @@ def _opened(call: Call, name: str, key: str) -> str:
         columns = {len(row) for row in rows}
         if len(columns) != 1:
             raise call.refused(
-                f"the file {file.name} without rows, or with rows of other lengths",
-                "give all rows as many columns",
+                f"the file {file.name} without rows, or with rows of different lengths",
+                "use the same number of columns in all rows",
             )
         feeder = f"rows{len(values.feeders) + 1}"
         values.feeders[feeder] = Feeder(

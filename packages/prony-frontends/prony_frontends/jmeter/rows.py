@@ -1,4 +1,4 @@
-"""The CSV files of data sets into feeders, with a row for every iteration."""
+"""Translates CSV data sets into feeders, with a row per iteration."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from prony_frontends.jmeter.jmx import JmxNode
 NAME = re.compile(r"[^\s|}.]+")
 ALL_THREADS, EACH_GROUP, EACH_THREAD = "shareMode.all", "shareMode.group", "shareMode.thread"
 SHARE_MODES = {"All threads": ALL_THREADS, "Current thread group": EACH_GROUP, "Current thread": EACH_THREAD}
-"""How plans of JMeter 2 have them."""
+"""Values in plans of JMeter 2."""
 MOST_WRITTEN = 8 << 20
-"""Bytes of a file whose rows are written into a plan."""
+"""Limit in bytes for a file whose rows are written into a plan."""
 
 
 def data_set(node: JmxNode, values: KnownValues) -> None:
-    """A CSV data set with a row for each iteration of a user; its variables are known from here on. Raises
-    Refused and UsageError.
+    """A CSV data set with a row per iteration of a user; declares its variables. Raises Refused and
+    UsageError.
     """
     for variable, text in _placed(node, values, on_use=False).items():
         if variable in values.values:
             raise node.refused(
-                f"the variable {variable} has values of an extractor or a counter too", "give it another name"
+                f"the variable {variable} is also set by an extractor or a counter", "use another name"
             )
         values.variables[variable] = text
 
 
 def in_controller(node: JmxNode, values: KnownValues) -> list[Entry]:
-    """One that stands in a controller: what each of its iterations begins with, which takes the next row."""
+    """A data set in a controller: entries at the start of each of its iterations, which take the next row."""
     if node.flag("stopThread") and not node.flag("recycle", True):
         raise node.refused(
             "in a controller it stops the thread at the end of its file",
@@ -44,10 +44,10 @@ def in_controller(node: JmxNode, values: KnownValues) -> list[Entry]:
         )
     if share_mode(node) == EACH_THREAD and values.users != 1:
         raise node.refused(
-            "in a controller it has rows for each thread", "share them, or move it into the thread group"
+            "in a controller it has separate rows per thread", "share them, or move it into the thread group"
         )
     placed = _placed(node, values, on_use=True)
-    if not placed:  # its variables have no names
+    if not placed:  # no named variables
         return []
     feeder = next(iter(placed.values())).parts[0].text.partition(".")[0]
     sets = {values.changing(variable, node): text.engine for variable, text in placed.items()}
@@ -55,15 +55,15 @@ def in_controller(node: JmxNode, values: KnownValues) -> list[Entry]:
 
 
 def share_mode(node: JmxNode) -> str:
-    """`shareMode.all`, `.group` or `.thread`, also where an old plan has it in words, or a name of a group of
-    threads that share.
+    """`shareMode.all`, `.group` or `.thread`, also from the wording of old plans, or the name of a sharing
+    group.
     """
-    found = node.value("shareMode", ALL_THREADS).strip() or ALL_THREADS
-    return SHARE_MODES.get(found, found)
+    mode = node.value("shareMode", ALL_THREADS).strip() or ALL_THREADS
+    return SHARE_MODES.get(mode, mode)
 
 
 def _placed(node: JmxNode, values: KnownValues, on_use: bool) -> dict[str, Text]:
-    """Makes its feeder, or finds another group's; by variable, the value of the present row."""
+    """Creates its feeder, or finds another group's; values of the current row by variable."""
     file = located(values.constant(node.value("filename"), node).strip(), values)
     recycle, stop = node.flag("recycle", True), node.flag("stopThread")
     mode = share_mode(node)
@@ -86,10 +86,10 @@ def _placed(node: JmxNode, values: KnownValues, on_use: bool) -> dict[str, Text]
 
 
 def _shuffled(table: _Table, file: Path, node: JmxNode, values: KnownValues) -> _Table:
-    """Its rows written out, in random order."""
+    """Its rows in random order, written into the plan."""
     if file.stat().st_size > MOST_WRITTEN:
         raise node.refused(
-            f"{file.name} is long and has to be written into the plan, as its rows come in random order",
+            f"{file.name} is too long to be written into the plan, as random order requires",
             f"use a file of less than {MOST_WRITTEN >> 20} MiB, or a CSV data set",
         )
     written = table.rows
@@ -101,8 +101,7 @@ def _shuffled(table: _Table, file: Path, node: JmxNode, values: KnownValues) -> 
     values.draws.shuffle(rows)
     if node.flag("recycle"):
         values.note(
-            f"{node.element}: its rows come in one random order, over and over; the plug-in draws another "
-            "one each time"
+            f"{node.element}: its rows repeat one random order; the plug-in draws another one each time"
         )
     return replace(table, rows=rows, named=table.columns)
 
@@ -122,16 +121,16 @@ def _feeder(file: Path, table: _Table, mode: str, recycle: bool, stop: bool, on_
 
 
 def _shared(node: JmxNode, values: KnownValues, file: Path, mode: str, says: str) -> str | None:
-    """JMeter hands the rows of one file out in turn to all data sets that share it: those of several groups
-    have one feeder. Raises Refused where one thread draws from two of them, or they do not read it alike.
+    """JMeter distributes a file's rows over all data sets that share it, so those of several groups have a
+    common feeder. Raises Refused where a thread uses two of them, or their settings differ.
     """
-    known = values.opened.get(f"{file.absolute()} {mode}")
-    if known is None:
+    opened = values.opened.get(f"{file.absolute()} {mode}")
+    if opened is None:
         return None
-    name, _, others = known.partition(" ")
+    name, _, others = opened.partition(" ")
     if name in values.rows_here or others != says:
         raise node.refused(
-            f"a second data set of {file.name} with the same sharing, which takes every other row",
+            f"a second data set of {file.name} with the same sharing, which would split its rows",
             "name all variables in one data set, or copy the file",
         )
     return name
@@ -143,30 +142,30 @@ class _Table:
 
     variables: list[str]
     columns: tuple[str, ...]
-    """The names that the engine knows them by, in their order."""
+    """The columns' names in the engine, in order."""
     named: tuple[str, ...]
-    """The same where the engine does not find them in the file."""
+    """The columns' names, where the file does not contain them."""
     rows: list[tuple[str, ...]] | None
-    """Written out: the engine cannot read them as JMeter does."""
+    """Rows written out, where the engine cannot read them as JMeter does."""
     delimiter: str
     quotes: bool
 
 
 def _table(node: JmxNode, values: KnownValues, file: Path) -> _Table:
     listed = values.constant(node.value("variableNames"), node).split(",")
-    names = [name.strip() for name in listed if name]  # an empty one takes no column
+    names = [name.strip() for name in listed if name]  # empty names have no column
     delimiter = values.constant(node.value("delimiter", ","), node) or ","
     delimiter = "\t" if delimiter == "\\t" else delimiter
     if delimiter == '"' or any(mark in delimiter for mark in "\r\n\0"):
         raise node.refused(f"the delimiter '{delimiter}'", "separate the columns by another character")
     encoding = values.constant(node.value("fileEncoding", "UTF-8"), node).strip() or "UTF-8"
     try:
-        "".encode(encoding)  # of texts: Python knows others by name
+        "".encode(encoding)  # text encodings only: Python has others
         plain = codecs.lookup(encoding).name in ("utf-8", "ascii")
     except LookupError as fault:
         raise node.refused(f"the encoding {encoding}", "save the file as UTF-8") from fault
     skips, quotes = node.flag("ignoreFirstLine"), node.flag("quotedData")
-    delimiter = delimiter[0] if quotes else delimiter  # as JMeter has it
+    delimiter = delimiter[0] if quotes else delimiter  # as in JMeter
     lines = _lines(file, node, delimiter, quotes, encoding)
     first, own = next(lines), not names
     head = _head(file, node, delimiter[0], encoding) if own else names
@@ -178,7 +177,7 @@ def _table(node: JmxNode, values: KnownValues, file: Path) -> _Table:
         raise node.refused(
             f"rows of {file.name} have {min(widths)} to {max(widths)} values for {len(head)} variables "
             "(JMeter leaves the others as they were)",
-            "give all rows as many values",
+            "use the same number of values in all rows",
         )
     variables = head[: min(widths)]  # the others have no value, as in JMeter
     good = [NAME.fullmatch(name) is not None and head.count(name) == 1 for name in variables]
@@ -187,7 +186,7 @@ def _table(node: JmxNode, values: KnownValues, file: Path) -> _Table:
         for place, (name, fine) in enumerate(zip(variables, good, strict=True), 1)
     )
     columns += tuple(f"column{place}" for place in range(len(columns) + 1, max(widths) + 1))
-    # The engine takes a byte order mark for none of the text, as nobody else does.
+    # The engine skips a byte order mark, like other readers.
     one_byte = len(delimiter) == 1 and delimiter.isascii()
     if plain and one_byte and widths == {len(first)} and not first[0].startswith("\ufeff"):
         if not own and not skips:
@@ -198,9 +197,9 @@ def _table(node: JmxNode, values: KnownValues, file: Path) -> _Table:
             return _Table(variables, titles, (), None, delimiter, quotes)
     if file.stat().st_size > MOST_WRITTEN:
         raise node.refused(
-            f"{file.name} is long and has to be written into the plan: it is not in UTF-8, or has a line or "
-            "values that are left out",
-            f"save it as UTF-8, with a line of names or only rows, as many values in each, or as fewer than "
+            f"{file.name} is too long to be written into the plan, which it needs: it is not UTF-8 or a line "
+            "or values are left out",
+            f"save it as UTF-8, with or without a line of names and equal numbers of values, or as less than "
             f"{MOST_WRITTEN >> 20} MiB",
         )
     data = _lines(file, node, delimiter, quotes, encoding)
@@ -211,17 +210,17 @@ def _table(node: JmxNode, values: KnownValues, file: Path) -> _Table:
 
 
 def _head(file: Path, node: JmxNode, delimiter: str, encoding: str) -> list[str]:
-    """The names in the first line, which JMeter reads with quotes in any case."""
+    """Names in the first line, which JMeter always reads with quotes."""
     with file.open(newline="", encoding=encoding) as stream:
         try:
-            found = next(csv.reader(stream, delimiter=delimiter, strict=True), [])
+            names = next(csv.reader(stream, delimiter=delimiter, strict=True), [])
         except csv.Error as fault:
             raise node.wrong(f"names of columns in the first line of {file}; {fault}") from fault
-    return [name.strip() for name in found]
+    return [name.strip() for name in names]
 
 
 def _lines(file: Path, node: JmxNode, delimiter: str, quotes: bool, encoding: str) -> Iterator[list[str]]:
-    """All of its rows, of which there is at least one."""
+    """All rows, at least one."""
     number = 0
     try:
         with file.open(newline="", encoding=encoding) as stream:
@@ -239,6 +238,6 @@ def _lines(file: Path, node: JmxNode, delimiter: str, quotes: bool, encoding: st
                 yield row
     except (OSError, UnicodeDecodeError, csv.Error) as fault:
         reason = fault.strerror if isinstance(fault, OSError) else str(fault)
-        raise node.wrong(f"a CSV file that can be read; {file}: {reason}") from fault
+        raise node.wrong(f"a readable CSV file; {file}: {reason}") from fault
     if not number:
         raise node.wrong(f"at least one row in {file}, and in its first line")

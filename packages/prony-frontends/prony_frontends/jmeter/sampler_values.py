@@ -1,6 +1,4 @@
-"""The properties of an HTTP sampler with those of HTTP Request Defaults behind them, as JMeter
-merges them.
-"""
+"""Properties of an HTTP sampler merged with HTTP Request Defaults as in JMeter."""
 
 from __future__ import annotations
 
@@ -14,34 +12,40 @@ from prony_frontends.jmeter.scope import TreeScope
 
 @dataclass(slots=True)
 class SamplerValues:
-    """What a sampler's properties say, or, where it says nothing, those of its defaults."""
+    """A sampler's properties; unset ones come from its defaults."""
 
     node: JmxNode
     scope: TreeScope
     values: KnownValues
 
     def raw(self, name: str) -> str:
-        """As it is written."""
-        found = [one.value(name) for one in (self.node, *self.scope.defaults)]
-        return next(filter(None, found), "")
+        """The unresolved text."""
+        candidates = [holder.value(name) for holder in (self.node, *self.scope.defaults)]
+        return next(filter(None, candidates), "")
 
     def constant(self, name: str) -> str:
-        """Known before the start, without blanks around it. Raises Refused."""
+        """The constant value, stripped. Raises Refused."""
         return self.values.constant(self.raw(name), self.node).strip()
 
     def flag(self, name: str) -> bool:
-        """The nearest that is there, even where it says false."""
-        holders = [one for one in (self.node, *self.scope.defaults) if one.property(name) is not None]
+        """The nearest value that is set, even if false."""
+        holders = [
+            holder for holder in (self.node, *self.scope.defaults) if holder.property(name) is not None
+        ]
         return holders[0].flag(name) if holders else False
 
     def members(self, name: str, inner: str) -> list[JmxNode]:
-        """The sampler's own, then those of its defaults, the nearest first."""
-        return [member for one in (self.node, *self.scope.defaults) for member in one.members(name, inner)]
+        """The sampler's own members, then those of its defaults, nearest first."""
+        return [
+            member for holder in (self.node, *self.scope.defaults) for member in holder.members(name, inner)
+        ]
 
     def time_ms(self, name: str) -> int | None:
-        """None: there is no bound, which is also what JMeter makes of what is no number."""
+        """A limit in ms; None without one, or for a non-number, as in JMeter."""
         text = self.constant(name)
         if text and not re.fullmatch(r"[+-]?\d{1,9}", text):
-            self.values.note(f"{self.node.element}: {name} '{text}' is no number; as in JMeter there is none")
+            self.values.note(
+                f"{self.node.element}: {name} '{text}' is not a number and is ignored, as in JMeter"
+            )
             return None
         return int(text) if text and int(text) > 0 else None

@@ -1,5 +1,5 @@
-"""The rows of JMeter's log: one for each request, and those of transactions and of samplers that send
-nothing, where the requests around them say that they were walked.
+"""Rows of JMeter's log: one per request, and rows of transactions and of samplers that send nothing, derived
+from the requests around them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ FOLLOWED = (301, 302, 303, 307, 308)
 
 @dataclass(slots=True)
 class Made:
-    """A row that is no request."""
+    """A row without a request."""
 
     label: str
     of: LoggedRequest
-    """A request of the same thread, at whose end it was there."""
+    """A request of the same thread that had just ended."""
     start_ms: int
     """Unix time."""
     elapsed_ms: int = 0
@@ -35,64 +35,66 @@ class Made:
     connect_ms: int = 0
     code: str = "200"
     element: int = 0
-    """The number of its sampler or controller."""
+    """Number of its sampler or controller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chain(LoggedRequest):
-    """A request with those that it led to, redirects and what its page embeds: one sample, as long as all of
-    them, with the status and the URL of the last response.
+    """A request with its redirects and embedded resources as one sample: their total time, and the status and
+    URL of the last response.
     """
 
     last: LoggedRequest
-    """The response that came in the end."""
+    """The last response."""
     embedded: tuple[LoggedRequest, ...]
-    """What its page embeds, each perhaps a chain itself."""
+    """Embedded resources, each possibly a chain."""
     parts: tuple[LoggedRequest, ...]
-    """All of its samples, in their order."""
+    """All its samples, in order."""
 
     @property
     def requests(self) -> int:
-        """How many it is."""
-        return sum(one.requests if isinstance(one, Chain) else 1 for one in self.parts)
+        """Number of requests."""
+        return sum(part.requests if isinstance(part, Chain) else 1 for part in self.parts)
 
 
 @dataclass(slots=True)
 class _Links:
-    """The requests of a chain so far."""
+    """Requests of a chain so far."""
 
     held_alone: bool = False
-    """Assertions look at the chain as a whole, and at none of its samples."""
+    """Whether assertions apply only to the chain as a whole."""
     hops: list[LoggedRequest] = field(default_factory=list)
     last: LoggedRequest | None = None
     embedded: list[_Links] = field(default_factory=list)
 
     @property
     def step_index(self) -> int:
-        """Of the request that it began with."""
+        """Of its first request."""
         return self.hops[0].step_index if self.last is None else self.last.step_index
 
     @property
     def branch(self) -> int | None:
-        """Of those that the page's resources are fetched in, in parallel."""
+        """Parallel branch of embedded resources."""
         first = self.hops[0] if self.hops else self.last
         return None if first is None else first.branch
 
     def add(self, row: LoggedRequest, leads: bool) -> None:
-        """The next response on the way; `leads`: it is not the last."""
+        """Adds the next response; `leads`: it is not the last."""
         if leads:
             self.hops.append(row)
         else:
             self.last = row
 
     def takes(self, row: LoggedRequest, leads: bool, within: int | None) -> bool:
-        """Whether the row is one of its own. `within`: the request that names it as embedded."""
+        """Whether the row belongs to this chain. `within`: the request that lists it as embedded."""
         if self.last is None:
             if self.step_index != row.step_index:
                 return False
             self.add(row, leads)
             return True
-        beside = next((one for one in reversed(self.embedded) if one.branch == row.branch), None)
+        beside = next(
+            (embedded for embedded in reversed(self.embedded) if embedded.branch == row.branch), None
+        )
         if beside is not None and beside.takes(row, leads, within):
             return True
         if self.step_index != within:
@@ -102,13 +104,13 @@ class _Links:
         return True
 
     def joined(self) -> LoggedRequest:
-        """As one; a request that led to nothing is itself."""
+        """The chain as one sample, or its only request."""
         hops, last = self.hops, self.last
-        if last is None:  # the run ended on the way
+        if last is None:  # the run ended within the chain
             *hops, last = hops
-        # In the order in which the page names them, whichever came first.
-        listed = sorted(self.embedded, key=lambda one: one.branch or 0)
-        embedded = tuple(one.joined() for one in listed)
+        # In the page's order, not in order of completion.
+        listed = sorted(self.embedded, key=lambda links: links.branch or 0)
+        embedded = tuple(links.joined() for links in listed)
         parts = (*hops, last, *embedded)
         if len(parts) == 1:
             return last
@@ -116,20 +118,20 @@ class _Links:
         own = {name: getattr(last, name) for name in COLUMNS}
         for name in ("start_unix_ms", "start_ns", "latency_ns", "connect_ns", "tls_ns"):
             own[name] = getattr(first, name)
-        own["service_ns"] = max(one.start_ns + one.service_ns for one in parts) - first.start_ns
+        own["service_ns"] = max(part.start_ns + part.service_ns for part in parts) - first.start_ns
         own["first_byte_ns"] = first.service_ns if first.first_byte_ns is None else first.first_byte_ns
-        own["error"] = next((one.error for one in parts if one.error is not None), None)
+        own["error"] = next((part.error for part in parts if part.error is not None), None)
         for name in ("bytes_out", "bytes_in", "body_bytes"):
-            own[name] = sum(getattr(one, name) for one in parts)
+            own[name] = sum(getattr(part, name) for part in parts)
         if self.held_alone and _asserted(last):
             parts = (*hops, replace(last, error=None), *embedded)
         return Chain(**own, last=last, embedded=embedded, parts=parts)
 
 
 def within(sample: LoggedRequest | Made, name: str) -> Iterator[LoggedRequest]:
-    """The samples of a sample, each with the name that JMeter gives it. `name`: of the sampler."""
+    """Sub-samples with JMeter's names. `name`: the sampler's."""
     parts = sample.parts if isinstance(sample, Chain) else ()
-    return (replace(one, step=f"{name}-{place}") for place, one in enumerate(parts))
+    return (replace(part, step=f"{name}-{place}") for place, part in enumerate(parts))
 
 
 Sample = LoggedRequest | Made
@@ -137,7 +139,7 @@ Sample = LoggedRequest | Made
 
 @dataclass(slots=True)
 class _Walk:
-    """A transaction that a thread is in."""
+    """A transaction in progress in a thread."""
 
     transaction: Transaction
     start_ms: int
@@ -150,7 +152,7 @@ class _Walk:
     connect_ms: int = 0
     last: LoggedRequest | None = None
     held: list[Sample] = field(default_factory=list)
-    """Rows that come after its own."""
+    """Rows to write after its own."""
 
     def add(self, row: LoggedRequest) -> None:
         self.samples += 1
@@ -187,7 +189,7 @@ class _Walk:
 
 @dataclass(slots=True)
 class _Thread:
-    """A user on its way."""
+    """State of a user."""
 
     open: list[_Walk] = field(default_factory=list)
     """The outermost first."""
@@ -195,9 +197,7 @@ class _Thread:
 
 
 def samples(rows: Iterable[LoggedRequest], outlines: Mapping[str, Outline]) -> Iterator[Sample]:
-    """In the order in which they end, for each thread. A transaction that the end of the run has cut off has
-    no row.
-    """
+    """Samples in order of completion per thread. A transaction cut off by the end of the run has no row."""
     threads: dict[int, _Thread] = {}
     for row in _chains(rows, outlines):
         outline = outlines.get(row.scenario)
@@ -220,9 +220,7 @@ def samples(rows: Iterable[LoggedRequest], outlines: Mapping[str, Outline]) -> I
 
 
 def _chains(rows: Iterable[LoggedRequest], outlines: Mapping[str, Outline]) -> Iterator[LoggedRequest]:
-    """One row for each chain, when it has ended: at a response that leads nowhere, or at the next row of its
-    thread.
-    """
+    """A row per chain, at its end: a final response, or the next row of the thread."""
     pages = {name: frozenset(outline.embedded.values()) for name, outline in outlines.items()}
     if not any(pages.values()) and not any(outline.follows for outline in outlines.values()):
         yield from rows
@@ -246,12 +244,12 @@ def _chains(rows: Iterable[LoggedRequest], outlines: Mapping[str, Outline]) -> I
 
 
 def _leads(row: LoggedRequest) -> bool:
-    """Whether its response is a redirect that was followed."""
+    """Whether its response is a followed redirect."""
     return row.status in FOLLOWED and row.error is None
 
 
 def _asserted(row: LoggedRequest) -> bool:
-    """Whether it is an assertion that takes its response for wrong."""
+    """Whether an assertion failed the response."""
     error = row.error or ""
     return (row.status or 400) < 400 and error.startswith("expect_") and error != "expect_redirect"
 
@@ -283,24 +281,28 @@ def _request(thread: _Thread, row: LoggedRequest, outline: Outline) -> Iterator[
 
 
 def _silent(thread: _Thread, silent: Silent, row: LoggedRequest, at_ms: int) -> Iterator[Sample]:
-    made = Made(silent.name, row, at_ms, element=silent.element)
+    row_without_request = Made(silent.name, row, at_ms, element=silent.element)
     if silent.fault:
-        made.success, made.code, made.message = False, NOT_SENT, f"Non HTTP response message: {silent.fault}"
+        row_without_request.success, row_without_request.code, row_without_request.message = (
+            False,
+            NOT_SENT,
+            f"Non HTTP response message: {silent.fault}",
+        )
     for walk in thread.open:
         walk.samples += 1
-        walk.failing += not made.success
-    yield from _held(thread, made)
+        walk.failing += not row_without_request.success
+    yield from _held(thread, row_without_request)
 
 
 def _closed(thread: _Thread) -> Iterator[Sample]:
-    """The innermost transaction has ended."""
+    """Ends the innermost transaction."""
     walk = thread.open.pop()
     for sample in (walk.row(), *walk.held):
         yield from _held(thread, sample)
 
 
 def _held(thread: _Thread, sample: Sample) -> Iterator[Sample]:
-    """Rows within a parent come after its own."""
+    """Rows within a parent sample come after its own."""
     parent = next((walk for walk in reversed(thread.open) if walk.transaction.style.parent), None)
     if parent is None:
         yield sample
@@ -309,17 +311,17 @@ def _held(thread: _Thread, sample: Sample) -> Iterator[Sample]:
 
 
 def connect_ms(row: LoggedRequest) -> int:
-    """Of the connection, in the row of its first request."""
+    """Connect time in ms, in the row of the connection's first request."""
     return ((row.connect_ns or 0) + (row.tls_ns or 0)) // NS_PER_MS
 
 
 def elapsed_ms(row: LoggedRequest) -> int:
-    """Connecting belongs to a sample of JMeter."""
+    """Time in ms, with connect time as in JMeter."""
     return (row.service_ns + (row.connect_ns or 0) + (row.tls_ns or 0)) // NS_PER_MS
 
 
 def latency_ms(row: LoggedRequest) -> int:
-    """To the first byte of the response; 0 without one."""
+    """Time to first byte in ms; 0 without a response."""
     if row.status is None:
         return 0
     first_ns = row.service_ns if row.first_byte_ns is None else row.first_byte_ns
@@ -327,7 +329,7 @@ def latency_ms(row: LoggedRequest) -> int:
 
 
 def start_ms(row: LoggedRequest) -> int:
-    """Unix time; connecting lies at its start."""
+    """Unix time in ms, before connecting."""
     return row.start_unix_ms - connect_ms(row)
 
 

@@ -1,4 +1,4 @@
-"""What holds for a sampler: the configuration, timers, assertions and extractors beside it and above it."""
+"""Elements in scope of a sampler: configuration, timers, assertions and extractors beside and above it."""
 
 from __future__ import annotations
 
@@ -29,73 +29,73 @@ CONFIGURATION = frozenset({"ConfigTestElement", "HeaderManager", "CookieManager"
                            parameters.TAG})  # fmt: skip
 SAMPLING = frozenset({"HTTPSamplerProxy", "HTTPSampler", "HTTPSampler2", "DebugSampler", "TestAction",
                       "kg.apc.jmeter.samplers.DummySampler", *plain_scripts.SAMPLERS})  # fmt: skip
-"""Below them elements of a controller's iterations may stand too."""
+"""Elements of a controller's iterations may also be below these."""
 DIGITS = re.compile(r"([^#0-9.,;%\u2030\u00a4'$]*)(?:#*(0+)|#+)((?!E)[^#0-9.,;%\u2030\u00a4'$]*)")
-"""A format of java.text.DecimalFormat that only says how many digits there are at least."""
+"""A java.text.DecimalFormat pattern that only sets the minimum number of digits."""
 COUNTING = frozenset({"CounterConfig", "RandomVariableConfig"})
-"""They give a variable its next value whenever their parent is walked."""
+"""Elements that advance a variable whenever their parent runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """Names as they were written, the inner manager's first where both have one."""
+    """Headers with names as written; the inner manager wins."""
 
     entries: tuple[tuple[str, Text], ...] = ()
 
     def over(self, outer: Headers) -> Headers:
-        """These, and those of the outer manager that are not here."""
+        """These, and headers of the outer manager with other names."""
         own = {name.lower() for name, _ in self.entries}
         return Headers((*self.entries, *(entry for entry in outer.entries if entry[0].lower() not in own)))
 
 
 @dataclass(frozen=True, slots=True)
 class TreeScope:
-    """At one place of the tree."""
+    """Elements in scope at a place in the tree."""
 
     defaults: tuple[JmxNode, ...] = ()
-    """HTTP request defaults, the nearest first."""
+    """HTTP Request Defaults, nearest first."""
     headers: Headers = Headers()
     auth: tuple[tuple[str, Auth], ...] = ()
-    """Prefix of the URL -> what is sent."""
+    """URL prefix -> credentials."""
     cache: JmxNode | None = None
     cookies: JmxNode | None = None
-    """The cookie manager that holds here."""
+    """The Cookie Manager in scope."""
     timers: tuple[JmxNode, ...] = ()
     paced: JmxNode | None = None
     assertions: tuple[JmxNode, ...] = ()
     extractors: tuple[JmxNode, ...] = ()
     parameters: tuple[JmxNode, ...] = ()
-    """User Parameters that are given before each sampler, the outermost first."""
+    """User Parameters before each sampler, outermost first."""
     scripts: tuple[JmxNode, ...] = ()
-    """Plain ones before each sampler, the outermost first."""
+    """Translatable scripts before each sampler, outermost first."""
     processors: tuple[JmxNode, ...] = ()
-    """Extractors and plain scripts after each sampler, the outermost first."""
+    """Extractors and translatable scripts after each sampler, outermost first."""
     handler: JmxNode | None = None
-    """What comes after an error."""
+    """Handler of errors."""
     hosts: Mapping[str, str] = field(default_factory=dict)
-    """Name of a host in small letters -> the address that a DNS cache manager gives it."""
+    """Lower-case host name -> address from a DNS Cache Manager."""
 
 
 @dataclass(slots=True)
 class Shared:
-    """What is gathered over the whole plan."""
+    """Data gathered over the whole plan."""
 
     folder: Path
     feeders: dict[str, Feeder] = field(default_factory=dict)
     cookies: CookieRules | None = None
-    """None: no cookie manager, or one that sends none."""
+    """None: no Cookie Manager, or one that sends no cookies."""
     server: str | None = None
     """Scheme, host and port of the first request: the load's own server."""
     transactions: dict[str, Style] = field(default_factory=dict)
-    """How they count, by their names with their marks."""
+    """Transaction styles by marked name."""
     paces: dict[int, str] = field(default_factory=dict)
-    """A throughput timer (its identity) -> the name of its pace."""
+    """Throughput timer (identity) -> name of its pace."""
     given: dict[int, tuple[Entry, ...]] = field(default_factory=dict)
-    """User Parameters (their identity) of a group -> what gives a thread its values."""
+    """User Parameters (identity) of a group -> assignments for a thread."""
 
 
 def gather(top: JmxNode, values: KnownValues) -> None:
-    """User-defined variables anywhere in the plan hold from its start; then the names of what changes."""
+    """Gathers user-defined variables, which hold from the start, then names of changing variables."""
     last_sample.declare(top, values)
     every = [node for node in top.everything() if node is not top]
     for node in every:
@@ -123,19 +123,19 @@ def gather(top: JmxNode, values: KnownValues) -> None:
 
 
 def counted(nodes: Sequence[JmxNode], values: KnownValues, users: int | None) -> dict[str, str]:
-    """What counters and random variables among these elements set: name -> text of the engine."""
-    found: dict[str, str] = {}
+    """Assignments by counters and random variables among these elements: name -> text of the engine."""
+    assignments: dict[str, str] = {}
     for node in nodes:
         if not node.enabled or node.tag not in COUNTING:
             continue
         if any(below.enabled for below in node.below):
-            raise node.refused("elements stand below it", "move them beside it")
+            raise node.refused("it has child elements", "move them next to it")
         variable, text = (
             _counter(node, values, users) if node.tag == "CounterConfig" else _drawn(node, values)
         )
-        found[values.changing(variable, node)] = text
+        assignments[values.changing(variable, node)] = text
         node.finish()
-    return found
+    return assignments
 
 
 def _counter(node: JmxNode, values: KnownValues, users: int | None) -> tuple[str, str]:
@@ -148,7 +148,7 @@ def _counter(node: JmxNode, values: KnownValues, users: int | None) -> tuple[str
     if start < 0 or step < 1:
         raise node.wrong(f"a start of at least 0 and a step of at least 1, found {start} and {step}")
     if raw_end and end < start:
-        raise node.wrong(f"a maximum from the start on, found {end} after {start}")
+        raise node.wrong(f"a maximum of at least the start, found {end} after {start}")
     own = node.flag("CounterConfig.per_user")
     again = node.flag("CounterConfig.reset_on_tg_iteration") and own
     per = " per=iteration" if again else " per=user" if own and users != 1 else ""
@@ -160,7 +160,7 @@ def _counter(node: JmxNode, values: KnownValues, users: int | None) -> tuple[str
 
 
 def _format(node: JmxNode, form: str) -> tuple[str, str, str]:
-    """A number format: what stands before the number, the engine's filter, and what stands behind it."""
+    """A number format: prefix, the engine's filter, and suffix."""
     zeros = DIGITS.fullmatch(form or "0")
     if zeros is None:
         raise node.refused(f"the number format '{form}'", "use zeros, such as 0000, with letters around them")
@@ -174,7 +174,7 @@ def _drawn(node: JmxNode, values: KnownValues) -> tuple[str, str]:
         raise node.wrong(f"a minimum that is not above the maximum, found {low} and {high}")
     form = values.constant(node.value("outputFormat"), node)
     if node.value("randomSeed"):
-        values.note(f"{node.element}: its seed is not used; --seed is that of all draws")
+        values.note(f"{node.element}: its seed is not used; --seed applies to all draws")
     node.ignore("perThread")
     name = values.constant(node.value("variableName"), node)
     before, digits, after = _format(node, form)
@@ -186,8 +186,8 @@ def _drawn(node: JmxNode, values: KnownValues) -> tuple[str, str]:
 def inner(
     scope: TreeScope, nodes: Sequence[JmxNode], values: KnownValues, shared: Shared, rows_at: bool
 ) -> TreeScope:
-    """The scope below a place where these elements stand. `rows_at`: an iteration here is one of a user. Of
-    defaults and of header managers side by side the first counts, as in JMeter.
+    """The scope below a place with these elements. `rows_at`: an iteration here is a user's iteration. Of
+    sibling defaults and Header Managers the first wins, as in JMeter.
     """
     defaults: list[JmxNode] = []
     headers = Headers()
@@ -196,7 +196,7 @@ def inner(
             continue
         if node.tag in CONFIGURATION or node.tag in timers.KINDS | timers.PACING:
             if node.below and any(below.enabled for below in node.below):
-                raise node.refused("elements stand below it", "move them beside it")
+                raise node.refused("it has child elements", "move them next to it")
             if node.tag == "ConfigTestElement":
                 defaults.append(node)
             elif node.tag == "HeaderManager":
@@ -211,7 +211,7 @@ def inner(
             scope = replace(scope, scripts=(*scope.scripts, node))
         elif node.tag == on_error.HANDLER:
             if scope.handler is not None:
-                raise node.refused("a second action after an error", "keep one of them for each request")
+                raise node.refused("a second action after an error", "use only one for each request")
             scope = replace(scope, handler=node)
         elif node.tag in plain_scripts.AFTER:
             scope = replace(scope, processors=(*scope.processors, node))
@@ -219,20 +219,20 @@ def inner(
 
 
 def at_iteration(nodes: Sequence[JmxNode], values: KnownValues, shared: Shared, rows_at: bool) -> list[Entry]:
-    """What each iteration of the controller around these elements begins with: rows of data sets and values
-    of User Parameters, also of those that stand below a sampler. `rows_at`: an iteration is one of a user,
-    whose rows are drawn without a word.
+    """Entries at the start of each iteration of the parent controller: rows of data sets and values of User
+    Parameters, including those below a sampler. `rows_at`: an iteration is a user's iteration, whose rows are
+    drawn implicitly.
     """
     below = [child for node in nodes if node.enabled and node.tag in SAMPLING for child in node.below]
     here = [node for node in (*nodes, *below) if node.enabled]
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for node in here:
         if node.tag == "CSVDataSet" and not rows_at:
-            found += rows.in_controller(node, values)
+            entries += rows.in_controller(node, values)
         elif node.tag == "CSVDataSet" and any(node is child for child in below):
             rows.data_set(node, values)
     each = [node for node in here if node.tag == parameters.TAG and parameters.each_iteration(node)]
-    return found + parameters.given(each, values, shared.given)
+    return entries + parameters.given(each, values, shared.given)
 
 
 def _with(scope: TreeScope, node: JmxNode, values: KnownValues, shared: Shared, rows_at: bool) -> TreeScope:
@@ -245,16 +245,16 @@ def _with(scope: TreeScope, node: JmxNode, values: KnownValues, shared: Shared, 
         case "CacheManager":
             return replace(scope, cache=_cache(node))
         case "Arguments":
-            pass  # known since the start: `gather`
+            pass  # declared in `gather`
         case "CSVDataSet":
-            if rows_at:  # else `at_iteration` draws them
+            if rows_at:  # otherwise `at_iteration` draws them
                 rows.data_set(node, values)
         case parameters.TAG:
             if not parameters.each_iteration(node):
                 return replace(scope, parameters=(*scope.parameters, node))
         case tag if tag in timers.PACING:
             if scope.paced is not None:
-                raise node.refused("it is the second throughput timer of a request", "keep one of them")
+                raise node.refused("it is the second throughput timer of a request", "use only one")
             return replace(scope, paced=node)
         case "DNSCacheManager":
             return replace(scope, hosts={**scope.hosts, **_hosts(node, values)})
@@ -270,14 +270,14 @@ def _cache(node: JmxNode) -> JmxNode:
 
 
 def cache_of(node: JmxNode, new_users: bool, values: KnownValues) -> Cache | None:
-    """The cache of each user; `new_users`: a thread is another user with each iteration."""
+    """Each user's cache; `new_users`: each iteration is a new user."""
     fresh, clear = node.flag("useExpires"), node.flag("clearEachIteration")
     if node.flag("CacheManager.controlledByThread"):
         clear = new_users
     most = values.whole(node.value("maxSize"), node, "maxSize", 5000)
     if fresh:
         values.note(
-            f"{node.element}: what is fresh in a user's cache is not sent and has no row, as in JMeter"
+            f"{node.element}: requests for fresh cache entries are not sent and have no row, as in JMeter"
         )
     if most < 1:
         return None
@@ -285,8 +285,8 @@ def cache_of(node: JmxNode, new_users: bool, values: KnownValues) -> Cache | Non
 
 
 def user_variables(node: JmxNode, name: str, values: KnownValues) -> None:
-    """User-defined variables; functions in them are evaluated once. Those of one element know nothing of each
-    other, as in JMeter: they are defined together.
+    """User-defined variables; their functions are evaluated once. Variables of one element cannot refer to
+    each other, as in JMeter.
     """
     values.variables |= {
         entry.value("Argument.name"): values.text(entry.value("Argument.value"), entry, once=True)
@@ -295,56 +295,56 @@ def user_variables(node: JmxNode, name: str, values: KnownValues) -> None:
 
 
 def _headers(node: JmxNode, values: KnownValues) -> Headers:
-    found: dict[str, tuple[str, Text]] = {}
+    by_name: dict[str, tuple[str, Text]] = {}
     for entry in node.members("HeaderManager.headers"):
         name = values.constant(entry.value("Header.name"), entry).strip()
         if not name:
             continue
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
             raise entry.wrong(f"the name of a header, found '{name}'")
-        if name.lower() in found:
-            raise entry.refused(f"header {name} is given twice", "join the values with a comma")
+        if name.lower() in by_name:
+            raise entry.refused(f"the header {name} twice", "join the values with a comma")
         value = values.text(entry.value("Header.value"), entry)
         if any("\r" in part.text or "\n" in part.text for part in value.parts):
             raise entry.wrong(f"the header {name} on one line")
-        found[name.lower()] = (name, value)
+        by_name[name.lower()] = (name, value)
     node.finish()
-    return Headers(tuple(found.values()))
+    return Headers(tuple(by_name.values()))
 
 
 def _hosts(node: JmxNode, values: KnownValues) -> dict[str, str]:
-    """The hosts that it names itself. Other names are the system's to resolve."""
-    found: dict[str, str] = {}
+    """Hosts listed by the manager; other names are resolved by the system."""
+    addresses: dict[str, str] = {}
     for entry in node.members("DNSCacheManager.hosts"):
         name = values.constant(entry.value("StaticHost.Name"), entry).strip().lower()
         address = values.constant(entry.value("StaticHost.Address"), entry).strip()
         if name and address:
-            found[name] = address.partition(",")[0].strip()
+            addresses[name] = address.partition(",")[0].strip()
             if "," in address:
-                values.note(f"{node.element}: of the addresses of {name} the first is used")
+                values.note(f"{node.element}: only the first address of {name} is used")
     if node.flag("DNSCacheManager.isCustomResolver") and node.members("DNSCacheManager.servers"):
         values.note(
-            f"{node.element}: names that it does not list itself are resolved by this host, once, and not by "
+            f"{node.element}: names that it does not list are resolved by this host, once, and not by "
             "its servers"
         )
     node.ignore("DNSCacheManager.clearEachIteration", "DNSCacheManager.servers")
     node.finish()
-    return found
+    return addresses
 
 
 def _auth(node: JmxNode, values: KnownValues) -> tuple[tuple[str, Auth], ...]:
-    found: list[tuple[str, Auth]] = []
+    credentials: list[tuple[str, Auth]] = []
     for entry in node.members("AuthManager.auth_list"):
         mechanism = entry.value("Authorization.mechanism") or "BASIC_DIGEST"
         entry.ignore("Authorization.domain", "Authorization.realm")
         if mechanism not in ("BASIC", "BASIC_DIGEST"):
             raise entry.refused(f"the mechanism {mechanism}", "use BASIC, or the header Authorization")
         if mechanism == "BASIC_DIGEST":
-            values.note(f"{node.element}: Basic is sent with the first request too; Digest is not done")
+            values.note(f"{node.element}: Basic is sent with the first request, too; Digest is not supported")
         user = values.constant(entry.value("Authorization.username"), entry)
         password = values.constant(entry.value("Authorization.password"), entry)
         url = values.constant(entry.value("Authorization.url"), entry)
-        found.append((url, Auth(basic=Basic(user=user, password=password))))
+        credentials.append((url, Auth(basic=Basic(user=user, password=password))))
     node.ignore("AuthManager.controlledByThreadGroup", "AuthManager.clearEachIteration")
     node.finish()
-    return tuple(found)
+    return tuple(credentials)

@@ -1,5 +1,5 @@
-"""What a script's expressions stand for beyond those of `__groovy`: values of its own under a name, lists,
-dates that are moved, a part of a UUID, places in the JSON of the response.
+"""Values in scripts beyond those of `__groovy`: named values, lists, shifted dates, parts of a UUID, and
+places in the response's JSON.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ HEX = "0123456789abcdef"
 UUID_VALUE, RESPONSE, SLURPER = "a UUID", "the response", "a JSON parser"
 UNITS = {"Days": 86400, "Hours": 3600, "Minutes": 60, "Seconds": 1, "Weeks": 7 * 86400}
 UNKNOWN = Named("")
-"""Not one of these."""
+"""None of these."""
 CLASSES = frozenset({"LocalDate", "LocalDateTime", "ZonedDateTime", "OffsetDateTime", "Instant"})
 INTERPOLATED = re.compile(r"\x01([^\x01]*)\x01|\$([A-Za-z_]\w*)")
 HIDDEN = re.compile(r"\$\{(?!\s*__)([^{}]*)\}")
 
 
 class ScriptCall(Call):
-    """In the place of a function: the script of an element."""
+    """An element's script in place of a function call."""
 
     def refused(self, found: str, instead: str) -> Refused:
         return self.where.refused(f"in its script: {found}", instead)
@@ -42,22 +42,22 @@ class ScriptCall(Call):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A script's text as expressions need it."""
+    """A script's text for evaluating expressions."""
 
     call: Call
     groovy: bool
     marks: tuple[TextPart, ...]
     cached: bool
-    """JMeter compiles it once: what stood for `${…}` then stays."""
+    """Whether JMeter compiles the script once, which freezes `${…}`."""
     captured: Callable[[str], Text] | None
-    """Takes a place of the response; None where there is no response."""
+    """Captures a place of the response; None without a response."""
 
     def value(self, text: str, names: Mapping[str, Value]) -> Value:
-        """Of one expression. Raises NotPlain and Refused."""
+        """Value of an expression. Raises NotPlain and Refused."""
         return _Parser(text.strip(), self, names).whole()
 
     def text(self, value: Value) -> Text:
-        """As a part of a text: what has no value is the word null."""
+        """The value as a text; missing values become null."""
         if isinstance(value, Json) and self.captured is not None:
             return self.captured(value.pointer)
         if value == Named(UUID_VALUE):
@@ -74,17 +74,17 @@ class _Parser(Parser):
             token
             for token, after in zip(self.tokens, following, strict=True)
             if (token, after) != (("sign", "?"), ("sign", "."))
-        ]  # `a?.b`: what is missing is missing in `a.b` too
+        ]  # `a?.b` is treated as `a.b`
 
     def _first(self) -> Value:
         if self._peek("["):
             self.at += 1
-            found: list[str] = []
+            words: list[str] = []
             while not self._next("]"):
-                found.append(_word(self._choice()))
+                words.append(_word(self._choice()))
                 if not self._peek("]"):
                     self._expect(",")
-            return tuple(found)
+            return tuple(words)
         found_here = super()._first()
         if isinstance(found_here, Named) and found_here.name in self.names:
             return self.names[found_here.name]
@@ -92,21 +92,21 @@ class _Parser(Parser):
 
     def _quoted(self, inside: str, quote: str) -> Value:
         if inside[:2] == quote * 2 and inside[-2:] == quote * 2 and len(inside) >= 4:
-            inside = inside[2:-2]  # three of them on each side
+            inside = inside[2:-2]  # triple quotes
         if self.source.cached and "\0" in inside:
-            raise NotPlain("${…} of a value that changes, which a compiled script keeps; use vars.get(…)")
+            raise NotPlain("${…} of a changing value, which a compiled script freezes; use vars.get(…)")
         if not self.source.groovy:
             return super()._quoted(_literal(inside), quote)
         if quote == "'" or not INTERPOLATED.search(inside):
             return super()._quoted(_literal(inside), quote)
-        found = Text()
+        text = Text()
         at = 0
         for match in INTERPOLATED.finditer(inside):
-            found += self.source.text(super()._quoted(inside[at : match.start()], quote))
-            found += self.source.text(self.source.value(match.group(1) or match.group(2), self.names))
+            text += self.source.text(super()._quoted(inside[at : match.start()], quote))
+            text += self.source.text(self.source.value(match.group(1) or match.group(2), self.names))
             at = match.end()
-        found += self.source.text(super()._quoted(inside[at:], quote))
-        return found.joined if found.constant is None else found.constant
+        text += self.source.text(super()._quoted(inside[at:], quote))
+        return text.joined if text.constant is None else text.constant
 
     def _concatenated(self, side: Value) -> Text:
         return self.source.text(side)
@@ -135,8 +135,8 @@ class _Parser(Parser):
         return super()._made()
 
     def _called(self, value: Value, name: str, given: list[Value]) -> Value:
-        found = self._of_script(value, name, given)
-        return super()._called(value, name, given) if found == UNKNOWN else found
+        result = self._of_script(value, name, given)
+        return super()._called(value, name, given) if result == UNKNOWN else result
 
     def _of_script(self, value: Value, name: str, given: list[Value]) -> Value:
         call = self.call
@@ -180,10 +180,10 @@ class _Parser(Parser):
                 return value[place]
             case tuple(), "get" | "getAt", [Drawn(low=0, high=last, real=False)] if last == len(value) - 1:
                 return draws.one_of(call, list(value))
-            case Named(name="String"), "format", [str() as form, one]:
-                return _formatted(self.source, form, one)
-            case Named(name="Integer" | "Long"), "toString", [one]:
-                return self.source.text(one)
+            case Named(name="String"), "format", [str() as form, argument]:
+                return _formatted(self.source, form, argument)
+            case Named(name="Integer" | "Long"), "toString", [argument]:
+                return self.source.text(argument)
             case Changing(), "intValue" | "longValue", []:
                 return value
         return self._of_moment(value, name, given)
@@ -215,18 +215,18 @@ class _Parser(Parser):
 
 
 def _literal(inside: str) -> str:
-    """As it stands where nothing is put into a text."""
-    return INTERPOLATED.sub(lambda found: found[0] if found[2] else "${" + found[1] + "}", inside)
+    """The text without interpolation."""
+    return INTERPOLATED.sub(lambda match: match[0] if match[2] else "${" + match[1] + "}", inside)
 
 
 def _word(value: Value) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise NotPlain("a list of other things than texts and numbers")
+        raise NotPlain("a list with elements other than texts and numbers")
     return str(value)
 
 
 def _of_uuid(call: Call, name: str, given: list[Value]) -> Value:
-    """Of a UUID that is drawn: all of its digits are, but the 13th, which is 4, and the 17th, 8 to b."""
+    """Part of a random UUID: all digits are random, except for the 13th (4) and the 17th (8 to b)."""
     match name, given:
         case "substring", [0, int() as end] if 0 < end <= 8:
             return draws.of_letters(call, end, HEX)

@@ -1,6 +1,6 @@
-"""Scripts of JSR223, BeanShell and BSF: Prony runs none of them. Those that only log are left out, plain ones
-are translated (`prony_frontends.jmeter.plain_scripts`); of the others what each seems to do is said with the
-refusal, and those that cannot change the load may be left out.
+"""Scripts of JSR223, BeanShell and BSF, which Prony does not run. Scripts that only log are left out, simple
+ones translated (`prony_frontends.jmeter.plain_scripts`); others are refused with a summary, or skipped if
+they cannot affect the load.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOGS = re.compile(
     r"(?:(?:log|OUT|System\.out|System\.err)\s*\.\s*(?:trace|debug|info|warn|error|print|println)|print|println)"
     r"\s*\((?:[^()]|\([^()]*\))*\)|import\s+[\w.*]+"
 )
-"""One statement that logs, or an import. Calls within its arguments must only read: `READS`."""
+"""A statement that logs, or an import. Calls in its arguments must only read: `READS`."""
 READS = frozenset({"get", "getVariables", "toString", "getResponseCode", "getResponseDataAsString", "getTime",
                    "getSampleLabel", "getThreadNum", "getResponseMessage", "isSuccessful", "getLatency",
                    "getResponseHeaders", "getRequestHeaders", "getSamplerData", "getUrlAsString",
@@ -39,10 +39,10 @@ DOES = (
     (r"\bctx\b", "uses JMeter's context"),
     (r"\b(?:stopTest\w*|stopThread|setStop\w*|StandardJMeterEngine)\b", "stops threads or the test"),
 )  # fmt: skip
-"""Patterns -> what a script that has one seems to do."""
+"""Patterns -> apparent effect of a script."""
 LOGGING, NOTHING = "it logs", "it is empty"
 ELSEWHERE = frozenset({"sends requests of its own", "uses JMeter's context"})
-"""What a listener may do without a change of the load."""
+"""Effects that do not matter in a listener."""
 STEERS = re.compile(r"\b(?:getEngine|getThread|setCurrent\w*|setVariables|setSamplingStarted)\b")
 MOST_NAMED = 12
 INSTEAD = "use extractors, functions, timers or a CSV data set"
@@ -50,7 +50,7 @@ INSTEAD = "use extractors, functions, timers or a CSV data set"
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What an element's script seems to do."""
+    """Apparent effects of an element's script."""
 
     does: tuple[str, ...]
 
@@ -66,17 +66,17 @@ class Script:
 
     @property
     def harmless(self) -> bool:
-        """It only logs, or is empty: nothing that is sent can depend on it."""
+        """It only logs or is empty: no request depends on it."""
         return self.does in ((LOGGING,), (NOTHING,))
 
 
 def text_of(node: JmxNode) -> str:
-    """As it stands in the plan; empty where it is in a file of its own."""
-    return next((found for name in TEXTS if (found := node.value(name))), "")
+    """The script in the plan; empty where it is in a separate file."""
+    return next((text for name in TEXTS if (text := node.value(name))), "")
 
 
 def read(node: JmxNode) -> Script:
-    """What the script of this element seems to do."""
+    """Summary of this element's script."""
     if in_a_file(node):
         return Script(("it is in a file of its own",))
     text = COMMENT.sub(" ", text_of(node)).strip()
@@ -88,7 +88,7 @@ def read(node: JmxNode) -> Script:
 
 
 def _only_logs(text: str) -> bool:
-    """Whether every statement is a call of a logger whose arguments only read."""
+    """Whether every statement is a logger call with read-only arguments."""
     rest = LOGS.sub("", text)
     calls = set(re.findall(r"\.\s*(\w+)\s*\(", text)) - {
         "trace",
@@ -108,16 +108,15 @@ def _only_logs(text: str) -> bool:
 def check(
     top: JmxNode, skip_unsupported: bool, is_plain: Callable[[JmxNode], bool]
 ) -> list[tuple[JmxNode, Script]]:
-    """Those that are left out: empty ones, those that only log, and, if that is wished, others that cannot
-    change the load. The others get the sentence with which they are refused where a user comes to one; it is
-    about all of them that are not plain.
+    """Scripts to leave out: empty ones, logging only, and optionally others that cannot affect the load. Each
+    remaining script gets the refusal for users that reach it, which covers all untranslatable scripts.
     """
     every = [node for node in top.everything() if ELEMENT.fullmatch(node.tag)]
     samplers = [node for node in every if node.tag.endswith("Sampler") and not in_a_file(node)]
     kept = [node for node in every if is_plain(node) and (node in samplers or not read(node).harmless)]
-    found = [(node, read(node)) for node in every if not any(node is one for one in kept)]
-    left = [(node, script) for node, script in found if _may_go(node, script, skip_unsupported)]
-    bad = [(node, script) for node, script in found if not _may_go(node, script, skip_unsupported)]
+    summaries = [(node, read(node)) for node in every if not any(node is kept_node for kept_node in kept)]
+    left = [(node, script) for node, script in summaries if _may_go(node, script, skip_unsupported)]
+    bad = [(node, script) for node, script in summaries if not _may_go(node, script, skip_unsupported)]
     some = "; ".join(
         f"line {node.line} {node.element}: {script.summary}" for node, script in bad[:MOST_NAMED]
     )
@@ -138,12 +137,12 @@ def check(
 
 
 def in_a_file(node: JmxNode) -> bool:
-    """Its text is not in the plan."""
+    """Whether its text is in a separate file."""
     return any(node.value(name) for name in FILES)
 
 
 def _may_go(node: JmxNode, script: Script, skip_unsupported: bool) -> bool:
-    if node.tag.endswith("Sampler"):  # it has a row, and takes its time
+    if node.tag.endswith("Sampler"):  # it has a row and a duration
         return skip_unsupported and script.harmless
     if script.harmless:
         return True

@@ -1,5 +1,5 @@
-"""The Throughput Shaping Timer of jmeter-plugins: a rate over time that all threads of its scope share, and
-which stops them when it is over. `__tstFeedback` says how many threads that takes.
+"""The Throughput Shaping Timer of jmeter-plugins: a rate over time shared by all threads in scope, which stop
+at its end. `__tstFeedback` gives the number of threads.
 """
 
 from __future__ import annotations
@@ -13,49 +13,51 @@ from prony_frontends.jmeter.jmx import JmxNode
 
 TIMER = "kg.apc.jmeter.timers.VariableThroughputTimer"
 PROPERTY = "load_profile"
-"""Of JMeter, on its command line too: const(10,30s) line(10,50,1m) step(5,25,5,1h)."""
+"""JMeter's property, also on the command line: const(10,30s) line(10,50,1m) step(5,25,5,1h)."""
 PIECE = re.compile(r"\s*(\w+)\s*\(([^()]*)\)\s*")
 UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 NUMBERS = {"const": 2, "line": 3, "step": 4}
-"""Kinds of a piece -> how many values it has."""
+"""Kinds of pieces -> number of values."""
 
 
 def pace(timer: JmxNode, users: int | None, values: KnownValues, name: str) -> Pace:
-    """What it lets through. Raises Refused and UsageError."""
+    """The timer's pace. Raises Refused and UsageError."""
     phases = _phases(timer, values)
     timer.finish()
     if users is None:
-        raise timer.refused("a rate in an open model, which has one", "write the rate in the schedule")
+        raise timer.refused(
+            "a rate in an open model, which already has one", "write the rate in the schedule"
+        )
     most = max(max(phase.from_per_s, phase.to_per_s) for phase in phases)
     threads = f"{users} thread{'s' if users > 1 else ''}"
     values.note(
-        f"{timer.element}: the {threads} of the group send what the schedule lets through, as far as they "
-        f"are enough: up to {most:g}/s, so responses may take {1000 * users / most:.3g} ms on average; the "
-        "rate changes evenly from the first request on (JMeter changes it once a second), and what was "
-        "missed is not made up for"
+        f"{timer.element}: the {threads} of the group send on schedule, if they "
+        f"can reach up to {most:g}/s: responses may take {1000 * users / most:.3g} ms on average; the "
+        "rate changes continuously from the first request on (in JMeter once per second), and missed "
+        "requests are dropped"
     )
     return Pace(phases=phases, per="run", name=name)
 
 
 def end_s(nodes: Iterable[JmxNode], values: KnownValues) -> float | None:
-    """When the schedules of these timers and of those below are over; the timer then stops its threads."""
-    found = [
+    """End of the schedules of these timers and of those below, in s; the timer then stops its threads."""
+    ends_s = [
         sum(phase.duration_s for phase in _phases(node, values))
         for top in nodes
         if top.enabled
         for node in top.everything()
         if node.tag == TIMER
     ]
-    return min(found, default=None)
+    return min(ends_s, default=None)
 
 
 def _phases(timer: JmxNode, values: KnownValues) -> tuple[PacePhase, ...]:
     given = values.properties.get(PROPERTY, "")
     rows = timer.members(PROPERTY)
-    found = tuple(_of_text(given, timer)) if given.strip() else tuple(_of_rows(rows, timer, values))
-    if not any(phase.from_per_s or phase.to_per_s for phase in found):
+    phases = tuple(_of_text(given, timer)) if given.strip() else tuple(_of_rows(rows, timer, values))
+    if not any(phase.from_per_s or phase.to_per_s for phase in phases):
         raise timer.wrong("a schedule with a rate above 0")
-    return found
+    return phases
 
 
 def _of_rows(rows: Sequence[JmxNode], timer: JmxNode, values: KnownValues) -> Iterator[PacePhase]:
@@ -102,11 +104,11 @@ def _seconds(text: str, timer: JmxNode) -> float:
 
 
 def _feedback(call: Call) -> Text:
-    """`__tstFeedback(timer,first,most,spare)`: as many threads as the timer's rate takes, up to the most."""
+    """`__tstFeedback(timer,first,most,spare)`: as many threads as the timer's rate needs, up to `most`."""
     most = call.constants(3, 4)[2]
     call.values.note(
-        f"{call.where.element}: all {most} threads are there from the start ({call.name} starts them as the "
-        "timer's rate takes them); those that it does not take wait"
+        f"{call.where.element}: all {most} threads exist from the start ({call.name} starts them as the "
+        "timer's rate needs them); unneeded threads wait"
     )
     return Text.of(most)
 

@@ -1,6 +1,4 @@
-"""What thread groups of JMeter share and groups of users here do not: refused where that would make a
-difference.
-"""
+"""Refuses state that JMeter's thread groups share and Prony's groups do not, where that would matter."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ SHARED = re.compile(r"\$\{(?:next )?(sequence name=\w+(?![^}]*per=user)|rows\d+)
 def check_shared_state(
     outside: Sequence[JmxNode], before: Sequence[JmxNode], main: Sequence[JmxNode], after: Sequence[JmxNode]
 ) -> None:
-    """Rows and rates. Raises Refused."""
+    """Checks rows and rates. Raises Refused."""
     every = [*before, *main, *after]
     if len(every) == 1:
         return
@@ -39,12 +37,12 @@ def check_shared_state(
             raise node.refused(
                 "a rate shared out over the threads of several groups", "share it out within each group"
             )
-        if mode == str(GROUP_SHARED) and any(node is one for one in outside):
+        if mode == str(GROUP_SHARED) and any(node is outside_node for outside_node in outside):
             raise node.refused("a rate for each of several groups", "move a timer into each of them")
 
 
 def goes_on(one: Sequence[Entry], other: Sequence[Entry]) -> bool:
-    """Whether a number or the rows of a file would go on from one of these to the other."""
+    """Whether a number or the rows of a file would continue from `one` to `other`."""
     return bool(_shared(one) & _shared(other))
 
 

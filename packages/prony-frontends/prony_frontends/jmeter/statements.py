@@ -1,5 +1,5 @@
-"""A script of JSR223 or BeanShell as its statements, where each of them only names a value, sets a variable
-or a property, waits a moment or logs. Whatever else stands there makes the script one that is not run.
+"""Parses a JSR223 or BeanShell script of simple statements: named values, assignments of variables or
+properties, pauses and logging. Any other statement makes the script unsupported.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ READS = frozenset({"get", "getVariables", "toString", "getResponseCode", "getRes
                    "getResponseHeaders", "getRequestHeaders", "getSamplerData", "getUrlAsString",
                    "currentTimeMillis", "size", "length", "trace", "debug", "info", "warn", "error", "print",
                    "println", "valueOf", "getThreadName", "getName", "trim", "getURL"})  # fmt: skip
-"""What may be called where something is logged."""
+"""Calls allowed in logging."""
 LOGS = re.compile(
     r"(?:(?:log|OUT|System\s*\.\s*(?:out|err))\s*\.\s*(?:trace|debug|info|warn|error|print|println)|print(?:ln)?)"
     r"\s*[(\"']"
@@ -44,7 +44,7 @@ KEYWORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A value of the script's own under a name."""
+    """A named value of the script."""
 
     name: str
     value: str
@@ -52,7 +52,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A variable of the plan gets a value."""
+    """An assignment of a variable."""
 
     variable: str
     value: str
@@ -60,7 +60,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property gets a value."""
+    """An assignment of a property."""
 
     name: str
     value: str
@@ -77,23 +77,23 @@ Statement = Named | Put | Property | Pause
 
 
 def language(node: JmxNode) -> str:
-    """Of this element's script, in small letters."""
+    """The script's language, lower case."""
     if node.tag.startswith("BeanShell"):
         return "beanshell"
     return node.value("scriptLanguage").strip().lower() or "groovy"
 
 
 def of(script: str) -> list[Statement]:
-    """What it does, in order; what it logs is left out. Raises NotPlain."""
-    found: list[Statement] = []
+    """The script's statements, in order, without logging. Raises NotPlain."""
+    statements: list[Statement] = []
     for text in _statements(script):
         if IMPORT.match(text) or re.fullmatch(r"return(?:\s+(?:null|true|\"\"))?", text):
             continue
         if LOGS.match(text):
             _check_reads(text)
             continue
-        found.append(_statement(text))
-    return found
+        statements.append(_statement(text))
+    return statements
 
 
 def _statement(text: str) -> Statement:
@@ -114,7 +114,7 @@ def _statement(text: str) -> Statement:
 
 
 def _pair(arguments: str, text: str) -> tuple[str, str]:
-    """A name that is known, and the source of a value."""
+    """A constant name, and the source of its value."""
     match = NAME.fullmatch(arguments)
     if match is None:
         raise NotPlain(_shown(text))
@@ -127,7 +127,7 @@ def _shown(text: str) -> str:
 
 
 def _check_reads(text: str) -> None:
-    """What is logged may only be read. Raises NotPlain."""
+    """Raises NotPlain for logging with side effects."""
     bare = re.sub(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', '""', text)
     called = set(re.findall(r"\.\s*(\w+)\s*\(", bare)) | set(re.findall(r"\bnew\s+\w+", bare))
     within = set(re.findall(r"\$\{[^}]*?\.\s*(\w+)\s*\(", text))
@@ -136,7 +136,7 @@ def _check_reads(text: str) -> None:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """Each without its comments: up to a semicolon, or the end of a line on which nothing is left open."""
+    """Statements without comments, ended by a semicolon or a line end outside of brackets."""
     parts: list[str] = []
     depth, rest = 0, script
     at = 0
@@ -160,6 +160,6 @@ def _statements(script: str) -> Iterator[str]:
         else:
             parts.append(match.group(0))
     if depth != 0:
-        raise NotPlain("brackets that are not closed")
+        raise NotPlain("unclosed brackets")
     if last := "".join(parts).strip():
         yield last

@@ -1,4 +1,4 @@
-"""The lines of JMeter's summariser."""
+"""Lines of JMeter's summariser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NAME = "summary"
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Requests over a time."""
+    """Counts of requests over a time."""
 
     requests: int
     errors: int
@@ -22,7 +22,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """Users at work, and those who have begun and ended."""
+    """Active, started and finished users."""
 
     active: int
     started: int
@@ -30,7 +30,7 @@ class Threads:
 
 
 def line(count: Count, threads: Threads | None = None) -> str:
-    """`summary + …` with the threads of the moment, `summary = …` without them."""
+    """`summary + …` with current threads, `summary = …` without."""
     sign = "=" if threads is None else "+"
     rate = count.requests / count.elapsed_s if count.elapsed_s > 0 else 0.0
     share = 100 * count.errors / count.requests if count.requests else 0.0
@@ -51,6 +51,6 @@ def duration(seconds: float) -> str:
 
 
 def moment(unix_s: float) -> str:
-    """A time as JMeter's first and last lines have it."""
+    """A time in the format of JMeter's first and last lines."""
     at = datetime.fromtimestamp(unix_s, UTC)
     return f"@ {at.year} {at:%b} {at.day} {at:%H:%M:%S} UTC ({int(unix_s * 1000)})"

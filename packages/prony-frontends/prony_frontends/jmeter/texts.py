@@ -1,4 +1,4 @@
-"""JMeter's functions that make one text of another, and those of the plug-in "Custom JMeter Functions"."""
+"""JMeter's text functions, and those of the plug-in "Custom JMeter Functions"."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def decoded(call: Call) -> Text:
 
 
 def evaluated(call: Call) -> Text:
-    """`__eval`: the text once more, with the variables that stand in it."""
+    """`__eval`: the text with its variables evaluated."""
     (text,) = call.texts(1, 1)
     constant = text.constant
     return text if constant is None else call.values.text(constant, call.where, call.once)
 
 
 def evaluated_variable(call: Call) -> Text:
-    """`__evalVar`: the same of a variable's text."""
+    """`__evalVar`: the same for a variable's text."""
     (name,) = call.constants(1, 1)
     text = call.values.text("${" + name + "}", call.where)
     constant = text.constant
@@ -58,7 +58,7 @@ def cased(call: Call) -> Text:
     if mode != "CAPITALIZE":
         raise call.refused(f"the mode {mode}", "use one of UPPER, LOWER, CAPITALIZE")
     if text is None:
-        raise call.refused("a text that changes, with CAPITALIZE", "use UPPER or LOWER, or write a constant")
+        raise call.refused("a changing text with CAPITALIZE", "use UPPER or LOWER, or write a constant")
     return call.stored(Text.of(text[:1].upper() + text[1:]), [name])
 
 
@@ -69,7 +69,7 @@ def in_base64(call: Call) -> Text:
 
 
 def base64_of(call: Call, text: Text) -> Text:
-    """Its bytes in base64."""
+    """The text's bytes in Base64."""
     whole = text if text.constant is not None else call.as_one(text)
     return call.each(whole, lambda plain: base64.b64encode(plain.encode()).decode(), "base64")
 
@@ -84,10 +84,10 @@ def digest(call: Call) -> Text:
     capitals = upper.strip().lower() == "true"
     text = (given[1] + given[2]).joined
     if text.constant is not None:
-        found = hashlib.new(name.lower(), text.constant.encode(), usedforsecurity=False).hexdigest()
-        return call.stored(Text.of(found.upper() if capitals else found), [store])
+        digest_hex = hashlib.new(name.lower(), text.constant.encode(), usedforsecurity=False).hexdigest()
+        return call.stored(Text.of(digest_hex.upper() if capitals else digest_hex), [store])
     if name == "SHA224":
-        raise call.refused("SHA-224 of a text that changes", "use MD5, SHA-1, SHA-256, SHA-384 or SHA-512")
+        raise call.refused("SHA-224 of a changing text", "use MD5, SHA-1, SHA-256, SHA-384 or SHA-512")
     (part,) = call.as_one(text).parts
     filters = f"{name.lower()} | upper" if capitals else name.lower()
     return call.stored(Text.placeholder(f"{part.text} | {filters}"), [store])
@@ -103,7 +103,7 @@ def characters(call: Call) -> Text:
 
 
 def split(call: Call) -> Text:
-    """`__split(text,name,separator)`: the pieces become `${name_1}` and so on, their number `${name_n}`."""
+    """`__split(text,name,separator)`: the parts become `${name_1}` and so on, their number `${name_n}`."""
     given = [*call.constants(2, 3), ","]
     name = given[1].strip()
     pieces = given[0].split(given[2] or ",")
@@ -114,19 +114,19 @@ def split(call: Call) -> Text:
 
 
 def _in_html(text: str) -> str:
-    """With the entities of HTML 4."""
-    return "".join(f"&{name};" if (name := codepoint2name.get(ord(one))) else one for one in text)
+    """With HTML 4 entities."""
+    return "".join(f"&{name};" if (name := codepoint2name.get(ord(char))) else char for char in text)
 
 
 def unescaped(text: str) -> str:
-    """With the characters that Java's escapes stand for."""
+    """With Java's escapes decoded."""
 
-    def one(found: re.Match[str]) -> str:
-        if found[1]:
-            return chr(int(found[1], 16))
-        return ESCAPES.get(found[2], found[2])
+    def character(match: re.Match[str]) -> str:
+        if match[1]:
+            return chr(int(match[1], 16))
+        return ESCAPES.get(match[2], match[2])
 
-    return re.sub(r"\\(?:u([0-9A-Fa-f]{4})|(.))", one, text, flags=re.DOTALL)
+    return re.sub(r"\\(?:u([0-9A-Fa-f]{4})|(.))", character, text, flags=re.DOTALL)
 
 
 def _decoded_base64(text: str) -> str:
@@ -155,13 +155,13 @@ PLAIN: dict[str, tuple[int, int, Callable[..., str]]] = {
     "__lowercase": (1, 1, str.lower),
     "__env": (1, 1, lambda name: os.environ.get(name.strip(), "")),
 }
-"""Of constants: how many arguments, and what becomes of them; a variable may follow as the last."""
+"""Functions of constants: number of arguments and result; the last argument may be a variable."""
 
 
 def _plain(name: str) -> Function:
     least, most, plain = PLAIN[name]
 
-    def found(call: Call) -> Text:
+    def function(call: Call) -> Text:
         given = call.constants(least, most + 1)
         variable = given[most:]
         try:
@@ -169,7 +169,7 @@ def _plain(name: str) -> Function:
         except (ValueError, NotBase64) as fault:
             raise call.where.wrong(f"arguments of {call.name} that fit; {fault}") from fault
 
-    return found
+    return function
 
 
 FUNCTIONS: dict[str, Function] = {

@@ -1,5 +1,5 @@
-"""The threads of groups as JMeter names and counts them: `<group> <its number>-<number of the thread>`, and
-how many of a group and of all groups are at work when a sample ends.
+"""Names and counts of JMeter's threads: `<group> <group number>-<thread number>`, and numbers of active
+threads of a group and in total at the end of a sample.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ from prony.load.request_log import LoggedRequest
 from prony.plan.population import Population
 
 STARTER = "-ThreadStarter"
-"""What the threads of a Concurrency Thread Group have behind its name."""
+"""Suffix in a Concurrency Thread Group."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadGroup:
-    """The threads of one group, or those of it that start and end together."""
+    """Threads of a group, or a wave of it."""
 
     label: str
     users: int | None
-    """None in an open model, whose threads come and go."""
+    """None for an open model, whose threads come and go."""
     start_s: float = 0.0
     ramp_up_s: float = 0.0
     number: int = 1
-    """Of the group, from 1."""
+    """Number of the group, from 1."""
     before: int = 0
-    """Threads of the same group in front of these."""
+    """Threads of the same group before these."""
     element: int = 0
-    """The number of its element in the plan (`prony_frontends.jmeter.marks`)."""
+    """Number of its element in the plan (`prony_frontends.jmeter.marks`)."""
 
     @property
     def population(self) -> Population:
-        """For when they start."""
+        """Population with the starts of the threads."""
         return Population(
             name=self.label or "group", users=self.users or 1, start_s=self.start_s, ramp_up_s=self.ramp_up_s
         )
 
 
 class ThreadNames:
-    """Who is at work. Users are numbered group by group; one is there from its start to its last response."""
+    """Active users. Users are numbered group by group, and active from their start to their last response."""
 
     def __init__(self, thread_groups: Sequence[ThreadGroup], rows: Iterable[LoggedRequest]) -> None:
-        """`rows` are those of the whole run; of an open model they are not looked at."""
+        """`rows`: of the whole run; unused for an open model."""
         self._thread_groups = thread_groups
         self._open = any(thread_group.users is None for thread_group in thread_groups)
         self._firsts: list[int] = []
@@ -58,20 +58,20 @@ class ThreadNames:
         ends: list[list[int]] = [[] for _ in thread_groups]
         for user, end_ns in last_ns.items():
             ends[self._place(user)].append(end_ns)
-        self._ends = [sorted(one) for one in ends]
+        self._ends = [sorted(end_times) for end_times in ends]
 
     def name(self, row: LoggedRequest) -> str:
-        """Of the thread that sent this."""
+        """Name of the thread that sent this request."""
         place = self._place(row.user)
         of = self._thread_groups[place]
         return f"{of.label} {of.number}-{of.before + row.user - self._firsts[place] + 1}"
 
     def group(self, row: LoggedRequest) -> int:
-        """The number of its thread group's element."""
+        """Number of its thread group's element."""
         return self._thread_groups[self._place(row.user)].element
 
     def at_work(self, row: LoggedRequest) -> tuple[int, int]:
-        """Threads of its group, and of all groups, when it ended."""
+        """Active threads of its group, and of all groups, at its end."""
         if self._open:
             return row.users, row.users
         at_ns = _ended_ns(row)

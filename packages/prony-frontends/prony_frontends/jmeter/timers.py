@@ -1,4 +1,4 @@
-"""JMeter's timers into think times and paces."""
+"""Translates JMeter's timers into think times and paces."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from prony_frontends.jmeter.jmx import JmxNode
 KINDS = frozenset({"ConstantTimer", "UniformRandomTimer", "GaussianRandomTimer", "PoissonRandomTimer"})
 PACING = frozenset({"ConstantThroughputTimer", shaping.TIMER, precise.TIMER})
 PER_THREAD, ALL, GROUP, ALL_SHARED, GROUP_SHARED = range(5)
-"""calcMode of a ConstantThroughputTimer: whose rate it is."""
+"""calcMode of a ConstantThroughputTimer: scope of the rate."""
 DRAWN = re.compile(r"random int (\d{1,15}) (\d{1,15})")
 
 
 def waits(timers: Sequence[JmxNode], values: KnownValues) -> list[Think]:
-    """The pauses before a request, which add up; what is constant is one of them, or part of another."""
+    """Pauses before a request, which add up; constant pauses are merged."""
     constant_ms = 0.0
     drawn: list[Think] = []
     for timer in timers:
-        one = _single(timer, values)
-        if one is None:
+        think = _single(timer, values)
+        if think is None:
             continue
-        if one.kind == "constant":
-            constant_ms += one.ms or 0.0
+        if think.kind == "constant":
+            constant_ms += think.ms or 0.0
         else:
-            drawn.append(one)
+            drawn.append(think)
     if constant_ms == 0.0:
         return drawn
     if not drawn:
@@ -79,16 +79,16 @@ def _single(timer: JmxNode, values: KnownValues) -> Think | None:
 
 
 def between(raw: str, node: JmxNode, values: KnownValues) -> Think | None:
-    """The pause that `${__Random(a,b)}` is; None for any other text."""
-    found = DRAWN.fullmatch(_drawn(raw, node, values))
-    if found is None:
+    """The pause for `${__Random(a,b)}`; None for any other text."""
+    match = DRAWN.fullmatch(_drawn(raw, node, values))
+    if match is None:
         return None
-    low, high = map(float, found.groups())
+    low, high = map(float, match.groups())
     return Think(kind="uniform", min_ms=low, max_ms=high)
 
 
 def _drawn(raw: str, timer: JmxNode, values: KnownValues) -> str:
-    """The placeholder that the whole text is; empty when it is none."""
+    """The placeholder that makes up the whole text; empty for other texts."""
     if "${" not in raw:
         return ""
     parts = values.text(raw.strip(), timer).parts
@@ -96,8 +96,8 @@ def _drawn(raw: str, timer: JmxNode, values: KnownValues) -> str:
 
 
 def pace(timer: JmxNode, users: int | None, values: KnownValues, names: dict[int, str]) -> Pace:
-    """What a throughput timer lets through, at all places of its scope together. `names`: by timer, so that
-    its places know each other.
+    """The pace of a throughput timer, shared by all places in its scope. `names`: by timer, to share the
+    pace.
     """
     if timer.tag == precise.TIMER:
         return precise.pace(timer, users, values)
@@ -117,21 +117,21 @@ def pace(timer: JmxNode, users: int | None, values: KnownValues, names: dict[int
         return Pace(per_min=per_min, per="user", name=name)
     if users is None:
         raise timer.refused(
-            "a rate shared out over the threads that are alive, in an open model",
+            "a rate shared by active threads in an open model",
             "write the rate in the schedule",
         )
     if users > 1:
         values.note(
-            f"{timer.element}: each of {users} threads has its share of the rate from the start "
-            "(JMeter shares it out over those that have started)"
+            f"{timer.element}: each of {users} threads gets an equal share of the rate from the start "
+            "(JMeter divides it by the threads started so far)"
         )
     return Pace(per_min=max(per_min / users, 0.001), per="user", name=name)
 
 
 def _named(timer: JmxNode, names: dict[int, str]) -> str:
-    """Unlike the other timers' names."""
+    """A unique name for the timer."""
     name = timer.label
-    if name in {other for known, other in names.items() if known != id(timer)}:
+    if name in {other for timer_id, other in names.items() if timer_id != id(timer)}:
         name = f"{name} ({len(names) + 1})" if id(timer) not in names else names[id(timer)]
     names[id(timer)] = name
     return name

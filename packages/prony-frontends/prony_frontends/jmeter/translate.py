@@ -1,4 +1,4 @@
-"""A test plan into a load on a running server."""
+"""Translates a test plan into a load on a running server."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from prony_frontends.jmeter.walked import workload
 
 @dataclass(frozen=True, slots=True)
 class JMeterPlan:
-    """A load, and what its lines of output need."""
+    """A load with the data for its output."""
 
     translated: Translated
     load: Phase
@@ -61,18 +61,18 @@ class JMeterPlan:
 
     @property
     def users(self) -> int:
-        """Of the load; 0 in an open model."""
+        """Users of the load; 0 for an open model."""
         return sum(thread_group.users or 0 for thread_group in self.thread_groups)
 
 
 def plan(asked: JMeterArguments) -> JMeterPlan:
-    """The test plan of this command line. Raises Refused and UsageError."""
+    """Translates the test plan of a command line. Raises Refused and UsageError."""
     assert asked.plan is not None
     return of_tree(jmx.read(asked.plan), asked.plan, asked.properties, asked.wishes)
 
 
 def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes | None = None) -> JMeterPlan:
-    """The test plan whose top element this is."""
+    """Translates the test plan with this root."""
     wishes = wishes or Wishes()
     values = KnownValues(
         properties=dict(properties), draws=random.Random(), folder=path.parent,
@@ -94,21 +94,21 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
     values.above = outside
     check_shared_state(outside, setup, main, teardown)
     scope = inner(TreeScope(), outside, values, shared, rows_at=True)
-    found = [
+    phases = [
         groups.named([groups.group(node, values) for node in nodes]) for nodes in (setup, main, teardown)
     ]
-    users = [one.users for one in found[1]]
-    beside = counted(outside, values, None if None in users else sum(one or 0 for one in users))
+    users = [group.users for group in phases[1]]
+    beside = counted(outside, values, None if None in users else sum(count or 0 for count in users))
     everybodys = CommonElements(scope, beside, tuple(shared.feeders), shared.cookies)
-    parts = translated_groups(found, everybodys, values, shared)
-    found = [tuple(part.group for part in phase) for phase in parts]
-    requests = [one for phase in parts for part in phase for one in part.requests]
+    parts = translated_groups(phases, everybodys, values, shared)
+    phases = [tuple(part.group for part in phase) for phase in parts]
+    requests = [request for phase in parts for part in phase for request in part.requests]
     before_load, of_load, after_load = parts
     alone = not (before_load or after_load) or main[0].tag != groups.CLOSED
-    several = len(of_load) > 1 or bool(found[1][0].waves) or not alone
+    several = len(of_load) > 1 or bool(phases[1][0].waves) or not alone
     check_beginnings(parts)
     _note_end(parts, top, values)
-    load, measured = found[1][0].load, found[1][0].measured
+    load, measured = phases[1][0].load, phases[1][0].measured
     populations: tuple[Population, ...] = ()
     if several:
         load, measured = crowd(of_load, one_after_the_other, values), WholeRun()
@@ -130,23 +130,23 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
         before=None if before is None else before.stage,
         after=None if after is None else after.stage,
     )
-    delay_s = 0.0 if several else found[1][0].delay_s
+    delay_s = 0.0 if several else phases[1][0].delay_s
     if delay_s:
-        values.note(f"the start-up delay of {delay_s:g} s is waited before the load; the plan begins at once")
+        values.note(f"the start-up delay of {delay_s:g} s precedes the load; the plan itself starts at once")
     _note_undefined(values)
     inert.note_foreign(top, values)
     return JMeterPlan(
         Translated(TOOL, target(requests, shared), trial, f"jmeter {path.name}", tuple(values.notes)),
-        phase_of(found[1], populations, walked, values, shared),
-        None if before is None else phase_of(found[0], before.populations, before.walked, values, shared),
-        None if after is None else phase_of(found[2], after.populations, after.walked, values, shared),
+        phase_of(phases[1], populations, walked, values, shared),
+        None if before is None else phase_of(phases[0], before.populations, before.walked, values, shared),
+        None if after is None else phase_of(phases[2], after.populations, after.walked, values, shared),
         delay_s,
         written,
     )
 
 
 def _note_end(parts: Sequence[Sequence[TranslatedGroup]], top: JmxNode, values: KnownValues) -> None:
-    """What comes after a group of which a failed request may end the run."""
+    """Notes the difference for groups after a group whose failed request may end the run."""
     before, main, after = parts
     stops = [
         [part.group for part in phase if any(step.ends_run_on_error for step in requests_of(part.entries))]
@@ -168,15 +168,15 @@ def _note_undefined(values: KnownValues) -> None:
     sent = {name: where for name, where in values.undefined.items() if where.number not in values.faults}
     if sent:
         names = ", ".join(f"${{{name}}} (line {where.line})" for name, where in sent.items())
-        values.note(f"variables that have no value are sent as they are written, as JMeter does: {names}")
+        values.note(f"undefined variables are sent unresolved, as in JMeter: {names}")
 
 
 def _test_plan(top: JmxNode, values: KnownValues) -> bool:
-    """Whether its groups run one after the other."""
+    """Whether its groups run consecutively."""
     if top.flag("TestPlan.functional_mode"):
-        values.note("the functional test mode keeps every response for JMeter's listeners; here none is kept")
+        values.note("functional test mode is ignored: responses are not kept")
     if top.value("TestPlan.user_define_classpath"):
-        values.note("the plan's class path is not looked at: nothing here runs on Java")
+        values.note("the plan's class path is ignored: nothing runs on Java")
     consecutive = top.flag("TestPlan.serialize_threadgroups")
     top.ignore("TestPlan.tearDown_on_shutdown")
     user_variables(top, "TestPlan.user_defined_variables", values)
@@ -185,23 +185,25 @@ def _test_plan(top: JmxNode, values: KnownValues) -> bool:
 
 
 def _groups(top: JmxNode, values: KnownValues) -> tuple[list[JmxNode], list[JmxNode], list[JmxNode]]:
-    """Those before the load, those of it, and those after it; a group without threads does nothing."""
-    found: list[JmxNode] = []
+    """Groups before the load, of the load, and after it; groups without threads are left out."""
+    enabled_groups: list[JmxNode] = []
     for node in top.below:
         if not node.enabled:
             continue
         if node.tag in groups.KINDS:
-            found.append(node)
+            enabled_groups.append(node)
         elif node.refusal is not None or node.tag not in NOT_REQUESTS:
             raise unsupported(node)
-    idle = [node for node in found if groups.without_threads(node, values)]
-    if idle and len(idle) < len(found):
-        found = [node for node in found if not any(node is one for one in idle)]
-        top.below = [node for node in top.below if not any(node is one for one in idle)]
+    idle = [node for node in enabled_groups if groups.without_threads(node, values)]
+    if idle and len(idle) < len(enabled_groups):
+        enabled_groups = [
+            node for node in enabled_groups if not any(node is idle_group for idle_group in idle)
+        ]
+        top.below = [node for node in top.below if not any(node is idle_group for idle_group in idle)]
         values.note(f"these groups have no threads: {', '.join(node.element for node in idle)}")
     around = (groups.SET_UP, groups.TEAR_DOWN)
-    before, after = ([node for node in found if node.tag == tag] for tag in around)
-    main = [node for node in found if node.tag not in around]
+    before, after = ([node for node in enabled_groups if node.tag == tag] for tag in around)
+    main = [node for node in enabled_groups if node.tag not in around]
     if not main:
         raise top.wrong("a thread group that is enabled")
     for node in main:

@@ -1,4 +1,4 @@
-"""Samplers and controllers into the steps and blocks of one iteration."""
+"""Translates samplers and controllers into the steps and blocks of an iteration."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from prony_frontends.jmeter.scope import (
 )
 
 DEEPEST = 30
-"""Blocks within blocks; the engine takes 32."""
+"""Limit on nested blocks; the engine allows 32."""
 NOT_REQUESTS = frozenset(
     {*CONFIGURATION, *COUNTING, *timers.KINDS, *timers.PACING, *responses.ASSERTIONS, *extractors.EXTRACTORS,
      *plain_scripts.BEFORE, *plain_scripts.AFTER, on_error.HANDLER}
@@ -54,31 +54,31 @@ INSTEAD = {
 
 @dataclass(frozen=True, slots=True)
 class LoopContext:
-    """The loop that a node of the plan is in."""
+    """The loop around a node of the plan."""
 
     round: str | None = None
-    """Directly in a loop controller: the name of its round's number."""
+    """Directly in a Loop Controller: the name of its round number."""
 
 
 @dataclass(slots=True)
 class TreeWalk:
-    """What is gathered while the users' way is translated."""
+    """Data gathered during translation of an iteration."""
 
     values: KnownValues
     shared: Shared
     users: int | None
-    """None in an open model."""
+    """None for an open model."""
     endless: bool
-    """A user may walk for ever: the run ends by the clock."""
+    """Whether the run ends by time, so that a user may loop for ever."""
     requests: list[SamplerRequest] = field(default_factory=list)
     rounds: int = 0
-    """Loops whose number of the round has a name."""
+    """Loops with a named round number."""
     ways: list[Way] = field(default_factory=lambda: [Way()])
-    """Loops that are being read, the thread's own first."""
+    """Loops being translated, the thread's own first."""
 
     @contextmanager
     def looping(self) -> Iterator[Way]:
-        """While what stands in a loop is read."""
+        """Scope of a loop's translation."""
         self.ways.append(Way())
         try:
             yield self.ways[-1]
@@ -86,7 +86,7 @@ class TreeWalk:
             self.ways.pop()
 
     def below(self, node: JmxNode, scope: TreeScope, loop: LoopContext) -> list[Entry]:
-        """What stands below a controller."""
+        """Entries below a controller."""
         return entries_of(node.below, scope, self, replace(loop, round=None))
 
 
@@ -96,7 +96,7 @@ CONTROLLERS: dict[str, Controller] = {}
 
 
 def unsupported(node: JmxNode) -> Exception:
-    """The refusal of an element that has no translation."""
+    """The error for an unsupported element."""
     if node.refusal is not None:
         return node.refused(*node.refusal)
     return node.refused("it has no equivalent here", INSTEAD.get(node.tag, "remove or disable it"))
@@ -105,39 +105,39 @@ def unsupported(node: JmxNode) -> Exception:
 def entries_of(
     nodes: Sequence[JmxNode], scope: TreeScope, walk: TreeWalk, loop: LoopContext, rows_at: bool = False
 ) -> list[Entry]:
-    """What a user does when these elements are walked once. Raises Refused and UsageError."""
+    """Entries for one pass through these elements. Raises Refused and UsageError."""
     here = inner(scope, nodes, walk.values, walk.shared, rows_at)
-    found = at_iteration(nodes, walk.values, walk.shared, rows_at)
+    entries = at_iteration(nodes, walk.values, walk.shared, rows_at)
     names = counted(nodes, walk.values, walk.users)
     if names:
-        found.append(Block(set=names))
+        entries.append(Block(set=names))
     for node in nodes:
         if node.enabled and node.refusal is not None:
             raise unsupported(node)
         if not node.enabled or node.tag in NOT_REQUESTS:
             continue
         if node.tag in SAMPLERS:
-            found += _sampler(node, here, walk)
+            entries += _sampler(node, here, walk)
         elif node.tag in CONTROLLERS:
-            made = CONTROLLERS[node.tag](node, here, walk, loop)
+            controller_entries = CONTROLLERS[node.tag](node, here, walk, loop)
             node.finish()
-            if depth(made) > DEEPEST:
+            if depth(controller_entries) > DEEPEST:
                 raise node.refused(f"blocks nested deeper than {DEEPEST}", "make the plan flatter")
-            found += made
+            entries += controller_entries
         else:
             raise unsupported(node)
-    return found if any(does(entry) for entry in found) else []
+    return entries if any(does(entry) for entry in entries) else []
 
 
 def does(entry: Entry) -> bool:
-    """Whether it sends, waits, has a row or goes on elsewhere."""
+    """Whether it sends, waits, has a row or jumps."""
     if isinstance(entry, Step) or entry.pause is not None or entry.pace is not None or leaves(entry):
         return True
     return any(map(does, (*entry.steps, *entry.otherwise)))
 
 
 def sends(entry: Entry) -> bool:
-    """Whether a request stands there."""
+    """Whether it contains a request."""
     return isinstance(entry, Step) or any(map(sends, (*entry.steps, *entry.otherwise)))
 
 
@@ -167,19 +167,19 @@ def _sampler(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
 
 
 def _asked(node: JmxNode, here: TreeScope, walk: TreeWalk) -> list[Entry]:
-    """The request with what comes before it and after it."""
+    """The request with the entries before and after it."""
     values = walk.values
     if node.property("HTTPSampler.header_manager") is not None:
-        values.note(f"{node.element}: headers that it holds itself are not sent, as in JMeter")
+        values.note(f"{node.element}: its own headers are not sent, as in JMeter")
     first = parameters.given(here.parameters, values, walk.shared.given)
     first += plain_scripts.done(here.scripts, values)
     waits = timers.waits(here.timers, values)
     with calls.within(values.label(node), values) as stores:
         try:
-            asked = request(node, here, values, walk.shared)
+            sampler = request(node, here, values, walk.shared)
         except NotSent as why:
             return [*first, *(Block(pause=think) for think in waits), *_not_sent(node, why, values)]
-    walk.requests.append(asked)
+    walk.requests.append(sampler)
     if len(walk.requests) > MOST_STEPS:
         raise node.refused(f"a group of more than {MOST_STEPS} requests", "use loops in place of copies")
     before = [*first]
@@ -187,20 +187,20 @@ def _asked(node: JmxNode, here: TreeScope, walk: TreeWalk) -> list[Entry]:
         before.append(Block(pace=timers.pace(here.paced, walk.users, values, walk.shared.paces)))
     before += [Block(pause=think) for think in waits[:-1]]
     before += [Block(set={name: text}) for name, text in stores]
-    step = asked.step.model_copy(update={"think_before": waits[-1]}) if waits else asked.step
+    step = sampler.step.model_copy(update={"think_before": waits[-1]}) if waits else sampler.step
     after = plain_scripts.done_after(here.processors, values)
     if after.captures:
         step = step.model_copy(update={"capture": {**step.capture, **after.captures}})
-    if asked.embedded is not None and asked.resource is not None:
-        return [*before, *resources.fetched(step, asked.resource, asked.embedded), *after.entries]
+    if sampler.embedded is not None and sampler.resource is not None:
+        return [*before, *resources.fetched(step, sampler.resource, sampler.embedded), *after.entries]
     return [*before, step, *after.entries]
 
 
 def _not_sent(node: JmxNode, why: NotSent, values: KnownValues) -> list[Entry]:
-    """A sampler of which JMeter makes an error and no request."""
+    """A sampler that fails in JMeter without a request."""
     values.faults[node.number] = str(why)
     values.unsent = values.unsent or why.refusal
-    values.note(f"{node.element}: as in JMeter it sends nothing, and its row in the log is an error: {why}")
+    values.note(f"{node.element}: it sends nothing, as in JMeter, and its row in the log is an error: {why}")
     return [
         silent(marked(values.label(node), node)),
         Block(set={values.values[last_sample.VARIABLE]: "false"}),
@@ -208,7 +208,7 @@ def _not_sent(node: JmxNode, why: NotSent, values: KnownValues) -> list[Entry]:
 
 
 def named_round(node: JmxNode, walk: TreeWalk) -> str:
-    """The name of a loop's round, which `${__jm__NAME__idx}` of the plan then stands for."""
+    """The name of a loop's round number, for `${__jm__NAME__idx}`."""
     walk.rounds += 1
     name = f"round{walk.rounds}"
     walk.values.variables[f"__jm__{node.label}__idx"] = Text.placeholder(name)

@@ -1,4 +1,4 @@
-"""What the users of translated groups walk, as one workload: their scenarios, rows, cookies and cache."""
+"""Combines translated groups into one workload: scenarios, rows, cookies and cache."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from prony_frontends.jmeter.scope import Shared, cache_of
 def workload(
     name: str, parts: Sequence[TranslatedGroup], values: KnownValues, shared: Shared, *, alone: bool = False
 ) -> Workload:
-    """What these groups walk; `alone`: the one group's steps are the workload's own."""
+    """The workload of these groups; `alone`: a single group's steps are the workload's own."""
     for part in parts:
         if part.cookies != parts[0].cookies:
             raise part.group.node.refused(
-                "cookies are kept in one group otherwise than in another, or not at all",
+                "groups keep cookies in different ways",
                 "move one cookie manager above the groups",
             )
     cookies = _cookies(parts, shared)
-    requests = [one for part in parts for one in part.requests]
+    requests = [request for part in parts for request in part.requests]
     cache = _cache(requests, any(part.group.new_users for part in parts), values)
     addresses = other_addresses(requests, shared.server or "")
     if alone:
@@ -53,22 +53,22 @@ def _cookies(parts: Sequence[TranslatedGroup], shared: Shared) -> bool | Cookies
     rules = parts[0].cookies
     if rules is None or shared.server is None:
         return False
-    bases = (one.base for part in parts for one in part.requests)
+    bases = (request.base for part in parts for request in part.requests)
     servers = tuple(dict.fromkeys((shared.server, *bases)))
     new_users = any(part.group.new_users for part in parts)
     return rules.kept(servers, new_users, any(part.group.loops != 1 for part in parts))
 
 
 def _cache(requests: Sequence[SamplerRequest], new_users: bool, values: KnownValues) -> Cache | None:
-    """One for all requests, or none."""
+    """The common cache of all requests, or None."""
     first = requests[0].scope.cache
-    for one in requests:
-        if one.scope.cache is first:
+    for request in requests:
+        if request.scope.cache is first:
             continue
-        node = one.scope.cache or first
+        node = request.scope.cache or first
         assert node is not None
         raise node.refused(
-            f"the request '{parted(one.step.name)[0]}' has another cache than the first one, or none",
+            f"the request '{parted(request.step.name)[0]}' has not the first request's cache",
             "put one cache manager into the thread group or above it",
         )
     return None if first is None else cache_of(first, new_users, values)

@@ -1,5 +1,5 @@
-"""Loops that end by themselves: While Controllers, by a condition or with the last request, and Runtime
-Controllers, by the clock.
+"""Loops that end by themselves: While Controllers by a condition or a failed request, Runtime Controllers by
+time.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from prony_frontends.jmeter.scope import TreeScope
 from prony_frontends.jmeter.tree import Controller, LoopContext, TreeWalk, entries_of, named_round
 
 LAST = "LAST"
-"""A condition of a While Controller: while the last request was right. Without a condition it asks after a
-round, and not before the first.
+"""Condition of a While Controller: the last request succeeded. Without a condition it is checked after a
+round only.
 """
 NOW = "${time}"
 """In ms since 1970."""
 
 
 def goes_on(node: JmxNode) -> bool:
-    """Whether nothing but failing requests end this While Controller."""
+    """Whether only failed requests end this While Controller."""
     return node.value("WhileController.condition").strip().upper() in ("", LAST, "TRUE")
 
 
@@ -49,30 +49,30 @@ def _while_right(node: JmxNode, scope: TreeScope, walk: TreeWalk, asks_first: bo
     walk.values.initial[again] = "true"
     walk.values.used.add(again)
     loop = Loop(condition=Condition(left=f"${{{again}}}", op="!=", right="false"))
-    found = _rounds(node, scope, walk, loop, Block(set={again: right}))
-    return [Block(set={again: "true"}), *found] if found else []
+    rounds = _rounds(node, scope, walk, loop, Block(set={again: right}))
+    return [Block(set={again: "true"}), *rounds] if rounds else []
 
 
 def _rounds(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: Loop, *after: Entry) -> list[Entry]:
-    """`after`: what each round ends with."""
+    """`after`: entries at the end of each round."""
     name = named_round(node, walk)
     with walk.looping() as way:
-        found = entries_of(node.below, scope, walk, LoopContext())
-    if not found:
+        body = entries_of(node.below, scope, walk, LoopContext())
+    if not body:
         return []
     index = name if name in walk.values.used else None
-    return way.looped(loop.model_copy(update={"index": index}), [*found, *after])
+    return way.looped(loop.model_copy(update={"index": index}), [*body, *after])
 
 
 def _runtime(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
-    """Walked again and again; when its time is over nothing of it is sent any more."""
+    """Repeats until its time is over; then sends nothing more."""
     values = walk.values
     seconds = values.whole(node.value("RunTime.seconds"), node, "RunTime.seconds", 0)
     if seconds <= 0:
-        values.note(f"{node.element}: its time is 0, for which JMeter walks nothing of it")
+        values.note(f"{node.element}: its time is 0; as in JMeter nothing in it runs")
         return []
-    found = walk.below(node, scope, LoopContext())
-    if not found:
+    body = walk.below(node, scope, LoopContext())
+    if not body:
         return []
     end = values.unique("until_ms")
     values.initial[end] = "0"
@@ -80,7 +80,7 @@ def _runtime(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext
     held = Condition(left=NOW, op="<", right=f"${{{end}}}")
     guard = Guard(held)
     until = f"${{date shift_s={seconds} [unix_timestamp precision:millisecond]}}"
-    steps = tuple(guard.entry(entry) for entry in found)
+    steps = tuple(guard.entry(entry) for entry in body)
     return [Block(set={end: until}), Block(loop=Loop(condition=held), steps=steps)]
 
 

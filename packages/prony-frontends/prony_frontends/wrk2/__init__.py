@@ -1,7 +1,4 @@
-"""`prony wrk2 [flags] URL`: wrk2's command line, an open load at a rate, its scripts and its report.
-
-wrk2 is wrk with a rate (`-R`).
-"""
+"""`prony wrk2 [flags] URL`: wrk2's command line, an open load at a rate, its scripts and its report."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What several engines said becomes what one would have said: pure functions.
+"""Merges the reports of several engines into one: pure functions.
 
-Counts and integrals are summed, histograms added; nothing is averaged. Where figures of several engines
-cannot be one (percentiles of a mark), it is None.
+Counts and integrals are summed, histograms added; nothing is averaged. A figure that cannot be merged
+(percentiles of a mark) is None.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from prony.evidence.engine import (
 from prony.load.histograms import Packed, added, added_up
 
 RESPONSES_LISTED = 32
-"""As many as an engine lists one by one."""
+"""Responses that an engine lists by status and size."""
 SHORTEST_GAP_NS = 20_000_000
 GAPS_KEPT = 256
-"""Both as for the engine."""
+"""Both as in the engine."""
 WORST_FIRST = ("script", REQUEST_FAILED, "stdin_closed", "signal", "stopped", "duration")
-"""Of several reasons for an end the first of these that is among them is given."""
+"""Reasons for the end, worst first; the first that occurs is reported."""
 
 Number = TypeVar("Number", int, float)
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 Silence = Sequence[int]
-"""A span without a completion: from, since when requests were in flight (its end where none were), to, in ns
-after the start; and requests in flight.
+"""A span without a completion: from, in-flight since (its end where nothing was in flight), to, in ns after
+the start; and requests in flight.
 """
 
 
@@ -54,10 +54,9 @@ def merged_report(
     gap_cells: Sequence[Sequence[int]] = (),
     silences: Sequence[Sequence[Silence] | None] = (),
 ) -> EngineReport:
-    """One report of one or more engines that offered one load together, began at one instant and whose
-    windows are of one span. `rows`, `marks`: of all of them, merged while they came. `gap_cells`: of each
-    engine that counted gaps of Poisson arrivals, its `arrival_gaps_cells`. `silences`: of each with a window
-    what it told of them, or None.
+    """Merges reports of engines that began one load at the same instant, with windows of the same span.
+    `rows`, `marks`: already merged during the run. `gap_cells`: `arrival_gaps_cells` of each engine with
+    Poisson arrivals. `silences`: of each engine with a window; None where it reported none.
     """
     windows = [report.window for report in reports]
     measured = [window for window in windows if window is not None]
@@ -71,7 +70,7 @@ def merged_report(
         reason=merged_reason([report.reason for report in reports]),
         elapsed_ms=max(report.elapsed_ms for report in reports),
         totals=Counters(**counted([report.totals for report in reports])),
-        # A window that one of them did not open was not measured together.
+        # Without a window on every engine there is no common window.
         window=merged_window(measured, gap_cells, silences)
         if measured and len(measured) == len(windows)
         else None,
@@ -81,7 +80,7 @@ def merged_report(
 
 
 def merged_ready(all_ready: Sequence[Ready]) -> Ready:
-    """The beginning of all of them: the instant is that of the last."""
+    """The common start: the instant of the last engine."""
     first = all_ready[0]
     drivers = list(dict.fromkeys(ready.driver for ready in all_ready))
     return first.model_copy(
@@ -98,12 +97,12 @@ def merged_ready(all_ready: Sequence[Ready]) -> Ready:
 
 
 def merged_reason(reasons: Sequence[str]) -> str:
-    """Why the run ended: the worst of the reasons."""
+    """The worst of the reasons for the end."""
     return next((reason for reason in WORST_FIRST if reason in reasons), reasons[0])
 
 
 def merged_row(rows: Sequence[IntervalRow], service_times: Sequence[Packed]) -> IntervalRow:
-    """The rows of one second, of one or more engines. `service_times`: of those that have completed any."""
+    """Merges the rows of one second. `service_times`: of engines that completed requests."""
     counts = added(service_times) if service_times else None
     answered = [(row.mean_ns, row.completed) for row in rows if row.mean_ns is not None]
     weight = sum(completed for _, completed in answered)
@@ -112,8 +111,8 @@ def merged_row(rows: Sequence[IntervalRow], service_times: Sequence[Packed]) -> 
     longest = _most(row.max_ns for row in rows)
 
     def quantile(share: float) -> int | None:
-        found = None if counts is None else counts.quantile_ns(share)
-        return found if found is None or longest is None else min(found, longest)
+        value_ns = None if counts is None else counts.quantile_ns(share)
+        return value_ns if value_ns is None or longest is None else min(value_ns, longest)
 
     return IntervalRow(
         t_ms=t_ms,
@@ -132,8 +131,8 @@ def merged_row(rows: Sequence[IntervalRow], service_times: Sequence[Packed]) -> 
         p90_ns=quantile(0.9),
         p99_ns=quantile(0.99),
         max_ns=longest,
-        # The busiest host: that the others are idle makes its figures no better. One that could not be read
-        # may be the busiest; one without a lag had no event to be late for.
+        # The busiest host counts: idle hosts do not make up for it. An unreadable host may be the busiest; a
+        # host without a lag had no event to be late for.
         client_cpu=_busiest([row.client_cpu for row in rows]),
         loop_lag_p99_ns=_most(row.loop_lag_p99_ns for row in rows),
         offered=_sum(row.offered for row in rows),
@@ -145,23 +144,25 @@ def merged_row(rows: Sequence[IntervalRow], service_times: Sequence[Packed]) -> 
 
 
 def _weighted(values: Iterable[tuple[int | None, int]]) -> int | None:
-    """The mean by requests; None where one that completed any has none."""
+    """The mean weighted by requests; None where an engine with requests has no value."""
     counted = [(value, count) for value, count in values if count]
-    known = [(value, count) for value, count in counted if value is not None]
-    if not known or len(known) < len(counted):
+    valued = [(value, count) for value, count in counted if value is not None]
+    if not valued or len(valued) < len(counted):
         return None
-    return round(sum(value * count for value, count in known) / sum(count for _, count in known))
+    return round(sum(value * count for value, count in valued) / sum(count for _, count in valued))
 
 
 def merged_mark(requests: int, marks: Sequence[Mark]) -> Mark:
-    """When all engines had completed their part of so many requests. Percentiles of several cannot be one."""
+    """The instant at which all engines had completed their shares of `requests`. Percentiles cannot be
+    merged.
+    """
     done = sum(mark.requests for mark in marks)
-    known = [mark.mean_ns * mark.requests for mark in marks if mark.mean_ns is not None]
+    sums_ns = [mark.mean_ns * mark.requests for mark in marks if mark.mean_ns is not None]
     alone = marks[0] if len(marks) == 1 else None
     return Mark(
         requests=requests,
         elapsed_ms=max(mark.elapsed_ms for mark in marks),
-        mean_ns=sum(known) / done if done and len(known) == len(marks) else None,
+        mean_ns=sum(sums_ns) / done if done and len(sums_ns) == len(marks) else None,
         p50_ns=None if alone is None else alone.p50_ns,
         p99_ns=None if alone is None else alone.p99_ns,
         errors=sum(mark.errors for mark in marks),
@@ -173,7 +174,7 @@ def merged_window(
     gap_cells: Sequence[Sequence[int]],
     silences: Sequence[Sequence[Silence] | None],
 ) -> Window:
-    """The window of one or more engines; it opened and closed at one instant on all hosts."""
+    """Merges windows that opened and closed at the same instants on all hosts."""
 
     def histogram(name: str) -> Histogram | None:
         return added_up([getattr(window, name) for window in windows])
@@ -207,7 +208,7 @@ def merged_window(
         threads=tuple(thread for window in windows for thread in window.threads),
         gaps=gaps,
         gaps_total=gaps_total,
-        slowest=windows[0].slowest if len(windows) == 1 else None,  # counted from each engine's own start
+        slowest=windows[0].slowest if len(windows) == 1 else None,  # relative to each engine's own start
         arrival_gaps=tested,
         arrival_gaps_ks=distance,
         arrival_gaps_ks_from=distances,
@@ -253,15 +254,15 @@ SUMMED = (
     "failed",
     "abandoned",
 )
-"""Counters that are None where one engine could not read them; otherwise the sum."""
+"""Counters that are summed, or None where an engine could not read them."""
 
 
 def counted(parts: Sequence[Counters]) -> dict[str, Any]:
-    """The keys of `Counters`, of all of them."""
+    """The merged fields of `Counters`."""
     responses: Counter[tuple[int, int]] = Counter()
     for part in parts:
-        for one in part.answers:
-            responses[one.status, one.body_bytes] += one.count
+        for response in part.answers:
+            responses[response.status, response.body_bytes] += response.count
     listed = sorted(responses.items(), key=lambda item: (-item[1], item[0]))
     reasons: dict[str, str] = {}
     for part in reversed(parts):
@@ -279,11 +280,11 @@ def counted(parts: Sequence[Counters]) -> dict[str, Any]:
         "answers_other": sum(part.answers_other for part in parts)
         + sum(count for _, count in listed[RESPONSES_LISTED:]),
         "addresses": _grouped(
-            (one for part in parts for one in part.addresses), lambda one: one.address, _address
+            (counts for part in parts for counts in part.addresses), lambda counts: counts.address, _address
         ),
         "tls_agreed": _grouped(
-            (one for part in parts for one in part.tls_agreed),
-            lambda one: (one.version, one.cipher_suite, one.alpn),
+            (agreed for part in parts for agreed in part.tls_agreed),
+            lambda agreed: (agreed.version, agreed.cipher_suite, agreed.alpn),
             _agreed,
         ),
         "http2": _http2([part.http2 for part in parts if part.http2 is not None]),
@@ -295,7 +296,7 @@ def counted(parts: Sequence[Counters]) -> dict[str, Any]:
 
 
 def _http2(parts: Sequence[Http2Counts]) -> Http2Counts | None:
-    """Sums, but for the longest waits and the smallest limit."""
+    """Sums, except for maximum waits and the smallest limit."""
     if not parts:
         return None
     merged: dict[str, Any] = {}
@@ -337,21 +338,25 @@ def _steps(lists: Sequence[Sequence[StepFigures]]) -> tuple[StepFigures, ...]:
             response_time=added_up([part.response_time for part in parts]),
         )
 
-    return _grouped((one for steps in lists for one in steps), lambda one: (one.scenario, one.name), merged)
+    return _grouped(
+        (figures for steps in lists for figures in steps),
+        lambda figures: (figures.scenario, figures.name),
+        merged,
+    )
 
 
 def common_gaps(
     silences: Sequence[Sequence[Silence] | None],
 ) -> tuple[tuple[Gap, ...], int | None]:
-    """Spans in which nothing completed on any host while some host had requests in flight, the longest first,
-    and how many there were: as engines lay the silences of their threads over each other, so that a host
-    with nothing in flight hides no gap of the others. The number is None where a host did not tell.
+    """Spans without a completion on any host while some host had requests in flight, longest first, and their
+    number. The engine merges its threads the same way, so an idle host hides no gap. The number is None where
+    a host reported no silences.
     """
-    told = [one for one in silences if one is not None]
-    if not told or len(told) < len(silences):
+    reported = [silence for silence in silences if silence is not None]
+    if not reported or len(reported) < len(silences):
         return (), None
-    common = list(told[0])
-    for silent in told[1:]:
+    common = list(reported[0])
+    for silent in reported[1:]:
         common = _overlaps(common, silent)
     gaps = [
         Gap(start_ms=busy * 1e-6, duration_ms=(to - busy) * 1e-6, in_flight=in_flight)
@@ -363,26 +368,26 @@ def common_gaps(
 
 
 def _overlaps(left: Sequence[Silence], right: Sequence[Silence]) -> list[Silence]:
-    """What is common to two ordered lists; in flight from when either had something in flight."""
-    found: list[Silence] = []
+    """Intersection of two ordered lists; in flight from the earlier of the two."""
+    overlaps: list[Silence] = []
     i = j = 0
     while i < len(left) and j < len(right):
         (begin, busy, end, flying), (other_begin, other_busy, other_end, other_flying) = left[i], right[j]
         start, to = max(begin, other_begin), min(end, other_end)
         if start < to:
-            found.append((start, min(max(min(busy, other_busy), start), to), to, flying + other_flying))
+            overlaps.append((start, min(max(min(busy, other_busy), start), to), to, flying + other_flying))
         i, j = (i + 1, j) if end <= other_end else (i, j + 1)
-    return found
+    return overlaps
 
 
 def uniform_distance(
     cells: Sequence[Sequence[int]], looked_from: Sequence[float] = ()
 ) -> tuple[int | None, float | None, tuple[tuple[float, float], ...]]:
-    """How many values were counted in cells of equal width from 0 to 1, and the Kolmogorov-Smirnov distance
-    of the sum of all from the uniform distribution, at the borders of the cells; None without any. Also
-    (u, distance) where it is looked for from u on only, for each u asked.
+    """Merges counts of values in cells of equal width from 0 to 1. Returns the number of values, the
+    Kolmogorov-Smirnov distance from the uniform distribution at the cells' borders (None without values), and
+    (u, distance above u) for each u of `looked_from`.
     """
-    counted = [np.asarray(one, dtype=np.int64) for one in cells if len(one)]
+    counted = [np.asarray(counts, dtype=np.int64) for counts in cells if len(counts)]
     if not counted:
         return None, None, ()
     together = np.sum(counted, axis=0)
@@ -396,21 +401,23 @@ def uniform_distance(
 
 
 def _looked_from(windows: Sequence[Window]) -> tuple[float, ...]:
-    """From where on every engine told the distance of its gaps."""
-    told = [{least for least, _ in window.arrival_gaps_ks_from} for window in windows]
-    return tuple(sorted(set.intersection(*told))) if told else ()
+    """Lower bounds u for which every engine reported a distance."""
+    reported = [{least for least, _ in window.arrival_gaps_ks_from} for window in windows]
+    return tuple(sorted(set.intersection(*reported))) if reported else ()
 
 
 def _sum(values: Iterable[Number | None]) -> Number | None:
-    """None where one is not known."""
-    known = list(values)
+    """The sum; None when a value is missing."""
+    present = list(values)
     return (
-        None if any(value is None for value in known) else sum(value for value in known if value is not None)
+        None
+        if any(value is None for value in present)
+        else sum(value for value in present if value is not None)
     )
 
 
 def _busiest(values: Sequence[float | None]) -> float | None:
-    """None where one is not known."""
+    """The largest; None when a value is missing."""
     return None if None in values else _most(values)
 
 
@@ -420,8 +427,8 @@ def _most(values: Iterable[Number | None]) -> Number | None:
 
 def _by_key(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     together: Counter[str] = Counter()
-    for one in counts:
-        together.update(one)
+    for part in counts:
+        together.update(part)
     return dict(together)
 
 
@@ -432,7 +439,7 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
 def _grouped(
     values: Iterable[Value], key: Callable[[Value], Key], merge: Callable[[Sequence[Value]], Value]
 ) -> tuple[Value, ...]:
-    """Those with the same key made one, in the order of their first."""
+    """Merges the items with equal keys, in the order of first occurrence."""
     groups: dict[Key, list[Value]] = {}
     for value in values:
         groups.setdefault(key(value), []).append(value)

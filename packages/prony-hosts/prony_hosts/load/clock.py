@@ -1,10 +1,9 @@
-"""Two clocks side by side: how far a host's monotonic clock is from the laboratory's, from many round trips.
-Pure: times come in.
+"""Offset and drift between a host's monotonic clock and the laboratory's, estimated from round trips. Pure.
 
-A round trip is three readings: the laboratory's clock, the host's, the laboratory's again. The host's was
-read somewhere between the other two, so the offset is known to within half of the round trip, whatever the
-two ways take (RFC 5905, section 8). Short round trips say more than long ones: of each stretch of time only
-the shortest counts (a minimum filter), and a line through them gives offset and drift.
+A round trip reads the laboratory's clock, the host's, and the laboratory's again. The offset is known to
+within half of the round trip, however asymmetric the path is (RFC 5905, section 8). Long round trips say
+little, so only the shortest of each stretch of time counts (a minimum filter); a line through them gives
+offset and drift.
 """
 
 from __future__ import annotations
@@ -16,19 +15,17 @@ from dataclasses import dataclass, field, replace
 from prony.evidence.hosts import Clock
 
 STRETCHES = 32
-"""The time is cut into so many stretches, and the shortest round trip of each is kept: more of them make the
-drift no better.
-"""
+"""Stretches of time, each with its shortest round trip; more of them do not improve the drift."""
 LONGEST_STRETCH_NS = 16e9
-"""So what is older than eight and a half minutes counts no more: over hours a drift changes with temperature,
-and one line does not fit.
+"""With this length, data older than eight and a half minutes is dropped: over hours drift follows
+temperature, and a line does not fit.
 """
 LARGEST_DRIFT = 100e-6
-"""Of two clocks; as a rule it is below 20 ppm."""
+"""Bound on the drift between two clocks; typically below 20 ppm."""
 DRIFT_KNOWN = 10e-6
-"""Above this standard error a drift is not told from what the ways do: it is taken to be 0."""
+"""Above this standard error the drift cannot be told from path noise and is taken as 0."""
 LEAST_TRIPS = 4
-"""Fewer have no standard error to speak of."""
+"""Fewer give no useful standard error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,48 +43,48 @@ class RoundTrip:
 
     @property
     def middle_ns(self) -> float:
-        """On the laboratory's clock, when the host's was read if both ways took equally long."""
+        """The laboratory's time at which the host's clock was read, for a symmetric path."""
         return self.asked_ns + self.length_ns / 2
 
     @property
     def offset_ns(self) -> float:
-        """Host minus laboratory, to within half of the length."""
+        """Host minus laboratory, ± half of the length."""
         return self.host_ns - self.middle_ns
 
 
 @dataclass(frozen=True, slots=True)
 class ClockEstimate:
-    """A line: the offset at one instant, and its change."""
+    """A line: the offset at an instant, and the drift."""
 
     at_ns: float
     """On the laboratory's clock."""
     offset_ns: float
     """Host minus laboratory at that instant."""
     drift: float
-    """Change of the offset per time of the laboratory's clock; no unit."""
+    """Change of the offset per unit of the laboratory's time; dimensionless."""
     uncertainty_ns: float
     round_trips: int
     drift_uncertainty: float = 0.0
-    """Of the drift, at most: what an instant is off by further away from `at_ns`."""
+    """Bound on the error of the drift, for instants away from `at_ns`."""
 
     def offset_at_ns(self, lab_ns: float) -> float:
-        """Host minus laboratory at an instant of the laboratory's clock."""
+        """Host minus laboratory at `lab_ns`."""
         return self.offset_ns + self.drift * (lab_ns - self.at_ns)
 
     def host_ns(self, lab_ns: float) -> int:
-        """The reading of the host's clock at an instant of the laboratory's."""
+        """The host's clock at `lab_ns`."""
         return round(lab_ns + self.offset_at_ns(lab_ns))
 
     def lab_ns(self, host_ns: float) -> int:
-        """The reading of the laboratory's clock at an instant of the host's."""
+        """The laboratory's clock at `host_ns`."""
         return round(self.at_ns + (host_ns - self.at_ns - self.offset_ns) / (1 + self.drift))
 
     def uncertainty_at_ns(self, lab_ns: float) -> float:
-        """Of the offset at an instant of the laboratory's clock."""
+        """Uncertainty of the offset at `lab_ns`."""
         return self.uncertainty_ns + self.drift_uncertainty * abs(lab_ns - self.at_ns)
 
     def kept_from(self, at_ns: float) -> ClockEstimate:
-        """What is cut by this estimate from that instant on: by the host's own clock, whatever it drifts."""
+        """The estimate for data cut by the host's own clock from `at_ns` on, whatever its drift."""
         return replace(
             self,
             at_ns=at_ns,
@@ -104,24 +101,25 @@ class ClockEstimate:
         known: Iterable[ClockEstimate] = (),
         seen: Iterable[RoundTrip] = (),
     ) -> Clock:
-        """As it is stored. `used`: estimates by which instants were put on this clock while the load ran; how
-        far they were off at most `between` two instants of the laboratory's clock counts as skew.
+        """The stored form. `used`: estimates that converted instants during the load; their largest error
+        between the two instants `between_ns` is the skew.
 
-        At each of the two the most certain of all estimates, with those that were `known` before, tells: a
-        line through the last minutes says little of an hour ago. Between them round trips that were `seen`,
-        as far as they are certain.
+        At both ends the most certain estimate is the reference, `known` (earlier) ones included: a line
+        through the last minutes says little about an hour ago. In between, the round trips `seen` are the
+        reference within their own uncertainty.
         """
         ends = between_ns or (self.at_ns, self.at_ns)
         best = [(_most_certain((self, *used, *known), end), end) for end in ends]
         within = [trip for trip in seen if ends[0] <= trip.middle_ns <= ends[1]]
         off = []
-        for one in used or (self,):
+        for estimate in used or (self,):
             off += [
-                abs(one.offset_at_ns(end) - line.offset_at_ns(end)) + line.uncertainty_at_ns(end)
+                abs(estimate.offset_at_ns(end) - line.offset_at_ns(end)) + line.uncertainty_at_ns(end)
                 for line, end in best
             ]
             off += [
-                abs(one.offset_at_ns(trip.middle_ns) - trip.offset_ns) - trip.length_ns / 2 for trip in within
+                abs(estimate.offset_at_ns(trip.middle_ns) - trip.offset_ns) - trip.length_ns / 2
+                for trip in within
             ]
         return Clock(
             offset_s=self.offset_ns * 1e-9,
@@ -138,9 +136,7 @@ def _most_certain(lines: Iterable[ClockEstimate], at_ns: float) -> ClockEstimate
 
 @dataclass(slots=True)
 class _Shortest:
-    """The shortest round trip of each stretch of time; stretches grow up to `longest_ns`, and then the oldest
-    is dropped.
-    """
+    """Shortest round trip of each stretch. Stretches grow up to `longest_ns`; then the oldest is dropped."""
 
     longest_ns: float = math.inf
     kept: list[RoundTrip] = field(default_factory=list)
@@ -152,21 +148,21 @@ class _Shortest:
             self._first_ns = trip.middle_ns
         self._keep(trip)
         oldest_ns = trip.middle_ns - STRETCHES * self.longest_ns
-        self.kept = [one for one in self.kept if one.middle_ns >= oldest_ns]
+        self.kept = [other for other in self.kept if other.middle_ns >= oldest_ns]
         while len(self.kept) > STRETCHES:
             if self._stretch_ns >= self.longest_ns:
-                self.kept.remove(min(self.kept, key=lambda one: one.middle_ns))
+                self.kept.remove(min(self.kept, key=lambda other: other.middle_ns))
                 continue
             self._stretch_ns *= 2
             kept, self.kept = self.kept, []
-            for one in kept:
-                self._keep(one)
+            for other in kept:
+                self._keep(other)
 
     def _keep(self, trip: RoundTrip) -> None:
         here = self._stretch_of(trip)
-        for place, one in enumerate(self.kept):
-            if self._stretch_of(one) == here:
-                if trip.length_ns < one.length_ns:
+        for place, other in enumerate(self.kept):
+            if self._stretch_of(other) == here:
+                if trip.length_ns < other.length_ns:
                     self.kept[place] = trip
                 return
         self.kept.append(trip)
@@ -177,8 +173,8 @@ class _Shortest:
 
 @dataclass(slots=True)
 class ClockEstimator:
-    """Takes round trips as they come and keeps the shortest of each stretch: of the last minutes for the
-    estimate, and fewer of the whole time.
+    """Collects round trips and keeps the shortest of each stretch: of the last minutes for the estimate, and
+    a coarser set of the whole time.
     """
 
     _latest: _Shortest = field(default_factory=lambda: _Shortest(LONGEST_STRETCH_NS))
@@ -186,7 +182,7 @@ class ClockEstimator:
     _count: int = 0
 
     def add(self, trip: RoundTrip) -> None:
-        """Take one more; one in which the laboratory's clock goes backwards is left out."""
+        """Adds a round trip; ignored when the laboratory's clock went backwards in it."""
         if trip.length_ns < 0:
             return
         self._count += 1
@@ -199,21 +195,21 @@ class ClockEstimator:
         return tuple(self._whole.kept)
 
     def estimate(self) -> ClockEstimate:
-        """The line through those of the last minutes. Raises ValueError without a round trip."""
+        """The line through the last minutes. Raises ValueError without a round trip."""
         return fitted(self._latest.kept, count=self._count)
 
 
 def fitted(trips: Iterable[RoundTrip], *, count: int | None = None) -> ClockEstimate:
-    """The line of least squares through the offsets, each weighted by 1 ÷ length² (its error is bounded by
-    half of its length). Raises ValueError without a round trip.
+    """Least-squares line through the offsets, weighted by 1 ÷ length² (errors are bounded by half of the
+    length). Raises ValueError without a round trip.
 
-    The uncertainty is half of the shortest round trip, and the farthest that a round trip lies outside of its
-    own bound about the line: clocks that were set, or whose drift changed, do not fit a line. A slope whose
-    standard error is above DRIFT_KNOWN is 0, and as uncertain as clocks may drift.
+    The uncertainty is half of the shortest round trip plus the largest excess of a round trip over its own
+    bound: clocks that were set, or whose drift changed, do not fit a line. A slope with a standard error
+    above DRIFT_KNOWN becomes 0, with the bound on drift as its uncertainty.
     """
     kept = sorted(trips, key=lambda trip: trip.middle_ns)
     if not kept:
-        raise ValueError("a clock is compared by round trips, and there is none")
+        raise ValueError("no round trips: the clocks cannot be compared")
     best = min(kept, key=lambda trip: trip.length_ns)
     origin, base = best.middle_ns, best.offset_ns
     drift, level, drift_uncertainty = 0.0, 0.0, LARGEST_DRIFT

@@ -1,6 +1,4 @@
-"""One of several engines: what it has said so far, on the laboratory's clock, and what it is told, in
-order.
-"""
+"""One of several engines: its events on the laboratory's clock, and its commands, in order."""
 
 from __future__ import annotations
 
@@ -21,19 +19,17 @@ from prony_hosts.load.clock import ClockEstimate
 from prony_hosts.load.handle import EngineHandle
 
 POLL_S = 2.0
-"""A handle is asked for events for so long at a time: longer than from row to row, so that each row costs one
-question.
-"""
+"""Wait per call for events: longer than between two rows, so that a row costs one call."""
 
 News = Sequence[dict[str, Any]] | EnvironmentFault | None
-"""Events; why there are no more; None after the last."""
+"""Events; a fault that ends them; None after the last."""
 Row = tuple[IntervalRow, Packed | None]
-"""With its histogram of service times."""
+"""A row with its histogram of service times."""
 
 
 class HostEngine:
-    """Reads events and hands commands over in threads of its own: a host that does not answer keeps nobody
-    else waiting. `heard` is called with what came, and when (ns).
+    """Reads events and sends commands on threads of its own, so that a silent host delays nobody else.
+    `heard` gets the news and its arrival (ns).
     """
 
     def __init__(self, handle: EngineHandle, heard: Callable[[HostEngine, News, int], None]) -> None:
@@ -43,17 +39,17 @@ class HostEngine:
         self.rows = Thinned(merged, same_part)
         self.marks: list[Mark] = []
         self.edges: dict[str, int] = {}
-        """Instants at which the newest window opened and closed."""
+        """Instants of the newest window's edges."""
         self.finished: dict[str, Any] | None = None
         self.ended = False
-        """Nothing more comes from it."""
+        """No more events are expected."""
         self.late_s: float | None = None
-        """How long after the agreed instant it began or opened its window, at most."""
+        """Largest delay of the start, or of a window's opening, after the agreed instant."""
         self.row_late_s: float | None = None
-        """Of its rows in the window, from the row's end until it came: the longest."""
+        """Longest time from a row's end to its arrival, within the window."""
         self.cut_by: dict[str, ClockEstimate] = {}
-        """The clocks by which its rows are cut, and its newest window: each set once, at the start and where
-        the window opens, and from there on the host's own.
+        """Clock estimates by which the rows and the newest window are cut. Set once, at the start and at the
+        window's opening; from there the host's own clock counts.
         """
         self._agreed_ns: dict[str, int] = {}
         self._commands: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
@@ -65,34 +61,34 @@ class HostEngine:
 
     @property
     def name(self) -> str:
-        """As the user calls the host."""
+        """The host's name in results."""
         return self._handle.name
 
     @property
     def going(self) -> bool:
-        """Whether rows still come from it."""
+        """Whether more rows are expected."""
         return not self.ended and self.finished is None
 
-    # What it is told.
+    # Commands.
 
     def send(self, command: str, at_ns: int | None = None, **more: object) -> None:
-        """Hand a command over, for an instant of the laboratory's clock where there is one."""
+        """Queues a command, for an instant of the laboratory's clock where one is given."""
         if self.ended:
             return
-        told: dict[str, Any] = {"command": command, **more}
+        message: dict[str, Any] = {"command": command, **more}
         if at_ns is not None:
-            told["at_monotonic_ns"] = self._handle.clock().host_ns(at_ns)
-        self._commands.put(told)
+            message["at_monotonic_ns"] = self._handle.clock().host_ns(at_ns)
+        self._commands.put(message)
 
     def begin(self, at_ns: int) -> None:
-        """The load begins at that instant."""
+        """Starts the load at this instant."""
         self._agreed_ns["ready"] = at_ns
         self._cut("start", at_ns)
         self.send("start", at_ns)
 
     def open_window(self, at_ns: int, duration_s: float) -> None:
-        """A window opens at that instant. It is as long as that by the host's own clock: at 100 ppm a minute
-        is off by 6 ms, and an estimate may be worse.
+        """Opens a window at this instant. Its length is measured by the host's own clock: 100 ppm is 6 ms per
+        minute, less than the error of a poor estimate.
         """
         self._agreed_ns["window_opened"] = at_ns
         self.edges.clear()
@@ -107,17 +103,17 @@ class HostEngine:
             try:
                 self._handle.send(command)
             except EnvironmentFault:
-                pass  # that a host is lost, or its engine has ended, is told by its events
-            except Exception as fault:  # a command that is lost in silence would make its host late
+                pass  # the events report a lost host or an ended engine
+            except Exception as fault:  # a command lost silently would make its host late
                 self._tell(
                     EnvironmentFault(
-                        f"'{command['command']}' could not be handed over to the engine on {self.name}",
+                        f"'{command['command']}' could not be sent to the engine on {self.name}",
                         details=f"{type(fault).__name__}: {fault}",
                     )
                 )
                 return
 
-    # What it says.
+    # Events.
 
     def _read(self) -> None:
         while not self._closing:
@@ -125,7 +121,7 @@ class HostEngine:
                 news: News = self._handle.events(POLL_S)
             except EnvironmentFault as fault:
                 news = fault
-            except Exception as fault:  # a reader that ended in silence would make its host late
+            except Exception as fault:  # a reader that ends silently would make its host late
                 news = EnvironmentFault(
                     f"the events of the engine on {self.name} could not be read",
                     details=f"{type(fault).__name__}: {fault}",
@@ -139,8 +135,8 @@ class HostEngine:
         self._heard(self, news, time.monotonic_ns())
 
     def keep(self, event: dict[str, Any], arrived_ns: int) -> Row | None:
-        """Keep what it said; a row is given back. Raises EnvironmentFault when it refused the load, and
-        ValueError where the event is of another version.
+        """Stores an event; returns it when it is a row. Raises EnvironmentFault when the engine refused the
+        load, and ValueError for an event of another version.
         """
         match event.get("event"):
             case "interval":
@@ -181,14 +177,14 @@ class HostEngine:
         return row, None if histogram is None else unpacked(histogram["v2"])
 
     def report(self) -> EngineReport | None:
-        """None before it has finished."""
+        """The report; None before the end."""
         done = self.finished
         if self.ready is None or done is None:
             return None
         return finished_report(self.ready, self.rows.rows, self.marks, done)
 
     def close(self, grace_s: float) -> None:
-        """After what it is still to be told, make sure that it has ended; a step takes `grace_s` at most."""
+        """Sends the outstanding commands, then ends the engine; each step takes at most `grace_s`."""
         self._closing = True
         self._commands.put(None)
         self._sender.join(grace_s)

@@ -1,4 +1,4 @@
-"""Rows of several engines, second by second: those of one second wait until all are there, and become one."""
+"""Merges rows of several engines second by second, once every engine has sent its row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prony_hosts.load.host_engine import Row
 
 
 class Missing(NamedTuple):
-    """A second that some hosts have told, and others have not."""
+    """A second for which some hosts have sent their row and others have not."""
 
     second: int
     hosts: frozenset[str]
@@ -19,20 +19,20 @@ class Missing(NamedTuple):
 
 
 class Seconds:
-    """By second and name of the host: the rows that wait."""
+    """Waiting rows by second and host."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, dict[str, Row]] = {}
         self._since: tuple[int, float] | None = None
-        """Which second is waited for, and since when."""
+        """The earliest incomplete second, and since when it is waited for."""
 
     def add(self, host: str, row: Row) -> None:
-        """One more; the second is that in which it ended."""
+        """Adds a row to the second in which it ended."""
         second = -round(-row[0].t_ms // 1000)
         self._waiting.setdefault(second, {})[host] = row
 
     def complete(self, going: Set[str]) -> Iterator[IntervalRow]:
-        """The merged rows of seconds that every host has told from which rows still come."""
+        """Merged rows of the seconds for which all hosts in `going` have sent theirs."""
         for second in sorted(self._waiting):
             there = self._waiting[second]
             if going - there.keys():
@@ -41,7 +41,7 @@ class Seconds:
             yield merged(there)
 
     def missing(self, going: Set[str], now_s: float) -> Missing | None:
-        """What the earliest second that waits lacks; None where none waits."""
+        """The hosts whose row the earliest waiting second lacks; None when nothing waits."""
         if not self._waiting:
             self._since = None
             return None
@@ -52,6 +52,6 @@ class Seconds:
 
 
 def merged(rows: Mapping[str, Row]) -> IntervalRow:
-    """The rows of one second as one."""
+    """Merges the rows of one second."""
     parts = list(rows.values())
     return merged_row([row for row, _ in parts], [counts for _, counts in parts if counts is not None])

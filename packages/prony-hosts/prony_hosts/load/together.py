@@ -1,8 +1,7 @@
-"""Engines on several hosts as one engine: begun at one instant, their windows opened at one instant, their
-rows merged second by second, their reports added up.
+"""Engines on several hosts as one engine: common start and windows, rows merged second by second, one report.
 
-All instants are on the laboratory's clock. A host that is lost, or whose rows stay away, ends the run of the
-others: HostLost is raised once from `next_event`, and nothing waits for that host any more.
+All instants are on the laboratory's clock. A host that is lost, or whose rows stop, ends the run:
+`next_event` raises HostLost once, and nothing waits for that host any more.
 """
 
 from __future__ import annotations
@@ -28,20 +27,20 @@ from prony_hosts.load.host_engine import HostEngine, News
 from prony_hosts.load.seconds import Seconds
 
 NOTICE_S = 0.5
-"""What is to happen at one instant is said so long before: a command takes its way to every host."""
+"""Lead time of a command for an instant, so that it reaches every host before."""
 PREPARE_PATIENCE_S = 25.0
-"""Until all hosts are prepared: less than a trial waits for an engine, so that the late host is named."""
+"""Time for all hosts to prepare; a trial waits longer for an engine, so the error names the late host."""
 ROW_PATIENCE_S = 5.0
-"""A row that comes so much later than the others' of the same second does not come any more."""
+"""Time allowed for a row after the other hosts' rows of the same second."""
 STOP_GRACE_S = 30.0
 
 Arrived = tuple[HostEngine, News, int]
-"""From which host, what, and when (ns)."""
+"""The host, its news, and the arrival (ns)."""
 Edge = Literal["window_opened", "window_closed"]
 
 
 class EnginesTogether:
-    """Satisfies `prony.load.base.Engine`. The handles' engines were given the shares of this load."""
+    """Implements `prony.load.base.Engine`. The handles' engines hold the shares of this load."""
 
     def __init__(self, load: EngineLoad, handles: Sequence[EngineHandle]) -> None:
         self.load = load
@@ -65,38 +64,38 @@ class EnginesTogether:
 
     @property
     def last_row(self) -> IntervalRow:
-        """The newest one. Raises IndexError before the first."""
+        """The newest row. Raises IndexError before the first."""
         return self._rows.last
 
     @property
     def pids(self) -> frozenset[int]:
-        """None of the engines runs here."""
+        """Empty: no engine runs on this host."""
         return frozenset()
 
     @property
     def finished(self) -> bool:
-        """Whether all engines have ended, or are lost."""
+        """Whether all engines have ended or are lost."""
         return self._finished is not None and not self._out and self._fault is None
 
     @property
     def end_reason(self) -> str:
-        """The engines' own reason for the end."""
-        return self._finished or "it is still running"
+        """The reason for the end."""
+        return self._finished or "still running"
 
     @property
     def lost(self) -> Mapping[str, str]:
-        """By name, why a host was lost."""
+        """Why each lost host was lost, by name."""
         return dict(self._lost)
 
     @property
     def cut_by(self) -> Mapping[str, tuple[ClockEstimate, ...]]:
-        """By name of the host, the clocks by which its rows and its window are cut. What the hosts' clocks
-        drift apart meanwhile is skew.
+        """Clock estimates by which each host's rows and window are cut, by name. Later drift between the
+        clocks is skew.
         """
         return {host.name: tuple(host.cut_by.values()) for host in self._hosts if host.cut_by}
 
     def told(self) -> dict[str, dict[str, Any]]:
-        """By name of the host what only this knows of it: fields of `prony.evidence.hosts.HostEvidence`."""
+        """Fields of `prony.evidence.hosts.HostEvidence` that are known here only, by name of the host."""
         return {
             host.name: {
                 "engine": host.report(),
@@ -107,8 +106,8 @@ class EnginesTogether:
         }
 
     def next_event(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next event of all engines together; None at the timeout or after the last one. Raises HostLost
-        when a host is lost, and EnvironmentFault when an engine ended without its report, the first of them.
+        """The next merged event; None at the timeout and after the last. Raises HostLost for the first lost
+        host, EnvironmentFault for the first engine that ended without a report.
         """
         deadline = time.monotonic() + timeout_s
         while not self._out and self._fault is None and self._finished is None:
@@ -127,19 +126,17 @@ class EnginesTogether:
         return None
 
     def open_window(self, duration_s: float) -> None:
-        """Ask for a measured window of this length, on all hosts from one instant on, in half a second."""
+        """Opens a window of this length on all hosts at one instant, half a second from now."""
         at_ns = self._soon_ns()
         for host in self._hosts:
             host.open_window(at_ns, duration_s)
 
     def close_window(self) -> None:
-        """Ask for the end of the open window at one instant, half a second from now; it is complete all the
-        same.
-        """
+        """Closes the open window on all hosts in half a second, at one instant; it counts as complete."""
         self._command("close_window", self._soon_ns())
 
     def stop(self) -> None:
-        """Stop the run on all hosts and take the remaining events; not longer than the stop may take."""
+        """Stops the run on all hosts and takes the remaining events, within a bounded time."""
         if self._finished is None:
             self._stop_all()
             deadline = time.monotonic() + STOP_GRACE_S
@@ -149,25 +146,25 @@ class EnginesTogether:
         self.close()
 
     def close(self) -> None:
-        """Make sure that all engines have ended, as far as their hosts can be reached."""
+        """Ends all engines whose hosts can be reached."""
         closing = [
             threading.Thread(target=host.close, args=(STOP_GRACE_S,), daemon=True) for host in self._hosts
         ]
-        for one in closing:
-            one.start()
+        for thread in closing:
+            thread.start()
         deadline = time.monotonic() + STOP_GRACE_S
-        for one in closing:
-            one.join(max(0.0, deadline - time.monotonic()))
+        for thread in closing:
+            thread.join(max(0.0, deadline - time.monotonic()))
         if self._finished is None:
             self._end()
-        # Who closes wants no more events; which host was lost is in `lost`.
+        # The caller wants no more events; `lost` has the lost hosts.
         self._out.clear()
         self._fault = None
 
     def run_to_end(
         self, timeout_s: float, on_row: Callable[[IntervalRow], None] | None = None
     ) -> EngineReport:
-        """Follow a run that ends by itself; raises EnvironmentFault when it does not end in time."""
+        """Follows a run that ends by itself. Raises EnvironmentFault at the timeout."""
         deadline = time.monotonic() + timeout_s
         try:
             while not self.finished:
@@ -182,27 +179,25 @@ class EnginesTogether:
         return self.report()
 
     def report(self) -> EngineReport:
-        """Everything the engines said, added up; without hosts that were lost. Raises EnvironmentFault when
-        none has finished.
-        """
-        known = [(host, host.report()) for host in self._hosts]
-        reports = [report for _, report in known if report is not None]
+        """The merged report, without lost hosts. Raises EnvironmentFault when no engine has finished."""
+        host_reports = [(host, host.report()) for host in self._hosts]
+        reports = [report for _, report in host_reports if report is not None]
         if not reports:
             why = "; ".join(self._lost.values()) or "the engines have not finished"
             raise EnvironmentFault(f"no engine left a report: {why}")
         windows = [
             (host.finished or {}).get("window", {})
-            for host, report in known
+            for host, report in host_reports
             if report is not None and report.window is not None
         ]
         cells = [cells for window in windows if (cells := window.get("arrival_gaps_cells"))]
         silences = [window.get("silences") for window in windows]
         return merged_report(reports, self.rows, self.marks, cells, silences)
 
-    # What the engines say.
+    # Events of the engines.
 
     def _heard(self, host: HostEngine, news: News, arrived_ns: int) -> None:
-        """From whatever thread."""
+        """Called from any thread."""
         self._inbox.put((host, news, arrived_ns))
 
     def _take(self, host: HostEngine, news: News, arrived_ns: int) -> None:
@@ -229,7 +224,7 @@ class EnginesTogether:
                     return
                 if row is not None:
                     self._seconds.add(host.name, row)
-                if event.get("reason") == REQUEST_FAILED:  # it ends the whole run, not one engine's part
+                if event.get("reason") == REQUEST_FAILED:  # ends the run on all hosts
                     self._stop_all()
             if all(event.get("event") == "interval" for event in news):
                 self._settle_rows()
@@ -237,16 +232,16 @@ class EnginesTogether:
                 self._settle()
 
     def _settle(self) -> None:
-        """Tell what all hosts have by now."""
+        """Emits whatever all hosts have reached by now."""
         going = [host for host in self._hosts if not host.ended]
         if self._start_ns is None and going and all(host.prepared for host in going):
             self._start_ns = self._soon_ns()
             for host in going:
                 host.begin(self._start_ns)
         if self.ready is None:
-            known = [host.ready for host in self._hosts if host.ready is not None]
-            if known and all(host.ready is not None for host in going):
-                self.ready = merged_ready(known)
+            ready = [host.ready for host in self._hosts if host.ready is not None]
+            if ready and all(host.ready is not None for host in going):
+                self.ready = merged_ready(ready)
                 self._out.append({"event": "ready", **self.ready.model_dump()})
         self._settle_rows()
         self._settle_marks()
@@ -256,7 +251,7 @@ class EnginesTogether:
             self._end()
 
     def _going(self) -> set[str]:
-        """The hosts from which rows still come."""
+        """Names of the hosts from which rows are expected."""
         return {host.name for host in self._hosts if host.going}
 
     def _settle_rows(self) -> None:
@@ -266,9 +261,9 @@ class EnginesTogether:
 
     def _settle_marks(self) -> None:
         place = len(self.marks)
-        asked = sorted(set(self.load.marks))
-        if place < len(asked) and all(len(host.marks) > place for host in self._hosts):
-            mark = merged_mark(asked[place], [host.marks[place] for host in self._hosts])
+        counts = sorted(set(self.load.marks))
+        if place < len(counts) and all(len(host.marks) > place for host in self._hosts):
+            mark = merged_mark(counts[place], [host.marks[place] for host in self._hosts])
             self.marks.append(mark)
             self._out.append({"event": "mark", **mark.model_dump()})
 
@@ -277,13 +272,13 @@ class EnginesTogether:
         if not instants or any(edge not in host.edges for host in self._hosts if host.going):
             return
         for host in self._hosts:
-            # Told once; the edge of the next window is another.
+            # Each edge is reported once; the next window has its own.
             host.edges.pop(edge, None)
         at_ns = max(instants)
         since_ms = (at_ns - (self._start_ns or at_ns)) * 1e-6
         self._out.append({"event": edge, "t_ms": since_ms, "monotonic_ns": at_ns})
 
-    # When a host is late, lost or at its end.
+    # Late and lost hosts.
 
     def _look_for_late_hosts(self) -> None:
         now_s = time.monotonic()
@@ -297,7 +292,7 @@ class EnginesTogether:
         missing = self._seconds.missing(self._going(), now_s)
         if missing is None or not missing.hosts or now_s - missing.since_s <= ROW_PATIENCE_S:
             return
-        host = next(one for one in self._hosts if one.name in missing.hosts)
+        host = next(late for late in self._hosts if late.name in missing.hosts)
         sentence = (
             f"{host.name} is late: its row of second {missing.second} did not come within "
             f"{ROW_PATIENCE_S:g} s of the others'"
@@ -305,7 +300,7 @@ class EnginesTogether:
         self._lose(host, HostLost(sentence))
 
     def _lose(self, host: HostEngine, fault: EnvironmentFault) -> None:
-        """Nothing waits for this host any more, and the others stop: what they offer is not the load."""
+        """Gives the host up and stops the others: they no longer offer the whole load."""
         host.ended = True
         self._lost[host.name] = str(fault)
         self._fault = self._fault or fault

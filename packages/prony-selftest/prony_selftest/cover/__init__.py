@@ -1,1 +1,1 @@
-"""Worlds of which the truth is known: does what is printed hold it?"""
+"""Simulated worlds with a known truth: coverage of the printed bounds."""

@@ -1,4 +1,4 @@
-"""Pairs of made-up servers whose true ratio is known: what is claimed, and is it true?"""
+"""Pairs of simulated servers with a known ratio: the claims, and whether they are true."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from prony_selftest.cover.queue import World, level
 from prony_selftest.cover.worlds import LOADS, Kind, trial, truth
 
 BLOCKS = 5
-"""As many as a comparison plans."""
+"""The default of a comparison."""
 SHORT_S = 10.0
 STARTS = 0.01
-"""Fresh processes of one server differ by so much."""
+"""Standard deviation (log) between fresh processes of one server."""
 FASTER = 1.1
 SLACK = 1e-3
-"""What the truth of a finite run leaves open."""
+"""Tolerance for the sampling error of the truth."""
 CREEPING = 0.15
 FIGURE_OF = {"saturating": "requests_per_s", "half busy": "requests_per_s", "open": "p99_ms"}
 OPENS_LATE_S = 20.0
-"""Middle of the time that a creeping server has been under load: the warm-up and half of the window."""
+"""Time under load at the middle of the window of a creeping server: warm-up plus half of the window."""
 
 
 @dataclass(slots=True)
 class Claimed:
-    """What was claimed of pairs of one kind."""
+    """Claims about pairs of one kind."""
 
     pairs: int = 0
     shown: int = 0
     plain: int = 0
-    """Of those the ones that hold up to the horizon as well."""
+    """Differences shown for the horizon, too."""
     equivalent: int = 0
     open: int = 0
     told: list[str] = field(default_factory=list)
-    """Of each that says more than is true, what it says and what is."""
+    """False claims: the claim, and the truth."""
 
     @property
     def false(self) -> int:
-        """Claims that say more than is true."""
+        """Number of false claims."""
         return len(self.told)
 
     def add(self, pair: Pair, window: float, then: float) -> None:
-        """A pair whose true ratio is `window` without a disturbance, and `then` at the horizon."""
+        """Adds a pair whose true ratio is `window` without a disturbance, and `then` at the horizon."""
         self.pairs += 1
         self.shown += pair.differs
         self.plain += pair.claim is Claim.SHOWN
@@ -60,7 +60,7 @@ class Claimed:
 
 
 def is_false(pair: Pair, window: float, then: float) -> bool:
-    """Whether the claim says more than is true."""
+    """Whether the claim exceeds the truth."""
     if pair.claim is Claim.EQUIVALENT:
         return abs(math.log(window)) > math.log1p(pair.within or 0.0) + SLACK
     if not pair.differs or pair.ratio is None or pair.at_least is None:
@@ -70,33 +70,33 @@ def is_false(pair: Pair, window: float, then: float) -> bool:
 
 
 def claimed(kind: Kind, load: str, ratio: float, pairs: int, seed: int) -> Claimed:
-    """Pairs of which a is `ratio` times as fast, each trial disturbed by itself."""
+    """Pairs in which a is `ratio` times as fast as b; each trial has its own disturbance."""
     rng = np.random.default_rng(seed)
     base = LOADS[load]
     worlds = {"a": replace(base, cpu_ms=base.cpu_ms / ratio), "b": base}
-    figure, found = FIGURE_OF[load], Claimed()
+    figure, claims = FIGURE_OF[load], Claimed()
     a, b = (truth(world)[figure] for world in worlds.values())
     for _ in range(pairs):
-        found.add(_pair(worlds, kind, figure, rng), a / b, a / b)
-    return found
+        claims.add(_pair(worlds, kind, figure, rng), a / b, a / b)
+    return claims
 
 
 def creeping(pairs: int, seed: int) -> Claimed:
-    """b has CREEPING to come, with 1.5 % noise, and ends where a is all along."""
+    """Pairs in which b gains CREEPING with 1.5 % noise, up to the level that a has throughout."""
     rng = np.random.default_rng(seed)
     quiet = Kind("creeping", "", lambda _: LOADS["saturating"].disturbance)
     worlds = {"a": World(noise=0.015), "b": World(noise=0.015, creeps=CREEPING)}
-    found = Claimed()
+    claims = Claimed()
     for _ in range(pairs):
         pair = _pair(worlds, quiet, "requests_per_s", rng)
         at_s = np.asarray([OPENS_LATE_S - SHORT_S / 2, OPENS_LATE_S + (pair.horizon_s or 0.0)])
         window, then = (1 / level(worlds["b"], at_s)).tolist()
-        found.add(pair, window, then)
-    return found
+        claims.add(pair, window, then)
+    return claims
 
 
 def _pair(worlds: dict[str, World], kind: Kind, figure: str, rng: np.random.Generator) -> Pair:
-    """One comparison: BLOCKS trials of each, judged and compared as an experiment does."""
+    """One comparison: BLOCKS trials each, judged and compared as in an experiment."""
     samples: list[Sample] = []
     conforming: dict[str, list[Evidence]] = {name: [] for name in worlds}
     for block in range(BLOCKS):
@@ -110,7 +110,7 @@ def _pair(worlds: dict[str, World], kind: Kind, figure: str, rng: np.random.Gene
             samples.append(Sample(name, block, value, judgement.conforms, position=position, budget=budget))
             if judgement.conforms:
                 conforming[name].append(evidence)
-    known = {name: every for name, every in conforming.items() if every}
+    known = {name: trials for name, trials in conforming.items() if trials}
     coming = later(known, figure, SteadyWindowLimits())
     (pair,) = compare(samples, figure, servers=tuple(worlds), later=coming).pairs
     return pair

@@ -1,4 +1,4 @@
-"""Whether the printed bounds hold the truth, how wide they are, and which checks make them."""
+"""Coverage and width of the printed bounds, and the checks that make them."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ from prony_selftest.cover.queue import SKEW, World, level
 from prony_selftest.cover.worlds import FIGURES, LOADS, Kind, trial, truth
 
 ROUNDING = 0.002
-"""What a histogram of three digits, and the truth of a finite run, leave open."""
+"""Tolerance for the digits of a histogram and the sampling error of the truth."""
 
 
 @dataclass(slots=True)
 class Held:
-    """Of one figure in one kind of world."""
+    """Counts of one figure in one kind of world."""
 
     trials: int = 0
     conforming: int = 0
     inside: int = 0
     alone: int = 0
-    """Inside the statistical interval alone."""
+    """Inside the statistical interval without the budget."""
     halves: list[float] = field(default_factory=list)
-    """Half the width of the budget, as a share; infinite where a side is open."""
+    """Half width of the budget, as a share; infinite if a side is open."""
     missed: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Found:
-    """All figures of one kind of world under one load, and what each check did there."""
+    """Results for one kind of world under one load."""
 
     figures: dict[str, Held]
     checks: dict[str, float] = field(default_factory=dict)
-    """The largest bound of each, over trials and figures (log)."""
+    """Check -> its largest bound over trials and figures (log)."""
     needed: dict[str, int] = field(default_factory=dict)
-    """Trials in which the truth would lie outside without the check's lines."""
+    """Check -> figures whose truth lies outside without its bound."""
     refused: dict[str, int] = field(default_factory=dict)
-    """Checks that kept a trial from conforming."""
+    """Check -> trials that it kept from conforming."""
 
 
 def held(kind: Kind, load: str, trials: int, seed: int) -> Found:
-    """So many trials, each with a disturbance of its own size."""
+    """Simulates `trials` trials, each with a disturbance of random size."""
     rng = np.random.default_rng(seed)
-    found = Found({name: Held() for name in FIGURES if name in kind.figures})
+    results = Found({name: Held() for name in FIGURES if name in kind.figures})
     for _ in range(trials):
         world = replace(LOADS[load], disturbance=kind.drawn(rng))
-        one(found, world, truth(world if kind.honest else world.honest), rng)
-    return found
+        one(results, world, truth(world if kind.honest else world.honest), rng)
+    return results
 
 
 def one(found: Found, world: World, true: Mapping[str, float], rng: np.random.Generator) -> None:
-    """One trial of a world, added to what was found."""
+    """Adds one trial of a world to the results."""
     evidence = trial(world, rng)
     judgement = judge(evidence)
     window, numbers = measured(evidence), figures(evidence).numbers()
@@ -93,7 +93,7 @@ def one(found: Found, world: World, true: Mapping[str, float], rng: np.random.Ge
 
 
 def _sampled(name: str, estimate: Estimate, requests: int) -> Estimate:
-    """With the interval that is known here where none is printed."""
+    """With the interval known here, if none is printed."""
     if estimate.low is not None or name != "server_cpu_us_per_request" or not requests:
         return estimate
     error = 1.96 * math.sqrt(math.expm1(SKEW**2) / requests)
@@ -113,8 +113,8 @@ def _end(end: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plateaus:
-    """Of windows of one server: how often the printed plateau holds the level at its horizon, and how wide
-    it is.
+    """Windows of one server: how many printed plateau intervals hold the level at the horizon, and their half
+    widths.
     """
 
     windows: int
@@ -123,18 +123,19 @@ class Plateaus:
 
 
 def plateaus(world: World, window_s: float, windows: int, seed: int) -> Plateaus:
-    """Of the rate, from now until the horizon."""
+    """Plateau intervals of the rate, from the end of the window to the horizon."""
     rng = np.random.default_rng(seed)
     holds, halves = 0, []
     for _ in range(windows):
         evidence = trial(world, rng, window_s)
         judgement = judge(evidence)
         numbers = figures(evidence).numbers()
-        found = estimates(evidence, judgement, numbers)["requests_per_s"]
+        estimate = estimates(evidence, judgement, numbers)["requests_per_s"]
         ends_s = OPENS_S + window_s
-        at_s = np.asarray([ends_s, ends_s + (found.horizon_s or 0.0)])
+        at_s = np.asarray([ends_s, ends_s + (estimate.horizon_s or 0.0)])
         true = PER_S / world.cpu_ms * level(world, at_s)
-        low, high = found.plateau_low or 0.0, math.inf if found.plateau_high is None else found.plateau_high
+        low = estimate.plateau_low or 0.0
+        high = math.inf if estimate.plateau_high is None else estimate.plateau_high
         holds += low <= float(true.max()) * (1 + ROUNDING) and float(true.max()) <= high * (1 + ROUNDING)
         halves.append(math.inf if low <= 0 or math.isinf(high) else math.sqrt(high / low) - 1)
     return Plateaus(windows, holds, tuple(halves))

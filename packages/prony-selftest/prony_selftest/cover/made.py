@@ -1,6 +1,4 @@
-"""The evidence of a trial of a made-up world: rows, histograms and counters as an engine and a host would
-have them.
-"""
+"""Evidence of a trial in a simulated world: rows, histograms and counters of engine and host."""
 
 from __future__ import annotations
 
@@ -38,11 +36,11 @@ KERNEL_US = 20
 """The client's own CPU per request."""
 WAKE_UP_NS = 20_000
 HALF, UNIT = 10, 11
-"""Of a bucket with three significant digits: 2^10 of equal width in each power of two."""
+"""Buckets for three significant digits: 2^10 of equal width per power of two."""
 
 
 def histogram(seconds: Floats) -> Histogram:
-    """Of these times, as the engine records them."""
+    """Histogram of these times, as recorded by the engine."""
     ns = np.maximum(1, np.rint(seconds * 1e9)).astype(np.int64)
     shift = np.maximum(0, np.floor(np.log2(ns)).astype(np.int64) + 1 - UNIT)
     places, counts = np.unique((shift << HALF) + (ns >> shift), return_counts=True)
@@ -56,8 +54,8 @@ def histogram(seconds: Floats) -> Histogram:
 
 
 def rows_of(world: World, made: Requests, seconds: int) -> tuple[IntervalRow, ...]:
-    """One a second."""
-    found = []
+    """A row per second."""
+    rows = []
     edges = np.searchsorted(made.done, np.arange(seconds + 1))
     took, late = made.done - made.sent, made.done - made.due
     wrong = np.histogram(made.done[made.failed], np.arange(seconds + 1))[0].tolist()
@@ -68,7 +66,7 @@ def rows_of(world: World, made: Requests, seconds: int) -> tuple[IntervalRow, ..
         at = np.percentile(ns, (50, 90, 99)) if count else None
         of_due = np.percentile(late[mine] * 1e9, (50, 99)) if count and is_open else None
         sent = int(np.sum((made.sent >= second) & (made.sent < second + 1)))
-        found.append(
+        rows.append(
             IntervalRow(
                 t_ms=(second + 1) * 1000.0,
                 duration_ms=1000.0,
@@ -88,11 +86,11 @@ def rows_of(world: World, made: Requests, seconds: int) -> tuple[IntervalRow, ..
                 latency_p99_ns=None if of_due is None else int(of_due[1]),
             )
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def evidence(world: World, made: Requests, window_s: float) -> Evidence:
-    """Of a run of WARM_S and the window, with half a second after it."""
+    """Evidence of a run: WARM_S, the window, and half a second after it."""
     closes_s, how = OPENS_S + window_s, world.disturbance
     inside = (made.done >= OPENS_S) & (made.done < closes_s)
     requests, failed = int(inside.sum()), int(made.failed[inside].sum())
@@ -100,8 +98,8 @@ def evidence(world: World, made: Requests, window_s: float) -> Evidence:
     took, is_open = (made.done - made.sent)[inside], world.is_open
     cpu_s = float(made.cpu_s[inside].sum())
     in_requests_s = _within(made, OPENS_S, closes_s)
-    users_s, every_s = world.users * window_s, float(made.done.max())
-    paused_s = made.paused_s * window_s / every_s
+    users_s, end_s = world.users * window_s, float(made.done.max())
+    paused_s = made.paused_s * window_s / end_s
     thinking_s = max(0.0, users_s - in_requests_s - paused_s)
     age_open_s, age_close_s = (_age(made, at) for at in (OPENS_S, closes_s))
     gaps = _gaps(made, OPENS_S, closes_s)
@@ -269,7 +267,7 @@ def _counted(requests: int, right: int, failed: int) -> dict[str, object]:
 
 
 def _within(made: Requests, opens_s: float, closes_s: float) -> float:
-    """Time in flight within the span."""
+    """Time in flight within the span, s."""
     return float(np.clip(np.minimum(made.done, closes_s) - np.maximum(made.sent, opens_s), 0, None).sum())
 
 
@@ -279,19 +277,19 @@ def _age(made: Requests, at_s: float) -> float:
 
 
 def _gaps(made: Requests, opens_s: float, closes_s: float) -> tuple[Gap, ...]:
-    """Spans without a completion, with requests in flight, the longest first."""
+    """Spans without a completion but with requests in flight, longest first."""
     done = made.done[(made.done >= opens_s) & (made.done < closes_s)]
-    found = []
+    gaps = []
     for at in np.flatnonzero(np.diff(done) > SHORTEST_GAP_S):
         begin, end = float(done[at]), float(done[at + 1])
         in_flight = int(np.sum((made.sent <= begin + 1e-9) & (made.done > begin)))
         if in_flight:
-            found.append(Gap(start_ms=begin * 1000, duration_ms=(end - begin) * 1000, in_flight=in_flight))
-    return tuple(sorted(found, key=lambda gap: -gap.duration_ms))
+            gaps.append(Gap(start_ms=begin * 1000, duration_ms=(end - begin) * 1000, in_flight=in_flight))
+    return tuple(sorted(gaps, key=lambda gap: -gap.duration_ms))
 
 
 def _thread(lay_s: Floats, requests: int, window_s: float) -> EngineThread:
-    """Of the client: responses lay for a wake-up, and for as long as the world says."""
+    """The client's thread: receive delays of a wake-up plus the world's own."""
     ns: Sequence[float] = (WAKE_UP_NS + lay_s * 1e9).tolist()
     p50, p99 = np.percentile(ns, (50, 99))
     return EngineThread(

@@ -1,6 +1,4 @@
-"""A made-up server with one CPU and first come, first served, under a made-up load, with a disturbance of
-known size or none.
-"""
+"""A simulated server with one CPU (FIFO), a load, and a disturbance of known size or none."""
 
 from __future__ import annotations
 
@@ -15,32 +13,32 @@ from numpy.typing import NDArray
 from prony_selftest.worlds import Floats
 
 WORKERS = 4
-"""Of a server whose workers freeze one by one: a connection belongs to one of them."""
+"""Number of workers; a connection belongs to one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """What goes wrong; nothing by default. Shares are of time or of requests."""
+    """A disturbance; none by default. Shares are of time or of requests."""
 
     stolen: float = 0.0
-    """CPU time that the hypervisor took ..."""
+    """CPU time taken by the hypervisor ..."""
     others: float = 0.0
-    """... and that other processes did, in slices of an exponential length."""
+    """... and by other processes, in slices of exponential length."""
     slice_ms: float = 10.0
     resent: float = 0.0
-    """Requests of which a segment is lost: 200 ms each."""
+    """Share of requests with a lost segment: 200 ms each."""
     held_back: float = 0.0
-    """Requests that wait for a delayed acknowledgement: 40 ms each."""
+    """Share of requests that wait for a delayed acknowledgement: 40 ms each."""
     failed: float = 0.0
-    """Requests that are answered at once with an error."""
+    """Share of requests answered at once with an error."""
     client_ms: float = 0.0
-    """A response lies for so long, on average, until the client looks at it."""
+    """Mean receive delay of a response."""
     pause_ms: float = 0.0
-    """The client's own time between a response and the next request, on average."""
+    """Mean time of the client between a response and the next request."""
     late_ms: float = 0.0
-    """Open loop: a send is late by so much, on average."""
+    """Open loop: mean send lag."""
     frozen: float = 0.0
-    """One worker in four stands still for this share of the time, 300 ms each."""
+    """Share of time for which one worker in four is frozen, 300 ms at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +48,31 @@ class World:
     users: int = 8
     cpu_ms: float = 1.0
     wait_ms: float = 0.0
-    """A part of the response that needs no CPU (a database's time), exponential."""
+    """Mean time of a response without CPU (a database's), exponential."""
     think_ms: float = 0.0
     rate_per_s: float = 0.0
-    """Of an open load; 0: a closed one."""
+    """Rate of an open load; 0: closed."""
     creeps: float = 0.0
-    """Share of the rate that is missing at the first request and comes with `creeps_s` as time constant."""
+    """Share of the rate missing at the first request, gained with time constant `creeps_s`."""
     creeps_s: float = 60.0
     noise: float = 0.005
-    """The speed of the server varies so much from second to second."""
+    """Standard deviation (log) of the server's speed from second to second."""
     disturbance: Disturbance = field(default_factory=Disturbance)
 
     @property
     def is_open(self) -> bool:
-        """Whether requests are due at a rate, whoever waits."""
+        """Whether the load is open."""
         return self.rate_per_s > 0
 
     @property
     def honest(self) -> World:
-        """The same without a disturbance."""
+        """The same world without its disturbance."""
         return replace(self, disturbance=Disturbance())
 
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What happened, by request, in the order of completion (s)."""
+    """A run, by request, in order of completion (s)."""
 
     due: Floats
     sent: Floats
@@ -82,23 +80,23 @@ class Requests:
     """When the client had the response."""
     cpu_s: Floats
     lay_s: Floats
-    """For how long the response lay in the client."""
+    """Receive delay of the response."""
     failed: NDArray[np.bool_]
     resent: NDArray[np.bool_]
     held_back: NDArray[np.bool_]
     paused_s: float
-    """The client's time between requests, of all users."""
+    """The client's time between requests, summed over users."""
 
 
 FREEZE_S, RESENT_S, HELD_BACK_S = 0.3, 0.2, 0.04
 SKEW = 0.5
-"""Standard deviation of the log of a request's CPU time."""
+"""Standard deviation (log) of a request's CPU time."""
 MISS_S = 1e-5
-"""An error is answered without work."""
+"""CPU time of an error."""
 
 
 def run(world: World, seconds: float, rng: np.random.Generator) -> Requests:
-    """Its requests in so many seconds."""
+    """Simulates this many seconds."""
     how, most = world.disturbance, int(seconds * 1.3 * max(world.rate_per_s, 1000 / world.cpu_ms)) + 100
 
     def drawn(mean_ms: float) -> Floats:
@@ -114,7 +112,7 @@ def run(world: World, seconds: float, rng: np.random.Generator) -> Requests:
     taken = _taken(how.stolen + how.others, how.slice_ms / 1000, seconds, rng)
     period_s = FREEZE_S / how.frozen if how.frozen else math.inf
     waiting: list[tuple[float, float, float, int]] = []
-    # when the CPU could begin, when it was sent, when it was due, and whose it is
+    # (earliest start on the CPU, send time, due time, connection)
     if world.is_open:
         due = np.arange(1, most + 1) / world.rate_per_s
         sent, whose = due + drawn(how.late_ms), rng.integers(0, WORKERS, most)
@@ -155,12 +153,12 @@ def run(world: World, seconds: float, rng: np.random.Generator) -> Requests:
 
 
 def level(world: World, at_s: NDArray[Any]) -> Floats:
-    """Of its rate as a share of its plateau, so long after the first request."""
+    """The rate as a share of its plateau, this long after the first request."""
     return np.asarray(1 - world.creeps * np.exp(-at_s / world.creeps_s), dtype=np.float64)
 
 
 def _thawed(at_s: float, who: int, period_s: float) -> float:
-    """When the worker of this connection goes on: one in four stands still at the end of each period."""
+    """When this connection's worker continues: one in four is frozen at the end of each period."""
     if who % WORKERS or math.isinf(period_s) or at_s % period_s < period_s - FREEZE_S:
         return at_s
     return (at_s // period_s + 1) * period_s
@@ -169,7 +167,7 @@ def _thawed(at_s: float, who: int, period_s: float) -> float:
 def _taken(
     share: float, slice_s: float, seconds: float, rng: np.random.Generator
 ) -> list[tuple[float, float]]:
-    """Spans in which the CPU is somebody else's."""
+    """Spans in which the CPU is taken."""
     if share <= 0:
         return []
     most = int(2 * seconds * share / slice_s) + 20

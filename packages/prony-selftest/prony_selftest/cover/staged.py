@@ -1,5 +1,5 @@
-"""Staged faults of known size on this host, the real engine against the real reference server: do the bounds
-of a disturbed trial hold what an undisturbed one of the same set-up measured just before?
+"""Staged faults of known size on this host, real engine against real reference server: coverage of a
+disturbed trial's bounds for the figures of an undisturbed twin, measured just before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIGURES = ("requests_per_s", "mean_ms", "p50_ms", "p99_ms")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A set-up and its twin without the fault."""
+    """A set-up, and its twin without the fault."""
 
     name: str
     setup: Setup
@@ -43,7 +43,7 @@ FAULTS: tuple[Fault, ...] = (
         PLAIN,
     ),
     Fault(
-        "the same beside an open load",
+        "the same under an open load",
         replace(OPEN, disturbance=burner("server"), needs=("two-cpus",)),
         OPEN,
     ),
@@ -61,7 +61,7 @@ FAULTS: tuple[Fault, ...] = (
 
 
 def staged_table(runs: int, say: Say) -> str:
-    """A row for each fault: so many pairs of a trial without it and one with it."""
+    """A row per fault: `runs` pairs of an undisturbed and a faulty trial."""
     rows = []
     for fault in FAULTS:
         say(f"staged: {fault.name}")
@@ -77,11 +77,11 @@ def staged_table(runs: int, say: Say) -> str:
             rows.append((fault.name, f"not run: {end}", *("" for _ in FIGURES)))
             continue
         conforming = sum(faulty.judgement.conforms for _, faulty in pairs)
-        beside = sum(disturbed(true) for true, _ in pairs)
+        busy = sum(disturbed(true) for true, _ in pairs)
         rows.append(
             (
                 fault.name,
-                f"{conforming}/{runs}" + (f" ({beside} beside another process)" if beside else ""),
+                f"{conforming}/{runs}" + (f" ({busy} disturbed by another process)" if busy else ""),
                 *(_cell(pairs, name) for name in FIGURES),
             )
         )
@@ -89,16 +89,16 @@ def staged_table(runs: int, say: Say) -> str:
 
 
 def _cell(pairs: list[tuple[SetupResult, SetupResult]], name: str) -> str:
-    """In how many conforming trials the twin's figure is inside; and the first that is not."""
+    """Conforming trials whose bounds hold the twin's figure, and the first that does not."""
     known = [
         (true, faulty)
-        for one, other in pairs
-        if other.judgement.conforms
-        and (true := one.estimates.get(name)) is not None
-        and (faulty := other.estimates.get(name)) is not None
+        for twin, disturbed_trial in pairs
+        if disturbed_trial.judgement.conforms
+        and (true := twin.estimates.get(name)) is not None
+        and (faulty := disturbed_trial.estimates.get(name)) is not None
     ]
     if not known:
         return ""
     outside = [(true, faulty) for true, faulty in known if not overlaps(true, faulty)]
-    said = f"{len(known) - len(outside)}/{len(known)}; {plus_minus(known[0][1].bias.half)}"
-    return said + (f" **{outside[0][0].value / outside[0][1].value - 1:+.1%}**" if outside else "")
+    text = f"{len(known) - len(outside)}/{len(known)}; {plus_minus(known[0][1].bias.half)}"
+    return text + (f" **{outside[0][0].value / outside[0][1].value - 1:+.1%}**" if outside else "")

@@ -1,4 +1,4 @@
-"""The tables of what is covered, what is claimed, and of what use it is."""
+"""Tables of coverage, claims and usefulness."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from prony_selftest.tables import Say, plus_minus, prose, table
 
 SEED = 20261127
 TRIALS, PAIRS, WINDOWS = 25, 6, 40
-"""In each cell, by default."""
+"""Default repetitions per cell."""
 HEAD = {
     "requests_per_s": "requests/s",
     "mean_ms": "mean",
@@ -32,40 +32,39 @@ CREEPING_WORLDS = {
 
 
 def cover_tables(trials: int = TRIALS, windows: int = WINDOWS, say: Say = lambda _: None) -> str:
-    """How often the truth is inside, by kind of world and load."""
-    found: dict[tuple[str, str], Found] = {}
+    """Coverage by kind of world and load."""
+    results: dict[tuple[str, str], Found] = {}
     for place, (kind, load) in enumerate(every()):
         say(f"cover: {kind.name}, {load}")
-        found[kind.name, load] = held(kind, load, trials, SEED + place)
+        results[kind.name, load] = held(kind, load, trials, SEED + place)
     rows = [
-        (kind.name, load, *(_inside(found[kind.name, load].figures.get(name)) for name in FIGURES))
+        (kind.name, load, *(_inside(results[kind.name, load].figures.get(name)) for name in FIGURES))
         for kind, load in every()
     ]
-    figures = [of for one in found.values() for of in one.figures.values()]
+    figures = [of for result in results.values() for of in result.figures.values()]
     counted, inside = (sum(of.conforming for of in figures), sum(of.inside for of in figures))
     alone = sum(of.alone for of in figures)
-    said = (
-        f"Inside in all: {inside} of {counted} ({_percent(inside, counted)}; aim 95 %); in the statistical "
+    total = (
+        f"Inside in total: {inside} of {counted} ({_percent(inside, counted)}; aim 95 %); in the statistical "
         f"interval alone: {_percent(alone, counted)}."
     )
     parts = [
         prose(
-            f"Seed {SEED}; {trials} simulated trials per row, each with a disturbance of its own size, in "
-            f"windows of {WINDOW_S:g} s. In a cell: in how many conforming trials the figure of an "
-            "undisturbed server lies inside the interval widened by the budget; and half the width of the "
-            "budget (median)."
+            f"Seed {SEED}; {trials} simulated trials per row, each with a disturbance of random size, in "
+            f"windows of {WINDOW_S:g} s. A cell: conforming trials in which the figure of an undisturbed "
+            "server lies inside the interval widened by the budget; and the median half width of the budget."
         ),
-        "**The worlds.**\n\n" + table(("world", "what goes wrong"), [(k.name, k.told) for k in KINDS]),
+        "**The worlds.**\n\n" + table(("world", "disturbance"), [(k.name, k.told) for k in KINDS]),
         "**Inside.**\n\n" + table(("world", "load", *(HEAD[name] for name in FIGURES)), rows),
-        prose(said),
-        _checks(found),
+        prose(total),
+        _checks(results),
         _plateaus(windows, say),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def every() -> list[tuple[Kind, str]]:
-    """Kinds of worlds with the loads that they are for."""
+    """Kinds of worlds, each with its loads."""
     return [(kind, load) for kind in KINDS for load in kind.loads]
 
 
@@ -79,7 +78,7 @@ def _inside(of: Held | None) -> str:
 
 
 def width(halves: Sequence[float]) -> str:
-    """The median of half the width; of most of them open: that."""
+    """The median half width, or *open*."""
     return plus_minus(median(halves))
 
 
@@ -88,17 +87,17 @@ def _percent(hits: int, count: int) -> str:
 
 
 def _checks(found: dict[tuple[str, str], Found]) -> str:
-    names = sorted({check for one in found.values() for check in (*one.checks, *one.refused)})
+    names = sorted({check for result in found.values() for check in (*result.checks, *result.refused)})
     rows = []
     for name in names:
-        largest = max((one.checks.get(name, 0.0) for one in found.values()), default=0.0)
-        needed = sum(one.needed.get(name, 0) for one in found.values())
-        refused = sum(one.refused.get(name, 0) for one in found.values())
-        said = OPEN if math.isinf(largest) else f"{100 * math.expm1(largest):.2g} %"
-        rows.append((f"`{name}`", said, needed, refused))
+        largest = max((result.checks.get(name, 0.0) for result in found.values()), default=0.0)
+        needed = sum(result.needed.get(name, 0) for result in found.values())
+        refused = sum(result.refused.get(name, 0) for result in found.values())
+        bound = OPEN if math.isinf(largest) else f"{100 * math.expm1(largest):.2g} %"
+        rows.append((f"`{name}`", bound, needed, refused))
     text = (
-        "**By check**: its largest bound, in how many figures the truth would be outside without it, and how "
-        "many trials it kept from conforming."
+        "**By check**: its largest bound, figures whose truth lies outside without it, and trials that it "
+        "kept from conforming."
     )
     return prose(text) + "\n\n" + table(("check", "largest bound", "needed", "does not conform"), rows)
 
@@ -111,41 +110,41 @@ def _plateaus(windows: int, say: Say) -> str:
             of = plateaus(world, window_s, windows, SEED)
             rows.append((name, f"{window_s:g} s", f"{of.held}/{of.windows}", width(of.halves)))
     text = (
-        "**Residual drift**: how often the level of a server 60 s after the window lies in the "
-        "printed plateau interval, with 1.5 % noise from second to second, after 10 s of warm-up."
+        "**Residual drift**: printed plateau intervals that hold the server's level 60 s after the window, "
+        "with 1.5 % noise from second to second, after 10 s of warm-up."
     )
     return prose(text) + "\n\n" + table(("server", "window", "inside", "half width, median"), rows)
 
 
 def claim_tables(pairs: int = PAIRS, say: Say = lambda _: None) -> str:
-    """What is claimed of pairs whose true ratio is known."""
-    rows, found = [], list[Claimed]()
-    for place, (kind, load) in enumerate(one for one in every() if one[1] in CLAIM_LOADS):
+    """Claims about pairs with a known ratio."""
+    rows, claimed_pairs = [], list[Claimed]()
+    for place, (kind, load) in enumerate(pair for pair in every() if pair[1] in CLAIM_LOADS):
         if kind.honest and kind.busy:
             continue
         cells = []
         for ratio in (1.0, FASTER):
             say(f"claims: {kind.name}, {load}, {ratio:g}")
-            found.append(claimed(kind, load, ratio, pairs, SEED + place))
-            cells.append(_claims(found[-1]))
+            claimed_pairs.append(claimed(kind, load, ratio, pairs, SEED + place))
+            cells.append(_claims(claimed_pairs[-1]))
         rows.append((kind.name, load, FIGURE_OF[load], *cells))
     say("claims: creeping")
     of = creeping(pairs * 3, SEED)
-    told = [one for each in (*found, of) for one in each.told]
-    claims = sum(each.shown + each.equivalent for each in (*found, of))
-    said = (
-        f"False: {len(told)} of {claims} claims, which is at most "
-        f"{100 * upper_bound(len(told), max(1, claims)):.1f} % with {CONFIDENCE:.0%} confidence; aim 1 %. "
-        "A server with 15 % to come, held against one that is already where it will be: "
-        f"{of.shown} of {of.pairs} shown for the window, {of.plain} of them as a difference that "
-        "stays; aim none." + "".join(f" Not true: {one}." for one in told)
+    false = [claim for each in (*claimed_pairs, of) for claim in each.told]
+    claims = sum(each.shown + each.equivalent for each in (*claimed_pairs, of))
+    summary = (
+        f"False: {len(false)} of {claims} claims, which is at most "
+        f"{100 * upper_bound(len(false), max(1, claims)):.1f} % with {CONFIDENCE:.0%} confidence; aim 1 %. "
+        "A server that gains 15 %, against a server at its plateau: "
+        f"{of.shown} of {of.pairs} shown for the window, {of.plain} of them as a lasting difference; aim 0."
+        + "".join(f" False: {claim}." for claim in false)
     )
     head = ("world", "load", "figure", "equal", f"{(FASTER - 1) * 100:.0f} % apart")
     text = (
-        f"{pairs} pairs per cell, {BLOCKS} trials each, every one with a disturbance of its own size: shown "
+        f"{pairs} pairs per cell, {BLOCKS} trials each, every trial with a disturbance of random size: shown "
         "/ equivalent / open."
     )
-    return prose(text) + "\n\n" + table(head, rows) + "\n\n" + prose(said) + "\n"
+    return prose(text) + "\n\n" + table(head, rows) + "\n\n" + prose(summary) + "\n"
 
 
 def _claims(of: Claimed) -> str:
@@ -154,28 +153,27 @@ def _claims(of: Claimed) -> str:
 
 
 def use_tables(trials: int = TRIALS, pairs: int = PAIRS, say: Say = lambda _: None) -> str:
-    """How wide the budgets are, what conforms, and what is shown of a difference of 10 %."""
+    """Widths of the budgets, conforming trials, and differences of 10 % that are shown."""
     rows = []
     hosts: tuple[tuple[str, Kind, float], ...] = (("quiet", KINDS[0], QUIET_AIM), ("busy", BUSY, BUSY_AIM))
     for host, kind, aim in hosts:
         for place, load in enumerate(LOADS):
             say(f"use: {host}, {load}")
-            found = held(kind, load, trials, SEED + place).figures
-            conforming = found[FIGURES[0]].conforming
+            figures = held(kind, load, trials, SEED + place).figures
+            conforming = figures[FIGURES[0]].conforming
             rows.append(
                 (
                     f"{host}, aim ± {aim:.0%}",
                     load,
                     f"{conforming}/{trials}",
-                    *(width(found[name].halves) for name in FIGURES),
+                    *(width(figures[name].halves) for name in FIGURES),
                     _shown(kind, load, pairs) if load in FIGURE_OF else "",
                 )
             )
     head = ("host", "load", "conform", *(HEAD[name] for name in FIGURES), "10 % apart: shown")
     text = (
-        f"Half the width of the budget, median of {trials} trials that conform; and how many of {pairs} "
-        f"pairs that differ by 10 % are shown after {BLOCKS} trials each. Busy, as "
-        f"{BUSY.told.removeprefix('as ')}."
+        f"Median half width of the budget over {trials} trials; and how many of {pairs} pairs that differ by "
+        f"10 % are shown after {BLOCKS} trials each. Busy: {BUSY.told.removeprefix('as ')}."
     )
     return prose(text) + "\n\n" + table(head, rows) + "\n"
 

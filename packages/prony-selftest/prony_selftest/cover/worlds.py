@@ -1,4 +1,4 @@
-"""What goes wrong in the worlds of the table, how much of it, and what is true there."""
+"""Disturbances of the simulated worlds, their sizes, and the true figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from prony_selftest.cover.queue import Disturbance, Requests, World, run
 WINDOW_S = 20.0
 AFTER_S = 0.5
 TRUTH_S = 300
-"""So long an honest run says what is true."""
+"""Length of an undisturbed run that gives the truth."""
 LOADS: Mapping[str, World] = {
     "saturating": World(),
     "half busy": World(users=3, wait_ms=3.0),
@@ -30,21 +30,21 @@ Drawn = Callable[[np.random.Generator], Disturbance]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of disturbance: `drawn` gives one of a random size."""
+    """A kind of disturbance; `drawn` gives a random size."""
 
     name: str
     told: str
     drawn: Drawn
     busy: bool = True
-    """Whether the host is one on which something else runs."""
+    """Whether other processes run on the host."""
     loads: tuple[str, ...] = tuple(LOADS)
     figures: tuple[str, ...] = FIGURES
     honest: bool = False
-    """What is true is what the disturbed server does (to arrivals), not what it would do without."""
+    """Whether the truth is the disturbed server's own behaviour (for arrivals)."""
 
 
 def _between(rng: np.random.Generator, low: float, high: float) -> float:
-    """Evenly on the log scale."""
+    """Log-uniform."""
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
@@ -62,7 +62,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "slow client",
-        "responses lie in the client for 0.02 to 2 ms, and it needs as long for the next request",
+        "responses wait in the client for 0.02 to 2 ms, and the next request is as late",
         lambda rng: Disturbance(client_ms=_between(rng, 0.02, 2), pause_ms=_between(rng, 0.02, 2)),
     ),
     Kind(
@@ -114,14 +114,14 @@ BUSY = Kind(
 
 
 def trial(world: World, rng: np.random.Generator, window_s: float = WINDOW_S) -> Evidence:
-    """What one trial leaves."""
+    """Evidence of one trial."""
     return evidence(world, run(world, OPENS_S + window_s + AFTER_S, rng), window_s)
 
 
 @lru_cache(maxsize=256)
 def truth(world: World) -> Mapping[str, float]:
-    """The figures of an honest server under this load, from a long run. Of one with a frozen worker: what
-    users see who arrive on their own, at the rate of that load.
+    """True figures, from a long run without a disturbance; with a frozen worker, those of arrivals at the
+    rate of that load.
     """
     rng = np.random.default_rng(11)
     made = run(world, TRUTH_S, rng)

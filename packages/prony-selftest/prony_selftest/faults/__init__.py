@@ -1,3 +1,3 @@
-"""The catalogue of injected faults: set-ups in which ordinary tools print a confident number that is wrong or
-means something else, each with a clean run beside it.
+"""The catalogue of injected faults: set-ups whose figures from ordinary tools are wrong or misleading, each
+with a clean run.
 """

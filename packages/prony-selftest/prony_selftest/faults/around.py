@@ -1,6 +1,4 @@
-"""Faults around the load: the host, the network, and what the server does with its CPUs, sockets and
-memory.
-"""
+"""Faults of the host, the network, and the server's CPUs, sockets and memory."""
 
 from __future__ import annotations
 
@@ -28,20 +26,20 @@ from prony_selftest.faults.model import LONG, Entry, ExtraCase, Setup, SetupResu
 from prony_selftest.faults.other_process import SHARED
 
 CROWD = ClosedLoad(users=64)
-"""A hash that spreads 64 connections over two processes gives one of them 48 in 1 of 15,000 draws."""
+"""A hash that spreads 64 connections over two processes gives 48 of them to one in 1 of 15,000 draws."""
 
 
 def _one_slow_clock(dips: SetupResult) -> ExtraCase:
-    """A clock that is low all through one trial is level there: trials are held against each other."""
+    """A clock that is low throughout a trial is level within it, so trials are compared."""
     trials = [JudgedTrial("a", block, clock_level(dips.evidence)) for block in range(3)]
     slow = JudgedTrial("b", 0, clock_low(dips.evidence))
-    found, clean = clock([*trials, slow]), clock(trials)
+    faulty, clean = clock([*trials, slow]), clock(trials)
     failure = None
-    if found is None or found.kind is not Kind.BUDGET:
+    if faulty is None or faulty.kind is not Kind.BUDGET:
         failure = "a trial with a clock 30 % lower than the others was not detected"
     elif clean is None or clean.kind is not Kind.FINE:
-        failure = "trials of one clock were accused"
-    return ExtraCase(f"between trials: {found.reason if found is not None else 'nothing'}", failure)
+        failure = "trials with the same clock were flagged"
+    return ExtraCase(f"between trials: {faulty.reason if faulty is not None else 'nothing'}", failure)
 
 
 AROUND: tuple[Entry, ...] = (

@@ -1,7 +1,5 @@
-"""The faults that one trial can show, each with its clean run.
-
-A clean run is the same set-up without the fault. `around` has those of the host, the network and the server's
-resources, `several_trials` the entries that need more than one trial.
+"""Faults that one trial can show, each with the same set-up without the fault as its clean run. `around` has
+those of host, network and server resources, `several_trials` those that need more trials.
 """
 
 from __future__ import annotations
@@ -24,10 +22,10 @@ from prony_selftest.faults.trial import run_setup
 
 MEASURED = WholeRun(duration_s=SECONDS)
 QUIET = ("--delay", "fixed:5ms")
-"""A server that waits: its responses take 5 ms although nothing is busy."""
+"""A server whose responses take 5 ms without CPU."""
 STALLS = ("--work", "100us", "--stall", "every=2s,for=500ms")
 EIGHT_WORKERS = ("--workers", "8", "--delay", "fixed:20ms")
-"""Workers wait in step, so a second holds a wave of responses more or less."""
+"""Workers wait in phase, so the responses of a second vary by a wave."""
 SLOW_LANE = ClosedLoad(users=50, think=Think(kind="constant", ms=100))
 
 
@@ -46,13 +44,12 @@ FEW_PORTS = partial(port_range, 40000, 40299)
 
 
 def _forecast(_: SetupResult) -> ExtraCase:
-    """With a known rate, a load that must fail is refused before a request is sent; one that fits is not."""
+    """At a known rate an infeasible load is refused before the first request, a feasible load is not."""
     close = Connections(keep_alive=False)
     with FEW_PORTS():
-        found = limits()
-        asked = (load_facts(_open(rate), hello(), close, duration_s=60.0) for rate in (20_000, 4))
-        said = ["; ".join(refusals(forecasts(load, found))) for load in asked]
-    many, few = said
+        host_limits = limits()
+        loads = (load_facts(_open(rate), hello(), close, duration_s=60.0) for rate in (20_000, 4))
+        many, few = ("; ".join(refusals(forecasts(load, host_limits))) for load in loads)
     if "ports" not in many:
         return ExtraCase("", "20,000 connections a second on 300 ports were not refused before the run")
     return ExtraCase(
@@ -62,11 +59,11 @@ def _forecast(_: SetupResult) -> ExtraCase:
 
 
 HIDDEN_FACTOR = 3.0
-"""p99 of the open loop ÷ p99 of the closed loop under the same stall, at least; about 100."""
+"""Minimum p99 of the open loop ÷ p99 of the closed loop under the same stall; usually about 100."""
 
 
 def _open_loop_shows(closed: SetupResult) -> ExtraCase:
-    """The same server in an open loop: p99 from the intended send shows the stall."""
+    """The same stall in an open loop shows in p99 from the intended send."""
     outcome = run_setup(Setup(serve=STALLS, load=_open(350), measured=WholeRun(duration_s=5.0)))
     hidden, shown = closed.figures.get("p99_ms"), outcome.figures.get("p99_ms")
     if hidden is None or shown is None:
@@ -77,7 +74,7 @@ def _open_loop_shows(closed: SetupResult) -> ExtraCase:
             f"p99 is {shown:.0f} ms in the open loop, {hidden:.1f} ms in the closed one: nothing was hidden"
         )
     elif outcome.kind("stall") is not Kind.FINE:
-        fault = f"of the open loop, stall says '{outcome.reason('stall')}'"
+        fault = f"stall reports '{outcome.reason('stall')}' for the open loop"
     return ExtraCase(f"p99 {hidden:.1f} ms in the closed loop, {shown:.0f} ms in an open one", fault)
 
 

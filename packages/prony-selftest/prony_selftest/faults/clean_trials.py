@@ -1,8 +1,8 @@
-"""Short clean trials in a row: how many conform, and how wide are their bounds?
+"""Short clean trials: how many conform, and how wide their bounds are.
 
 Clean set-ups of many kinds, among them servers so fast that the load generator's own time shows: the
-reference server without work, pinned and not, for 1 to 1,000 users, with every kind of connection. Over kept
-connections at a URL they are what `prony load URL -c N -d 9s` runs.
+reference server without work, pinned and not, for 1 to 1,000 users, with every kind of connection. With
+keep-alive at a URL they equal `prony load URL -c N -d 9s`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from prony_selftest.proportion import CONFIDENCE, upper_bound
 from prony_selftest.tables import table
 
 AT_URL = SteadyWindow(window_s=9.0)
-"""As a user measures: a capacity is claimed, and a level window, of which a whole run claims neither."""
+"""A user's measurement: capacity is claimed, from a steady window."""
 SETUPS: dict[str, Setup] = {
     "busy server": Setup(),
     "busy server, 9 s window": Setup(measured=SteadyWindow(window_s=9.0)),
@@ -65,17 +65,17 @@ FAST_CONNECTIONS = {
     "HTTPS": (Connections(), True),
 }
 AIM = 0.01
-"""Of clean trials, this many may not conform."""
+"""Aim for the share of clean trials that do not conform."""
 FIGURES = ("requests_per_s", "p99_ms")
-"""Whose bounds the table has."""
+"""Figures whose bounds are in the table."""
 QUIET_AIM, BUSY_AIM = 0.05, 0.15
-"""Median of the half-width of a bound on a quiet host, and on one with other processes."""
+"""Aims for the median half width of bounds, on a quiet host and with other processes."""
 WARM_UP = WarmUpPlan(min_s=6.0, cap_s=20.0, settle_min_s=3.0, settle_cap_s=6.0)
-"""For a server of the catalogue, which has to warm up."""
+"""Warm-up of a catalogue server."""
 
 
 def fast_setups() -> dict[str, Setup]:
-    """The reference server without any work: launched on its own CPU, or at a URL and on any CPU."""
+    """The reference server without work: launched on its own CPU, or at a URL on any CPU."""
     return {
         f"{FAST}{'any CPU' if foreign else 'pinned'}, {users} users, {name}": Setup(
             serve=(),
@@ -93,18 +93,16 @@ def fast_setups() -> dict[str, Setup]:
 
 
 def _measured(foreign: bool, connections: str) -> Measured:
-    """Over kept connections at a URL what a user does; HTTPS without its handshakes, of which a whole run
-    begins with as many as it has users.
-    """
+    """A user's window for keep-alive at a URL; for HTTPS a steady window, without the first handshakes."""
     if connections == KEPT:
         return AT_URL if foreign else WholeRun(duration_s=FAST_S)
     return SteadyWindow(window_s=FAST_S) if connections == "HTTPS" else WholeRun(duration_s=FAST_S)
 
 
 def every_setup() -> dict[str, Setup]:
-    """All set-ups in an order in which a short run meets every kind: slow ones among the fast."""
+    """All set-ups, slow and fast mixed, so that a short run covers every kind."""
     fast, others = list(fast_setups().items()), list(SETUPS.items())
-    # A stride without a common divisor with the number of set-ups goes through all of them.
+    # A stride coprime to the number of set-ups visits all of them.
     mixed = [fast[(7 * at) % len(fast)] for at in range(len(fast))]
     every = max(1, len(mixed) // len(others))
     for at, other in enumerate(others):
@@ -114,7 +112,7 @@ def every_setup() -> dict[str, Setup]:
 
 @dataclass(frozen=True, slots=True)
 class CleanTrial:
-    """What was found in one clean trial."""
+    """Findings of one clean trial."""
 
     setup: str
     problems: dict[str, str]
@@ -128,12 +126,12 @@ class CleanTrial:
 
     @property
     def conforms(self) -> bool:
-        """Nothing keeps it from being what was asked for."""
+        """Whether nothing keeps it from conforming."""
         return not self.problems
 
     def half(self, figure: str) -> float | None:
-        """Half of the width of the figure's bound, as a share; infinite where a side is open. None where it
-        does not conform.
+        """Half width of the figure's bound, as a share; infinite if a side is open. None if the trial does
+        not conform.
         """
         if not self.conforms:
             return None
@@ -141,11 +139,11 @@ class CleanTrial:
 
 
 def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> list[CleanTrial]:
-    """`count` trials, the set-ups in turn; a `server` of the catalogue is one more set-up."""
+    """`count` trials, round-robin over the set-ups; a catalogue `server` is a further set-up."""
     setups = every_setup()
     kinds = [*([server] if server else []), *setups]
     built = _built(server) if server else None
-    found: list[CleanTrial] = []
+    trials: list[CleanTrial] = []
     for number in range(count):
         kind = kinds[number % len(kinds)]
         if built is not None and kind == server:
@@ -153,26 +151,26 @@ def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> 
             outcome = SetupResult(evidence, judge(evidence), {})
         else:
             outcome = run_setup(setups[kind], seed=number + 1)
-        found.append(clean_trial(kind, outcome))
-        said = "; ".join(f"{check}: {why}" for check, why in found[-1].problems.items())
-        say(f"{number + 1}/{count} {kind}: {said or 'conforms'}, {_half(found[-1].half(FIGURES[0]))}")
-    return found
+        trials.append(clean_trial(kind, outcome))
+        reasons = "; ".join(f"{check}: {why}" for check, why in trials[-1].problems.items())
+        say(f"{number + 1}/{count} {kind}: {reasons or 'conforms'}, {_half(trials[-1].half(FIGURES[0]))}")
+    return trials
 
 
 def clean_trial(kind: str, outcome: SetupResult) -> CleanTrial:
-    """What was found in it."""
+    """A judged trial as a clean trial."""
     judged = outcome.judgement
     return CleanTrial(
         kind,
         problems(outcome),
         {name: {line.finding.check: line.bias for line in judged.budget(name)} for name in FIGURES},
-        tuple(one.check for one in judged.provided),
+        tuple(finding.check for finding in judged.provided),
         disturbed(outcome),
     )
 
 
 def conforming(trials: Sequence[CleanTrial]) -> str:
-    """How many conform, with the exact bound of those that do not."""
+    """How many do not conform, with the exact upper bound."""
     wrong = sum(not trial.conforms for trial in trials)
     return (
         f"Do not conform: {wrong} of {len(trials)}, which is at most "
@@ -181,8 +179,8 @@ def conforming(trials: Sequence[CleanTrial]) -> str:
 
 
 def clean_trials_table(trials: Sequence[CleanTrial]) -> str:
-    """Markdown: how many conform, how wide the bounds of their figures are on a host without and with other
-    processes, which checks make them, and why a trial does not conform.
+    """Markdown: conforming trials, widths of bounds on a quiet and on a busy host, and per check its bounds
+    and failures.
     """
     lines = [conforming(trials), ""]
     head = ("host", "trials", *(f"{name}: median, 9 of 10, open" for name in FIGURES))
@@ -214,7 +212,7 @@ def clean_trials_table(trials: Sequence[CleanTrial]) -> str:
 
 
 def _checks(trial: CleanTrial) -> set[str]:
-    """That did something to this trial."""
+    """Checks with a finding in this trial."""
     return {*trial.problems, *trial.conditions, *(check for of in trial.bounds.values() for check in of)}
 
 
@@ -231,7 +229,7 @@ def _half(half: float | None) -> str:
 
 
 def _setups(names: set[str]) -> str:
-    """By name; of many fast ones their number and one of them."""
+    """Names; fast servers as their number and an example."""
     fast = sorted(name for name in names if name.startswith(FAST))
     others = sorted(names - set(fast))
     if len(fast) > 1:

@@ -1,6 +1,4 @@
-"""Entry 32: two servers send different responses, and their rates are compared. Real trials are stored and
-shown by the command that a user types.
-"""
+"""Entry 32: two servers with different responses are compared. Real trials, stored and shown by the CLI."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ BLOCKS = 3
 
 def different_responses(_tools: bool) -> EntryResult:
     """32: two servers send different responses."""
-    said, failures = [], []
+    reports, failures = [], []
     for serve, wanted in ((OTHER_PAGE, False), (WORK, True)):
         trials = [
             (name, run_setup(Setup(serve=words, load=FEW, measured=WINDOW, workload=hello(expect=False))))
@@ -28,19 +26,19 @@ def different_responses(_tools: bool) -> EntryResult:
         with shown() as commands:
             identifier = keep(commands.store, trials, fingerprint({}), FEW)
             (part,) = commands.json("results", "show", identifier)["parts"]
-        found = {group["check"]: group for group in part["findings"]}.get("responses")
-        conforms = found is None or found["kind"] != Kind.NOT_CONFORMING
-        said.append("nothing found" if found is None else found["reasons"][0])
+        finding = {group["check"]: group for group in part["findings"]}.get("responses")
+        conforms = finding is None or finding["kind"] != Kind.NOT_CONFORMING
+        reports.append("no finding" if finding is None else finding["reasons"][0])
         if conforms is not wanted:
             failures.append(f"responses conform: {conforms}, expected {wanted}")
         if not wanted and part["pairs"]:
-            failures.append("the ratio of different work is given")
+            failures.append("a ratio of different work is printed")
     return EntryResult(
         32,
         "two servers send different responses",
         "one server sends 32 bytes and the other 64, and their rates are divided by each other",
         other_tools="each tool measures one server",
-        reported=f"responses: {said[0]}",
-        clean=said[1],
+        reported=f"responses: {reports[0]}",
+        clean=reports[1],
         failures=tuple(failures),
     )

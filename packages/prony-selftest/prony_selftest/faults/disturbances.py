@@ -1,6 +1,4 @@
-"""What can be done to a host while something is measured on it: CPU burners, quotas, namespaces. Each is
-undone when its context ends.
-"""
+"""Disturbances of a host during a trial: CPU burners, quotas, namespaces. Each is undone with its context."""
 
 from __future__ import annotations
 
@@ -20,13 +18,13 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 def burner(side: Side) -> Disturbance:
-    """A process that burns one CPU of this side."""
+    """A process that burns a CPU of this side."""
 
     @contextmanager
     def burn(running: RunningSetup) -> Iterator[None]:
         cpus = running.server_cpus if side == "server" else running.client_cpus
         place = f"import os; os.sched_setaffinity(0, {{{cpus[0]}}})"
-        # Ends with this process even when nobody is left to kill it.
+        # Ends with this process, even if it is killed.
         burn_cpu = f"while os.getppid() == {os.getpid()}: sum(range(9999))"
         process = subprocess.Popen([sys.executable, "-I", "-S", "-c", f"{place}\n{burn_cpu}"])
         try:
@@ -40,17 +38,17 @@ def burner(side: Side) -> Disturbance:
 
 @contextmanager
 def network_namespace() -> Iterator[None]:
-    """A network namespace with a loopback of its own; processes started inside belong to it."""
+    """A network namespace with its own loopback, for processes started inside."""
     libc = ctypes.CDLL(None, use_errno=True)
     with Path("/proc/self/ns/net").open("rb") as home:
         if libc.unshare(CLONE_NEWNET) != 0:
-            raise OSError(ctypes.get_errno(), "no network namespace could be made")
+            raise OSError(ctypes.get_errno(), "cannot create a network namespace")
         try:
             subprocess.run(["ip", "link", "set", "lo", "up"], check=True, capture_output=True)
             yield
         finally:
             if libc.setns(home.fileno(), CLONE_NEWNET) != 0:
-                raise OSError(ctypes.get_errno(), "the network namespace could not be left")
+                raise OSError(ctypes.get_errno(), "cannot leave the network namespace")
 
 
 @contextmanager
@@ -62,12 +60,12 @@ def port_range(first: int, last: int) -> Iterator[None]:
 
 
 SHALLOW = ("rate", "40mbit", "burst", "16kb", "limit", "16kb")
-"""A link whose queue holds ten packets and drops what comes beyond, as a switch with small buffers does."""
+"""A link whose queue holds ten packets, as in a switch with small buffers."""
 
 
 @contextmanager
 def shallow_link() -> Iterator[None]:
-    """A network namespace whose loopback drops what its short queue cannot hold."""
+    """A network namespace whose loopback has a short queue and drops the excess."""
     with network_namespace():
         subprocess.run(["ip", "link", "set", "lo", "mtu", "1500"], check=True, capture_output=True)
         subprocess.run(
@@ -80,13 +78,13 @@ PERIOD_US = 100_000
 
 
 def cpu_quota(share: float) -> Disturbance:
-    """A control group in which the server may use this share of one CPU."""
+    """A control group that limits the server to this share of one CPU."""
 
     @contextmanager
     def hold(running: RunningSetup) -> Iterator[None]:
         root = _quota_root()
         if root is None or running.server_pid is None:
-            raise OSError("control groups with a CPU quota cannot be made here")
+            raise OSError("cannot create a control group with a CPU quota")
         home = root / _group_of(running.server_pid, root).lstrip("/")
         group = Path(tempfile.mkdtemp(prefix="prony-selftest-", dir=root))
         try:
@@ -112,21 +110,21 @@ def _limit(group: Path, share: float) -> None:
 
 
 def _quota_root() -> Path | None:
-    """Where groups with a CPU quota can be made: version 2, or the `cpu` hierarchy of version 1."""
+    """Folder where groups with a CPU quota can be created: cgroup v2, or the `cpu` hierarchy of v1."""
     for root in (CGROUPS, CGROUPS / "cpu", CGROUPS / "cpu,cpuacct"):
         try:
             group = Path(tempfile.mkdtemp(prefix="prony-selftest-", dir=root))
         except OSError:
             continue
-        found = (group / "cpu.max").exists() or (group / "cpu.cfs_quota_us").exists()
+        has_quota = (group / "cpu.max").exists() or (group / "cpu.cfs_quota_us").exists()
         group.rmdir()
-        if found:
+        if has_quota:
             return root
     return None
 
 
 def can_limit_cpu() -> bool:
-    """Whether control groups with a CPU quota can be made here."""
+    """Whether control groups with a CPU quota can be created."""
     return _quota_root() is not None
 
 
@@ -152,8 +150,8 @@ STEERING = Path("/sys/class/net/lo/queues/rx-0/rps_cpus")
 
 @contextmanager
 def foreign_traffic(running: RunningSetup) -> Iterator[None]:
-    """Packets of another network namespace, sent on the client's CPU and handled on the server's (receive
-    packet steering): no process on the server's CPU has anything to do with them.
+    """Packets of another network namespace, sent on the client's CPU and processed on the server's by receive
+    packet steering: no process on the server's CPU is involved.
     """
     mask = sum(1 << cpu for cpu in running.server_cpus)
     settle = f'mount -t sysfs sysfs /sys && ip link set lo up && echo {mask:x} > {STEERING} && exec "$@"'

@@ -1,4 +1,4 @@
-"""What no host can be told to do, edited into the evidence of a real trial."""
+"""Faults that cannot be staged, edited into the evidence of a real trial."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ FULL_MHZ, SLOW_MHZ = 3000.0, 2100.0
 
 
 def clock(evidence: Evidence, level: Callable[[float], float]) -> Evidence:
-    """As if the CPU clock had been this many MHz at each share (0..1) of the window, on CPUs that the server
-    kept busy: the clock of idle ones says nothing.
+    """Sets the CPU clock (MHz) at each share (0 to 1) of the window, on busy server CPUs, as idle CPUs'
+    clocks are ignored.
     """
     window = evidence.engine.window if evidence.engine is not None else None
     if window is None or evidence.host_window is None:
@@ -35,13 +35,13 @@ def _dip(share: float) -> float:
 
 
 clock_dips = partial(clock, level=_dip)
-"""Low for more than half of the window, and full again at both edges."""
+"""Low for more than half of the window, full at both edges."""
 clock_level = partial(clock, level=lambda _: FULL_MHZ)
 clock_low = partial(clock, level=lambda _: SLOW_MHZ)
 
 
 def quota_unreadable(evidence: Evidence) -> Evidence:
-    """As if the control group's counters could not be read, as in some containers."""
+    """Hides the control group's counters, as some containers do."""
     window = evidence.server_window
     changed = None if window is None else window.model_copy(update={"throttle": None})
     return evidence.model_copy(update={"server_window": changed})
@@ -51,7 +51,7 @@ MIB = 2**20
 
 
 def heap(evidence: Evidence, collections: int) -> Evidence:
-    """As if a JVM with a heap of 1 GiB had filled 200 MiB of it in the window, with this many collections."""
+    """A JVM with a heap of 1 GiB that fills 200 MiB of it in the window, with this many collections."""
     window = evidence.server_window
     if window is None:
         return evidence

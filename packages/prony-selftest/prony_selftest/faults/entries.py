@@ -1,4 +1,4 @@
-"""All entries of the catalogue by number."""
+"""All entries of the catalogue, by number."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ ALL: tuple[int, ...] = tuple(sorted({*ONE, *MANY}))
 
 
 def run_number(number: int, *, tools: bool = False) -> EntryResult:
-    """Run the entry and its clean run. `tools`: point wrk and ab at the same set-up first."""
+    """Runs an entry and its clean run. `tools`: also wrk and ab, first."""
     return run_entry(ONE[number], tools=tools) if number in ONE else MANY[number](tools)
 
 
 def titles() -> Iterator[tuple[int, str]]:
-    """Number and title of each entry."""
+    """(number, title) of each entry."""
     for number in ALL:
         if number in ONE:
             yield number, f"{ONE[number].name}: {ONE[number].fault}"

@@ -1,5 +1,5 @@
-"""A small proxy: forwards each request to a web server that it starts beside itself, and says so by `Via`, as
-RFC 9110 (section 7.6.3) demands of a gateway. Run by its path with host and port.
+"""A small proxy that starts a web server, forwards each request to it, and adds `Via` as RFC 9110 (section
+7.6.3) demands. Run by its path with host and port.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CONNECT_ATTEMPTS = 200
 
 
 async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
-    """One connection of a client, with one of its own to the server behind."""
+    """Serves a client's connection by a connection to the server behind."""
     behind, ahead = await asyncio.open_connection("127.0.0.1", port)
     try:
         while True:
@@ -33,7 +33,7 @@ async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, po
 
 
 async def serve(host: str, port: int) -> None:
-    """Until it is ended; the server behind ends with it."""
+    """Serves until killed; the server behind ends with it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         own = int(free.getsockname()[1])

@@ -1,6 +1,4 @@
-"""Faults of loads over HTTP/2: limits of the server that make the client wait, a server that goes away, and
-one that speaks another version.
-"""
+"""HTTP/2 faults: server limits that block the client, connections closed early, another version."""
 
 from __future__ import annotations
 
@@ -14,12 +12,12 @@ from prony_selftest.faults.model import Entry, Setup, SetupResult, coded
 
 SERVE = ("--http2", "--work", "100us")
 SHARED = Connections(http_version="2", streams=8)
-"""Eight users and one connection: each has a stream."""
+"""Eight users with a stream each on one connection."""
 UPLOAD = "x" * 32_768
 
 
 def _upload() -> Workload:
-    """A body is sent, and comes back."""
+    """A body is echoed."""
     step = Step(
         name="upload",
         method="POST",
@@ -31,7 +29,7 @@ def _upload() -> Workload:
 
 
 def _another_version(outcome: SetupResult) -> str | None:
-    """No figure stands for the load that was asked for."""
+    """No request may complete over another version."""
     window = outcome.evidence.engine.window if outcome.evidence.engine is not None else None
     if window is not None and window.completed:
         return f"{window.completed} requests were completed over another version"
@@ -54,7 +52,7 @@ HTTP2: tuple[Entry, ...] = (
     Entry(
         45,
         "one stream at a time",
-        "over HTTP/2 the server takes one stream per connection where eight are asked for: seven users wait",
+        "over HTTP/2 the server takes one stream per connection where eight are requested: seven users wait",
         Setup(serve=(*SERVE, "--streams", "1"), connections=SHARED),
         ("streams",),
         CLEAN,
@@ -73,7 +71,7 @@ HTTP2: tuple[Entry, ...] = (
     Entry(
         47,
         "HTTP/1.1 in place of HTTP/2",
-        "HTTP/2 is asked for, the server falls back to HTTP/1.1 by ALPN: it is not the load asked for",
+        "HTTP/2 is requested, the server falls back to HTTP/1.1 by ALPN: it is not the requested load",
         Setup(tls=True, connections=SHARED),
         ("errors",),
         Setup(serve=SERVE, tls=True, connections=SHARED),

@@ -1,4 +1,4 @@
-"""What an entry of the catalogue is."""
+"""Types of the catalogue's entries."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from prony.plan.step import Step
 from prony.plan.workload import Workload
 
 NOTHING = frozenset({"ok", "level", "protocol"})
-"""Codes of findings that found nothing."""
+"""Codes of findings without a problem."""
 BODY = "x" * 64
 """The reference server's default response body."""
 SECONDS = 3.0
 LONG = SteadyWindow(window_s=9.0)
-"""Long enough for change points."""
+"""Enough for change points."""
 
 
 def hello(expect: bool = True, delay_ms: float | None = None, *, status_only: bool = False) -> Workload:
-    """One GET; `expect` declares the correct response, `status_only` nothing but its status."""
+    """One GET; `expect` declares the correct response, `status_only` its status only."""
     right = Expectation(status=(200,), body_bytes=None if status_only else len(BODY)) if expect else None
     return Workload(name="hello", delay_ms=delay_ms, steps=(Step(name="hello", path="/", expect=right),))
 
 
 Side = Literal["server", "client"]
 Disturbance = Callable[["RunningSetup"], AbstractContextManager[None]]
-"""Something that is done to the host while a set-up runs."""
+"""Acts on the host while a set-up runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningSetup:
-    """What a disturbance may act on: the CPUs of both sides, the server's process and its port."""
+    """Targets of a disturbance: CPUs of both sides, the server's process and port."""
 
     server_cpus: tuple[int, ...]
     client_cpus: tuple[int, ...]
@@ -50,9 +50,9 @@ class Setup:
     """A server, a load and a disturbance: one trial."""
 
     serve: tuple[str, ...] = ("--work", "100us")
-    """Arguments of `prony-engine serve`; the default burns CPU, so that the server is the bottleneck."""
+    """Arguments of `prony-engine serve`; by default it burns CPU, to be the bottleneck."""
     command: tuple[str, ...] | None = None
-    """Another server in place of the reference one; {host} and {port} are filled in."""
+    """A server other than the reference server; {host} and {port} are filled in."""
     load: Load = field(default_factory=lambda: ClosedLoad(users=8))
     measured: Measured = field(default_factory=lambda: WholeRun(duration_s=SECONDS))
     workload: Workload = field(default_factory=hello)
@@ -61,25 +61,25 @@ class Setup:
     worker_threads: int | None = None
     """Declared in its server.yaml."""
     foreign: bool = False
-    """The server is not started by Prony but beside it, on any CPU, and measured at its URL."""
+    """The server is started outside Prony, on any CPU, and measured at its URL."""
     calibrated: bool = False
     """The client's ceiling is measured after the trial."""
     shared_cpus: bool = False
     """Server and client on the same CPU."""
     client_threads: int = 1
-    """Threads of the load generator on each of its CPUs."""
+    """Threads of the load generator per CPU."""
     injected_faults: tuple[str, ...] = ()
-    """Faults that the engine is to have (docs/engine.md); the reference server is never touched."""
+    """Faults of the engine (docs/engine.md); the reference server is unaffected."""
     around: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Entered before anything is started."""
+    """Entered before anything starts."""
     disturbance: Disturbance | None = None
-    """Entered when the server is started."""
+    """Entered when the server has started."""
     in_window: bool = False
     """The disturbance begins when the window opens."""
     edited: Callable[[Evidence], Evidence] | None = None
-    """For what no host can stage: applied to the evidence of a real trial before it is judged."""
+    """Applied to a real trial's evidence before judging, for faults that cannot be staged."""
     needs: tuple[str, ...] = ()
-    """Of the host: `root`, `cgroup`, `steering`, `tc`, `two-cpus`."""
+    """Requirements of the host: `root`, `cgroup`, `steering`, `tc`, `two-cpus`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,29 +91,33 @@ class SetupResult:
     figures: dict[str, float]
 
     def kind(self, check: str) -> Kind | None:
-        """Of this check's finding; None when it does not apply."""
-        found = self.judgement.finding(check)
-        return None if found is None else found.kind
+        """Kind of this check's finding; None if the check does not apply."""
+        finding = self.judgement.finding(check)
+        return None if finding is None else finding.kind
 
     def reason(self, check: str) -> str:
-        """What this check's finding says."""
-        found = self.judgement.finding(check)
-        return "" if found is None else found.reason
+        """Reason of this check's finding; empty without one."""
+        finding = self.judgement.finding(check)
+        return "" if finding is None else finding.reason
 
     @property
     def found(self) -> dict[str, Finding]:
-        """By check: the findings that have a code of their own, or say residual drift."""
-        return {one.check: one for one in self.judgement.findings if one.code not in NOTHING or one.plateau}
+        """Check -> its finding, if it reports a problem or residual drift."""
+        return {
+            finding.check: finding
+            for finding in self.judgement.findings
+            if finding.code not in NOTHING or finding.plateau
+        }
 
     @property
     def estimates(self) -> dict[str, Estimate]:
-        """Its figures as they are printed."""
+        """Figures as they are printed."""
         return estimates(self.evidence, self.judgement, self.figures)
 
 
 @dataclass(frozen=True, slots=True)
 class ExtraCase:
-    """A second case of the same entry: what Prony reported, and how it failed."""
+    """A second case of an entry: Prony's report, and its failure."""
 
     reported: str
     failure: str | None = None
@@ -126,49 +130,49 @@ class Entry:
     number: int
     name: str
     fault: str
-    """What is wrong, in one sentence."""
+    """The fault, in one sentence."""
     setup: Setup
     named_by: tuple[str, ...]
-    """One of these checks must find it: the trial does not conform, or its figures have a bound."""
+    """One of these checks must detect it: the trial does not conform, or its figures have a bound."""
     clean: Setup
     also: Callable[[SetupResult], str | None] = lambda _: None
-    """What else must hold of the faulty trial; a sentence when it does not."""
+    """A further requirement on the faulty trial; returns a sentence if it fails."""
     beside: Callable[[SetupResult], ExtraCase | None] = lambda _: None
-    """The second case of an entry that one trial cannot show."""
+    """A second case, for entries that one trial cannot show."""
     bent: tuple[str, ...] = ()
-    """Figures whose true value the clean run has: it must lie within the faulty trial's bounds, as far as the
-    trial conforms.
+    """Figures whose true value is the clean run's: it must lie within the bounds of a conforming faulty
+    trial.
     """
     other_tools: bool = True
-    """Whether wrk and ab can be pointed at this set-up."""
+    """Whether wrk and ab can measure this set-up."""
 
 
 def said(bias: Bias) -> str:
-    """-2 to +30 %; *open* on a side that nothing bounds."""
+    """-2 to +30 %; *open* for an unbounded side."""
     low, high = ("open" if end is None else f"{100 * end + 0.0:+.2g}" for end in (bias.low, bias.high))
     return f"{low} to {high} %"
 
 
 def coded(check: str, code: str, outcome: SetupResult) -> str | None:
-    """None where the check's finding has this code; else which one it has."""
-    found = outcome.judgement.finding(check)
-    if found is not None and found.code == code:
+    """None if the check's finding has this code; else a sentence."""
+    finding = outcome.judgement.finding(check)
+    if finding is not None and finding.code == code:
         return None
-    return f"{check} has the code {'none' if found is None else found.code}, expected {code}"
+    return f"{check} has the code {'none' if finding is None else finding.code}, expected {code}"
 
 
 def conditional(check: str, outcome: SetupResult) -> str | None:
-    """None where what is printed rests on a condition of this check."""
-    found = outcome.judgement.finding(check)
-    return None if found is not None and found.provided else f"{check} makes no condition"
+    """None if this check makes a condition; else a sentence."""
+    finding = outcome.judgement.finding(check)
+    return None if finding is not None and finding.provided else f"{check} makes no condition"
 
 
 SAME = 0.002
-"""Figures that differ by less are the same: a rate that the schedule sets has no interval."""
+"""Smaller differences are ignored: a rate set by a schedule has no interval."""
 
 
 def overlaps(true: Estimate, faulty: Estimate) -> bool:
-    """Whether the two worst-case intervals meet: the host of the twin may be busy, too."""
+    """Whether the two worst-case intervals overlap: the twin's host may be busy, too."""
     (low, high), (least, most) = _ends(faulty), _ends(true)
     return least <= high * (1 + SAME) and most >= low * (1 - SAME)
 

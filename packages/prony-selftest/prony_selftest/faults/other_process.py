@@ -1,6 +1,4 @@
-"""Entry 19: another process answers on the port: before the server is started, while it starts, and beside it
-under load.
-"""
+"""Entry 19: another process answers on the port: before and during the server's start, and under load."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ PATIENCE_S = 20.0
 
 @contextmanager
 def other_process(port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that Prony did not launch answers on this port."""
+    """A process answering on this port that Prony did not launch."""
     process = subprocess.Popen([*SHARED, HOST, str(port)])
     try:
         yield process
@@ -49,8 +47,8 @@ def _joins(running: RunningSetup) -> Iterator[None]:
 SHARES_ITS_PORT = Setup(
     command=(*SHARED, "{host}", "{port}", "works"), connections=Connections(keep_alive=False)
 )
-"""With some work per response: a connection per request at full speed would come near the end of the ports,
-which is another entry.
+"""With work per response: at full speed a connection per request would run out of ports, which is another
+entry.
 """
 BESIDE = Entry(
     19,
@@ -66,13 +64,13 @@ BESIDE = Entry(
     SHARES_ITS_PORT,
     other_tools=False,
 )
-"""Each process has a listening socket; the kernel spreads new connections over them."""
+"""Each process has a listening socket; the kernel distributes connections."""
 VISIT_S = 1.5
-"""Longer than a second, at which the port is looked at under load."""
+"""Longer than a second, the interval of the port checks."""
 
 
 def _visits(running: RunningSetup) -> Iterator[None]:
-    """Joins the port when the window opens and leaves before it closes."""
+    """Joins the port when the window opens, and leaves before it closes."""
     assert running.port is not None
     with other_process(running.port) as process:
         leaves = threading.Timer(VISIT_S, process.kill)
@@ -87,7 +85,7 @@ FORWARDS = (sys.executable, "-I", "-S", str(Path(forwarder.__file__).resolve()))
 BETWEEN = Entry(
     43,
     "a proxy in between",
-    "what was started forwards every request to another process",
+    "the started process forwards every request to another process",
     Setup(command=(*FORWARDS, "{host}", "{port}")),
     ("identity",),
     Setup(command=(*SHARED, "{host}", "{port}", "works")),
@@ -113,26 +111,26 @@ VISITED = Entry(
 def another_process(_tools: bool) -> EntryResult:
     """19: another process answers on the port."""
     before, at_start = _before(), _at_start()
-    told = run_entry(BESIDE)
-    failures = list(told.failures)
+    result = run_entry(BESIDE)
+    failures = list(result.failures)
     if before is None:
-        failures.append("a port on which an earlier server still answers was not refused")
+        failures.append("a port with an earlier server's listener was not refused")
     if at_start is None:
-        failures.append("another process's responses were taken for those of a server that never listened")
-    said = f"before: {before}; at the start: {at_start}; under load: {told.reported}"
-    return with_(told, reported=said, failures=tuple(failures))
+        failures.append("another process's responses were attributed to a server that never listened")
+    reported = f"before: {before}; at the start: {at_start}; under load: {result.reported}"
+    return with_(result, reported=reported, failures=tuple(failures))
 
 
 def _before() -> str | None:
-    """An earlier server still listens on the port that is asked for."""
+    """An earlier server still listens on the requested port."""
     with launch(Built(spec_of(Setup()))) as old:
         old.wait_ready(status_probe(old.host, old.port), PATIENCE_S)
-        said = refusal(lambda: launch(Built(spec_of(Setup())), port=old.port).stop())
-    return said if said is not None and str(old.port) in said else None
+        message = refusal(lambda: launch(Built(spec_of(Setup())), port=old.port).stop())
+    return message if message is not None and str(old.port) in message else None
 
 
 def _at_start() -> str | None:
-    """The launched process never listens, and another one does."""
+    """The launched process never listens, another does."""
     silent = Setup(command=NEVER_LISTENS)
     with launch(Built(spec_of(silent))) as server, other_process(server.port):
         end_s = time.monotonic() + PATIENCE_S
@@ -140,12 +138,12 @@ def _at_start() -> str | None:
             time.sleep(0.02)
         so_far_s = time.monotonic() - server.started_monotonic_s
         probe = status_probe(server.host, server.port)
-        said = refusal(lambda: server.wait_ready(probe, so_far_s + 0.5))
-    return said.partition(" (log")[0] if said is not None and "taken by" in said else None
+        message = refusal(lambda: server.wait_ready(probe, so_far_s + 0.5))
+    return message.partition(" (log")[0] if message is not None and "taken by" in message else None
 
 
 def refusal(start: Callable[[], object]) -> str | None:
-    """The error message; None when nothing was refused."""
+    """The error message; None without a refusal."""
     try:
         start()
     except EnvironmentFault as fault:

@@ -1,4 +1,4 @@
-"""What wrk and ab print for the same set-up."""
+"""Output of wrk and ab for the same set-up."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from prony_selftest.faults.trial import spec_of
 SECONDS = 2
 TOOLS: tuple[LoadGenerator, ...] = (Wrk(), Ab())
 LONGEST = 80
-"""Characters kept of a tool's last error line."""
+"""Maximum characters of a tool's last error line."""
 
 
 def run_tools(setup: Setup) -> str:
-    """One line: the rate and the errors that each installed tool prints."""
-    there = [(tool, program) for tool in TOOLS if (program := tool.find()) is not None]
-    said = [f"{tool.name} {words(_run(tool, program, setup))}" for tool, program in there]
-    return "; ".join(said) or "neither wrk nor ab is installed"
+    """The rate and errors printed by each installed tool, as one line."""
+    installed = [(tool, program) for tool in TOOLS if (program := tool.find()) is not None]
+    results = [f"{tool.name} {words(_run(tool, program, setup))}" for tool, program in installed]
+    return "; ".join(results) or "neither wrk nor ab is installed"
 
 
 def _run(tool: LoadGenerator, program: Path, setup: Setup) -> PeerRun:
@@ -39,7 +39,7 @@ def _run(tool: LoadGenerator, program: Path, setup: Setup) -> PeerRun:
         server.wait_ready(status_probe(server.host, server.port, tls=setup.tls), 20.0)
         running = RunningSetup(server_cpus, chosen.client, server.pid)
         with setup.disturbance(running) if setup.disturbance is not None else nullcontext():
-            asked = PeerLoad(
+            load = PeerLoad(
                 Offer(connections=users, tls=setup.tls),
                 f"{server.url}/",
                 SECONDS,
@@ -47,11 +47,11 @@ def _run(tool: LoadGenerator, program: Path, setup: Setup) -> PeerRun:
                 "",
                 chosen.client[0],
             )
-            return run(tool, program, asked, chosen.client)
+            return run(tool, program, load, chosen.client)
 
 
 def words(ran: PeerRun) -> str:
-    """The rate it prints, and its errors."""
+    """The printed rate and errors."""
     if ran.failure is not None or ran.claim.per_s is None:
         return f"ended without a rate ({(ran.failure or 'it printed none')[:LONGEST]})"
     errors = f" ({ran.claim.errors:,} errors)" if ran.claim.errors else ""

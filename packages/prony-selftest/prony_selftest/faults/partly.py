@@ -1,6 +1,4 @@
-"""Faults that hit a part and leave the rest as it was: one thread of the client, one worker of the server,
-the slowest percent.
-"""
+"""Faults of a part: one thread of the client, one worker of the server, the slowest percent."""
 
 from __future__ import annotations
 
@@ -8,15 +6,15 @@ from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow
 from prony_selftest.faults.model import Entry, Setup, SetupResult, coded
 
 TAIL = ("--delay", "bimodal:5ms,25ms,0.03")
-"""Three responses in a hundred come from somewhere slower."""
+"""Three responses in a hundred are slower."""
 STEADY_OPEN = OpenLoad(rate_per_s=400, arrivals="constant", max_users=200)
-"""The schedule sets the rate, so that a slower tail cannot lower it."""
+"""A scheduled rate, which a slower tail cannot lower."""
 WINDOW = SteadyWindow(window_s=9.0)
 SIXTEEN = ClosedLoad(users=16)
 
 
 DRIFTS = 3.0
-"""Bound of residual drift of p99 ÷ that of p50, at least."""
+"""Minimum residual drift bound of p99 ÷ that of p50."""
 
 
 def _one_thread(outcome: SetupResult) -> str | None:
@@ -24,10 +22,10 @@ def _one_thread(outcome: SetupResult) -> str | None:
 
 
 def _a_part(outcome: SetupResult) -> str | None:
-    """Of the server, not of the client; and p99 has not moved, which is why it passes unseen."""
+    """A stall of the server's, not the client's, that p99 does not show."""
     p99_ms = outcome.figures.get("p99_ms")
     if p99_ms is None or p99_ms > 100:
-        return f"p99 is {p99_ms} ms: the freeze of 300 ms shows in it, and nothing was hidden"
+        return f"p99 is {p99_ms} ms: it shows the freeze of 300 ms, so nothing was hidden"
     return coded("stall", "part_stalled", outcome)
 
 

@@ -1,4 +1,4 @@
-"""Faults that take several trials to show, or that are refused before a trial starts."""
+"""Faults that need several trials, or that are refused before a trial."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from prony_selftest.faults.stored import averaged_percentiles, two_hosts
 from prony_selftest.faults.trial import run_setup, spec_of
 
 SHORT = WholeRun(duration_s=0.5)
-"""Enough for a rate of some thousand requests: what is told apart differs by 30 % and more."""
+"""Some thousand requests: enough, as the compared rates differ by 30 % and more."""
 
 
 def descriptors(_tools: bool) -> EntryResult:
@@ -81,8 +81,8 @@ def _load_with_descriptors(url: str, users: int) -> subprocess.CompletedProcess[
 
 
 SLOW_STARTS = {"a": (True, False, False, True, False, True), "b": (False, False, True, True, True, False)}
-"""Three slow starts in six for each server. Fixed and not drawn: a draw can give one server five and the
-other one, which any method would call a difference.
+"""Three slow starts in six per server. Fixed, as a random draw may give five to one server and one to the
+other, which is a difference by any method.
 """
 QUICK, DEAR = ("--work", "200us"), ("--work", "600us")
 SLOW_FACTOR = 1.3
@@ -100,11 +100,11 @@ def start_lottery(tools: bool) -> EntryResult:
     pair, clear = unsure.pairs[0], steady.pairs[0]
     failures = []
     if pair.claim is not Claim.OPEN:
-        failures.append(f"of servers whose starts differ by 30 % it is claimed: {pair.claim.value}")
+        failures.append(f"servers whose starts differ by 30 % are claimed to be: {pair.claim.value}")
     if pair.high is None or pair.low is None or pair.high < pair.low * WIDE:
         failures.append("the starts differ by 30 %, and the interval does not show it")
     if not clear.differs:
-        failures.append(f"of a server that does three times as much it is claimed: {clear.claim.value}")
+        failures.append(f"a server with three times the work is claimed to be: {clear.claim.value}")
     return EntryResult(
         22,
         "the luck of a start",
@@ -117,34 +117,36 @@ def start_lottery(tools: bool) -> EntryResult:
 
 
 WIDE = 1.2
-"""The interval of the start lottery: its upper end ÷ its lower one, at least. Without noise it is 1.4."""
+"""Minimum upper ÷ lower end of the start lottery's interval; 1.4 without noise."""
 SELF_TRIALS, SELF_EACH, SELF_EXPERIMENTS = 20, 5, 300
-"""Of the server against itself: trials, trials per name in an experiment, drawn experiments."""
+"""A server against itself: trials, trials per name in an experiment, drawn experiments."""
 SELF_LIMIT = 0.25
-"""Largest upper bound of the rate of false differences. A method that errs in 5 % of the experiments gave up
-to 16 % of those drawn from 20 trials, in 100 simulated sets of trials; one that errs in 40 % is far above.
+"""Limit of the upper bound of the rate of false differences. In 100 simulated sets of 20 trials a method that
+errs in 5 % of the experiments gave up to 16 %; a method that errs in 40 % is far above.
 """
 
 
 def same_twice(tools: bool) -> EntryResult:
     """23: one server under two names."""
     trials = _trials({"a": [QUICK] * SELF_TRIALS})
-    found = false_differences(trials, each=SELF_EACH, experiments=SELF_EXPERIMENTS, seed=SELF_TRIALS)
+    result = false_differences(trials, each=SELF_EACH, experiments=SELF_EXPERIMENTS, seed=SELF_TRIALS)
     return EntryResult(
         23,
         "the same server under two names",
         "two rows of a table differ, and one of them is called the faster",
         other_tools=" | ".join(run_tools(Setup(serve=QUICK)) for _ in "ab") if tools else "",
-        reported="no rate: too few trials count" if found is None else " ".join(words(found)[:2]),
-        failures=self_failures(found),
+        reported="no rate: too few trials count" if result is None else " ".join(words(result)[:2]),
+        failures=self_failures(result),
     )
 
 
 def self_failures(found: FalseDifferences | None) -> tuple[str, ...]:
-    """What is wrong with a server's comparison with itself."""
+    """Failures of a server's comparison with itself."""
     if found is None:
         return (f"fewer than {2 * SELF_EACH} of {SELF_TRIALS} trials of one server count",)
-    _, most = clopper_pearson(found.different, found.experiments)  # of the drawing: SELF_LIMIT allows for it
+    _, most = clopper_pearson(
+        found.different, found.experiments
+    )  # error of the drawing; SELF_LIMIT allows for it
     if most <= SELF_LIMIT:
         return ()
     return (
@@ -154,8 +156,8 @@ def self_failures(found: FalseDifferences | None) -> tuple[str, ...]:
 
 
 def _trials(servers: dict[str, list[tuple[str, ...]]]) -> list[Sample]:
-    """Interleaved fresh processes, as in an experiment; each server's arguments start by start. A trial that
-    another process disturbed still counts here: that is not the servers' difference.
+    """Interleaved fresh processes as in an experiment; arguments of each start by server. Trials disturbed by
+    another process count, as the disturbance is not the servers' difference.
     """
     drawn = random.Random(5)
     samples: list[Sample] = []

@@ -1,8 +1,8 @@
-"""A small web server that listens with SO_REUSEPORT, as servers with one socket per worker do, so that
-another process can join its port. Run by its path with host, port, `patient` (never the first to close),
-`works` (1 ms of CPU per response), `halves` (half of the page in 2 % of the responses), `narrow` (a
-backlog of 1), `apart` (head and body in two writes, with Nagle's algorithm), `leaks` (keeps 32 KiB of
-every response), `pair` (two processes), `late` (the second one listens 2 s after the first).
+"""A small web server that listens with SO_REUSEPORT, as servers with a socket per worker do, so that another
+process can join its port. Run by its path with host, port and options: `patient` (never closes first),
+`works` (1 ms of CPU per response), `halves` (half of the page in 2 % of the responses), `narrow` (a backlog
+of 1), `apart` (head and body in two writes, with Nagle's algorithm), `leaks` (keeps 32 KiB per response),
+`pair` (two processes), `late` (the second process listens 2 s after the first).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ END = b"\r\n\r\n"
 
 
 class SameResponse(asyncio.Protocol):
-    """The same response to every request without a body."""
+    """The same response to every request; requests have no body."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -35,7 +35,7 @@ class SameResponse(asyncio.Protocol):
         self._count = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Responses go where the requests come from."""
+        """Stores the transport for responses."""
         self._transport = cast(asyncio.Transport, transport)
         if APART:
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
@@ -66,7 +66,7 @@ def _work() -> None:
 
 
 async def serve(host: str, port: int) -> None:
-    """Until it is ended."""
+    """Serves until killed."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(SameResponse, host, port, reuse_port=True, backlog=BACKLOG)
     await server.serve_forever()

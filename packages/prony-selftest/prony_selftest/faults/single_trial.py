@@ -1,4 +1,4 @@
-"""Runs an entry that takes one trial and compares the findings with the expected ones."""
+"""Runs an entry that needs one trial, and compares its findings with the expected findings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prony_selftest.faults.trial import missing_for, run_setup
 
 @dataclass(frozen=True, slots=True)
 class EntryResult:
-    """A row of the table: a fault, what other tools printed, what Prony reported, and how that failed."""
+    """A row of the table: a fault, other tools' output, Prony's report, and failures."""
 
     number: int
     name: str
@@ -24,17 +24,17 @@ class EntryResult:
     clean: str = ""
     failures: tuple[str, ...] = ()
     missing: str = ""
-    """What this host lacks; the entry was then not run."""
+    """Missing requirements of this host; the entry was not run."""
 
 
 def run_entry(entry: Entry, *, tools: bool = False) -> EntryResult:
-    """Run the faulty trial, once more where it failed and the host's readings show another process on its
-    CPUs, and the clean one until it conforms (`prony_selftest.faults.clean_run`).
+    """Run the faulty trial, again if it failed while another process disturbed it, and the clean run until it
+    conforms (`prony_selftest.faults.clean_run`).
     """
-    told = EntryResult(entry.number, entry.name, entry.fault)
+    result = EntryResult(entry.number, entry.name, entry.fault)
     absent = missing_for(entry.setup) or missing_for(entry.clean)
     if absent:
-        return with_(told, missing=absent)
+        return with_(result, missing=absent)
     printed = run_tools(entry.setup) if tools and entry.other_tools else ""
     outcome = run_setup(entry.setup)
     reported, failures = _compared(entry, outcome)
@@ -43,18 +43,18 @@ def run_entry(entry: Entry, *, tools: bool = False) -> EntryResult:
         reported, failures = _compared(entry, outcome)
         reported += " (second attempt; another process disturbed the first)"
     clean = run_clean(entry.clean)
-    beside = (_false_alarms(clean), _found_in_clean(entry, outcome, clean), _outside(entry, outcome, clean))
+    further = (_false_alarms(clean), _found_in_clean(entry, outcome, clean), _outside(entry, outcome, clean))
     return with_(
-        told,
+        result,
         other_tools=printed,
         reported=reported,
         clean=clean.summary,
-        failures=(*failures, *(one for one in beside if one)),
+        failures=(*failures, *(failure for failure in further if failure)),
     )
 
 
 def _compared(entry: Entry, outcome: SetupResult) -> tuple[str, tuple[str, ...]]:
-    """What Prony reported of a faulty trial, and how that differs from what it has to."""
+    """Prony's report on a faulty trial, and its failures."""
     other = entry.beside(outcome)
     failures = (
         _undetected(entry, outcome),
@@ -67,7 +67,7 @@ def _compared(entry: Entry, outcome: SetupResult) -> tuple[str, tuple[str, ...]]
 
 
 def with_(told: EntryResult, **changes: object) -> EntryResult:
-    """The same row with these cells changed."""
+    """The row with some cells changed."""
     values = {name: getattr(told, name) for name in EntryResult.__slots__}
     return EntryResult(**(values | changes))
 
@@ -75,17 +75,17 @@ def with_(told: EntryResult, **changes: object) -> EntryResult:
 def _undetected(entry: Entry, outcome: SetupResult) -> str | None:
     if any(check in outcome.found for check in entry.named_by):
         return None
-    found = ", ".join(outcome.found) or "nothing"
-    return f"not detected by {' or '.join(entry.named_by)}; found: {found}"
+    findings = ", ".join(outcome.found) or "nothing"
+    return f"not detected by {' or '.join(entry.named_by)}; findings: {findings}"
 
 
 def _unmarked(entry: Entry, outcome: SetupResult) -> str | None:
-    """A run with injected faults says so and does not conform, whatever else its figures look like."""
+    """A run with injected faults must report them, and not conform."""
     injected = ", ".join(entry.setup.injected_faults)
     found = outcome.judgement.finding("injected_faults")
     if injected == ("" if found is None or found.conforms else found.value):
         return None
-    return f"its injected faults ({injected or 'none'}) are not what the run reports"
+    return f"the run does not report its injected faults ({injected or 'none'})"
 
 
 def _false_alarms(clean: CleanResult) -> str | None:
@@ -96,22 +96,24 @@ def _false_alarms(clean: CleanResult) -> str | None:
 
 
 def _found_in_clean(entry: Entry, outcome: SetupResult, clean: CleanResult) -> str | None:
-    """The clean run must not be said the same of: a bound there is to be less than half as large."""
-    named = next((one for check in entry.named_by if (one := outcome.found.get(check)) is not None), None)
-    there = None if named is None else clean.outcome.found.get(named.check)
-    if named is None or there is None or there.code != named.code or disturbed(clean.outcome):
+    """The clean run must not have the same finding; a bound must be less than half as large."""
+    named = next(
+        (finding for check in entry.named_by if (finding := outcome.found.get(check)) is not None), None
+    )
+    same = None if named is None else clean.outcome.found.get(named.check)
+    if named is None or same is None or same.code != named.code or disturbed(clean.outcome):
         return None
-    if any(2 * there.of(name).size < bias.size for name, bias in named.bias.items()):
+    if any(2 * same.of(name).size < bias.size for name, bias in named.bias.items()):
         return None
-    if there.plateau and any(
-        2 * plateau.bias.size < named.plateau[name].bias.size for name, plateau in there.plateau.items()
+    if same.plateau and any(
+        2 * plateau.bias.size < named.plateau[name].bias.size for name, plateau in same.plateau.items()
     ):
         return None
-    return f"{named.check} says {there.code} of the clean run, too: {there.reason}"
+    return f"{named.check} reports {same.code} for the clean run, too: {same.reason}"
 
 
 def _outside(entry: Entry, outcome: SetupResult, clean: CleanResult) -> str | None:
-    """A figure of a conforming faulty trial whose bounds do not hold what the clean run shows."""
+    """A figure of a conforming faulty trial whose bounds miss the clean run's value."""
     if not outcome.judgement.conforms:
         return None
     for name in entry.bent:
@@ -124,10 +126,12 @@ def _outside(entry: Entry, outcome: SetupResult, clean: CleanResult) -> str | No
 
 
 def _finding(entry: Entry, outcome: SetupResult) -> str:
-    one = next((found for check in entry.named_by if (found := outcome.found.get(check)) is not None), None)
-    if one is None:
+    first = next(
+        (finding for check in entry.named_by if (finding := outcome.found.get(check)) is not None), None
+    )
+    if first is None:
         return "conforms" if outcome.judgement.conforms else "does not conform"
-    return f"{_does(one)}, {one.check}: {one.reason}"
+    return f"{_does(first)}, {first.check}: {first.reason}"
 
 
 def _does(one: Finding) -> str:
@@ -138,7 +142,7 @@ def _does(one: Finding) -> str:
     if one.plateau and one.kind is Kind.FINE:
         name, plateau = next(iter(one.plateau.items()))
         return f"{name} later {said(plateau.bias)}"
-    return {Kind.NOT_CONFORMING: "does not conform", Kind.PROVIDED: "a condition"}.get(one.kind, "named")
+    return {Kind.NOT_CONFORMING: "does not conform", Kind.PROVIDED: "a condition"}.get(one.kind, "detected")
 
 
 def markdown(rows: Sequence[EntryResult]) -> str:
@@ -147,11 +151,11 @@ def markdown(rows: Sequence[EntryResult]) -> str:
         "| | injected fault | other tools | Prony | clean run |",
         "|---|---|---|---|---|",
     ]
-    for told in rows:
-        if told.missing:
-            reported, clean = f"not run: needs {told.missing}", ""
+    for row in rows:
+        if row.missing:
+            reported, clean = f"not run: needs {row.missing}", ""
         else:
-            reported, clean = told.reported + "".join(f" **{why}**" for why in told.failures), told.clean
-        cells = (str(told.number), f"**{told.name}**: {told.fault}", told.other_tools, reported, clean)
+            reported, clean = row.reported + "".join(f" **{why}**" for why in row.failures), row.clean
+        cells = (str(row.number), f"**{row.name}**: {row.fault}", row.other_tools, reported, clean)
         lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
     return "\n".join(lines)

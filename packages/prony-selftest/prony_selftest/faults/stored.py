@@ -1,5 +1,5 @@
-"""Good trials reported wrongly afterwards: percentiles averaged (25), two hosts compared (27). Real trials
-are stored and shown by the commands that a user types.
+"""Valid trials reported wrongly: percentiles averaged (25), two hosts compared (27). Real trials are stored
+and shown by the CLI.
 """
 
 from __future__ import annotations
@@ -37,37 +37,37 @@ from prony_selftest.faults.trial import run_setup
 
 P99 = "p99_ms"
 CROWD = ClosedLoad(users=40)
-"""Enough responses in a second and a half for a p99, even of the slow start."""
+"""Enough responses for a p99 in 1.5 s, also after a slow start."""
 FEW = ClosedLoad(users=8)
 WINDOW = WholeRun(duration_s=1.5)
 ENOUGH = WholeRun(duration_s=3.0)
-"""For a p99 of the slow starts too: 2,400 requests, where 1,522 bound it."""
+"""Enough for a p99 of slow starts: 2,400 requests; 1,522 are needed."""
 NEAR = 0.005
-"""Numbers so near to each other are printed alike."""
+"""Relative difference below which numbers are printed alike."""
 SLOW, QUICK = (("--delay", f"fixed:{ms}ms") for ms in (50, 5))
 
 
 class Shown:
-    """A temporary store, and the commands' output for it."""
+    """A temporary store, and the CLI's output for it."""
 
     def __init__(self, folder: Path) -> None:
         self._file, self._page = folder / "results.db", folder / "page.html"
         self.store = Store.open(self._file)
 
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """One command on this store."""
+        """Runs a command on this store."""
         called = [sys.executable, "-m", "prony.cli.main", *words, "--db", str(self._file)]
         return subprocess.run(called, capture_output=True, text=True, timeout=120, check=False)
 
     def json(self, *words: str) -> Any:
-        """The object that a command prints. Raises EnvironmentFault when it prints none."""
+        """The JSON printed by a command. Raises EnvironmentFault without any."""
         done = self.command(*words, "--json")
         if not done.stdout.strip():
             raise EnvironmentFault(f"prony {' '.join(words)} printed no JSON: {done.stderr[-300:]}")
         return json.loads(done.stdout)
 
     def page(self, identifier: str) -> str:
-        """The report's text, one table row per line."""
+        """The report's text, a table row per line."""
         self.command("report", identifier, "-o", str(self._page))
         page = re.sub(r"\s*\n\s*", " ", self._page.read_text(encoding="utf-8")).replace("</tr>", "\n")
         return re.sub(r"<[^>]*>", " ", page)
@@ -75,17 +75,17 @@ class Shown:
 
 @contextmanager
 def shown() -> Iterator[Shown]:
-    """A store that is gone afterwards."""
+    """A store that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="prony-selftest-") as folder:
-        made = Shown(Path(folder))
+        commands = Shown(Path(folder))
         try:
-            yield made
+            yield commands
         finally:
-            made.store.close()
+            commands.store.close()
 
 
 def keep(store: Store, trials: Sequence[tuple[str, SetupResult]], host: Fingerprint, load: ClosedLoad) -> str:
-    """These trials as one experiment on this host, (server, trial) in the order of blocks; its id."""
+    """Stores (server, trial) pairs, in block order, as one experiment of this host; returns its id."""
     servers = tuple(dict.fromkeys(server for server, _ in trials))
     title = "of the catalogue"
     trial = TrialPlan(workload=hello(), load=load, measured=WINDOW)
@@ -126,11 +126,11 @@ def keep(store: Store, trials: Sequence[tuple[str, SetupResult]], host: Fingerpr
 
 
 def without_disturbances(judgement: Judgement) -> Judgement:
-    """Without the findings that another process can cause: this entry is about how trials are tabulated, and
-    one that does not conform is in no table.
+    """Without findings that another process can cause: this entry tests tabulation, and trials that do not
+    conform are not tabulated.
     """
     findings = tuple(f for f in judgement.findings if f.check not in BUSY)
-    conforms = all(one.conforms for one in findings)
+    conforms = all(finding.conforms for finding in findings)
     return judgement.model_copy(update={"conforms": conforms, "findings": findings})
 
 
@@ -154,30 +154,32 @@ def averaged_percentiles(_tools: bool) -> EntryResult:
     for name, text in texts.items():
         line = _row(text)
         if line is None or summary is None:
-            failures.append(f"the {name} has no p99, or the JSON none")
+            failures.append(f"p99 is missing in the {name} or in the JSON")
         elif _close(line, mean, own):
-            failures.append(f"the {name} has an average of percentiles: {line}")
+            failures.append(f"the {name} shows an average of percentiles: {line}")
     return EntryResult(
         25,
         "percentiles averaged",
         f"one start in three is slow: the p99 of three runs, {_listed(own)} ms, is reported as {mean:.3g} ms",
-        other_tools="wrk and ab report each run's own; the average is made in the spreadsheet",
+        other_tools="wrk and ab report each run's own p99; the average is made in the spreadsheet",
         reported=""
         if summary is None
         else f"median {summary['median']:.3g} ms, from {summary['low']:.3g} to {summary['high']:.3g} ms over "
-        f"{summary['n']} trials; so in the table, the page and the JSON",
+        f"{summary['n']} trials; equal in the table, the page and the JSON",
         failures=tuple(failures),
     )
 
 
 def _not_their_own(summary: dict[str, float], own: list[float]) -> list[str]:
-    """The median of three p99 is one of them, so are lowest and highest."""
+    """Median, lowest and highest must be p99 of trials."""
     wrong = [
         f"{name} {summary[name]:g} is the p99 of no trial"
         for name in ("median", "low", "high")
         if summary[name] not in own
     ]
-    return wrong if summary["n"] == len(own) else [f"{len(own)} trials have a p99, {summary['n']} are shown"]
+    return (
+        wrong if summary["n"] == len(own) else [f"{len(own)} trials have a p99, {summary['n']} are counted"]
+    )
 
 
 def _row(text: str) -> str | None:
@@ -185,7 +187,7 @@ def _row(text: str) -> str | None:
 
 
 def _close(line: str, mean: float, own: list[float]) -> bool:
-    """Whether a number in this line is the mean to three digits, and none of the trials' own."""
+    """Whether a number of the line is the mean to three digits, and no trial's own."""
     numbers = [float(word) for word in re.findall(r"\d+(?:\.\d+)?", line.replace(",", ""))]
     return any(
         abs(number / mean - 1) < NEAR and all(abs(number / value - 1) >= NEAR for value in own)
@@ -212,7 +214,7 @@ def two_hosts(_tools: bool) -> EntryResult:
             keep(commands.store, [trial], host, FEW)
             for trial, host in zip(trials, (here, there), strict=True)
         ]
-        found = commands.json("compare-results", *whole)
+        result = commands.json("compare-results", *whole)
         table = commands.command("compare-results", *whole).stdout
         one_each = commands.command("compare-results", *apart)
     rates = [outcome.figures["requests_per_s"] for _, outcome in trials]
@@ -222,18 +224,18 @@ def two_hosts(_tools: bool) -> EntryResult:
         for block in range(6)
     ).pairs[0]
     failures = []
-    if not found["confounded"] or "CONFOUNDED" not in table:
-        failures.append("two results of different fingerprints are not called confounded")
-    if found["ratios"]:
-        failures.append(f"a ratio of two results with a trial each: {found['ratios']}")
+    if not result["confounded"] or "CONFOUNDED" not in table:
+        failures.append("two results of different fingerprints are not reported as confounded")
+    if result["ratios"]:
+        failures.append(f"a ratio of two results with a trial each: {result['ratios']}")
     if one_each.returncode == 0 and f"{rates[0] / rates[1]:.2f}" in one_each.stdout:
-        failures.append("one server here and the other there were divided by each other")
+        failures.append("a ratio of servers on different hosts is printed")
     if pair.differs or pair.low is not None:
         failures.append(f"a claim across hosts: {pair.claim.value}")
     return EntryResult(
         27,
         "two hosts compared",
-        "the servers ran on different hosts, and the ratio is given to the servers",
-        reported=f"{sentence(pair)}; of two whole results: {found['words']}",
+        "the servers ran on different hosts, and the ratio is attributed to the servers",
+        reported=f"{sentence(pair)}; of two whole results: {result['words']}",
         failures=tuple(failures),
     )

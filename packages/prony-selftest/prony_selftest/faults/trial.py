@@ -1,6 +1,4 @@
-"""Runs one trial of a set-up: the real reference server, the real engine, the trial and the judge that every
-experiment uses.
-"""
+"""Runs one trial of a set-up, with the reference server, engine, trial and judge of every experiment."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ from prony_selftest.faults.disturbances import STEERING, can_limit_cpu
 from prony_selftest.faults.model import RunningSetup, Setup, SetupResult
 
 WARM_UP = WarmUpPlan(method="pinned", min_s=1.0, cap_s=1.5, settle_min_s=1.0, settle_cap_s=1.5)
-"""A phase begins within a row of a second, and ends with the row in which its cap falls: two rows each."""
+"""Phases start and end with rows of a second: two rows each."""
 SERVE = ("{engine}", "serve", "--listen", "{host}:{port}", "--cpus", "{cpu_list}")
 HOST = "127.0.0.1"
 LISTENS_S = 20.0
@@ -48,12 +46,12 @@ TLS = ("--tls", "--cert", "{tls_cert}", "--key", "{tls_key}")
 
 
 def missing_for(setup: Setup) -> str | None:
-    """What this host lacks for a set-up, in words; None when it can be run."""
+    """Missing requirements of a set-up on this host, in words; None if there are none."""
     have = {
         "root": (os.geteuid() == 0, "the rights of root, for a network namespace"),
         "cgroup": (
             os.geteuid() == 0 and can_limit_cpu(),
-            "a control group with a CPU quota that we may make",
+            "the right to create a control group with a CPU quota",
         ),
         "tc": (shutil.which("tc") is not None, "tc (Debian: iproute2)"),
         "steering": (STEERING.exists(), "a kernel with receive packet steering"),
@@ -64,8 +62,8 @@ def missing_for(setup: Setup) -> str | None:
 
 
 def run_setup(setup: Setup, seed: int = 1, *, kept: bool = False) -> SetupResult:
-    """One trial of this set-up, judged; `kept`: or the one that was kept. Raises EnvironmentFault and
-    UsageError as an experiment does.
+    """One judged trial of this set-up, or with `kept` the stored one. Raises EnvironmentFault and UsageError
+    as an experiment does.
     """
     if setup.edited is not None:
         evidence = setup.edited(_kept_trial(replace(setup, edited=None), seed))
@@ -78,8 +76,8 @@ _kept: list[tuple[Setup, int, Evidence]] = []
 
 
 def _kept_trial(setup: Setup, seed: int) -> Evidence:
-    """Evidence is edited after its trial, so a fault that is edited in, its clean run and the clean run of
-    entries whose server is whole are of one and the same trial; each repeat has another.
+    """Evidence is edited after its trial, so an edited fault, its clean run and other entries' clean runs
+    share a trial; each repeat has another.
     """
     known = next((evidence for done, of, evidence in _kept if (done, of) == (setup, seed)), None)
     if known is None:
@@ -89,7 +87,7 @@ def _kept_trial(setup: Setup, seed: int) -> Evidence:
 
 
 class Silent:
-    """A listener that prints nothing; `at_window` is called when the window opens."""
+    """A silent listener; `at_window` is called when the window opens."""
 
     def __init__(self, at_window: Callable[[], object] = lambda: None) -> None:
         self._at_window = at_window
@@ -108,15 +106,15 @@ class Silent:
 
 @dataclass(slots=True)
 class Disturbed(LaunchedServer):
-    """A launched server whose process is known to the disturbance."""
+    """A launched server that hands its process to a disturbance."""
 
     at_start: Callable[[RunningServer], object] | None = None
-    """Called as soon as it has been started."""
+    """Called when it has started."""
     _running: RunningServer | None = None
 
     @property
     def running(self) -> RunningServer:
-        """Of the trial that has been started last."""
+        """The server of the last trial."""
         assert self._running is not None
         return self._running
 
@@ -171,7 +169,7 @@ _calibrations = Calibrations()
 
 
 def _calibrated(setup: Setup, plan: TrialPlan, evidence: Evidence, around: Surroundings) -> Evidence:
-    """With the client's ceiling, where the set-up asks for it; an experiment always does."""
+    """With the client's ceiling, if the set-up requests it; experiments always have it."""
     if not setup.calibrated:
         return evidence
     found = _calibrations.known(plan, evidence) or _calibrations.measure(plan, evidence, Silent(), around)
@@ -180,7 +178,7 @@ def _calibrated(setup: Setup, plan: TrialPlan, evidence: Evidence, around: Surro
 
 @contextmanager
 def _beside(setup: Setup) -> Iterator[Url]:
-    """The server as somebody else would have started it."""
+    """The server, started outside Prony."""
     if setup.command is not None:
         with _other_server(setup.command) as url:
             yield Url(url=url)
@@ -189,8 +187,8 @@ def _beside(setup: Setup) -> Iterator[Url]:
         certificate = None
         if setup.tls:
             folder = active.enter_context(tempfile.TemporaryDirectory(prefix="prony-selftest-"))
-            made = certificates.make(Path(folder) / "tls")
-            certificate = Certificate(made.ca, made.cert, made.key)
+            files = certificates.make(Path(folder) / "tls")
+            certificate = Certificate(files.ca, files.cert, files.key)
         url = active.enter_context(reference_server(setup.serve, (), certificate))
         tls = TlsOptions() if certificate is None else TlsOptions(ca=certificate.ca)
         yield Url(url=url, tls=tls, counts=COUNTS)
@@ -198,7 +196,7 @@ def _beside(setup: Setup) -> Iterator[Url]:
 
 @contextmanager
 def _other_server(command: Sequence[str]) -> Iterator[str]:
-    """Its URL, when it listens; the kernel may put it on any CPU. Raises EnvironmentFault."""
+    """Its URL once it listens, on any CPU. Raises EnvironmentFault."""
     port = free_port(HOST)
     process = subprocess.Popen([part.format(host=HOST, port=port) for part in command])
     try:

@@ -8,10 +8,10 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * A server of which it is known when it stops: {@code java Slow.java collect_ms=500 ballast_mib=40 sleep_each=700
- * sleep_ms=60}. All of the heap is collected about so often, at random intervals; of the requests one in so many sleeps.
- * With {@code lock_each=300 lock_ms=20} a thread holds a lock for so long about so often, for which every request waits.
- * Nothing of these where it is 0. The first line is its port.
+ * A server that stops on a schedule: {@code java Slow.java collect_ms=500 ballast_mib=40 sleep_each=700 sleep_ms=60}.
+ * The whole heap is collected at random intervals with this mean; one request in sleep_each sleeps. With
+ * {@code lock_each=300 lock_ms=20} a thread holds a lock, which every request needs, for lock_ms about every lock_each
+ * ms. 0 switches off. The first output line is the port.
  */
 public final class Slow {
     private static final AtomicLong requests = new AtomicLong();

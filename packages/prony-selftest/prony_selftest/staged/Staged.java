@@ -4,8 +4,8 @@ import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Requests of which it is known what they cost: `java Staged.java burn_us=80 calls=0 bytes=0 hand=0 lock_us=0`. Twice
- * a second a line: requests, CPU ns of the process, CPU ns of the application by its thread's own clock.
+ * Requests of known cost: `java Staged.java burn_us=80 calls=0 bytes=0 hand=0 lock_us=0`. Twice a second it prints:
+ * requests, CPU ns of the process, CPU ns of the application by its thread's own clock.
  */
 public final class Staged {
     private static final AtomicLong burned = new AtomicLong(), requests = new AtomicLong();
@@ -80,7 +80,7 @@ public final class Staged {
         });
     }
 
-    /** Rounds of burn() that take so many microseconds here, once it is compiled. */
+    /** Rounds of burn() that take this many microseconds once it is compiled. */
     private static long calibrated(long burnUs) {
         long best = Long.MAX_VALUE;
         for (int at = 0; at < 200; at++) {

@@ -1,5 +1,5 @@
-"""Requests of which it is known what they cost, as Staged.java: `staged.py burn_us=80 calls=0 hand=0`.
-Twice a second a line: requests, CPU ns of the process, CPU ns of burn() by its thread's own clock.
+"""Requests of known cost, as Staged.java: `staged.py burn_us=80 calls=0 hand=0`. Twice a second it prints:
+requests, CPU ns of the process, CPU ns of burn() by its thread's own clock.
 """
 
 import os
@@ -44,9 +44,9 @@ def serve(burn_us: int, calls: int, hand: int) -> None:
 
 
 if __name__ == "__main__":
-    asked = dict.fromkeys(("burn_us", "calls", "hand"), 0)
-    asked |= {name: int(value) for name, _, value in (one.partition("=") for one in sys.argv[1:])}
-    threading.Thread(target=serve, kwargs=asked, daemon=True).start()
+    options = dict.fromkeys(("burn_us", "calls", "hand"), 0)
+    options |= {name: int(value) for name, _, value in (word.partition("=") for word in sys.argv[1:])}
+    threading.Thread(target=serve, kwargs=options, daemon=True).start()
     while True:
         time.sleep(0.5)
         print(counts["requests"], time.process_time_ns(), counts["burned"], flush=True)

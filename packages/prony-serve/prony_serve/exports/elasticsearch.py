@@ -1,6 +1,4 @@
-"""The documents that `prony results push` sends, as the body of a `_bulk` request: newline-delimited JSON, an
-action and a document in turn. Pure.
-"""
+"""The body of a `_bulk` request: newline-delimited JSON, an action line before each document. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +11,12 @@ from prony_serve.documents import documents
 
 
 def write(view: ResultView) -> Exported:
-    """`create` with an id: sent twice to one data stream it makes no second document."""
+    """Action `create` with a fixed id: sending it twice creates one document."""
 
     def lines() -> Iterator[str]:
-        for one in documents(view):
-            yield json.dumps({"create": {"_index": one.stream, "_id": one.id}}) + "\n"
-            yield json.dumps(one.body, ensure_ascii=False, allow_nan=False) + "\n"
+        for document in documents(view):
+            yield json.dumps({"create": {"_index": document.stream, "_id": document.id}}) + "\n"
+            yield json.dumps(document.body, ensure_ascii=False, allow_nan=False) + "\n"
 
     return Exported(lines())
 

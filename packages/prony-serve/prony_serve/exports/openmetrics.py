@@ -1,5 +1,5 @@
-"""Figures of trials and the seconds of their runs as OpenMetrics with timestamps: what `promtool tsdb create-
-blocks-from openmetrics` takes into a Prometheus. Pure.
+"""Figures of trials and rows of their runs as OpenMetrics with timestamps, for Prometheus's
+`promtool tsdb create-blocks-from openmetrics`. Pure.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ SECONDS: tuple[tuple[str, str, Callable[[IntervalRow], float | None]], ...] = (
     ("send_lag_p99_seconds", "p99 of the send lag (open load)", lambda row: _s(row.send_lag_p99_ns)),
     ("client_cpu_ratio", "CPU time of the measuring threads ÷ wall time", lambda row: row.client_cpu),
 )
-"""Of each row of a run, a second or a minute."""
+"""(metric, help, value of a row). A row covers a second or a minute."""
 
 
 def write(view: ResultView) -> Exported:
-    """`prony_trial_…`: a figure of a trial, at the end of the trial. `prony_row_…`: a second of its run."""
+    """`prony_trial_…`: a figure at the end of its trial. `prony_row_…`: a value of one row."""
     return Exported(openmetrics(_families(view)))
 
 
@@ -52,10 +52,10 @@ def _families(view: ResultView) -> Iterator[Family]:
             for row in rows
             if row.figure == figure and row.value is not None and row.value.value is not None
         )
-        said = known.label if known is not None else figure
-        yield Family(f"prony_trial_{name}", "gauge", f"{said}, of one trial", samples)
-    for name, said, of in SECONDS:
-        yield Family(f"prony_row_{name}", "gauge", said, tuple(_seconds(view, of)))
+        text = known.label if known is not None else figure
+        yield Family(f"prony_trial_{name}", "gauge", f"{text}, of one trial", samples)
+    for name, text, of in SECONDS:
+        yield Family(f"prony_row_{name}", "gauge", text, tuple(_seconds(view, of)))
 
 
 def _seconds(view: ResultView, of: Callable[[IntervalRow], float | None]) -> Iterator[Sample]:

@@ -1,7 +1,5 @@
-"""The tidy table as Parquet, through pyarrow.
-
-The columns are those of the CSV, typed: what is known of a figure is a number, and what a percentile among
-failed requests exceeds stands in `above`.
+"""The tidy table as typed Parquet. Columns are those of the CSV; `above` holds the lower limit of a
+percentile that lies among failed requests.
 """
 
 from __future__ import annotations
@@ -22,9 +20,7 @@ NUMBERS = (*tidy.ESTIMATED, "above")
 def write(view: ResultView) -> Exported:
     """One row group. Raises EnvironmentFault without pyarrow."""
     if importlib.util.find_spec("pyarrow") is None:
-        raise EnvironmentFault(
-            "Parquet needs pyarrow, which is not installed; install it: pip install 'prony[parquet]'"
-        )
+        raise EnvironmentFault("Parquet needs pyarrow, which is not installed: pip install 'prony[parquet]'")
     import pyarrow as arrow
     from pyarrow import parquet
 
@@ -52,9 +48,9 @@ def write(view: ResultView) -> Exported:
 
 
 def _plain(row: tidy.Row) -> dict[str, Any]:
-    plain = {one.name: getattr(row, one.name) for one in fields(row) if one.name != "value"}
-    found = row.value or tidy.Value(None)
-    return plain | {name: getattr(found, name) for name in NUMBERS}
+    plain = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "value"}
+    value = row.value or tidy.Value(None)
+    return plain | {name: getattr(value, name) for name in NUMBERS}
 
 
 FORMAT = Format("Parquet, a row per trial and figure, typed", write, ".parquet", binary=True)

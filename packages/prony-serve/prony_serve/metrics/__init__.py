@@ -1,3 +1,1 @@
-"""Figures in Prometheus's formats: the text itself (exposition), what a running measurement tells (live), and
-the listener that serves it (endpoint).
-"""
+"""Prometheus metrics: text formats (exposition), a running measurement (live), the listener (endpoint)."""

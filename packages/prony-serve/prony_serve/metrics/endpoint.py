@@ -1,6 +1,4 @@
-"""An HTTP listener for scrapers while a command measures: GET /metrics and nothing else, on a thread of its
-own.
-"""
+"""The HTTP listener of --metrics: GET /metrics, on its own thread."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from prony.errors import EnvironmentFault, UsageError
 from prony_serve.metrics.exposition import Family, classic, negotiated, openmetrics
 
 PATIENCE_S = 5.0
-"""For a scraper that connects and says nothing."""
+"""Timeout for a silent scraper."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -29,27 +27,27 @@ class _Server(ThreadingHTTPServer):
 
 def address(text: str) -> tuple[str, int]:
     """Host and port of `--metrics`, such as 127.0.0.1:9400 or [::1]:9400. Raises UsageError."""
-    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+)):(\d{1,5})", text.strip())
-    port = int(found[3]) if found else 0
-    if found is None or not 0 <= port <= 65535:
+    match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+)):(\d{1,5})", text.strip())
+    port = int(match[3]) if match else 0
+    if match is None or not 0 <= port <= 65535:
         raise UsageError(f"--metrics is '{text}'; expected HOST:PORT, such as 127.0.0.1:9400")
-    host = found[1] or found[2]
+    host = match[1] or match[2]
     try:
         loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         loopback = False
     if not loopback:
         raise UsageError(
-            f"--metrics is '{text}'; expected a loopback address, such as 127.0.0.1:{port}, as there is no "
-            "password (from another host: a proxy, or ssh -L)"
+            f"--metrics is '{text}'; expected a loopback address, such as 127.0.0.1:{port}: there is no "
+            "password (from another host use a proxy or ssh -L)"
         )
     return host, port
 
 
 @contextmanager
 def served(host: str, port: int, families: Callable[[], tuple[Family, ...]]) -> Iterator[tuple[str, int]]:
-    """The listener for as long as the block lasts; gives its address (port 0: one that was free). Raises
-    EnvironmentFault for an address that cannot be had.
+    """Serves `families` while the block runs; gives the bound address (port 0: any free port). Raises
+    EnvironmentFault when the address is unavailable.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -78,13 +76,13 @@ def served(host: str, port: int, families: Callable[[], tuple[Family, ...]]) -> 
         address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """A scraper that goes away is no news."""
+            """Scrapers disconnect at any time: not an error."""
 
     try:
         server = Server((host, port), Handler)
     except OSError as fault:
         raise EnvironmentFault(
-            f"--metrics {host}:{port} cannot be listened on: {fault.strerror}; name another port"
+            f"--metrics {host}:{port} cannot be listened on: {fault.strerror}; choose another port"
         ) from fault
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.5}, daemon=True)
     thread.start()

@@ -1,8 +1,7 @@
-"""Metric families as text: OpenMetrics 1.0, and the older text format of Prometheus 0.0.4. Pure.
+"""Metric families as text: OpenMetrics 1.0 for scrapers that accept it and for `promtool tsdb create-blocks-
+from openmetrics`, Prometheus 0.0.4 for the rest. Pure.
 
-OpenMetrics is what a scraper that asks for it gets, and what `promtool tsdb create-blocks-from openmetrics`
-reads; the older one is for everything else. Sources: the OpenMetrics 1.0 specification, and Prometheus's
-"Exposition formats".
+Sources: the OpenMetrics 1.0 specification; Prometheus, "Exposition formats".
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Literal
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 CLASSIC = "text/plain; version=0.0.4; charset=utf-8"
-"""Content types of the two."""
+"""Content types of the two formats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +24,7 @@ class Sample:
     labels: Mapping[str, str]
     suffix: str = ""
     at_s: float | None = None
-    """Unix time; None: now, when it is scraped."""
+    """Unix time; None: the time of the scrape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class Family:
 
 
 def openmetrics(families: Iterable[Family]) -> Iterator[str]:
-    """The text, family by family, with its end."""
+    """OpenMetrics text, one string per family, ending with `# EOF`."""
     for family in families:
         if not family.samples:
             continue
@@ -59,8 +58,8 @@ def openmetrics(families: Iterable[Family]) -> Iterator[str]:
 
 
 def classic(families: Iterable[Family]) -> Iterator[str]:
-    """The same for a reader that does not know OpenMetrics: info is a gauge there, counters are named with
-    their `_total`, times are in ms.
+    """Prometheus 0.0.4 text, one string per family: info is a gauge, counters end with `_total`, timestamps
+    are in ms.
     """
     for family in families:
         if not family.samples:
@@ -76,7 +75,7 @@ def classic(families: Iterable[Family]) -> Iterator[str]:
 
 
 def negotiated(accept: str) -> tuple[str, bool]:
-    """The content type for an Accept header, and whether it is OpenMetrics."""
+    """The content type for an Accept header; True for OpenMetrics."""
     wanted = "application/openmetrics-text" in accept.lower()
     return (OPENMETRICS if wanted else CLASSIC), wanted
 

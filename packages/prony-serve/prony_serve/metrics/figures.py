@@ -14,7 +14,7 @@ _ENDS: tuple[tuple[str, str, float], ...] = (
     ("_mb", "_bytes", 1e6),
     ("_share", "_ratio", 1.0),
 )
-"""End of a figure's name -> the end of the metric's, and what its value is multiplied by."""
+"""Suffix of a figure -> suffix of the metric, factor of the value."""
 
 
 def in_base_units(figure: str) -> tuple[str, float]:

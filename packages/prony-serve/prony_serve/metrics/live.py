@@ -1,6 +1,4 @@
-"""What a running measurement tells, as metric families: a listener of the experiment (`Progress`) that keeps
-counters, and gives them to whoever scrapes.
-"""
+"""Live metrics of a running measurement: a progress listener that counts, and serves scrapers."""
 
 from __future__ import annotations
 
@@ -22,17 +20,17 @@ COUNTED: tuple[tuple[str, str, str], ...] = (
     (
         "failed",
         "prony_requests_failed",
-        "Requests without a response, or with one that missed an expectation",
+        "Requests without a response, or with a response that failed an expectation",
     ),
     ("sent", "prony_requests_sent", "Requests sent"),
     ("offered", "prony_requests_offered", "Requests that became due (open load)"),
     ("bytes_received", "prony_received_bytes", "Bytes received"),
     ("connections_opened", "prony_connections_opened", "Connections opened"),
 )
-"""Field of a row -> the counter that adds it up, and its words."""
+"""(field of a row, counter, help)."""
 GAUGES: tuple[tuple[str, str, str, float], ...] = (
     ("in_flight", "prony_requests_in_flight", "Requests in flight", 1.0),
-    ("users", "prony_users", "Users, or places that are taken (open load)", 1.0),
+    ("users", "prony_users", "Users, or occupied slots (open load)", 1.0),
     ("connections_open", "prony_connections_open", "Open connections", 1.0),
     ("client_cpu", "prony_client_cpu_ratio", "CPU time of the measuring threads ÷ wall time, last row", 1.0),
     ("loop_lag_p99_ns", "prony_client_loop_lag_p99_seconds", "p99 of the loop lag, last row", 1 / NS_PER_S),
@@ -44,13 +42,13 @@ GAUGES: tuple[tuple[str, str, str, float], ...] = (
     ),
     ("max_ns", "prony_service_time_max_seconds", "Longest service time, last row", 1 / NS_PER_S),
 )
-"""Field of the last row -> the gauge, its words and its factor."""
+"""(field of the last row, gauge, help, factor)."""
 QUANTILES = (("0.5", "p50_ns"), ("0.9", "p90_ns"), ("0.99", "p99_ns"))
 LATENCIES = (("0.5", "latency_p50_ns"), ("0.99", "latency_p99_ns"))
 
 
 class LiveMetrics:
-    """A listener whose `families()` may be called from any thread while it listens."""
+    """Progress listener; `families()` is safe to call from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -67,7 +65,7 @@ class LiveMetrics:
         self._time_sum_s: defaultdict[tuple[str, bool], float] = defaultdict(float)
         self._times: Counter[tuple[str, bool]] = Counter()
 
-    # -- what the experiment tells
+    # -- events of the experiment
 
     def experiment_started(self, total_trials: int, estimate_s: float, ended: int = 0) -> None:  # noqa: ARG002
         with self._lock:
@@ -125,10 +123,10 @@ class LiveMetrics:
             key = (field, self._server, measured)
             self._counts[key] = self._counts.get(key, 0) + value
 
-    # -- what a scraper gets
+    # -- what is scraped
 
     def families(self) -> tuple[Family, ...]:
-        """As of now; a family without a sample is left out when it is written."""
+        """The current values; empty families are left out of the text."""
         with self._lock:
             return (*self._of_experiment(), *self._of_trials(), *self._of_load(), *self._of_times())
 
@@ -143,7 +141,7 @@ class LiveMetrics:
                 (Sample(1, self._experiment),) if self._experiment else (),
             ),
             Family(
-                "prony_trials_planned", "gauge", "Trials ahead at the start", (Sample(self._planned, {}),)
+                "prony_trials_planned", "gauge", "Trials planned at the start", (Sample(self._planned, {}),)
             ),
             Family(
                 "prony_trials_ended",
@@ -152,13 +150,16 @@ class LiveMetrics:
                 tuple(Sample(n, {"conforms": _text(conforms)}) for conforms, n in self._ended.items()),
             ),
             Family(
-                "prony_trial_index", "gauge", "The trial that is running, from 1", (Sample(self._index, {}),)
+                "prony_trial_index",
+                "gauge",
+                "Number of the running trial, from 1",
+                (Sample(self._index, {}),),
             ),
-            Family("prony_trial_phase", "info", "Where the running trial is", now),
+            Family("prony_trial_phase", "info", "Phase of the running trial", now),
         ]
 
     def _of_trials(self) -> list[Family]:
-        """Of the last trial of each server that ended; one that does not conform has no figure."""
+        """The last trial of each server; a trial that does not conform has no figures."""
         conforming: list[Sample] = []
         values: list[Sample] = []
         biases: list[Sample] = []
@@ -179,13 +180,13 @@ class LiveMetrics:
             Family(
                 "prony_figure_bias_ratio",
                 "gauge",
-                "How far the true value may lie below and above it, relative; -1 and +Inf: not bounded",
+                "Bounds of the bias, relative, low and high; -1 and +Inf: not bounded",
                 tuple(biases),
             ),
         ]
 
     def _of_load(self) -> list[Family]:
-        found = [
+        families = [
             Family(
                 name,
                 "counter",
@@ -202,16 +203,16 @@ class LiveMetrics:
             Sample(value, _labels(server, measured) | {"kind": kind})
             for (server, kind, measured), value in self._errors.items()
         )
-        found.append(Family("prony_request_errors", "counter", "Errors by kind (docs/engine.md)", errors))
+        families.append(Family("prony_request_errors", "counter", "Errors by kind (docs/engine.md)", errors))
         row = self._row
         for field, name, words, factor in GAUGES:
             value = None if row is None else getattr(row, field)
             samples = () if value is None else (Sample(value * factor, {"server": self._server}),)
-            found.append(Family(name, "gauge", words, samples))
-        return found
+            families.append(Family(name, "gauge", words, samples))
+        return families
 
     def _of_times(self) -> list[Family]:
-        """Summaries: quantiles of the last row, sum and count of all rows."""
+        """Summaries: quantiles of the last row; sum and count of all rows."""
         samples = [*self._quantiles(QUANTILES)]
         for key, count in self._times.items():
             labels = _labels(*key)
@@ -245,7 +246,7 @@ class LiveMetrics:
 
 
 def _labels(server: str, measured: bool) -> dict[str, str]:
-    """`measured`: whether the row lay in the measured window."""
+    """`measured`: whether the row lies in the measurement window."""
     return {"server": server, "measured": _text(measured)}
 
 

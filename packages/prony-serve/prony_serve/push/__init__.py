@@ -1,1 +1,1 @@
-"""Results into Elasticsearch or OpenSearch: data streams that a team's Kibana or Dashboards shows."""
+"""Pushes results to Elasticsearch or OpenSearch as data streams for Kibana or OpenSearch Dashboards."""

@@ -1,5 +1,5 @@
-"""One Elasticsearch or OpenSearch cluster: told of the streams once, then sent documents until it has
-acknowledged each.
+"""One Elasticsearch or OpenSearch cluster: sets up its streams, then sends documents until each is
+acknowledged or rejected.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ ATTEMPTS = 7
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 16.0
 TIMEOUT_S = 30.0
 MOST_DOCUMENTS, MOST_BYTES = 500, 5_000_000
-"""Of one bulk request; clusters take 100 MB by default, proxies before them often 10."""
+"""Per bulk request; clusters accept 100 MB by default, proxies often 10 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A document that the cluster will never take as it is."""
+    """A document that the cluster refuses for good."""
 
     stream: str
     id: str
@@ -46,15 +46,15 @@ class Rejected:
 
 @dataclass(slots=True)
 class Sent:
-    """What became of documents."""
+    """Outcome of sending documents."""
 
     created: int = 0
     there: int = 0
-    """They had been acknowledged before, by this push or another."""
+    """Already acknowledged by an earlier push."""
     rejected: list[Rejected] = field(default_factory=list)
 
     def add(self, other: Sent) -> None:
-        """The sum of both."""
+        """Adds another outcome to this one."""
         self.created += other.created
         self.there += other.there
         self.rejected += other.rejected
@@ -62,25 +62,25 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a cluster that cannot be reached, or is full, is waited for."""
+    """Retries for a cluster that is unreachable or full."""
 
     attempts: int = ATTEMPTS
     first_wait_s: float = FIRST_WAIT_S
     timeout_s: float = TIMEOUT_S
 
     def waits_s(self) -> Iterator[float]:
-        """Before each attempt after the first: twice as long each time."""
+        """Seconds before each retry, doubling up to LONGEST_WAIT_S."""
         for attempt in range(self.attempts - 1):
             yield min(LONGEST_WAIT_S, self.first_wait_s * 2**attempt)
 
 
 BRIEF = Patience(attempts=3, timeout_s=5.0)
-"""Between two trials of a running experiment: what does not arrive now is sent at its end."""
+"""Between two trials of a running experiment; whatever is missing is sent at the end."""
 
 
 class Cluster:
-    """A connection to a URL such as https://USER:PASSWORD@search.example:9200/prefix. Raises UsageError for a
-    URL that is none, EnvironmentFault without the client.
+    """Connects to a URL such as https://USER:PASSWORD@search.example:9200/prefix. Raises UsageError for an
+    invalid URL, EnvironmentFault without the client library.
     """
 
     def __init__(
@@ -90,34 +90,34 @@ class Cluster:
         self._sleep = sleep
         self._client, self.where = connected(url, self.patience.timeout_s)
         self.identity = ""
-        """The cluster's own id, once it is prepared."""
+        """The cluster's UUID; set by `prepare`."""
         self.had_streams = False
-        """Whether it knew trials before; True once it has acknowledged a document."""
+        """Whether the trials stream existed before, or a document has been acknowledged since."""
         self.data_streams = True
-        """False where the cluster has none: the streams are plain indices there."""
+        """False: the cluster has no data streams; plain indices are used."""
 
     # -- before the first document
 
     def prepare(self) -> None:
-        """Pipeline and template, where the cluster has no newer ones. Raises PushFault."""
+        """Installs pipeline and template unless the cluster's are as new. Raises PushFault."""
         info = self._asked(lambda: self._client.info())
         if not isinstance(info, dict) or "cluster_uuid" not in info:
-            raise no_search_engine(self.where, "it does not say which cluster it is")
+            raise no_search_engine(self.where, "no cluster_uuid in its response")
         self.identity = str(info["cluster_uuid"])
         self.had_streams = bool(self._asked(lambda: self._client.indices.exists(index=TRIALS)))
-        known = self._version(lambda: self._client.ingest.get_pipeline(id=setup.NAME), setup.NAME)
-        if known is None or known < setup.VERSION:
+        present = self._version(lambda: self._client.ingest.get_pipeline(id=setup.NAME), setup.NAME)
+        if present is None or present < setup.VERSION:
             body = setup.pipeline(self._processors())
             self._asked(lambda: self._client.ingest.put_pipeline(id=setup.NAME, body=body))
         self._put_template()
 
     def _put_template(self) -> None:
         def stored() -> Any:
-            found = self._client.indices.get_index_template(name=setup.NAME)
-            return {setup.NAME: found["index_templates"][0]["index_template"]}
+            response = self._client.indices.get_index_template(name=setup.NAME)
+            return {setup.NAME: response["index_templates"][0]["index_template"]}
 
-        known = self._version(stored, setup.NAME)
-        if known is not None and known >= setup.VERSION:
+        present = self._version(stored, setup.NAME)
+        if present is not None and present >= setup.VERSION:
             return
         try:
             self._put(data_streams=True)
@@ -132,59 +132,60 @@ class Cluster:
         self._asked(lambda: self._client.indices.put_index_template(name=setup.NAME, body=body))
 
     def _version(self, ask: Callable[[], Any], name: str) -> int | None:
-        """The version of a template or pipeline that the cluster has; None when it has none."""
+        """The installed version of a template or pipeline; None when absent."""
         try:
-            found = self._asked(ask)
+            response = self._asked(ask)
         except Refused as fault:
             if fault.status == 404:
                 return None
             raise
-        version = found.get(name, {}).get("version") if isinstance(found, dict) else None
+        version = response.get(name, {}).get("version") if isinstance(response, dict) else None
         return version if isinstance(version, int) else 0
 
     def _processors(self) -> frozenset[str]:
         nodes = self._asked(lambda: self._client.nodes.info(metric="ingest")).get("nodes", {}).values()
-        every = [{one["type"] for one in node.get("ingest", {}).get("processors", [])} for node in nodes]
-        return frozenset(set.intersection(*every)) if every else frozenset()
+        types = [{entry["type"] for entry in node.get("ingest", {}).get("processors", [])} for node in nodes]
+        return frozenset(set.intersection(*types)) if types else frozenset()
 
     # -- documents
 
     def send(self, documents: Sequence[Document]) -> Sent:
-        """Each acknowledged, or rejected by the cluster. Raises PushFault when some are neither in the end:
-        they may be sent again, and what is there already makes no second document.
+        """Sends until each document is acknowledged or rejected. Raises PushFault when some are neither;
+        sending them again creates no duplicates.
         """
         sent = Sent()
         for batch in _batches(documents):
             known = self._known(batch)
             sent.there += len(known)
-            sent.add(self._batch([one for one in batch if one.id not in known]))
+            sent.add(self._batch([document for document in batch if document.id not in known]))
             self.had_streams = True
         return sent
 
     def _known(self, batch: Sequence[Document]) -> set[str]:
-        """Those that any generation of a stream has: an id is unique within one only. Nothing where this user
-        may not search.
+        """Ids present in any generation of a stream: ids are unique within one generation only. Empty when
+        this user may not search.
         """
         if not self.had_streams:
             return set()
-        streams = ",".join(dict.fromkeys(one.stream for one in batch))
-        body = {"query": {"ids": {"values": [one.id for one in batch]}}, "_source": False, "size": len(batch)}
+        streams = ",".join(dict.fromkeys(document.stream for document in batch))
+        ids = [document.id for document in batch]
+        body = {"query": {"ids": {"values": ids}}, "_source": False, "size": len(batch)}
         try:
-            found = self._asked(
+            response = self._asked(
                 lambda: self._client.search(index=streams, body=body, params={"ignore_unavailable": "true"})
             )
         except Refused:
             return set()
-        return {str(hit["_id"]) for hit in found["hits"]["hits"]}
+        return {str(hit["_id"]) for hit in response["hits"]["hits"]}
 
     def _batch(self, batch: Sequence[Document]) -> Sent:
         sent = Sent()
-        pending = {one.id: one for one in batch}
+        pending = {document.id: document for document in batch}
         waits_s = self.patience.waits_s()
-        why = ""
+        reason = ""
         while pending:
             try:
-                why = self._once(pending, sent) or why
+                reason = self._once(pending, sent) or reason
             except TooLarge as fault:
                 documents = list(pending.values())
                 if len(documents) == 1:
@@ -200,24 +201,24 @@ class Cluster:
             if wait_s is None:
                 raise PushFault(
                     f"{self.where} has not acknowledged {len(pending)} of {len(batch)} documents after "
-                    f"{self.patience.attempts} attempts ({why or 'it did not mention them in its response'})"
+                    f"{self.patience.attempts} attempts ({reason or 'they are missing from its response'})"
                 )
             self._sleep(wait_s)
         return sent
 
     def _once(self, pending: dict[str, Document], sent: Sent) -> str:
-        """One bulk request: takes out of `pending` what is decided. Returns why the rest is not."""
+        """One bulk request; removes decided documents from `pending`. Returns why others are undecided."""
         from opensearchpy.exceptions import TransportError
         from opensearchpy.helpers import streaming_bulk
 
         actions = [
-            {"_op_type": "create", "_index": one.stream, "_id": one.id, "_source": one.body}
-            for one in pending.values()
+            {"_op_type": "create", "_index": document.stream, "_id": document.id, "_source": document.body}
+            for document in pending.values()
         ]
-        why = ""
+        reason = ""
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of the cluster, for its administrator
+                warnings.simplefilter("ignore")  # they address the cluster's administrator
                 for _, item in streaming_bulk(
                     self._client,
                     actions,
@@ -225,16 +226,16 @@ class Cluster:
                     max_chunk_bytes=10 * MOST_BYTES,
                     raise_on_error=False,
                 ):
-                    why = self._decided(item["create"], pending, sent) or why
+                    reason = self._decided(item["create"], pending, sent) or reason
         except TransportError as fault:
             if fault.status_code == 413:
-                raise TooLarge("larger than the cluster, or a proxy before it, takes (413)") from fault
+                raise TooLarge("over the size limit of the cluster or of a proxy (413)") from fault
             if fault.status_code not in TRY_AGAIN:
                 raise refused(self.where, fault) from fault
             return why_of(fault)
-        except Exception as fault:  # the helper's own, on a response that is none
+        except Exception as fault:  # raised by the helper on a malformed response
             raise no_search_engine(self.where, fault) from fault
-        return why
+        return reason
 
     @staticmethod
     def _decided(item: dict[str, Any], pending: dict[str, Document], sent: Sent) -> str:
@@ -256,8 +257,8 @@ class Cluster:
     # -- requests that are not bulk
 
     def _asked(self, ask: Callable[[], Any]) -> Any:
-        """The response, after as many attempts as patience allows. Raises PushFault; Refused for a status
-        that stays.
+        """The response, retried while the status is temporary. Raises PushFault, or Refused for a permanent
+        status.
         """
         from opensearchpy.exceptions import TransportError
 
@@ -281,12 +282,12 @@ class Cluster:
 def _batches(documents: Sequence[Document]) -> Iterator[list[Document]]:
     batch: list[Document] = []
     size = 0
-    for one in documents:
-        length = len(json.dumps(one.body)) + 200
+    for document in documents:
+        length = len(json.dumps(document.body)) + 200
         if batch and (len(batch) == MOST_DOCUMENTS or size + length > MOST_BYTES):
             yield batch
             batch, size = [], 0
-        batch.append(one)
+        batch.append(document)
         size += length
     if batch:
         yield batch

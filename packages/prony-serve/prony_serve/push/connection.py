@@ -1,8 +1,7 @@
-"""From a URL to a client: address, credentials, certificates.
+"""A client from a URL: address, credentials, certificates.
 
-The client is opensearch-py: the one that talks to both engines. elasticsearch-py asks for Elastic's own
-product header from 7.14 on and so refuses OpenSearch, and from 8 on sends a media type that Elasticsearch
-7.17 refuses.
+opensearch-py is the only client that talks to both engines: elasticsearch-py refuses OpenSearch from 7.14 on,
+and from 8 on sends a media type that Elasticsearch 7.17 refuses.
 """
 
 from __future__ import annotations
@@ -19,18 +18,17 @@ from prony_serve.push.faults import first_line
 
 API_KEY_FILE = "PRONY_PUSH_API_KEY_FILE"
 CA_FILE = "PRONY_PUSH_CA_FILE"
-"""Environment variables: a file with an API key, and one with the certificates that are trusted for https."""
+"""Environment variables: file with an API key; file with the CA certificates trusted for https."""
 DEFAULT_PORT = 9200
 
 
 def connected(url: str, timeout_s: float) -> tuple[Any, str]:
-    """A client, and the URL without a password for messages; nothing is sent yet. Raises UsageError for a URL
-    that is none, EnvironmentFault without the client's library.
+    """A client, and the URL without its password for messages. Sends nothing. Raises UsageError for an
+    invalid URL, EnvironmentFault without the client library.
     """
     if importlib.util.find_spec("opensearchpy") is None:
         raise EnvironmentFault(
-            "pushing needs opensearch-py, which is not installed; install it: "
-            "pip install 'prony[elasticsearch]'"
+            "pushing needs opensearch-py, which is not installed: pip install 'prony[elasticsearch]'"
         )
     from opensearchpy import OpenSearch
 
@@ -41,7 +39,7 @@ def connected(url: str, timeout_s: float) -> tuple[Any, str]:
         port = -1
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == -1 or parts.query:
         raise UsageError(
-            f"invalid URL: '{_without_password(url)}'; expected one such as http://127.0.0.1:9200 or "
+            f"invalid URL: '{_without_password(url)}'; expected a URL such as http://127.0.0.1:9200 or "
             "https://USER:PASSWORD@HOST:9200"
         )
     options: dict[str, Any] = {"use_ssl": parts.scheme == "https"} | _credentials(parts)
@@ -50,7 +48,7 @@ def connected(url: str, timeout_s: float) -> tuple[Any, str]:
     client = OpenSearch(
         hosts=[{"host": parts.hostname, "port": port, "url_prefix": parts.path.strip("/")}],
         timeout=timeout_s,
-        max_retries=0,  # retried by the cluster's user, who knows what was acknowledged
+        max_retries=0,  # Cluster retries: it knows what was acknowledged
         **options,
     )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
@@ -60,7 +58,7 @@ def connected(url: str, timeout_s: float) -> tuple[Any, str]:
 def _trusted() -> ssl.SSLContext:
     named = os.environ.get(CA_FILE)
     if named and not Path(named).is_file():
-        raise UsageError(f"{CA_FILE}={named} is not a file; name one with certificates in PEM form")
+        raise UsageError(f"{CA_FILE}={named} is not a file; expected certificates in PEM form")
     try:
         return ssl.create_default_context(cafile=named)
     except ssl.SSLError as fault:
@@ -78,7 +76,7 @@ def _credentials(parts: SplitResult) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as fault:
         raise UsageError(f"{API_KEY_FILE}={named} cannot be read: {first_line(fault)}") from fault
     if not key.isprintable() or not key:
-        raise UsageError(f"{API_KEY_FILE}={named} holds no API key; expected one line of text")
+        raise UsageError(f"{API_KEY_FILE}={named} holds no API key; expected a single line of text")
     return {"headers": {"Authorization": f"ApiKey {key}"}}
 
 

@@ -1,4 +1,4 @@
-"""What a cluster said that is not a success, in a few words, and the faults that follow."""
+"""Faults of a push, and the cluster's reason in a few words."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 from prony.errors import EnvironmentFault
 
 TRY_AGAIN = frozenset({"N/A", "TIMEOUT", 408, 429, 500, 502, 503, 504})
-"""Statuses that pass: no connection, no response in time, overload, a full disk (429), a restart."""
+"""Temporary statuses: no connection, timeout, overload, full disk (429), restart."""
 
 
 class PushFault(EnvironmentFault):
-    """The cluster could not be reached, or does not take documents now."""
+    """The cluster is unreachable, or takes no documents now."""
 
 
 class Refused(PushFault):
-    """A status that stays."""
+    """A permanent status."""
 
     def __init__(self, message: str, status: Any, why: str) -> None:
         super().__init__(message)
@@ -23,34 +23,34 @@ class Refused(PushFault):
 
 
 class TooLarge(Exception):
-    """The request, not the documents in it."""
+    """The bulk request exceeds a size limit; its documents may be sent in smaller ones."""
 
 
 def refused(where: str, fault: Any) -> Refused:
-    """The sentence for a status that stays; `fault` is the client's."""
+    """The fault for a permanent status; `fault` is the client's exception."""
     why = why_of(fault)
     if fault.status_code == 401:
-        said = (
+        message = (
             f"{where} does not accept the credentials (401); put them into the URL "
-            "(https://USER:PASSWORD@HOST:9200) or an API key into the file that PRONY_PUSH_API_KEY_FILE names"
+            "(https://USER:PASSWORD@HOST:9200), or an API key into the file named by PRONY_PUSH_API_KEY_FILE"
         )
     elif fault.status_code == 403:
-        said = (
-            f"{where} does not allow this user to do that (403: {why}); it needs the cluster privileges "
+        message = (
+            f"{where} denies this user access (403: {why}); required: the cluster privileges "
             "manage_index_templates and manage_ingest_pipelines, and create_doc on prony-*"
         )
     else:
-        said = f"{where} refused ({why})"
-    return Refused(said, fault.status_code, why)
+        message = f"{where} refused ({why})"
+    return Refused(message, fault.status_code, why)
 
 
 def no_search_engine(where: str, fault: object) -> PushFault:
-    """Something else answers there."""
+    """The response is not that of a search engine."""
     return PushFault(f"{where} did not answer as a search engine does: {first_line(fault)}")
 
 
 def why_of(fault: Any) -> str:
-    """What the cluster, or the system, said, in a few words."""
+    """The reason of the cluster or of the operating system, in a few words."""
     info = fault.info
     if isinstance(info, dict) and "error" in info:
         return reason_of(info["error"], fault.status_code)
@@ -60,12 +60,12 @@ def why_of(fault: Any) -> str:
 
 
 def _system_words(cause: Any) -> str:
-    """What the system said of a connection: its own words, where the libraries between have kept them."""
-    seen: BaseException | None = cause if isinstance(cause, BaseException) else None
-    while seen is not None:
-        if isinstance(seen, OSError) and seen.strerror:
-            return seen.strerror
-        seen = seen.__cause__ or seen.__context__
+    """The operating system's message for a failed connection, where an exception of the chain has it."""
+    fault: BaseException | None = cause if isinstance(cause, BaseException) else None
+    while fault is not None:
+        if isinstance(fault, OSError) and fault.strerror:
+            return fault.strerror
+        fault = fault.__cause__ or fault.__context__
     return first_line(cause)
 
 
@@ -73,8 +73,8 @@ def reason_of(error: Any, status: Any) -> str:
     if not isinstance(error, dict):
         return f"{status}: {first_line(error)}" if error else str(status)
     cause = (error.get("caused_by") or {}).get("reason")
-    said = ": ".join(str(one) for one in (error.get("type"), error.get("reason"), cause) if one)
-    return f"{status}: {first_line(said)}"
+    parts = ": ".join(str(part) for part in (error.get("type"), error.get("reason"), cause) if part)
+    return f"{status}: {first_line(parts)}"
 
 
 def first_line(said: object) -> str:

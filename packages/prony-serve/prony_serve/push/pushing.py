@@ -1,4 +1,4 @@
-"""Stored results to a cluster: a whole experiment, or trial by trial while it runs."""
+"""Pushes stored results: a whole experiment, or each trial of a running one."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from prony_serve.push.remembered import Remembered
 
 @dataclass(slots=True)
 class Pushed:
-    """What a push came to."""
+    """Outcome of a push."""
 
     identifier: str
     where: str
     trials: int = 0
     before: int = 0
-    """Trials that had been acknowledged before, and were not sent again."""
+    """Trials acknowledged by an earlier push and not sent again."""
     sent: Sent = field(default_factory=Sent)
 
     def sentence(self) -> str:
         """For a terminal."""
-        there = f", {self.before} of them before" if self.before else ""
+        there = f" ({self.before} already pushed)" if self.before else ""
         documents = counted(self.sent.created, "new document")
-        known = f" ({self.sent.there} were there already)" if self.sent.there else ""
+        known = f" ({self.sent.there} already present)" if self.sent.there else ""
         trials = counted(self.trials, "trial")
         return f"pushed {self.identifier} to {self.where}: {trials}{there}; {documents}{known}"
 
 
 def push(store: Store, which: str, cluster: Cluster, *, again: bool = False) -> Pushed:
-    """Everything of one experiment that the cluster has not acknowledged. `again`: whatever is remembered.
-    Raises PushFault when it does not take all; what it took is remembered.
+    """Sends what the cluster has not acknowledged of one experiment; with `again`, everything. Raises
+    PushFault when the cluster does not take all; a later push continues.
     """
     view = load_result(store, which)
     if not cluster.identity:
@@ -91,10 +91,10 @@ def _experiment(cluster: Cluster, remembered: Remembered, origin: Origin, view: 
 
 
 def _remembered(cluster: Cluster, origin: Origin) -> Remembered:
-    found = Remembered(cluster.identity, f"{origin.fingerprint_key}-{origin.id}")
-    if not cluster.had_streams:  # somebody deleted them
-        found.forget()
-    return found
+    remembered = Remembered(cluster.identity, f"{origin.fingerprint_key}-{origin.id}")
+    if not cluster.had_streams:  # they were deleted
+        remembered.forget()
+    return remembered
 
 
 def _key(trial: TrialView, *, repeated: bool = False) -> str:
@@ -102,9 +102,8 @@ def _key(trial: TrialView, *, repeated: bool = False) -> str:
 
 
 class PushTrials(SilentProgress):
-    """A listener of a running experiment: each trial is sent when it is stored, before the next one begins,
-    so that no load is on meanwhile. What does not arrive is said once and sent at the end, and so is that a
-    trial was run again.
+    """Progress listener that sends each trial when it is stored, while no load is on. A failure is reported
+    once; missing trials, and those repeated since, are sent at the end.
     """
 
     def __init__(self, store: Store, cluster: Cluster, say: Callable[[str], None]) -> None:
@@ -115,14 +114,14 @@ class PushTrials(SilentProgress):
         self.identifier = ""
 
     def begin(self) -> None:
-        """Finds at once what is wrong with the cluster; it may come back until the first trial has ended."""
+        """Reports a faulty cluster before the first trial; it is retried after each trial."""
         try:
             self._cluster.prepare()
         except PushFault as fault:
-            self._once(f"not pushed now: {fault}; it is tried again after each trial")
+            self._once(f"not pushed now: {fault}; retried after each trial")
 
     def trial_stored(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
-        """Sends the trial. A cluster that fails ends nothing."""
+        """Sends the trial. A failing cluster does not end the experiment."""
         from prony.experiment.stored import plan_of
 
         self.identifier = record.experiment_id
@@ -136,10 +135,10 @@ class PushTrials(SilentProgress):
             cell = plan.cell(record.cell)
             trial = viewed(record, judgement, figures)
             sent = _trial(self._cluster, _remembered(self._cluster, origin), origin, cell, trial)
-            for one in sent.rejected[:1]:
-                self._once(f"{self._cluster.where} rejected {one}")
+            for document in sent.rejected[:1]:
+                self._once(f"{self._cluster.where} rejected {document}")
         except PushFault as fault:
-            self._once(f"not pushed now: {fault}; it is tried again after each trial")
+            self._once(f"not pushed now: {fault}; retried after each trial")
 
     def _once(self, sentence: str) -> None:
         if sentence != self._said:

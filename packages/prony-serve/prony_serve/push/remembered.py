@@ -1,6 +1,4 @@
-"""Which documents a cluster has acknowledged, as a file in the cache: a push that crashed goes on behind
-them.
-"""
+"""The documents that a cluster has acknowledged, as a file in the cache: an interrupted push continues."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from prony.server.cache import cache_dir
 
 
 class Remembered:
-    """Of one experiment at one cluster. A key stands for documents that were acknowledged together."""
+    """Acknowledged keys of an experiment at a cluster. A key stands for documents acknowledged together."""
 
     def __init__(self, cluster: str, experiment: str) -> None:
         folder = cache_dir("push", hashlib.sha256(cluster.encode()).hexdigest()[:16])
@@ -25,8 +23,8 @@ class Remembered:
         return key in self._keys
 
     def add(self, key: str) -> None:
-        """Written at once, as a line of its own: two pushes may add to one file. A file that cannot be
-        written is not worth losing a push over: what is sent twice is there once all the same.
+        """Appends a line, so that concurrent pushes may share the file. Write errors are ignored: sending a
+        document twice creates no duplicate.
         """
         self._keys.add(key)
         with suppress(OSError), self._file.open("a", encoding="utf-8") as file:
@@ -35,7 +33,7 @@ class Remembered:
             os.fsync(file.fileno())
 
     def forget(self) -> None:
-        """The cluster has lost what it acknowledged."""
+        """The cluster has lost its documents."""
         self._keys = set()
         with suppress(OSError):
             self._file.unlink(missing_ok=True)
@@ -43,5 +41,5 @@ class Remembered:
     def _read(self) -> set[str]:
         with suppress(OSError, UnicodeDecodeError):
             lines = self._file.read_text(encoding="utf-8").split("\n")
-            return set(lines[:-1])  # the last one is empty, or was cut by a crash
+            return set(lines[:-1])  # empty, or truncated by a crash
         return set()

@@ -1,4 +1,4 @@
-"""What a cluster is told before the first document: ingest pipeline and index template. Pure."""
+"""Ingest pipeline and index template of a cluster. Pure."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from prony_serve.documents import EXPERIMENTS, INTERVALS, TRIALS
 
 STREAMS = (EXPERIMENTS, TRIALS, INTERVALS)
 NAME = "prony"
-"""Of the template and of the pipeline."""
+"""Name of the template and of the pipeline."""
 VERSION = 3
-"""Of both; raised when they change. A cluster that has a newer one keeps it."""
+"""Version of both; raised with every change. A newer one on the cluster is kept."""
 PRIORITY = 200
-"""Above the catch-all templates that clusters come with (100)."""
+"""Above the clusters' catch-all templates (100)."""
 
 
 NUMBERS = ("long", "double")
 
 
 def pipeline(processors: frozenset[str]) -> dict[str, Any]:
-    """Stamps each document with when it arrived, and keeps one that a processor fails on. `processors`: those
-    that the cluster has; a bare node without the module `ingest-common` has none, and documents go in as they
-    are.
+    """Stamps each document with its arrival, and keeps documents that a processor fails on. `processors`: the
+    cluster's; a node without the module `ingest-common` has none, and documents are stored unchanged.
     """
     steps: list[dict[str, Any]] = []
     if "set" in processors:
@@ -32,7 +31,7 @@ def pipeline(processors: frozenset[str]) -> dict[str, Any]:
 
 
 def template(*, data_streams: bool) -> dict[str, Any]:
-    """For all three streams. `data_streams`: False for a cluster that has none: they are indices there."""
+    """The template of all three streams. `data_streams` False: the cluster has none; indices are used."""
     body: dict[str, Any] = {
         "index_patterns": [f"{stream}*" for stream in STREAMS],
         "priority": PRIORITY,
@@ -56,8 +55,8 @@ def template(*, data_streams: bool) -> dict[str, Any]:
 
 
 def mappings() -> dict[str, Any]:
-    """Identities are keywords, sentences are text, and every number of a figure is a double: its first
-    document may hold a whole one.
+    """Identities are keywords, sentences are text, and every figure is a double: dynamic mapping would make a
+    first whole number a long.
     """
     keyword = {"type": "keyword", "ignore_above": 1024}
     text = {"type": "text"}

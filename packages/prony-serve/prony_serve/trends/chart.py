@@ -1,5 +1,5 @@
-"""One figure over time or over commits: a mark per trial, the levels, where the level or the setting changed.
-Values in, SVG out.
+"""The chart of one figure over time or over commits: a mark per trial, levels, changes and breaks. Values in,
+SVG out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STEPS_S = (
 )
 MOST_TICKS = 7
 NO_FIGURE = "cross"
-"""The mark of a trial whose figure is not printed; it stands on the lower edge."""
+"""Mark of a trial without a printed figure, on the lower edge."""
 
 Kind = Literal["better", "worse", "changed", "break"]
 _RULE = {"better": FINE, "worse": NOT_CONFORMING, "changed": MUTED, "break": INK}
@@ -36,7 +36,7 @@ _RULE = {"better": FINE, "worse": NOT_CONFORMING, "changed": MUTED, "break": INK
 
 @dataclass(frozen=True, slots=True)
 class TrendMark:
-    """One trial. `y` None: no figure is printed."""
+    """One trial. `y` None: no printed figure."""
 
     x: float
     y: float | None
@@ -46,7 +46,7 @@ class TrendMark:
 
 @dataclass(frozen=True, slots=True)
 class TrendLevel:
-    """A level, from the first of its trials to the last."""
+    """A level, from its first trial to its last."""
 
     x: float
     x2: float
@@ -56,7 +56,7 @@ class TrendLevel:
 
 @dataclass(frozen=True, slots=True)
 class TrendRule:
-    """An upright line: a change of the level, or a break."""
+    """A vertical line: a change of the level, or a break."""
 
     x: float
     kind: Kind
@@ -74,17 +74,16 @@ def trend_chart(
     key: str,
     title: str,
 ) -> str:
-    """`x` is in seconds since 1970, or with `commits` a place among them. A filled mark took part in the
-    search, a hollow one did not. The axis of the figure does not begin at zero. Each mark has its place among
-    `marks` as `data-row`.
+    """`x` is in seconds since 1970, or an index into `commits`. Filled marks took part in the search, hollow
+    ones did not. The y axis does not begin at zero. Each mark carries its index in `marks` as `data-row`.
     """
-    values = [one.y for one in marks if one.y is not None] + [one.y for one in levels]
+    values = [mark.y for mark in marks if mark.y is not None] + [level.y for level in levels]
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     room = (high - low) * 0.12 or abs(high) * 0.05 or 1.0
     low, high = low - room, high + room
-    first, last = min(one.x for one in marks), max(one.x for one in marks)
-    beside = (last - first) * 0.03 or (0.5 if commits else DAY_S / 4)
-    scale = Scale(first - beside, last + beside)
+    first, last = min(mark.x for mark in marks), max(mark.x for mark in marks)
+    margin = (last - first) * 0.03 or (0.5 if commits else DAY_S / 4)
+    scale = Scale(first - margin, last + margin)
     ticks = list(enumerate(name[:12] for name in commits)) or time_ticks(first, last)
     y = Scale(low, high)
     levels_y = [(t, plain(t)) for t in round_ticks(y, 8)]
@@ -96,20 +95,20 @@ def trend_chart(
             plot.upright(rule.x, _RULE[rule.kind], 1.5)
     for level in levels:
         plot.line([(level.x, level.y), (level.x2, level.y)], level.series.colour, 2, opacity=0.75)
-    for row, one in enumerate(marks):
-        if one.y is None:
-            plot.mark(one.x, low, NO_FIGURE, NOT_CONFORMING, size=0.8, row=row)
+    for row, mark in enumerate(marks):
+        if mark.y is None:
+            plot.mark(mark.x, low, NO_FIGURE, NOT_CONFORMING, size=0.8, row=row)
         else:
-            colour = one.series.colour
-            inside = colour if one.counts else PAPER
-            plot.mark(one.x, one.y, one.series.shape, inside, colour, size=0.75, row=row)
+            colour = mark.series.colour
+            inside = colour if mark.counts else PAPER
+            plot.mark(mark.x, mark.y, mark.series.shape, inside, colour, size=0.75, row=row)
     return plot.svg(key=key, title=title)
 
 
 def time_ticks(first_s: float, last_s: float) -> list[tuple[float, str]]:
-    """Days (or hours, where there are few) in UTC, about MOST_TICKS of them at most."""
+    """Ticks at days, or hours for short spans, in UTC; at most about MOST_TICKS."""
     span = max(last_s - first_s, 1.0)
-    step = next((one for one in STEPS_S if span / one <= MOST_TICKS), span / MOST_TICKS)
+    step = next((step_s for step_s in STEPS_S if span / step_s <= MOST_TICKS), span / MOST_TICKS)
     begin = -(-first_s // min(step, DAY_S)) * min(step, DAY_S)
     times = [begin + k * step for k in range(MOST_TICKS + 1) if begin + k * step <= last_s] or [first_s]
     shown = " %b %H:%M" if step < DAY_S else " %b %Y" if span > 300 * DAY_S else " %b"

@@ -1,8 +1,5 @@
-"""Change points of one figure over the trials of one setting: where its level changed, and by how much.
-Arrays in, frozen values out.
-
-The caller splits a series where the host or the JDK changed: what differs across such a break is no change of
-the server.
+"""Change points of one figure over the trials of one setting: where the level changed, and by how much.
+Arrays in, frozen values out. The caller splits a series where the host, the JDK or the plan changed.
 """
 
 from __future__ import annotations
@@ -22,17 +19,17 @@ from prony_serve.trends import otava
 stats: Any = untyped_stats
 
 FEWEST_EACH = 5
-"""Trials on either side of a change. With fewer, a t-test on a place that was searched for is mostly a test
-of one outlier.
+"""Minimum trials on either side of a change. With fewer, a t-test at a searched position mostly tests one
+outlier.
 """
 FEWEST = 2 * FEWEST_EACH
-"""Trials below which a series is not searched."""
+"""Minimum trials of a series that is searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The level changed between value `index - 1` and value `index`. Levels are geometric means over the
-    trials between the neighbouring changes.
+    """A change of the level between values `index - 1` and `index`. Levels are geometric means over the
+    trials up to the neighbouring changes.
     """
 
     index: int
@@ -41,9 +38,9 @@ class Change:
     trials_before: int
     trials_after: int
     p_value: float
-    """Two-sided t-test of the sessions' mean logarithms, with a common variance: that of a few sessions which
-    happen to agree says nothing. The place was searched for, so it is a rank among changes and no error rate;
-    docs/serve.md has the measured one.
+    """Two-sided t-test of the sessions' mean logarithms with a pooled variance: a few sessions that agree by
+    chance have a variance of their own near 0. The position was searched for, so it ranks changes and is no
+    error rate; docs/serve.md has the measured rate.
     """
 
     @property
@@ -56,13 +53,13 @@ def changes(
     values: Sequence[float],
     sessions: Sequence[object] | None = None,
 ) -> tuple[Change, ...]:
-    """Every change of at least BAND with FEWEST_EACH trials on either side, in order. Values are
-    positive and in the order of time; a series with one that is not has no changes.
+    """All changes of at least BAND with FEWEST_EACH trials on either side, ascending. Values must be positive
+    and in order of time; any other series has no changes.
 
-    `sessions` says of each value which session it is of, such as its experiment: trials of one night are
-    alike, so that the sample of the test is the session (None: each trial is one).
+    `sessions` groups the values, such as by experiment: trials of one night are alike, so the test's sample
+    is the session (None: each trial).
     """
-    if len(values) < FEWEST or not all(math.isfinite(one) and one > 0 for one in values):
+    if len(values) < FEWEST or not all(math.isfinite(value) and value > 0 for value in values):
         return ()
     at = [index for index in otava.indices(values, BAND) if 0 < index < len(values)]
     series = _Series(values, range(len(values)) if sessions is None else sessions)
@@ -72,17 +69,17 @@ def changes(
 
 
 def _weakest(found: Sequence[Change]) -> int | None:
-    """The change to take away next: one with too few trials on a side, one that is not significant (any more,
-    as its neighbour went), one that is too small; None when all stand. Its neighbours are then judged anew.
+    """Index of the next change to remove: too few trials on a side, not significant, or too small; None when
+    all hold. The caller then recomputes its neighbours.
     """
-    short = [one for one in found if _fewer(one) < FEWEST_EACH]
+    short = [change for change in found if _fewer(change) < FEWEST_EACH]
     if short:
-        return min(short, key=lambda one: (_fewer(one), abs(math.log(one.ratio)))).index
-    doubtful = [one for one in found if one.p_value > otava.MOST_P_VALUE]
+        return min(short, key=lambda change: (_fewer(change), abs(math.log(change.ratio)))).index
+    doubtful = [change for change in found if change.p_value > otava.MOST_P_VALUE]
     if doubtful:
-        return max(doubtful, key=lambda one: one.p_value).index
-    small = [one for one in found if abs(math.log(one.ratio)) < math.log1p(BAND)]
-    return min(small, key=lambda one: abs(math.log(one.ratio))).index if small else None
+        return max(doubtful, key=lambda change: change.p_value).index
+    small = [change for change in found if abs(math.log(change.ratio)) < math.log1p(BAND)]
+    return min(small, key=lambda change: abs(math.log(change.ratio))).index if small else None
 
 
 def _fewer(change: Change) -> int:
@@ -95,7 +92,7 @@ class _Series:
     sessions: Sequence[object]
 
     def changes(self, at: Sequence[int]) -> list[Change]:
-        """One for each of these places, between its neighbours."""
+        """The change at each index."""
         edges = [0, *at, len(self.values)]
         return [self._change(*edges[k : k + 3]) for k in range(len(at))]
 
@@ -105,7 +102,7 @@ class _Series:
         return Change(at, _level(before), _level(after), len(before), len(after), p_value)
 
     def _means(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Mean logarithm of each session."""
+        """Mean logarithm per session."""
         grouped: dict[object, list[float]] = {}
         for value, session in zip(self.values[begin:end], self.sessions[begin:end], strict=True):
             grouped.setdefault(session, []).append(math.log(value))
@@ -113,13 +110,13 @@ class _Series:
 
 
 def _p_value(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
-    """1 where it cannot be told; 0 where neither side has any spread and they differ."""
+    """1 with fewer than two sessions on a side; 0 when both sides are constant and differ."""
     if min(len(left), len(right)) < 2:
         return 1.0
     if np.ptp(left) == 0 and np.ptp(right) == 0:
         return 1.0 if left[0] == right[0] else 0.0
-    told = [(part.mean(), part.std(ddof=1), len(part)) for part in (left, right)]
-    return float(stats.ttest_ind_from_stats(*told[0], *told[1], equal_var=True).pvalue)
+    summaries = [(part.mean(), part.std(ddof=1), len(part)) for part in (left, right)]
+    return float(stats.ttest_ind_from_stats(*summaries[0], *summaries[1], equal_var=True).pvalue)
 
 
 def _level(values: Sequence[float]) -> float:

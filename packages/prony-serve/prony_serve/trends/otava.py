@@ -1,5 +1,5 @@
-"""Change points of a series by Apache Otava: E-divisive means over sliding windows, then a t-test of each
-point found (Fleming et al. 2023, https://doi.org/10.1145/3578244.3583719). Otava is known nowhere else.
+"""Change points by Apache Otava: E-divisive means over sliding windows, then a t-test per point (Fleming et
+al. 2023, https://doi.org/10.1145/3578244.3583719). The only module that imports Otava.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from prony.errors import EnvironmentFault
 
 WINDOW = 50
-"""Values of a sliding window: Otava's default."""
+"""Values per sliding window (Otava's default)."""
 MOST_P_VALUE = 0.001
 """Otava's default."""
 INSTALL = "pip install --no-deps apache-otava==0.8.0"
@@ -24,18 +24,16 @@ def is_installed() -> bool:
 def require() -> None:
     """Raises EnvironmentFault without Otava."""
     if not is_installed():
-        raise EnvironmentFault(
-            f"change points need Apache Otava, which is not installed; install it: {INSTALL}"
-        )
+        raise EnvironmentFault(f"change points need Apache Otava, which is not installed: {INSTALL}")
 
 
 def indices(values: Sequence[float], least_change: float) -> tuple[int, ...]:
-    """Where the level changes: the index of the first value of each new level, ascending. `least_change`: the
-    smallest relative change of the mean (0.02 is 2 %). Raises EnvironmentFault without Otava.
+    """Index of the first value of each new level, ascending. `least_change`: the smallest relative change of
+    the mean (0.02 is 2 %). Raises EnvironmentFault without Otava.
     """
     require()
     from otava.analysis import compute_change_points
 
-    # A list and no array: of an array Otava would look at the whole in each of its windows.
-    found, _ = compute_change_points([float(one) for one in values], WINDOW, MOST_P_VALUE, least_change)
-    return tuple(sorted(int(one.index) for one in found))
+    # A list: given an array, Otava would scan all of it in each window.
+    points, _ = compute_change_points([float(value) for value in values], WINDOW, MOST_P_VALUE, least_change)
+    return tuple(sorted(int(point.index) for point in points))

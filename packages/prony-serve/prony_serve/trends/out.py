@@ -1,4 +1,4 @@
-"""The JSON of trends and of what runs, as the web pages give it to programs."""
+"""JSON of trends and of running experiments, for programs."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from prony_serve.trends.series import Break, ChangePoint, TrendTrial, TrendView,
 
 
 class TrendTrialOut(Out):
-    """One trial of a series."""
+    """A trial of a series."""
 
     id: str
     experiment: str
     started: str = Field(description="ISO 8601")
-    setting: int = Field(description="place in `settings`, from 0")
+    setting: int = Field(description="index in `settings`, from 0")
     conforms: bool
     value: float | None = Field(description="null where no figure is printed")
-    counts: bool = Field(description="conforms, of full length, no control: takes part in the search")
+    counts: bool = Field(description="conforms, of full length, no control: part of the search")
     quick: bool
     versions: dict[str, str]
     reason: str
 
 
 class SettingOut(Out):
-    """What may not differ within a series."""
+    """What is constant within a setting of a series."""
 
     fingerprint: str
     jdk: str
@@ -35,7 +35,7 @@ class SettingOut(Out):
 
 
 class BreakOut(Out):
-    """A setting that is seen for the first time after another one: never a change of the server."""
+    """A setting measured for the first time after another: never a change of the server."""
 
     trial: str
     started: str
@@ -45,7 +45,7 @@ class BreakOut(Out):
 class ChangePointOut(Out):
     """The level changed between two trials of one setting."""
 
-    trial: str = Field(description="the first one of the new level")
+    trial: str = Field(description="first trial of the new level")
     experiment: str
     last_before: str
     started: str
@@ -55,7 +55,7 @@ class ChangePointOut(Out):
     after: float
     trials_before: int
     trials_after: int
-    p_value: float = Field(description="of a place that was searched for: a rank, no error rate")
+    p_value: float = Field(description="at a searched position: a rank, no error rate")
     sentence: str
     differences: list[tuple[str, str, str]] = Field(description="what, before, after")
 
@@ -78,7 +78,7 @@ class TrendOut(Out):
 
 
 class SeriesOut(Out):
-    """One series that has a trend."""
+    """A series with a trend."""
 
     server: str
     workload: str
@@ -96,7 +96,7 @@ class SeriesListOut(Out):
 
 
 def trend_out(view: TrendView) -> TrendOut:
-    """A trend as the model of the contract."""
+    """The JSON model of a trend."""
     places = {setting: place for place, setting in enumerate(view.settings)}
     return TrendOut(
         server=view.server,
@@ -106,12 +106,12 @@ def trend_out(view: TrendView) -> TrendOut:
         unit=stored_unit(view.figure),
         sentence=view.words,
         settings=[
-            SettingOut(fingerprint=one.fingerprint_key, jdk=one.jdk, plan=one.plan_key)
-            for one in view.settings
+            SettingOut(fingerprint=setting.fingerprint_key, jdk=setting.jdk, plan=setting.plan_key)
+            for setting in view.settings
         ],
-        trials=[_trial(one, places[one.setting]) for one in view.trials],
-        breaks=[_break(one) for one in view.breaks],
-        changes=[_change(view, one) for one in view.changes],
+        trials=[_trial(trial, places[trial.setting]) for trial in view.trials],
+        breaks=[_break(point) for point in view.breaks],
+        changes=[_change(view, point) for point in view.changes],
     )
 
 
@@ -137,19 +137,19 @@ def _break(one: Break) -> BreakOut:
 
 
 def _change(view: TrendView, one: ChangePoint) -> ChangePointOut:
-    found = one.change
+    change = one.change
     return ChangePointOut(
         trial=one.trial.id,
         experiment=one.trial.experiment_id,
         last_before=one.last.id,
         started=one.trial.started.isoformat(),
         direction=direction(one),
-        ratio=found.ratio,
-        before=found.before,
-        after=found.after,
-        trials_before=found.trials_before,
-        trials_after=found.trials_after,
-        p_value=found.p_value,
+        ratio=change.ratio,
+        before=change.before,
+        after=change.after,
+        trials_before=change.trials_before,
+        trials_after=change.trials_after,
+        p_value=change.p_value,
         sentence=change_words(view, one),
         differences=list(one.differences),
     )

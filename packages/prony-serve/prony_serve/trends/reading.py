@@ -1,4 +1,4 @@
-"""From the store to a trend: the trials of a series, and what differs between two of them."""
+"""Reads trends from the store: the trials of a series, and the differences between two trials."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from prony.store import SeriesTrial, Store, StoredTrial
 from prony_serve.trends.series import JDK, Difference, Setting, TrendTrial, TrendView, trend
 
 HEADLINES = ("requests_per_s", "p99_ms", "server_cpu_us_per_request")
-"""The figures whose change points are in the feed."""
+"""Figures whose change points are in the feed."""
 MOST_TEXT = 200
-"""Characters of a value that differs: a plan may hold a whole body."""
+"""Maximum characters of a differing value; a plan may hold a whole body."""
 
 
 def trend_of(
@@ -24,7 +24,7 @@ def trend_of(
     """The trend of one figure of a series; without a trial when the store has none."""
     between = _Between(store)
     return trend(
-        [trend_trial(one, figure) for one in series if not one.repeated],
+        [trend_trial(trial, figure) for trial in series if not trial.repeated],
         server=server,
         workload=workload,
         load=load,
@@ -34,13 +34,13 @@ def trend_of(
 
 
 def figures_of(series: Sequence[SeriesTrial]) -> tuple[str, ...]:
-    """The names of the figures that any trial has, headlines first."""
-    known = dict.fromkeys(name for one in series for name in one.figures)
+    """Names of the figures that any trial has, headlines first."""
+    known = dict.fromkeys(name for trial in series for name in trial.figures)
     return tuple([name for name in HEADLINES if name in known] + [n for n in known if n not in HEADLINES])
 
 
 def trend_trial(one: SeriesTrial, figure: str) -> TrendTrial:
-    """A trial of the store; one that does not conform has no figure."""
+    """A stored trial as a trend's trial; None as its value when it does not conform."""
     conforms = one.failure is None and one.conforms
     return TrendTrial(
         id=one.trial_id,
@@ -57,34 +57,34 @@ def trend_trial(one: SeriesTrial, figure: str) -> TrendTrial:
 
 
 class _Between:
-    """What differs between two trials: versions, build, plan, Prony, and the fingerprint field by field."""
+    """Differences between two trials: versions, build, plan, Prony, and the fingerprint field by field."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._trials: dict[str, StoredTrial] = {}
 
     def differences(self, before: str, after: str) -> tuple[Difference, ...]:
-        """Of the trials with these ids; what cannot be read is said."""
+        """Differences between the trials with these ids; an unreadable record is itself listed."""
         try:
             left, right = self._facts(before), self._facts(after)
         except (StoreError, LookupError) as fault:
             return (("record", f"cannot be read: {fault}", ""),)
-        found = [
+        changed = [
             (what, _text(left.get(what)), _text(right.get(what)))
             for what in dict.fromkeys([*left, *right])
             if left.get(what) != right.get(what)
         ]
         hosts = (self._fingerprint(before), self._fingerprint(after))
         if hosts[0] is not None and hosts[1] is not None:
-            found += _host(hosts[0], hosts[1])
-        return tuple(found)
+            changed += _host(hosts[0], hosts[1])
+        return tuple(changed)
 
     def _facts(self, trial_id: str) -> dict[str, Any]:
         stored = self._trial(trial_id)
         server = stored.record.evidence.server
-        named = {f"version: {name}": version for name, version in server.versions.items()}
+        versions = {f"version: {name}": version for name, version in server.versions.items()}
         return {
-            **named,
+            **versions,
             "build": server.build_key,
             "Prony": stored.prony_version,
             "driver": stored.record.evidence.load.driver,
@@ -113,24 +113,24 @@ class _Between:
 
 
 def _host(before: Fingerprint, after: Fingerprint) -> list[Difference]:
-    found = [
+    changed = [
         (f"host: {what}", _text(left), _text(right)) for what, left, right in host_differences(before, after)
     ]
     if before.hostname != after.hostname:
-        found.insert(0, ("host: name", before.hostname, after.hostname))
-    return found
+        changed.insert(0, ("host: name", before.hostname, after.hostname))
+    return changed
 
 
 def flat(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:
     """Nested values by their path, such as trial.load.users."""
-    found: list[tuple[str, Any]] = []
-    for key, one in value.items():
+    leaves: list[tuple[str, Any]] = []
+    for key, item in value.items():
         where = f"{path}.{key}" if path else key
-        if isinstance(one, Mapping):
-            found += flat(one, where)
+        if isinstance(item, Mapping):
+            leaves += flat(item, where)
         else:
-            found.append((where, one))
-    return found
+            leaves.append((where, item))
+    return leaves
 
 
 def _text(value: object) -> str:

@@ -1,8 +1,8 @@
-"""One figure of a server under a workload and a load over time: every stored trial, where the host or the JDK
-changed, and where the figure's level did. Pure, but for what a caller hands in to look a trial up.
+"""One figure of a server under a workload and a load over time: every stored trial, the breaks (host, JDK or
+plan changed) and the changes of level. Pure except for the caller's `differences`.
 
-A setting is one fingerprint, one JDK and one plan of the cell. Levels are sought among the conforming trials
-of one setting, so what differs between two hosts is a break and never a change of the server.
+A setting is one fingerprint, one JDK and one plan of the cell. Levels are compared within a setting only, so
+a difference between two hosts is never reported as a change of the server.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from prony.report.wording import counted, number
 from prony_serve.trends.levels import FEWEST, FEWEST_EACH, Change, changes
 
 JDK = "jdk"
-"""Its name among the versions of a server."""
+"""Key of the JDK in a server's versions."""
 Difference = tuple[str, str, str]
 """(what, before, after)."""
 Direction = Literal["better", "worse", "changed"]
 Lookup = Callable[[str, str], Sequence[Difference]]
-"""(id of the earlier trial, id of the later one) -> what differs between them."""
+"""(id of the earlier trial, id of the later trial) -> differences between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What may not differ within a series."""
+    """What is constant within a setting of a series."""
 
     fingerprint_key: str
     jdk: str = ""
     plan_key: str = ""
-    """Of the cell: target, load, window, what is measured (prony.store)."""
+    """Key of the cell: target, load, window, figures (prony.store)."""
 
     @property
     def words(self) -> str:
-        """As a legend says it."""
+        """Text of a legend."""
         jdk = f", JDK {self.jdk}" if self.jdk else ""
         return f"host {self.fingerprint_key}{jdk}{f', plan {self.plan_key[:6]}' if self.plan_key else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class TrendTrial:
-    """One stored trial, as far as a trend needs it."""
+    """A stored trial, with the fields that a trend needs."""
 
     id: str
     experiment_id: str
@@ -57,32 +57,32 @@ class TrendTrial:
     setting: Setting
     conforms: bool
     value: float | None
-    """None where no figure may be printed, or the trial has none of this name."""
+    """None where no figure may be printed, or the trial lacks it."""
     quick: bool = False
     control: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of the server."""
+    """Versions of the server."""
     reason: str = ""
-    """Why it does not conform."""
+    """Why the trial does not conform."""
 
     @property
     def counts(self) -> bool:
-        """Whether its value takes part in the search: it conforms, is of full length, and no control."""
+        """Whether its value takes part in the search: conforming, full length, no control."""
         printed = self.value is not None and math.isfinite(self.value) and self.value > 0
         return printed and self.conforms and not self.quick and not self.control
 
     @property
     def commit(self) -> str:
-        """Of the server's source; empty where it is not known."""
+        """Commit of the server's source; empty when unknown."""
         return self.versions.get(COMMIT, "")
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """A setting that is seen for the first time, after another one."""
+    """A setting measured for the first time, after another."""
 
     trial: TrendTrial
-    """The first one of it."""
+    """Its first trial."""
     differences: tuple[Difference, ...]
 
 
@@ -93,16 +93,16 @@ class ChangePoint:
     trial: TrendTrial
     """The first trial of the new level."""
     last: TrendTrial
-    """The last one of the level before."""
+    """The last trial of the level before."""
     change: Change
     better: bool | None
-    """None for a figure of which neither more nor less is better."""
+    """None for a figure without a better direction."""
     differences: tuple[Difference, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A stretch of one setting without a change, for a chart."""
+    """Consecutive trials of one setting without a change."""
 
     setting: Setting
     first: TrendTrial
@@ -113,35 +113,35 @@ class Level:
 
 @dataclass(frozen=True)
 class TrendView:
-    """All that a page shows of one series."""
+    """The contents of a series' page."""
 
     server: str
     workload: str
     load: str
     figure: str
     trials: tuple[TrendTrial, ...]
-    """In the order in which they were stored: a clock that went back changes nothing."""
+    """In the order of storing, so a clock set back has no effect."""
     settings: tuple[Setting, ...]
-    """In the order in which they were first seen."""
+    """In the order of first appearance."""
     breaks: tuple[Break, ...]
     changes: tuple[ChangePoint, ...]
     levels: tuple[Level, ...]
     note: str = ""
-    """Why no change was sought; empty where it was."""
+    """Why changes were not searched for; empty if they were."""
 
     @property
     def title(self) -> str:
-        """What it is a trend of."""
+        """Figure, server, workload and load."""
         return f"{label_of(self.figure)}: {self.server}, {self.workload}, {self.load}"
 
     @property
     def counting(self) -> int:
-        """Trials that took part in the search."""
+        """Number of trials that took part in the search."""
         return sum(trial.counts for trial in self.trials)
 
     @property
     def words(self) -> str:
-        """What was found, in a sentence or two."""
+        """The outcome in one or two sentences."""
         if self.note:
             return self.note
         n = f"{self.counting} of {counted(len(self.trials), 'trial')}"
@@ -164,26 +164,26 @@ def trend(
     figure: str,
     differences: Lookup = lambda _before, _after: (),
 ) -> TrendView:
-    """The trend of these trials, in the order in which they were stored."""
+    """The trend of trials given in the order of storing."""
     ordered = tuple(trials)
-    settings = tuple(dict.fromkeys(one.setting for one in ordered))
-    found: list[ChangePoint] = []
+    settings = tuple(dict.fromkeys(trial.setting for trial in ordered))
+    points: list[ChangePoint] = []
     levels: list[Level] = []
     note = ""
     try:
         for setting in settings:
-            own = [one for one in ordered if one.setting == setting and one.counts]
-            nights = [one.experiment_id for one in own]
-            points = changes([one.value or 0.0 for one in own], nights)
-            found += [_point(own, one, figure, differences) for one in points]
-            levels += _levels(own, points)
-        if not any(sum(t.counts for t in ordered if t.setting == one) >= FEWEST for one in settings):
+            own = [trial for trial in ordered if trial.setting == setting and trial.counts]
+            nights = [trial.experiment_id for trial in own]
+            found = changes([trial.value or 0.0 for trial in own], nights)
+            points += [_point(own, change, figure, differences) for change in found]
+            levels += _levels(own, found)
+        if not any(sum(t.counts for t in ordered if t.setting == setting) >= FEWEST for setting in settings):
             note = (
-                f"Changes are not sought: no setting has {FEWEST} trials that count yet "
+                f"Not searched for changes: no setting has {FEWEST} trials that count yet "
                 f"({FEWEST_EACH} on either side of a change)."
             )
     except EnvironmentFault as missing:
-        note = f"Changes are not sought: {missing}."
+        note = f"Not searched for changes: {missing}."
     return TrendView(
         server=server,
         workload=workload,
@@ -192,7 +192,7 @@ def trend(
         trials=ordered,
         settings=settings,
         breaks=tuple(_breaks(ordered, differences)),
-        changes=tuple(sorted(found, key=lambda one: ordered.index(one.trial))),
+        changes=tuple(sorted(points, key=lambda point: ordered.index(point.trial))),
         levels=tuple(levels),
         note=note,
     )
@@ -212,36 +212,36 @@ def _point(own: Sequence[TrendTrial], change: Change, figure: str, differences: 
 
 
 def _levels(own: Sequence[TrendTrial], points: Sequence[Change]) -> list[Level]:
-    edges = [0, *(one.index for one in points), len(own)]
-    made = []
+    edges = [0, *(point.index for point in points), len(own)]
+    levels = []
     for begin, end in pairwise(edges):
-        values = [one.value for one in own[begin:end] if one.value]
+        values = [trial.value for trial in own[begin:end] if trial.value]
         if values:
             middle = math.exp(math.fsum(map(math.log, values)) / len(values))
-            made.append(Level(own[begin].setting, own[begin], own[end - 1], middle, len(values)))
-    return made
+            levels.append(Level(own[begin].setting, own[begin], own[end - 1], middle, len(values)))
+    return levels
 
 
 def _breaks(ordered: Sequence[TrendTrial], differences: Lookup) -> list[Break]:
     seen: set[Setting] = set()
-    made = []
-    for before, one in zip((None, *ordered), ordered, strict=False):
-        if before is not None and one.setting not in seen:
-            made.append(Break(one, tuple(differences(before.id, one.id))))
-        seen.add(one.setting)
-    return made
+    breaks = []
+    for before, trial in zip((None, *ordered), ordered, strict=False):
+        if before is not None and trial.setting not in seen:
+            breaks.append(Break(trial, tuple(differences(before.id, trial.id))))
+        seen.add(trial.setting)
+    return breaks
 
 
 def change_words(view: TrendView, point: ChangePoint) -> str:
     """requests/s −5.1 %: 7,250 → 6,880 (24 trials before, 31 after)."""
-    found = point.change
+    change = point.change
     unit = unit_of(view.figure)
-    before, after = rounded(view.figure, found.before), rounded(view.figure, found.after)
-    sign = "+" if found.ratio > 1 else ""
-    share = f"{sign}{number((found.ratio - 1) * 100, 1)} %"
+    before, after = rounded(view.figure, change.before), rounded(view.figure, change.after)
+    sign = "+" if change.ratio > 1 else ""
+    share = f"{sign}{number((change.ratio - 1) * 100, 1)} %"
     return (
         f"{label_of(view.figure)} {share}: {before} → {after}{f' {unit}' if unit else ''} "
-        f"({counted(found.trials_before, 'trial')} before, {found.trials_after} after)"
+        f"({counted(change.trials_before, 'trial')} before, {change.trials_after} after)"
     )
 
 

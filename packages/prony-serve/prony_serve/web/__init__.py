@@ -1,1 +1,1 @@
-"""The page of all results: `prony serve`. Start at `prony_serve.web.app.create`."""
+"""The web page of all results (`prony serve`). Entry point: `prony_serve.web.app.create`."""

@@ -1,7 +1,6 @@
-"""Who may see and do what: no password on loopback, a token, or a header that a proxy sets.
+"""Access control: open on loopback, a token, or a header set by a trusted proxy.
 
-A token is compared in constant time, a session is a random cookie of this process, and neither is ever
-logged.
+Tokens are compared in constant time, sessions are random cookies of this process, and neither is logged.
 """
 
 from __future__ import annotations
@@ -33,27 +32,27 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How readers are told apart, as the command line says it."""
+    """Access rules of the command line."""
 
     token: str | None = None
-    """Needed by everybody, and for uploads."""
+    """Required of every reader, and for uploads."""
     trusted_header: str | None = None
-    """Set by a proxy that has checked who it is; everybody else is refused."""
+    """Set by a proxy after its log-in; requests without it are refused."""
     trusted_proxies: tuple[Network, ...] = ()
-    """Where that proxy is."""
+    """Addresses of that proxy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Somebody who may see the pages."""
+    """An authorised reader."""
 
     may_upload: bool = False
     by_cookie: bool = False
-    """Known by a cookie, which a browser sends by itself: what changes anything needs its page's origin."""
+    """Authorised by a cookie, which browsers send to any page: changes must also prove their origin."""
 
 
 class Access:
-    """The rules, the sessions, and the failures so far."""
+    """Rules, sessions, and failed attempts."""
 
     def __init__(self, rules: Rules, clock: Callable[[], float] = time.monotonic) -> None:
         self.rules = rules
@@ -61,17 +60,17 @@ class Access:
         self._limit = FailureLimit(clock)
         self._lock = threading.Lock()
         self._sessions: OrderedDict[str, float] = OrderedDict()
-        """Digest of a cookie -> when it ends."""
+        """Digest of a cookie -> its expiry."""
 
     @property
     def has_log_in(self) -> bool:
-        """Whether a person can log in here."""
+        """Whether there is a log-in form."""
         return self.rules.token is not None
 
     def reader(self, request: Request) -> Reader:
-        """Who asks. Raises Refusal: 401 or 429."""
+        """The request's reader. Raises Refusal: 401 or 429."""
         bearer = None if self.rules.token is None else _bearer(request)
-        if bearer is not None:  # without a token of ours it is for somebody else: proxies hand on their own
+        if bearer is not None:  # without --token-file it is a proxy's own and ignored
             self.check_token(bearer, request)
             return Reader(may_upload=True)
         if self.rules.trusted_header is not None:
@@ -82,37 +81,37 @@ class Access:
         if not self._has_session(request.cookies.get(COOKIE, "")):
             raise Refusal(
                 401,
-                "a token is needed: log in at /login, or send it as 'Authorization: Bearer TOKEN'",
+                "a token is required: log in at /login, or send 'Authorization: Bearer TOKEN'",
                 {"WWW-Authenticate": 'Bearer realm="prony"'},
                 log_in=True,
             )
         return Reader(by_cookie=True)
 
     def check_token(self, given: str, request: Request) -> None:
-        """Raises Refusal for a wrong token, and for any token after too many wrong ones."""
+        """Raises Refusal for a wrong token, and for any token after too many failures."""
         address = address_of(request)
         wait_s = self._limit.wait_s(address)
         if wait_s > 0:
             seconds = int(wait_s) + 1
             raise Refusal(
                 429,
-                f"too many wrong tokens from this address: try again in {seconds} s",
+                f"too many wrong tokens from this address; retry in {seconds} s",
                 {"Retry-After": str(seconds)},
             )
         if self.rules.token is None:
-            raise Refusal(401, "this server was started without --token-file, so no token is right")
+            raise Refusal(401, "this server accepts no token; start it with --token-file")
         if not hmac.compare_digest(_digest(given), _digest(self.rules.token)):
             self._limit.failed(address)
             raise Refusal(
                 401,
-                "the token is wrong: send the one of the file that prony serve was started with",
+                "wrong token; send the token from the --token-file of prony serve",
                 {"WWW-Authenticate": 'Bearer realm="prony", error="invalid_token"'},
             )
 
     def scheme(self, request: Request) -> str:
-        """http or https, as the reader's browser sees it: a trusted proxy may say that it speaks TLS."""
-        told = request.headers.get("x-forwarded-proto", "")
-        return "https" if told == "https" and self._by_trusted_proxy(request) else request.url.scheme
+        """http or https, as seen by the browser: a trusted proxy may set X-Forwarded-Proto."""
+        forwarded = request.headers.get("x-forwarded-proto", "")
+        return "https" if forwarded == "https" and self._by_trusted_proxy(request) else request.url.scheme
 
     def _by_trusted_proxy(self, request: Request) -> bool:
         peer = _parsed(address_of(request))
@@ -121,9 +120,9 @@ class Access:
     def _check_proxy(self, request: Request) -> None:
         name = self.rules.trusted_header or ""
         if not self._by_trusted_proxy(request):
-            raise Refusal(401, "this address is not a trusted proxy: come by the proxy (--trusted-proxy)")
+            raise Refusal(401, "this address is not a trusted proxy; use the proxy (--trusted-proxy)")
         if not request.headers.get(name, "").strip():
-            raise Refusal(401, f"the proxy set no header {name}: log in at the proxy")
+            raise Refusal(401, f"the proxy set no header {name}; log in at the proxy")
 
     # -- sessions
 
@@ -137,7 +136,7 @@ class Access:
         return cookie
 
     def end_session(self, cookie: str) -> None:
-        """The cookie is worth nothing any more."""
+        """Invalidates the cookie."""
         with self._lock:
             self._sessions.pop(_digest(cookie).hex(), None)
 
@@ -161,28 +160,28 @@ def read_token(path: Path) -> str:
     except OSError as fault:
         raise UsageError(f"--token-file {path} cannot be read: {fault.strerror}") from fault
     except UnicodeDecodeError as fault:
-        raise UsageError(f"--token-file {path} is not ASCII text; expected one line, the token") from fault
+        raise UsageError(f"--token-file {path} is not ASCII text; expected a token on one line") from fault
     if not SHORTEST_TOKEN <= len(text) <= MOST_TOKEN or not text.isprintable() or " " in text:
         raise UsageError(
-            f"--token-file {path} holds no token of at least {SHORTEST_TOKEN} printable characters without a "
-            "space on one line; make one: "
+            f"--token-file {path} holds no token; expected {SHORTEST_TOKEN} or more printable characters on "
+            "one line, without spaces; make one: "
             f"python3 -c 'import secrets; print(secrets.token_urlsafe(32))' > {path}"
         )
     return text
 
 
 def address_of(request: Request) -> str:
-    """Of the peer; never what a header says."""
+    """Address of the peer; headers are ignored."""
     return request.client.host if request.client is not None else ""
 
 
 def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return None
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return mapped or found
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    return mapped or parsed
 
 
 def _bearer(request: Request) -> str | None:

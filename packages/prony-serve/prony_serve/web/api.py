@@ -1,4 +1,4 @@
-"""The JSON of the site: the models that `--json` prints, and uploads."""
+"""The site's JSON: the models printed by `--json`, and uploads."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from prony_serve.web.site import Site, as_json
 from prony_serve.web.trend_pages import asked_trend
 
 EXPANDS_TO_BYTES = 4 * 2**30
-"""An upload may be so large when it is unpacked."""
+"""Maximum size of an unpacked upload."""
 
 
 def results(site: Site, request: Request) -> Response:
-    """`GET /api/results`: what `prony results list --json` prints, for this search."""
+    """`GET /api/results`: the JSON of `prony results list`, for a search."""
     limit = asking.whole(request.query_params, "limit", asking.PAGE_ROWS, asking.MOST_ROWS, 1)
     offset = asking.whole(request.query_params, "offset", 0, 10**9 - 1)
-    found = site.store.search(asking.search(asking.asked(request.query_params)), limit=limit, offset=offset)
-    return as_json(ListOut.of(found))
+    matches = site.store.search(asking.search(asking.asked(request.query_params)), limit=limit, offset=offset)
+    return as_json(ListOut.of(matches))
 
 
 def result(site: Site, request: Request) -> Response:
-    """`GET /api/results/ID`: what `prony results show ID --json` prints."""
+    """`GET /api/results/ID`: the JSON of `prony results show ID`."""
     return as_json(to_json(load_result(site.store, request.path_params["which"])))
 
 
 def compare(site: Site, request: Request) -> Response:
-    """`GET /api/compare/ID/ID`: what `prony compare-results --json` prints."""
+    """`GET /api/compare/ID/ID`: the JSON of `prony compare-results`."""
     first, second = (load_result(site.store, request.path_params[name]) for name in ("first", "second"))
     if first.id == second.id:
         raise Refusal(400, f"{first.id} is named twice; expected two results")
@@ -46,19 +46,19 @@ def compare(site: Site, request: Request) -> Response:
 
 
 def trends(site: Site, request: Request) -> Response:
-    """`GET /api/trends`: the series that there are."""
+    """`GET /api/trends`: all series."""
     del request
     return as_json(
         SeriesListOut(
             series=[
                 SeriesOut(
-                    server=one.server,
-                    workload=one.workload,
-                    load=one.load_name,
-                    trials=one.trials,
-                    newest=one.newest.isoformat(),
+                    server=name.server,
+                    workload=name.workload,
+                    load=name.load_name,
+                    trials=name.trials,
+                    newest=name.newest.isoformat(),
                 )
-                for one in site.store.series_names()
+                for name in site.store.series_names()
             ]
         )
     )
@@ -70,19 +70,19 @@ def trend(site: Site, request: Request) -> Response:
 
 
 def now_running(site: Site, request: Request) -> Response:
-    """`GET /api/running`: the experiments that run, as their progress journals say."""
+    """`GET /api/running`: running experiments, from their progress journals."""
     del request
-    states = [one.model_dump(mode="json", exclude={"owner"}) for one in running.running(site.store.where)]
+    states = [state.model_dump(mode="json", exclude={"owner"}) for state in running.running(site.store.where)]
     return JSONResponse({"schema": 1, "kind": "running", "running": states})
 
 
 async def upload(site: Site, request: Request) -> Response:
-    """`POST /api/results`: an export file, checked as `prony results import` does. Only with a token."""
+    """`POST /api/results`: an export file, checked as by `prony results import`. Needs a token."""
     reader: Reader = request.scope["reader"]
     if not reader.may_upload:
         raise Refusal(
             401,
-            "an upload needs a token: start prony serve with --token-file, and send "
+            "an upload needs a token: start prony serve with --token-file and send "
             "'Authorization: Bearer TOKEN'",
             {"WWW-Authenticate": 'Bearer realm="prony"'},
         )
@@ -96,9 +96,8 @@ async def upload(site: Site, request: Request) -> Response:
         except UsageError as fault:
             raise Refusal(422, str(fault).replace(str(path), "the upload")) from fault
         except StoreError as fault:
-            await anyio.to_thread.run_sync(
-                site.store.check_writable
-            )  # a store that cannot write says so itself
+            # An unwritable store raises its own fault.
+            await anyio.to_thread.run_sync(site.store.check_writable)
             raise Refusal(409, str(fault).replace(str(path), "the upload")) from fault
     address = f"/results/{identifier}"
     stored = {"id": identifier, "added": added, "address": address}

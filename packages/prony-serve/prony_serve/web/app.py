@@ -1,4 +1,4 @@
-"""The site as an ASGI application: which address leads to which page, and what a fault becomes."""
+"""The site as an ASGI application: routes, and the status of each fault."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from prony_serve.web.site import Site
 View = Callable[[Site, Request], Response]
 FOR_EVER = "public, max-age=31536000, immutable"
 _STATUS = ((UsageError, 404), (StoreError, 503), (EnvironmentFault, 503))
-"""What a fault of Prony is to a reader: an unknown id, a store or a host that cannot."""
+"""Fault -> status: an unknown id, an unusable store or host."""
 _WORDS = {
-    404: "there is nothing at this address; start at /",
-    405: "this address is not asked in this way",
+    404: "no such page; start at /",
+    405: "this address does not support the request's method",
 }
 
 
 def create(site: Site, names: tuple[str, ...] = ()) -> ASGIApp:
-    """The whole site. `names`: further host names by which it may be called."""
+    """The whole site. `names`: further host names of this server."""
     streams = Streams(site)
 
     def get(path: str, view: View) -> Route:
@@ -95,12 +95,12 @@ def _of_http(fault: Exception) -> Refusal:
 
 
 def _static(site: Site, request: Request) -> Response:
-    """A file of the site; an older address leads to the newer file, which is not kept."""
-    found = site.statics.get(request.path_params["name"])
-    if found is None:
+    """A static file; an outdated version in the address yields the current file, uncached."""
+    file = site.statics.get(request.path_params["name"])
+    if file is None:
         raise HTTPException(404)
     kept = FOR_EVER if request.path_params["version"] == site.version else "no-store"
-    return Response(found[0], media_type=found[1], headers={"Cache-Control": kept})
+    return Response(file[0], media_type=file[1], headers={"Cache-Control": kept})
 
 
 def _log_in_form(site: Site, request: Request) -> Response:
@@ -138,6 +138,6 @@ async def _log_out(site: Site, request: Request) -> Response:
 
 
 def _own_path(path: str) -> str:
-    """A path of this site; never an address that leads elsewhere."""
+    """The path if it is of this site, else /."""
     inside = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return path if inside and "\\" not in path else "/"

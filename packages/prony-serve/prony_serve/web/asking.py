@@ -1,4 +1,4 @@
-"""What a query string asks for. Raises Refusal with one sentence: found, expected."""
+"""Parsing of query strings. Raises Refusal with the invalid value and the expected one."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=
 
 
 def asked(query: Mapping[str, str]) -> dict[str, str]:
-    """The fields of a search that are filled in."""
-    found = {name: query.get(name, "").strip() for name in FIELDS}
-    for name, value in found.items():
+    """The non-empty fields of a search."""
+    fields = {name: query.get(name, "").strip() for name in FIELDS}
+    for name, value in fields.items():
         if len(value) > MOST_CHARACTERS:
             raise Refusal(400, f"'{name}' has {len(value)} characters; expected at most {MOST_CHARACTERS}")
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in fields.items() if value}
 
 
 def search(fields: Mapping[str, str], now: datetime | None = None) -> Search:
-    """The search for these fields."""
+    """The store's search for these fields."""
     conforming = fields.get("conforming")
     if conforming not in (None, *YES_OR_NO):
         raise Refusal(400, f"conforming is '{conforming}'; expected yes or no")
@@ -45,28 +45,28 @@ def search(fields: Mapping[str, str], now: datetime | None = None) -> Search:
 
 
 def _glob(word: str | None) -> str | None:
-    """What a person types is part of a name, unless it has a star itself."""
+    """A word without a wildcard matches any part of a name."""
     return word if word is None or "*" in word or "?" in word else f"*{word}*"
 
 
 def moment(name: str, text: str | None, now: datetime | None = None) -> datetime | None:
-    """A date, a time of day (UTC where it has no zone), or a time ago such as 30d, 12h or 4w."""
+    """A date or time (UTC unless it has a zone), or an age such as 30d, 12h or 4w."""
     if text is None:
         return None
     ago = re.fullmatch(r"(\d{1,5})([hdw])", text)
     try:
         if ago is not None:
             return (now or datetime.now(UTC)) - int(ago[1]) * _UNITS[ago[2]]
-        found = datetime.fromisoformat(text)
+        parsed = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise Refusal(
             400, f"{name} is '{text}'; expected a date such as 2026-11-21 or a time ago such as 30d"
         ) from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
 
 
 def whole(query: Mapping[str, str], name: str, default: int, most: int, least: int = 0) -> int:
-    """A whole number in a query."""
+    """An integer of the query, within bounds."""
     text = query.get(name, "")
     if not text:
         return default
@@ -76,7 +76,7 @@ def whole(query: Mapping[str, str], name: str, default: int, most: int, least: i
 
 
 def needed(query: Mapping[str, str], *names: str) -> list[str]:
-    """Fields that an address cannot do without."""
+    """The values of required fields."""
     missing = [name for name in names if not query.get(name)]
     if missing:
         raise Refusal(400, f"the address lacks {', '.join(missing)}")

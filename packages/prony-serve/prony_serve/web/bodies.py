@@ -1,4 +1,4 @@
-"""The body of a request, never more of it than is allowed."""
+"""Request bodies, read up to a limit of size and time."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from prony_serve.web.refusal import Refusal
 MOST_FORM_BYTES = 16 * 1024
 FORM_S = 10.0
 UPLOAD_S = 600.0
-"""A body that takes longer is given up."""
+"""Timeouts for a whole body."""
 
 
 async def form(request: Request) -> dict[str, str]:
-    """A form that a page sent, the first value of each field. Raises Refusal: 400, 408, 413 or 415."""
+    """The fields of a form, first value each. Raises Refusal: 400, 408, 413 or 415."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise Refusal(415, f"a form was expected, and '{kind[:60]}' was sent")
+        raise Refusal(415, f"the body is '{kind[:60]}'; expected a form")
     body = bytearray()
     try:
         with anyio.fail_after(FORM_S):
@@ -41,7 +41,7 @@ async def form(request: Request) -> dict[str, str]:
 
 @asynccontextmanager
 async def saved(request: Request, most_bytes: int) -> AsyncIterator[Path]:
-    """The body as a file, for the time of the block. Raises Refusal: 400, 408 or 413."""
+    """The body as a temporary file, deleted after the block. Raises Refusal: 400, 408, 413 or 507."""
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > most_bytes:
         raise _too_large(most_bytes)
@@ -68,7 +68,7 @@ async def _write(request: Request, path: Path, most_bytes: int) -> None:
                 raise _too_large(most_bytes)
             await file.write(piece)
     if not got:
-        raise Refusal(400, "the body is empty; send the file that prony results export wrote")
+        raise Refusal(400, "the body is empty; expected a file of prony results export")
 
 
 def _too_large(most_bytes: int) -> Refusal:

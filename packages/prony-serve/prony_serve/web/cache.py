@@ -1,4 +1,4 @@
-"""What is drawn once and shown often."""
+"""A cache of drawn pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Cache(Generic[V]):
-    """The latest `most` values. A value is made once, also when several ask for it at the same time."""
+    """The latest `most` values. Concurrent requests for a key compute its value once."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -20,7 +20,7 @@ class Cache(Generic[V]):
         self._making: dict[Hashable, threading.Lock] = {}
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
-        """The value of this key, made now if need be; what `make` raises is raised, and nothing is kept."""
+        """The value of this key, computed if missing. Exceptions of `make` propagate uncached."""
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)

@@ -1,5 +1,5 @@
-"""How long the server waits for a client: a connection that sends no whole request, or reads no response, is
-closed, and is the first to go where there are too many.
+"""Client timeouts: connections that send no whole request or read no response are closed, the longest idle
+first when there are too many.
 """
 
 from __future__ import annotations
@@ -11,73 +11,73 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST_CONNECTIONS = 500
 HEAD_S = 10.0
-"""For a whole head, from the connect or the response before it, however many pieces it comes in."""
+"""For a whole request head, from the connect or the previous response on."""
 READ_S = 300.0
-"""For what has been written to be read."""
+"""For a client to read what was written."""
 
 
 class Connection(H11Protocol):
-    """uvicorn's HTTP/1.1, which would wait for ever."""
+    """uvicorn's HTTP/1.1 connection with timeouts."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._deadline: asyncio.TimerHandle | None = None
         self._since_s = self.loop.time()
-        """Since when its client, or the site, has had its turn."""
+        """Start of the current wait, for the client or for the site."""
         self._busy = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A place for one more: that of the one whose client keeps the server waiting longest."""
+        """Beyond MOST_CONNECTIONS, closes the connection that has waited longest for its client."""
         super().connection_made(transport)
         self._turn(HEAD_S)
         if len(self.connections) <= MOST_CONNECTIONS:
             return
         waiting = [
-            one
-            for one in self.connections
-            if isinstance(one, Connection) and one is not self and one.waits_for_its_client
+            other
+            for other in self.connections
+            if isinstance(other, Connection) and other is not self and other.waits_for_its_client
         ]
-        min(waiting, key=lambda one: one._since_s, default=self).transport.abort()
+        min(waiting, key=lambda other: other._since_s, default=self).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for."""
+        """Cancels the timeout."""
         self._turn(None)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """A piece of a head moves no deadline."""
+        """A partial head does not extend the timeout."""
         super().data_received(data)
         self._look()
 
     def on_response_complete(self) -> None:
-        """The client's turn, unless its next request is there."""
+        """Waits for the next request, unless it has arrived."""
         super().on_response_complete()
         self._look()
 
     def pause_writing(self) -> None:
-        """What has been written waits to be read."""
+        """Waits for the client to read."""
         super().pause_writing()
         self._turn(READ_S)
 
     def resume_writing(self) -> None:
-        """It was read."""
+        """The client has read."""
         super().resume_writing()
         self._turn(None if self._busy else HEAD_S)
 
     @property
     def waits_for_its_client(self) -> bool:
-        """Whether the site has nothing to do for it until its client sends or reads."""
+        """Whether the connection waits for its client to send or read."""
         return not self._busy or self.cycle.more_body or self.flow.write_paused
 
     def _look(self) -> None:
-        """Whose turn is it now?"""
+        """Restarts the wait when it passes from client to site or back."""
         busy = self.cycle is not None and not self.cycle.response_complete
         if busy != self._busy:
             self._busy = busy
             self._turn(None if busy else HEAD_S)
 
     def _turn(self, within_s: float | None) -> None:
-        """From now on; `within_s`: of the client, for so long."""
+        """Starts a new wait; `within_s`: timeout of the client, None for the site."""
         if self._deadline is not None:
             self._deadline.cancel()
         self._since_s = self.loop.time()

@@ -1,6 +1,4 @@
-"""Charts of the site: a trend by the report's own chart, and the seconds of a running trial as one line. Must
-not know the store.
-"""
+"""Charts of the site: a trend, and the seconds of a running trial."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ LINE_WIDTH, LINE_HEIGHT = 600, 80
 
 @dataclass(frozen=True, slots=True)
 class DrawnTrend:
-    """The chart in two widths, its legend, and the trials that have a mark, in the order of `data-row`."""
+    """The chart in two widths, its legend, and the trials of its marks in the order of `data-row`."""
 
     wide: Markup
     narrow: Markup
@@ -32,15 +30,15 @@ class DrawnTrend:
 
 
 def by_commit(view: TrendView) -> tuple[str, ...]:
-    """The commits of a trend in the order in which they were first measured."""
-    return tuple(dict.fromkeys(one.commit for one in view.trials if one.commit))
+    """The commits of a trend, in the order of their first trial."""
+    return tuple(dict.fromkeys(trial.commit for trial in view.trials if trial.commit))
 
 
 def draw_trend(view: TrendView, *, commits: bool = False) -> DrawnTrend | None:
-    """None where there is nothing to draw: no trial, or by commits none whose commit is known."""
+    """None without a trial, or over commits without a trial whose commit is known."""
     order = by_commit(view) if commits else ()
     place = {commit: float(k) for k, commit in enumerate(order)}
-    shown = tuple(one for one in view.trials if not commits or one.commit)
+    shown = tuple(trial for trial in view.trials if not commits or trial.commit)
     if not shown:
         return None
     scale = label(view.figure).scale
@@ -55,19 +53,24 @@ def draw_trend(view: TrendView, *, commits: bool = False) -> DrawnTrend | None:
         return (x(first) + x(second)) / 2
 
     marks = [
-        TrendMark(x(one), None if one.value is None else one.value * scale, drawn_as[one.setting], one.counts)
-        for one in shown
+        TrendMark(
+            x(trial),
+            None if trial.value is None else trial.value * scale,
+            drawn_as[trial.setting],
+            trial.counts,
+        )
+        for trial in shown
     ]
     levels = [
-        TrendLevel(x(one.first), x(one.last), one.value * scale, drawn_as[one.setting])
-        for one in view.levels
-        if one.first in shown and one.last in shown
+        TrendLevel(x(level.first), x(level.last), level.value * scale, drawn_as[level.setting])
+        for level in view.levels
+        if level.first in shown and level.last in shown
     ]
-    rules = [TrendRule(x(one.trial), "break") for one in view.breaks if one.trial in shown]
+    rules = [TrendRule(x(point.trial), "break") for point in view.breaks if point.trial in shown]
     rules += [
-        TrendRule(between(one.last, one.trial), direction(one))
-        for one in view.changes
-        if one.trial in shown and one.last in shown
+        TrendRule(between(point.last, point.trial), direction(point))
+        for point in view.changes
+        if point.trial in shown and point.last in shown
     ]
     words = f"{view.title}. {view.words}"
     wide, narrow = (
@@ -86,7 +89,7 @@ def draw_trend(view: TrendView, *, commits: bool = False) -> DrawnTrend | None:
         )
         for width, key in ((WIDE, "trend"), (NARROW, "trend-narrow"))
     )
-    keys = tuple((mark_of(k), one.words) for k, one in enumerate(view.settings))
+    keys = tuple((mark_of(k), setting.words) for k, setting in enumerate(view.settings))
     return DrawnTrend(wide, narrow, keys, shown)
 
 
@@ -94,15 +97,15 @@ def seconds_line(seconds: Sequence[Second]) -> Markup:
     """Completed requests per second of a running trial as one line, without axes."""
     if len(seconds) < 2:
         return Markup("")
-    most = max(one.completed_per_s for one in seconds) or 1.0
+    most = max(second.completed_per_s for second in seconds) or 1.0
     step = LINE_WIDTH / (len(seconds) - 1)
     points = " ".join(
-        f"{k * step:.1f},{LINE_HEIGHT - one.completed_per_s / most * (LINE_HEIGHT - 4):.1f}"
-        for k, one in enumerate(seconds)
+        f"{k * step:.1f},{LINE_HEIGHT - second.completed_per_s / most * (LINE_HEIGHT - 4):.1f}"
+        for k, second in enumerate(seconds)
     )
-    said = f"Completed requests per second of the last {len(seconds)} s, at most {most:,.0f}"
+    label = f"Completed requests per second of the last {len(seconds)} s, at most {most:,.0f}"
     return Markup(
-        f'<svg class="line" viewBox="0 0 {LINE_WIDTH} {LINE_HEIGHT}" role="img" aria-label="{said}" '
+        f'<svg class="line" viewBox="0 0 {LINE_WIDTH} {LINE_HEIGHT}" role="img" aria-label="{label}" '
         f'preserveAspectRatio="none"><polyline points="{points}" fill="none" stroke-width="2" '
         'vector-effect="non-scaling-stroke"/></svg>'
     )

@@ -1,6 +1,4 @@
-"""News of a running experiment as server-sent events: the same part of the page that a reader without scripts
-reloads.
-"""
+"""Server-sent events of a running experiment: the progress section of its page."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from prony_serve.web.site import Site
 
 EVERY_S = 1.0
 SILENT_BEATS = 15
-"""After so many looks without news a comment is sent: a reader that has gone is noticed by it."""
+"""After this many polls without news a comment is sent, which detects a closed connection."""
 MOST_STREAMS = 50
 
 
@@ -39,7 +37,7 @@ class Streams:
             raise Refusal(
                 503, f"{MOST_STREAMS} readers follow already; reload the page instead", {"Retry-After": "30"}
             )
-        headers = {"X-Accel-Buffering": "no"}  # a proxy hands each one on at once
+        headers = {"X-Accel-Buffering": "no"}  # proxies must not buffer events
         return StreamingResponse(self._news(identifier), headers=headers, media_type="text/event-stream")
 
     async def _news(self, identifier: str) -> AsyncIterator[str]:
@@ -67,5 +65,5 @@ class Streams:
 
 
 def _event(name: str, text: str) -> str:
-    """JSON has no line of its own within, so that one `data:` holds any text."""
+    """JSON keeps any text on a single `data:` line."""
     return f"event: {name}\ndata: {json.dumps(text)}\n\n"

@@ -17,30 +17,30 @@ _NOT_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535), "�
 
 
 def feed(found: Sequence[Found], base: str, store_name: str) -> bytes:
-    """The feed; `base` is the address of this site as the reader knows it, without a slash at its end."""
+    """The feed; `base` is the site's address for the reader, without a trailing slash."""
     ElementTree.register_namespace("", ATOM)
     root = ElementTree.Element(f"{{{ATOM}}}feed")
-    newest = max((one.trial.started for one in found), default=datetime(1970, 1, 1, tzinfo=UTC))
+    newest = max((change.trial.started for change in found), default=datetime(1970, 1, 1, tzinfo=UTC))
     _child(root, "id", f"urn:uuid:{uuid5(NAMESPACE_URL, f'prony changes of {store_name}')}")
     _child(root, "title", "Prony: change points")
     _child(root, "updated", _time(newest))
     _child(_child(root, "author"), "name", "Prony")
     _link(root, f"{base}/changes.atom", "self")
     _link(root, f"{base}/changes", "alternate")
-    for one in found:
+    for change in found:
         entry = _child(root, "entry")
-        view = one.trend
-        _child(entry, "id", f"urn:uuid:{one.id}")
-        _child(entry, "title", f"{view.server}, {view.workload}, {view.load}: {one.words}")
-        _child(entry, "updated", _time(one.trial.started))
+        view = change.trend
+        _child(entry, "id", f"urn:uuid:{change.id}")
+        _child(entry, "title", f"{view.server}, {view.workload}, {view.load}: {change.words}")
+        _child(entry, "updated", _time(change.trial.started))
         _link(entry, base + trend_address(view), "alternate")
-        _child(entry, "summary", _summary(one))
+        _child(entry, "summary", _summary(change))
     whole: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return whole
 
 
 def trend_address(view: TrendView) -> str:
-    """The permanent address of a trend on this site."""
+    """The address of a trend on this site."""
     words = {"server": view.server, "workload": view.workload, "load": view.load, "figure": view.figure}
     return f"/trend?{urlencode(words)}"
 
@@ -52,10 +52,10 @@ def _summary(one: Found) -> str:
 
 
 def _child(parent: ElementTree.Element, name: str, text: str | None = None) -> ElementTree.Element:
-    made = ElementTree.SubElement(parent, f"{{{ATOM}}}{name}")
+    child = ElementTree.SubElement(parent, f"{{{ATOM}}}{name}")
     if text is not None:
-        made.text = text.translate(_NOT_XML)
-    return made
+        child.text = text.translate(_NOT_XML)
+    return child
 
 
 def _link(parent: ElementTree.Element, address: str, relation: str) -> None:

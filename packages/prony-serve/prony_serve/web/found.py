@@ -1,5 +1,5 @@
-"""Change points of every series, as the page of changes and the feed list them: what several figures say of
-the same experiment is one change. Computed once for each state of a series.
+"""Change points of every series, for the page of changes and the feed: changes of several figures at the same
+experiment are one entry. Cached per state of a series.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from prony_serve.web.cache import Cache
 log = logging.getLogger("prony_serve.web")
 
 MOST_SERIES = 200
-"""The newest series are looked through."""
+"""Only the newest series are searched."""
 MOST_ENTRIES = 100
 KEPT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A change of a series, with every figure that shows it; headlines first."""
+    """A change of a series, with all figures that show it, headlines first."""
 
     points: tuple[tuple[TrendView, ChangePoint], ...]
 
     @property
     def trend(self) -> TrendView:
-        """Of the first figure."""
+        """The trend of the first figure."""
         return self.points[0][0]
 
     @property
     def trial(self) -> TrendTrial:
-        """The first one of the new level."""
+        """First trial of the new level."""
         return self.points[0][1].trial
 
     @property
     def differences(self) -> tuple[Difference, ...]:
-        """What changed."""
+        """Differences between the last trial before and the first after."""
         return self.points[0][1].differences
 
     @property
     def id(self) -> UUID:
-        """The same whenever the same change is found: of the series and the experiment that begins it."""
+        """Stable: derived from the series and the first experiment of the new level."""
         view = self.trend
         return uuid5(
             NAMESPACE_URL, "|".join((view.server, view.workload, view.load, self.trial.experiment_id))
@@ -54,7 +54,7 @@ class Found:
 
     @property
     def words(self) -> str:
-        """Every figure that changed, in a sentence."""
+        """All figures that changed, in a sentence."""
         return "; ".join(change_words(view, point) for view, point in self.points)
 
 
@@ -66,28 +66,28 @@ class Changes:
         self._known: Cache[tuple[Found, ...]] = Cache(2 * MOST_SERIES)
 
     def newest(self) -> tuple[Found, ...]:
-        """Of the headline figures of the newest series, the newest change first."""
-        return tuple(sorted(self._all(), key=lambda one: one.trial.started, reverse=True)[:MOST_ENTRIES])
+        """Changes of the headline figures in the newest series, newest first."""
+        return tuple(
+            sorted(self._all(), key=lambda change: change.trial.started, reverse=True)[:MOST_ENTRIES]
+        )
 
     def note(self) -> str:
-        """Why nothing could be sought, where that is so; else empty."""
+        """Why changes cannot be searched for; else empty."""
         from prony_serve.trends import otava
 
         return "" if otava.is_installed() else f"Apache Otava is not installed: {otava.INSTALL}"
 
     def _all(self) -> Iterator[Found]:
-        names = sorted(self._store.series_names(), key=lambda one: one.newest, reverse=True)
+        names = sorted(self._store.series_names(), key=lambda name: name.newest, reverse=True)
         for name in names[:MOST_SERIES]:
             yield from self._known.get(_state(name), lambda name=name: self._sought(name))  # type: ignore[misc]
 
     def _sought(self, name: SeriesName) -> tuple[Found, ...]:
-        """None in a series whose rows cannot be understood, whatever is wrong with them: its own page says
-        so, and the others are shown.
-        """
+        """Empty for a series with unreadable rows, so that the others are shown."""
         try:
             return self._found(name)
         except Exception:
-            log.warning("no changes sought in %s, %s, %s", *_state(name)[:3], exc_info=True)
+            log.warning("not searched for changes: %s, %s, %s", *_state(name)[:3], exc_info=True)
             return ()
 
     def _found(self, name: SeriesName) -> tuple[Found, ...]:
@@ -101,6 +101,6 @@ class Changes:
 
 
 def _state(name: SeriesName) -> tuple[str, str, str, int, str, int]:
-    """It changes with every trial of the series; a trial that is judged again shows some minutes later."""
+    """Cache key: changes with every trial, and every KEPT_S for trials judged again."""
     age = int(time.monotonic() / KEPT_S)
     return name.server, name.workload, name.load_name, name.trials, name.newest.isoformat(), age

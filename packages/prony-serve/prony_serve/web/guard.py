@@ -1,6 +1,4 @@
-"""What stands before every page: the names by which this server may be called, where a change may come from,
-who asks; and the headers of every response. An ASGI application around another.
-"""
+"""ASGI middleware: checks host name, origin and reader; sets the headers of every response."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ log = logging.getLogger("prony_serve.web")
 
 SAFE = frozenset({"GET", "HEAD"})
 PUBLIC = ("/login", "/static/")
-"""What is shown to whom is not known yet: the log-in form and its style."""
+"""Shown without a log-in: the form and its style."""
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -42,7 +40,7 @@ Refuse = Callable[[Request, Refusal], Awaitable[Response]]
 
 
 class Guard:
-    """`names`: host names, in small letters, by which this server may be called beside its addresses."""
+    """`names`: this server's host names in lower case, besides its addresses."""
 
     def __init__(self, app: ASGIApp, access: Access, names: frozenset[str], refuse: Refuse) -> None:
         self._app = app
@@ -71,7 +69,7 @@ class Guard:
             if not begun:
                 await (await self._refuse(request, refusal))(scope, receive, sending)
         except Exception as fault:
-            if not begun:  # else it has been answered (defect), and the server need not hear of it
+            if not begun:  # else the application has answered
                 await (await self._refuse(request, defect(fault)))(scope, receive, sending)
 
     def _reader(self, request: Request) -> Reader:
@@ -81,7 +79,7 @@ class Guard:
             shown = host[:100] or "(empty)"
             raise Refusal(
                 421,
-                f"this server is not called '{shown}'; name it with --allow-host when you start prony serve",
+                f"this server is not called '{shown}'; add the name with --allow-host",
             )
         if request.method not in SAFE:
             _check_origin(request, host)
@@ -90,30 +88,30 @@ class Guard:
             return Reader()
         reader = self._access.reader(request)
         if reader.by_cookie and request.method not in SAFE and "origin" not in request.headers:
-            raise Refusal(403, "a change by cookie needs the header Origin of its own page")
+            raise Refusal(403, "a change by cookie needs an Origin header")
         return reader
 
     def _is_own(self, host: str) -> bool:
-        """An address is never wrong: only a name can be made to point here by somebody else."""
+        """Addresses are always accepted: only a name can be pointed here by another party."""
         name = host_name(host)
         return name is not None and (name in self._names or is_address(name))
 
 
 def own_names(more: tuple[str, ...] = ()) -> frozenset[str]:
-    """localhost, what this host is called, and what the command line adds."""
+    """localhost, the host's own names, and those of the command line, in lower case."""
     return frozenset(name.lower() for name in ("localhost", socket.gethostname(), socket.getfqdn(), *more))
 
 
 def host_name(host: str) -> str | None:
-    """The name in a header Host, in small letters; None when it is none."""
+    """The name in a Host header, in lower case; None when it is invalid."""
     try:
-        found = urlsplit(f"//{host}")
-        found.port  # noqa: B018  (raises for a port that is none)
+        parts = urlsplit(f"//{host}")
+        parts.port  # noqa: B018  (raises for an invalid port)
     except ValueError:
         return None
-    if found.path or found.query or found.fragment or found.username is not None or "@" in host:
+    if parts.path or parts.query or parts.fragment or parts.username is not None or "@" in host:
         return None
-    return found.hostname
+    return parts.hostname
 
 
 def is_address(name: str) -> bool:
@@ -126,12 +124,12 @@ def is_address(name: str) -> bool:
 
 
 def _check_origin(request: Request, host: str) -> None:
-    """What changes anything comes from a page of this server, or from a program that sends no origin."""
+    """Changes must come from a page of this server, or from a program that sends no origin."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
-        raise Refusal(403, f"a change may not come from a page of another origin ({origin[:100]})")
+        raise Refusal(403, f"changes from another origin are refused ({origin[:100]})")
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise Refusal(403, "a change may not come from a page of another site")
+        raise Refusal(403, "changes from another site are refused")
 
 
 def _complete(headers: MutableHeaders) -> None:
@@ -142,8 +140,8 @@ def _complete(headers: MutableHeaders) -> None:
 
 
 def defect(fault: Exception) -> Refusal:
-    """A fault of Prony itself: the traceback goes to a file, the reader gets one sentence."""
+    """A fault of Prony itself: the traceback goes to a file, the reader gets a sentence."""
     with tempfile.NamedTemporaryFile("w", prefix="prony-defect-", suffix=".log", delete=False) as file:
         file.write(redaction.text("".join(traceback.format_exception(fault))))
     log.error("defect: %s: %s; details: %s", type(fault).__name__, redaction.text(str(fault)), file.name)
-    return Refusal(500, f"this is a defect of Prony; its details are in {file.name} on the server")
+    return Refusal(500, f"a defect of Prony; details are in {file.name} on the server")

@@ -1,4 +1,4 @@
-"""How often a wrong token may be tried: a pure count of failures per address and of all, on a given clock."""
+"""Rate limit for wrong tokens: failures per address and in total, on a given clock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PER_ADDRESS = 5
 OVERALL = 100
 WINDOW_S = 60.0
 MOST_ADDRESSES = 4096
-"""Remembered; the one that failed longest ago is forgotten first."""
+"""Remembered addresses; the oldest failure is dropped first."""
 
 
 class FailureLimit:
@@ -24,14 +24,14 @@ class FailureLimit:
         self._each: OrderedDict[str, deque[float]] = OrderedDict()
 
     def wait_s(self, address: str) -> float:
-        """How long this address has to wait before it may try again; 0 when it may now."""
+        """Seconds until this address may try again; 0: now."""
         with self._lock:
             own = self._each.get(network(address), deque())
             waits = [_wait(own, PER_ADDRESS, self._clock()), _wait(self._all, OVERALL, self._clock())]
         return max(waits)
 
     def failed(self, address: str) -> None:
-        """This address has shown a wrong token."""
+        """Counts a wrong token of this address."""
         with self._lock:
             now = self._clock()
             self._all.append(now)
@@ -49,11 +49,11 @@ def _wait(failures: deque[float], most: int, now: float) -> float:
 
 
 def network(address: str) -> str:
-    """The address, of IPv6 its /64: one host has a whole one to itself."""
+    """The address, or the /64 of an IPv6 address: a single host owns all of it."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if found.version == 6:
-        return str(ipaddress.ip_network((found, 64), strict=False))
-    return str(found)
+    if parsed.version == 6:
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(parsed)

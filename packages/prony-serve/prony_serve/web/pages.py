@@ -1,6 +1,4 @@
-"""The pages that show results: experiments, one of them, two beside each other, hosts. Each is a function of
-the store's state and the address; none changes anything.
-"""
+"""Pages of results: experiments, a single report, two results compared, hosts. Read-only."""
 
 from __future__ import annotations
 
@@ -19,23 +17,23 @@ from prony_serve.web.refusal import Refusal
 from prony_serve.web.site import Site
 
 REPORT_POLICY = f"{SITE_POLICY}; frame-ancestors 'none'"
-"""The report's own (prony.report.html.page) with what only a header can say."""
+"""The report's policy (prony.report.html.page) plus what only a header can set."""
 
 
 def experiments(site: Site, request: Request) -> Response:
-    """What has been measured, newest first, as the query asks."""
+    """Stored experiments, newest first, filtered by the query."""
     fields = asking.asked(request.query_params)
     page = asking.whole(request.query_params, "page", 1, 1_000_000, 1)
-    found = site.store.search(
+    matches = site.store.search(
         asking.search(fields), limit=asking.PAGE_ROWS, offset=(page - 1) * asking.PAGE_ROWS
     )
-    last = max(1, -(-found.total // asking.PAGE_ROWS))
+    last = max(1, -(-matches.total // asking.PAGE_ROWS))
     return site.page(
         "experiments.html.j2",
         here="/",
-        found=found.experiments,
-        unreadable=found.unreadable,
-        total=found.total,
+        found=matches.experiments,
+        unreadable=matches.unreadable,
+        total=matches.total,
         fields=fields,
         page_number=page,
         last_page=last,
@@ -62,7 +60,7 @@ def experiment(site: Site, request: Request) -> Response:
 
 
 def live(site: Site, request: Request) -> Response:
-    """Where a running experiment stands; when it has ended, its report."""
+    """Progress of a running experiment; once it has ended, its report."""
     identifier = site.store.experiment(request.path_params["which"]).id
     state = running.one(site.store.where, identifier)
     if state is None:
@@ -71,49 +69,49 @@ def live(site: Site, request: Request) -> Response:
 
 
 def compare(site: Site, request: Request) -> Response:
-    """From two ticked experiments to the address of both beside each other."""
+    """Redirects from two ticked experiments to their comparison."""
     chosen = list(dict.fromkeys(request.query_params.getlist("id")))
     if len(chosen) != 2:
-        raise Refusal(400, f"{len(chosen)} results are ticked; expected two to put beside each other")
+        raise Refusal(400, f"{len(chosen)} results are ticked; expected two to compare")
     first, second = (site.store.experiment(which).id for which in chosen)
     return RedirectResponse(f"/compare/{first}/{second}", 302)
 
 
 def two(site: Site, request: Request) -> Response:
-    """Two results beside each other: what prony compare-results prints."""
+    """Two results compared, as by prony compare-results."""
     first, second = (site.store.experiment(request.path_params[name]).id for name in ("first", "second"))
     if first == second:
         raise Refusal(400, f"{first} is named twice; expected two results")
-    found = beside(load_result(site.store, first), load_result(site.store, second))
-    return site.page("two.html.j2", here="/", found=found, blocks=blocks(found))
+    pair = beside(load_result(site.store, first), load_result(site.store, second))
+    return site.page("two.html.j2", here="/", found=pair, blocks=blocks(pair))
 
 
 def hosts(site: Site, request: Request) -> Response:
-    """Every fingerprint that was measured on, newest first."""
+    """All fingerprints measured on, newest first."""
     del request
-    seen = sorted(site.store.fingerprints(), key=lambda one: one.newest, reverse=True)
+    seen = sorted(site.store.fingerprints(), key=lambda host: host.newest, reverse=True)
     return site.page("hosts.html.j2", here="/hosts", seen=seen)
 
 
 def host(site: Site, request: Request) -> Response:
-    """One fingerprint: its fields, how it differs from the others of its name, its experiments."""
+    """A fingerprint: its fields, its differences from others of the same host name, its experiments."""
     key = request.path_params["key"]
-    seen = {one.fingerprint.key: one for one in site.store.fingerprints()}
+    seen = {host.fingerprint.key: host for host in site.store.fingerprints()}
     if key not in seen:
         raise Refusal(404, f"no host with the fingerprint '{key[:40]}' has been measured on")
     own = seen[key]
     others = [
-        (one.fingerprint, differences(one.fingerprint, own.fingerprint))
-        for one in seen.values()
-        if one.fingerprint.hostname == own.fingerprint.hostname and one is not own
+        (other.fingerprint, differences(other.fingerprint, own.fingerprint))
+        for other in seen.values()
+        if other.fingerprint.hostname == own.fingerprint.hostname and other is not own
     ]
-    found = site.store.search(Search(fingerprint_key=key), limit=asking.PAGE_ROWS)
+    matches = site.store.search(Search(fingerprint_key=key), limit=asking.PAGE_ROWS)
     return site.page(
         "host.html.j2",
         here="/hosts",
         own=own,
         facts=describe(own.fingerprint),
         others=others,
-        found=found.experiments,
-        total=found.total,
+        found=matches.experiments,
+        total=matches.total,
     )

@@ -1,4 +1,4 @@
-"""Why a request is not answered as asked: a status and one sentence."""
+"""A refused request: a status and one sentence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 class Refusal(Exception):
-    """A response other than the one that was asked for."""
+    """Answers a request with an error status."""
 
     def __init__(
         self, status: int, sentence: str, headers: Mapping[str, str] | None = None, *, log_in: bool = False
@@ -16,4 +16,4 @@ class Refusal(Exception):
         self.sentence = sentence
         self.headers = dict(headers or {})
         self.log_in = log_in
-        """Whether a person who asked for a page is shown the log-in form."""
+        """Whether a browser is shown the log-in form instead."""

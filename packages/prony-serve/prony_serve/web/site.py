@@ -1,4 +1,4 @@
-"""What every page of the site shares: the store, the templates, the addresses of its files."""
+"""Shared by all pages: the store, the templates, the static files."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from prony_serve.web.refusal import Refusal
 
 MOST_UPLOAD_BYTES = 256 * 2**20
 DRAWN_PAGES = 32
-"""Reports and trends that are kept as drawn: drawing one takes a second or more."""
+"""Cached reports and trends; drawing takes a second or more."""
 KEPT_S = 60.0
-"""A kept page is drawn anew after this long: a trial may have been judged again."""
+"""Maximum age of a cached page: a trial may have been judged again."""
 SECTIONS = (("/", "Experiments"), ("/trends", "Trends"), ("/changes", "Changes"), ("/hosts", "Hosts"))
 
 
@@ -45,17 +45,17 @@ class Site:
 
     @cached_property
     def access(self) -> Access:
-        """Who may see it."""
+        """Access control."""
         return Access(self.rules)
 
     @cached_property
     def changes(self) -> Changes:
-        """The change points of its store."""
+        """Change points of its store."""
         return Changes(self.store)
 
     @cached_property
     def own_style(self) -> str:
-        """The site's rules, which stand after the report's."""
+        """The site's stylesheet, which follows the report's."""
         return files("prony_serve.web").joinpath("static", "site.css").read_text(encoding="utf-8")
 
     @cached_property
@@ -69,14 +69,14 @@ class Site:
 
     @cached_property
     def version(self) -> str:
-        """In the address of each static file, so that a browser may keep it for ever."""
+        """Digest in the address of static files, so that browsers may cache them for ever."""
         return hashlib.sha256(b"".join(content for content, _ in self.statics.values())).hexdigest()[:12]
 
     @cached_property
     def _templates(self) -> Any:
-        made = environment("prony_serve.web")
-        made.globals |= {
-            "view": {"quick": False},  # what the report's blocks ask of their page
+        templates = environment("prony_serve.web")
+        templates.globals |= {
+            "view": {"quick": False},  # read by the report's blocks
             "marks": {},
             "subtitles": {},
             "kind": lambda value: type(value).__name__,
@@ -89,23 +89,23 @@ class Site:
             "version": self.version,
             "has_log_in": self.access.has_log_in,
         }
-        return made
+        return templates
 
     def text(self, template: str, **values: Any) -> str:
         """A template, filled in; every value is escaped."""
-        found: str = self._templates.get_template(template).render(**values)
-        return found
+        text: str = self._templates.get_template(template).render(**values)
+        return text
 
     def drawn_once(self, key: tuple[Hashable, ...], draw: Callable[[], str]) -> str:
-        """A page that takes long to draw. `key`: the state of the store by which it is known."""
+        """A cached page. `key`: the state of the store that it shows."""
         return self.drawn.get((*key, int(time.monotonic() / KEPT_S)), draw)
 
     def page(self, template: str, code: int = 200, **values: Any) -> HTMLResponse:
-        """A page of the site, with this status."""
+        """A rendered page with this status."""
         return HTMLResponse(self.text(template, **values), code)
 
     async def refuse(self, request: Request, refusal: Refusal) -> Response:
-        """A refusal as a page for a person, as JSON for a program."""
+        """A refusal, as a page for browsers and JSON for programs."""
         if refusal.log_in and wants_page(request) and request.method in ("GET", "HEAD"):
             path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return self.page("login.html.j2", 401, next=path, wrong="")
@@ -120,17 +120,17 @@ class Site:
 
 
 def wants_page(request: Request) -> bool:
-    """Whether a person asks: the addresses below /api are for programs."""
+    """Whether the client is a browser; addresses below /api are for programs."""
     return not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
 
 
 def as_json(found: Out) -> JSONResponse:
-    """A model of the contract, as every command prints it."""
+    """A model as JSON, as printed by every command."""
     return JSONResponse(as_plain(found))
 
 
 def when(moment: datetime) -> Markup:
-    """A time of day in UTC."""
+    """Date and time in UTC."""
     utc = moment.astimezone(UTC)
     return Markup('<time datetime="{}">{}</time>').format(
         utc.isoformat(timespec="seconds"), f"{utc:%Y-%m-%d %H:%M}"
@@ -138,7 +138,7 @@ def when(moment: datetime) -> Markup:
 
 
 def query(values: Mapping[str, str], **changed: str | int | None) -> str:
-    """The query of an address with some of its values changed; empty ones are left out."""
+    """A query string with some values changed; empty values are left out."""
     merged = {**values, **{name: "" if value is None else str(value) for name, value in changed.items()}}
     text = urlencode({name: value for name, value in merged.items() if value})
     return f"?{text}" if text else ""

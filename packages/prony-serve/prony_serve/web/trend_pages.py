@@ -1,4 +1,4 @@
-"""The pages of trends: which series there are, one figure of one of them, the newest change points."""
+"""Pages of trends: all series, one figure of a series, the newest change points."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MOST_SERIES = 1000
 
 
 def trends(site: Site, request: Request) -> Response:
-    """Every series: a server under a workload and a load."""
+    """All series: a server under a workload and a load."""
     del request
-    names = sorted(site.store.series_names(), key=lambda one: (one.server, one.workload, one.load_name))
+    names = sorted(site.store.series_names(), key=lambda name: (name.server, name.workload, name.load_name))
     return site.page("trends.html.j2", here="/trends", names=names[:MOST_SERIES], total=len(names))
 
 
 def trend(site: Site, request: Request) -> Response:
-    """One figure of a series over time, or over commits."""
+    """One figure of a series over time or over commits."""
     asked = _asked(site, request)
     order = request.query_params.get("by", "time")
     if order not in ("time", "commit"):
@@ -69,7 +69,7 @@ def changes(site: Site, request: Request) -> Response:
 
 
 def atom(site: Site, request: Request) -> Response:
-    """The same as a feed."""
+    """The newest change points as an Atom feed."""
     base = f"{site.access.scheme(request)}://{request.headers['host']}"
     return Response(feed.feed(site.changes.newest(), base, site.store.where), media_type=feed.KIND)
 
@@ -86,16 +86,16 @@ class Asked:
 
     @property
     def names(self) -> dict[str, str]:
-        """As an address has them."""
+        """The fields of its address."""
         return {"server": self.server, "workload": self.workload, "load": self.load, "figure": self.figure}
 
     def view(self, site: Site) -> TrendView:
-        """With its changes, which takes a while with thousands of trials."""
+        """The trend with its changes; takes seconds with thousands of trials."""
         return trend_of(site.store, self.series, self.server, self.workload, self.load, self.figure)
 
 
 def asked_trend(site: Site, request: Request) -> TrendView:
-    """The trend that an address names. Raises Refusal: 400 or 404."""
+    """The trend of an address. Raises Refusal: 400 or 404."""
     return _asked(site, request).view(site)
 
 

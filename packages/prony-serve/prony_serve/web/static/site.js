@@ -1,4 +1,4 @@
-// What makes the site better and is not needed: sorting, hovering over a chart, news of a running experiment.
+// Progressive enhancement: sorting, chart tooltips, live progress.
 "use strict";
 
 // Sorting: the heading of each column becomes a button.
@@ -28,7 +28,7 @@ function compared(a, b) {
   return x !== "" && y !== "" && !Number.isNaN(m) && !Number.isNaN(n) ? m - n : x.localeCompare(y);
 }
 
-// Two ticks at the most: a third one takes the first away.
+// At most two ticks: a third clears the first.
 for (const form of document.querySelectorAll("form[data-two]")) {
   const ticked = [];
   form.addEventListener("change", (event) => {
@@ -41,7 +41,7 @@ for (const form of document.querySelectorAll("form[data-two]")) {
   });
 }
 
-// Hovering: the mark next to the pointer says what its row of the table says; a click opens its experiment.
+// Chart tooltips: the nearest mark shows its table row; a click opens its experiment.
 for (const figure of document.querySelectorAll("figure[data-rows]")) {
   const table = document.getElementById(figure.dataset.rows);
   const tip = document.createElement("div");
@@ -74,7 +74,7 @@ for (const figure of document.querySelectorAll("figure[data-rows]")) {
   figure.addEventListener("click", () => { if (row) location.assign(row.querySelector("a").href); });
 }
 
-// News: the server sends this part of the page anew, as it would without scripts.
+// Live progress: the server sends this section, as it would render it without scripts.
 for (const part of document.querySelectorAll("[data-events]")) {
   const said = document.getElementById("said");
   const source = new EventSource(part.dataset.events);

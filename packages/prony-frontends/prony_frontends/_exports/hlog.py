@@ -1,8 +1,7 @@
-"""HdrHistogram's interval log (.hlog): the histogram of each trial's window, in ns, as the engine recorded
-it. Pure.
+"""HdrHistogram's interval log (.hlog): histograms of each trial's window, in ns. Pure.
 
-Format 1.3 of HdrHistogram's `HistogramLogWriter`. An interval is a window, tagged with its trial; where there
-is one trial only it has no tag, so that tools read it without being told.
+Format 1.3 of HdrHistogram's `HistogramLogWriter`. An interval is a window, tagged with its trial; a single
+trial has no tag, so that tools read it without options.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ NS_PER_MS = 1e6
 
 
 def write(view: ResultView) -> Exported:
-    """A line per trial that counts. Raises UsageError when there is none."""
-    found = recorded(view)
-    start = min(one.began for one in found)  # a clock may have gone back
+    """A line per included trial. Raises UsageError when there is none."""
+    included = recorded(view)
+    start = min(trial.began for trial in included)  # clocks may go backwards
     since = f"{start.timestamp():.3f} (seconds since epoch)"
     lines = [
         f"#[Prony {view.id}: times in ns, Interval_Max in ms]",
@@ -25,9 +24,9 @@ def write(view: ResultView) -> Exported:
         f"#[BaseTime: {since}]",
         f"#[StartTime: {since}, {start:%a %b %d %H:%M:%S} UTC {start:%Y}]",
         '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"',
-        *(_line(one, start.timestamp(), tagged=len(found) > 1) for one in found),
+        *(_line(trial, start.timestamp(), tagged=len(included) > 1) for trial in included),
     ]
-    return Exported("\n".join(lines) + "\n", note(view, found))
+    return Exported("\n".join(lines) + "\n", note(view, included))
 
 
 def _line(one: Recorded, base_s: float, *, tagged: bool) -> str:

@@ -1,7 +1,4 @@
-"""Trials as the CSV lines that experiment A's wrk script wrote: one line each, with exactly its columns.
-
-Pure.
-"""
+"""Trials as CSV lines with the columns of experiment A's wrk script. Pure."""
 
 from __future__ import annotations
 
@@ -45,14 +42,14 @@ TIMEOUT = ("timeout",)
 
 
 def write(view: ResultView) -> Exported:
-    """The heading and a line per trial that counts and has a measured window, in the order they ran."""
+    """Heading, and a line per included trial with a measured window, in order of execution."""
     text = to_csv(trial.record for trial in view.trials if trial.counts)
     out = sum(not trial.counts for trial in view.trials)
     return Exported(text, f"left out: {counted(out, 'trial')}, without a figure or a control" if out else "")
 
 
 def to_csv(records: Iterable[TrialRecord]) -> str:
-    """The heading and a line per trial that has a measured window, in the order given."""
+    """Heading, and a line per trial with a measured window, in the given order."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -86,16 +83,16 @@ def _line(record: TrialRecord, window: Window) -> list[object]:
 
 
 def _latency(record: TrialRecord) -> list[object]:
-    """In µs: from the actual send, as wrk has it; of an open load from the intended one. What the samples do
-    not support is left empty.
+    """In µs: from the actual send, as in wrk; for an open load from the intended send. Quantiles without
+    enough samples are empty.
     """
     times = headline_times(record.evidence)
     if times is None:
         return [""] * 7
     mean_s = times.responses.moment(1)
     variance = max(0.0, times.responses.moment(2) - mean_s**2)
-    found = times_ms(times)
-    tails = [found.get(name) for name in ("p90_ms", "p95_ms", "p99_ms")]
+    quantiles_ms = times_ms(times)
+    tails = [quantiles_ms.get(name) for name in ("p90_ms", "p95_ms", "p99_ms")]
     return [
         "" if times.shortest_ms is None else f"{times.shortest_ms * 1000:.0f}",
         f"{times.longest_ms * 1000:.0f}",

@@ -1,9 +1,9 @@
-"""JMeter's log of samples (JTL, CSV) for its report generator: a line per request of each trial that counts.
+"""JMeter's sample log (JTL, CSV) for its report generator: a line per request of each included trial.
 
-A stored trial has no line per request but the histogram and the seconds of its window. So the samples are
-made from these: as many as there were, with the times of the histogram, ending in the seconds in which
-responses arrived. Counts, rates, errors and percentiles are those of the trial; which request took how long
-is not known, and the note says so (`prony jmeter -l` writes a line per request as it was).
+A stored trial has a histogram and one-second rows instead of single requests, so the samples are synthetic:
+as many as there were, with the histogram's times, spread over the seconds by responses. Counts, rates, errors
+and percentiles are the trial's; the order of times is unknown, as the note says (`prony jmeter -l` writes
+real samples).
 """
 
 from __future__ import annotations
@@ -31,22 +31,20 @@ COLUMNS = ("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "
            "success", "failureMessage", "bytes", "sentBytes", "grpThreads", "allThreads", "URL", "Latency",
            "IdleTime", "Connect")  # fmt: skip
 GOLDEN = 0.6180339887498949
-"""Multiples of it modulo 1 spread evenly over 0 … 1, however many there are (Weyl's sequence): every second
-gets short and long times alike.
-"""
+"""Its multiples modulo 1 are equidistributed (Weyl's sequence): every second gets short and long times."""
 EXPECTED = ("expect_", "capture")
-"""Kinds of errors of a response that came."""
+"""Kinds of errors with a response."""
 AT_ONCE = 10_000
-"""Lines per piece of text."""
+"""Lines per chunk of text."""
 MADE = (
-    "samples are made from each window's histogram and seconds: counts, rates and percentiles are the "
-    "trial's, which request took how long is not known; failed requests without a time have elapsed 0"
+    "samples are synthetic, from each window's histogram and rows: counts, rates and percentiles are the "
+    "trial's, the order of times is not; failed requests without a time have elapsed 0"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The requests of a window with one label."""
+    """Requests of a window with one label."""
 
     label: str
     times: Histogram | None
@@ -57,17 +55,17 @@ class _Group:
 
 
 def write(view: ResultView) -> Exported:
-    """The names, and a line per request. Raises UsageError when no trial counts."""
-    found = recorded(view)
+    """The heading, and a line per request. Raises UsageError when no trial is included."""
+    included = recorded(view)
     several = len({cell.label for cell in view.cells}) > 1
     cell_of = {trial.record.id: cell for cell in view.cells for trial in cell.every}
 
     def pieces() -> Iterator[str]:
         yield ",".join(COLUMNS) + "\n"
-        for one in found:
-            yield from _trial(one, cell_of[one.trial.record.id], several)
+        for trial in included:
+            yield from _trial(trial, cell_of[trial.trial.record.id], several)
 
-    return Exported(pieces(), "; ".join(filter(None, (MADE, note(view, found)))))
+    return Exported(pieces(), "; ".join(filter(None, (MADE, note(view, included)))))
 
 
 def _trial(one: Recorded, cell: CellView, several: bool) -> Iterator[str]:
@@ -84,7 +82,7 @@ def _trial(one: Recorded, cell: CellView, several: bool) -> Iterator[str]:
 
         @cache
         def around(kind: str, code: str, label: str = before + group.label) -> tuple[str, str]:
-            """What stands before and after the sample's time; it is the same for most samples."""
+            """The parts of a line before and after the time, shared by most samples."""
             answered = not kind or kind.startswith(EXPECTED)
             fields = (
                 label,
@@ -117,7 +115,7 @@ def _trial(one: Recorded, cell: CellView, several: bool) -> Iterator[str]:
 
 
 def _groups(window: Window, workload: str, times: Histogram) -> list[_Group]:
-    """By step where the workload has several: there errors are known by their number only."""
+    """Groups by step where the workload has several; per step only the number of errors is known."""
     if not window.steps:
         return [_Group(workload, times, window.completed, window.failed, window.status, window.errors)]
     return [
@@ -129,8 +127,8 @@ def _groups(window: Window, workload: str, times: Histogram) -> list[_Group]:
 
 
 def _samples(group: _Group) -> tuple[NDArray[np.float64], list[str]]:
-    """The time of each sample in ms, shortest first, and the kind of its error, empty for none: timeouts are
-    the longest, responses that missed an expectation any, and what has no time comes last with 0.
+    """Times in ms, ascending, and each sample's kind of error or ''. Timeouts get the longest times, failed
+    expectations any, and requests without a time come last with 0.
     """
     values = np.empty(0)
     if group.times is not None and group.times.count:
@@ -160,7 +158,7 @@ def _samples(group: _Group) -> tuple[NDArray[np.float64], list[str]]:
 
 
 def _ends(one: Recorded, count: int) -> NDArray[np.float64]:
-    """Unix ms at which each of `count` samples ended: as many in each second as responses arrived in it."""
+    """Unix ms at which each of `count` samples ended, distributed over the seconds by responses."""
     engine = one.trial.record.evidence.engine
     assert engine is not None
     opened_ms, length_ms = one.window.opened_ms, one.window.duration_s * 1000
@@ -175,14 +173,14 @@ def _ends(one: Recorded, count: int) -> NDArray[np.float64]:
 
 
 def _codes(group: _Group, count: int) -> list[str]:
-    """The status of each sample, dealt out evenly."""
+    """The status of each sample, evenly interleaved."""
     dealt = [code for code, n in sorted(group.status.items()) for _ in range(n)][:count]
     dealt += [next(iter(sorted(group.status)), "200")] * (count - len(dealt))
     places = np.argsort(_spread(count), kind="stable")
-    found = [""] * count
+    codes = [""] * count
     for place, code in zip(places, dealt, strict=True):
-        found[int(place)] = code
-    return found
+        codes[int(place)] = code
+    return codes
 
 
 def _spread(count: int) -> NDArray[np.float64]:

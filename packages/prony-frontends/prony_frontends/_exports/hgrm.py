@@ -1,7 +1,7 @@
-"""HdrHistogram's percentile distribution (.hgrm), in ms: what its plotters read. Pure.
+"""HdrHistogram's percentile distribution (.hgrm), in ms, for its plotters. Pure.
 
-Layout and steps are those of `outputPercentileDistribution` in HdrHistogram's own library, with five ticks
-per half distance: from level p (per cent) the next is 100 / (5 · 2^(⌊log2(100 / (100 − p))⌋ + 1)) further.
+Layout and steps are those of `outputPercentileDistribution` in HdrHistogram's library, with five ticks per
+half distance: from level p (per cent) the next is 100 / (5 · 2^(⌊log2(100 / (100 − p))⌋ + 1)) further.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ TICKS_PER_HALF_DISTANCE = 5
 
 
 def write(view: ResultView) -> Exported:
-    """The distribution of the first trial that counts. Raises UsageError when there is none."""
-    found = recorded(view)
-    return Exported(distribution(found[0].times), note(view, found))
+    """Distribution of the first included trial. Raises UsageError when there is none."""
+    included = recorded(view)
+    return Exported(distribution(included[0].times), note(view, included))
 
 
 def distribution(times: Histogram) -> str:
-    """The lines of one histogram. Raises UsageError for one that cannot be read."""
+    """The lines for one histogram. Raises UsageError for a damaged histogram."""
     try:
         decoded = decode(times)
     except HistogramError as fault:
@@ -50,7 +50,7 @@ def distribution(times: Histogram) -> str:
 
 
 def steps(decoded: Decoded) -> Iterator[tuple[float, float, int]]:
-    """Value (ns), level (per cent) and samples up to the value, level by level to 100."""
+    """Value (ns), level (per cent) and cumulative count, level by level up to 100 %."""
     total = round(decoded.count)
     up_to = np.cumsum(decoded.counts)
     level = 0.0
