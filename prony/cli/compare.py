@@ -49,7 +49,9 @@ def command(
     from prony.cli import measure
 
     named = servers_named(servers or [])
-    _check_servers(servers or [], named, machines=_machines(common))
+    hosts = None if common.hosts is None else seams.need(seams.HOOKS, "hosts", "--hosts")
+    machines = 1 if hosts is None else hosts.machines(common.hosts)
+    _check_servers(servers or [], named, machines=machines)
     trial = asked.trial(named)
     first = options.trials(trials if trials is not None else (3 if asked.quick else 5))
     plan = _plan(named, trial, first, asked, seed=options.seed(common.seed))
@@ -98,13 +100,6 @@ def _latency_parts(capacity: Part) -> list[Part]:
         )
         for rate, title in titles.items()
     ]
-
-
-def _machines(common: Common) -> int:
-    if common.hosts is None:
-        return 1
-    count: int = seams.need(seams.HOOKS, "hosts", "--hosts").machines(common.hosts)
-    return max(1, count)
 
 
 def _check_servers(words: list[str], named: list[Server], *, machines: int) -> None:

@@ -17,7 +17,6 @@ from prony.errors import UsageError
 if TYPE_CHECKING:
     from prony.plan.load import Connections, Load, Measured
     from prony.plan.target import TlsOptions
-    from prony.plan.workload import Workload
 
 T = TypeVar("T")
 GOOD_ENOUGH = 0.05
@@ -39,6 +38,7 @@ def command(
     from prony.cli import measure
     from prony.cli.load_options import request
     from prony.cli.targets import url as running
+    from prony.plan import workload as workloads
     from prony.plan.budget import FEWEST
     from prony.plan.cell import cell_of
     from prony.plan.plan import MAIN, one_part, shape_of
@@ -54,7 +54,12 @@ def command(
     if asked.workload is None:
         sends = request(path, asked.method, asked.header or [], asked.body, asked.body_file)
     else:
-        sends = _walked(asked.workload, path, any(said))
+        if path != "/" or any(said):
+            raise UsageError(
+                "--workload brings paths, methods, headers and bodies of its own; give the URL without a "
+                "path and leave --method, --header and --body out"
+            )
+        sends = workloads.load(asked.workload)
     keys = asked.keys()
     load = load_of(keys["loads"], 10 if asked.workload is None else sends.users)
     measured = _measured(keys["measured"], load, asked.whole, common)
@@ -79,18 +84,6 @@ def command(
         "load", f"load {redaction.url(url)}", cells, seed=options.seed(common.seed), shape=shape_of(cells)
     )
     return measure.run(plan, common)
-
-
-def _walked(name: str, path: str, described: bool) -> Workload:
-    """The workload of this name. Raises UsageError when the request itself was described as well."""
-    from prony.plan import workload as workloads
-
-    if path != "/" or described:
-        raise UsageError(
-            "--workload brings paths, methods, headers and bodies of its own; give the URL without a path "
-            "and leave --method, --header and --body out"
-        )
-    return workloads.load(name)
 
 
 def _fits(section: str, make: Callable[[], T]) -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from prony.server.spec import ServerSpec
 
 
+Jdk = Annotated[
+    str | None,
+    typer.Option(
+        "--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."
+    ),
+]
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
@@ -66,6 +72,10 @@ def command(context: typer.Context, json: options.Json = False) -> int:
     return ExitCode.OK
 
 
+def _line(name: str, line: str) -> None:
+    print(f"prony: {name}: {line}", file=sys.stderr)
+
+
 def _variants(spec: ServerSpec) -> str:
     """Those of one group with `or`, groups with `+`, those that stand alone after a semicolon."""
     groups = " + ".join(" or ".join(names) for names in spec.groups.values())
@@ -79,9 +89,7 @@ def build_servers(
         None,
         help="NAME, NAME:VARIANT, or a folder with a server.yaml [default: every server of the catalogue].",
     ),
-    jdk: str | None = typer.Option(
-        None, "--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."
-    ),
+    jdk: Jdk = None,
 ) -> int:
     """Build servers (once for the content of their sources) and say what was made; one that fails keeps no
     other from being built.
@@ -101,9 +109,7 @@ def build_servers(
     failed: list[str] = []
     for spec in named or everything(Catalogue.load()):
         try:
-            (built,) = build(
-                [spec], jdk=jdk, on_line=lambda name, line: print(f"prony: {name}: {line}", file=sys.stderr)
-            )
+            (built,) = build([spec], jdk=jdk, on_line=_line)
         except EnvironmentFault as fault:
             details = f"\n{fault.details}" if fault.details else ""
             print(f"prony: {spec.name}: {fault}{details}", file=sys.stderr)
@@ -155,9 +161,7 @@ def check(
     setting: list[str] = typer.Option(
         [], "--set", help="Set a workload setting, such as delay_ms=50; repeatable."
     ),
-    jdk: str | None = typer.Option(
-        None, "--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."
-    ),
+    jdk: Jdk = None,
     json: options.Json = False,
 ) -> int:
     """Start each server fresh and ask whether it answers as its workloads declare: status, headers, every
@@ -233,9 +237,7 @@ def _checked(spec: ServerSpec, under: Workload, jdk: str | None) -> Conformance:
     from prony.server.build import build
 
     try:
-        built = build(
-            [spec], jdk=jdk, on_line=lambda name, line: print(f"prony: {name}: {line}", file=sys.stderr)
-        )
+        built = build([spec], jdk=jdk, on_line=_line)
     except EnvironmentFault as fault:
         failed = CheckResult(
             server=spec.name,

@@ -87,14 +87,12 @@ def following(
     rates = [rounded_down(follow.share * (capacities[cell.id] or 0.0)) for cell in followed]
     if follow.rate != "own":
         rates = [min(rates)] * len(rates)
-    return tuple(_followed(cell, part, rate) for cell, rate in zip(followed, rates, strict=True))
-
-
-def _followed(cell: Cell, part: Part, rate_per_s: float) -> Cell:
-    load = OpenLoad(rate_per_s=rate_per_s)
-    trial = cell.trial.model_copy(update={"published_requests": None})
-    plain = cell.model_copy(update={"part": part.name, "trial": trial})
-    return plain.under(load).model_copy(update={"trials": cell.trials})
+    found = []
+    for cell, rate in zip(followed, rates, strict=True):
+        trial = cell.trial.model_copy(update={"published_requests": None})
+        plain = cell.model_copy(update={"part": part.name, "trial": trial})
+        found.append(plain.under(OpenLoad(rate_per_s=rate)).model_copy(update={"trials": cell.trials}))
+    return tuple(found)
 
 
 def _capacity(cell: Cell, trials: Sequence[StoredTrial]) -> float | None:

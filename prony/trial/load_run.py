@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
@@ -15,8 +15,10 @@ from prony.load.base import Engine, HostLost
 from prony.server import throttle
 from prony.server.threads import Readings, busiest, working_cpus
 from prony.targets.base import RunningTarget
-from prony.trial.steady_watch import SteadyWatch
 from prony.trial.surroundings import TrialObserver
+
+if TYPE_CHECKING:
+    from prony.trial.warming import SteadyWatch
 
 LOOK_EVERY_S = 0.25
 """How often the server's life is checked while the engine is silent."""

@@ -37,9 +37,8 @@ from prony.targets.base import RunningTarget, ServerUnderTest
 from prony.trial.load_run import INTERRUPTED, WORTH_KEEPING_S, LoadRun, ServerDied, WindowEdges, over_window
 from prony.trial.preparation import Preparation, offer_stage, probed, scaling_probe, stage_notes
 from prony.trial.process import SharedProcess, answers_again
-from prony.trial.steady_watch import PreciseEnough
 from prony.trial.surroundings import ProfileCollector, Sampler, Surroundings, TrialObserver, trial_facts
-from prony.trial.warming import Phases, Warming, warm_up_cpus
+from prony.trial.warming import Phases, PreciseEnough, Warming, warm_up_cpus
 
 START_ESTIMATE_S = 5.0
 T = TypeVar("T")
