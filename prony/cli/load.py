@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
@@ -158,6 +159,10 @@ def tls_of(https: bool, asked: AskedLoad) -> TlsOptions:
         raise UsageError("both --ca and --insecure were given; give one: with --insecure nothing is checked")
     if (asked.client_cert is None) != (asked.client_key is None):
         raise UsageError("--client-cert and --client-key need each other; give both or neither")
+    for key in ("ca", "client_cert", "client_key"):
+        file = tls.get(key)
+        if file is not None and not Path(file).is_file():
+            raise UsageError(f"{KEYS['servers'][key]} names {file}, which is not a file; name a PEM file")
     return TlsOptions.model_validate(tls)
 
 

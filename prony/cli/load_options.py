@@ -78,12 +78,6 @@ def host_and_port(address: str, option: str) -> str:
     return address
 
 
-def _pem(file: Path, option: str) -> str:
-    if not file.is_file():
-        raise UsageError(f"{option} names {file}, which is not a file; name a PEM file")
-    return str(file)
-
-
 def _as_typed(value: object, _option: str) -> object:
     return value
 
@@ -267,9 +261,9 @@ READ: dict[str, tuple[str, str, Callable[[Any, str], Any]]] = {
     "no_resumption": ("connections", "tls_resumption", lambda *_: False),
     "address": ("servers", "addresses", lambda each, option: [host_and_port(one, option) for one in each]),
     "source": ("servers", "source_addresses", _as_typed),
-    "ca": ("servers", "ca", _pem),
-    "client_cert": ("servers", "client_cert", _pem),
-    "client_key": ("servers", "client_key", _pem),
+    "ca": ("servers", "ca", lambda file, _: str(file)),
+    "client_cert": ("servers", "client_cert", lambda file, _: str(file)),
+    "client_key": ("servers", "client_key", lambda file, _: str(file)),
     "insecure": ("servers", "insecure", _as_typed),
     "sni": ("servers", "sni", _as_typed),
 }

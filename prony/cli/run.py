@@ -50,11 +50,17 @@ def command(
     and stored when it ends.
     """
     from prony.cli import measure
-    from prony.plan.planfile_read import find, place_of
+    from prony.judge.limits import CheckLimits
+    from prony.plan.planfile_read import find, known, place_of, read
 
     if plan is None:
-        raise UsageError(f"name a plan or a plan file, or --resume ID; known plans: {_known()}")
-    wanted = _cut(_read(plan, common.seed), quick, small, only, soak)
+        names = ", ".join(sorted(known())) or "none"
+        raise UsageError(f"name a plan or a plan file, or --resume ID; known plans: {names}")
+    seed = options.seed(common.seed)
+    wanted = read(find(plan), limits=CheckLimits, seed=seed)
+    if common.seed is not None:
+        wanted = wanted.model_copy(update={"seed": seed})
+    wanted = _cut(wanted, quick, small, only, soak)
     return measure.run(
         wanted,
         common,
@@ -63,21 +69,6 @@ def command(
         where=partial(place_of, find(plan)),
         against=against,
     )
-
-
-def _known() -> str:
-    from prony.plan.planfile_read import known
-
-    return ", ".join(sorted(known())) or "none"
-
-
-def _read(name: str, seed: int | None) -> Plan:
-    from prony.judge.limits import CheckLimits
-    from prony.plan.planfile_read import find, read
-
-    drawn = options.seed(seed)
-    found = read(find(name), limits=CheckLimits, seed=drawn)
-    return found if seed is None else found.model_copy(update={"seed": drawn})
 
 
 def _cut(plan: Plan, quick: bool, small: bool, only: str | None, soak: str | None) -> Plan:

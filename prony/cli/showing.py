@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from prony.cli.common import Common
     from prony.experiment.testbed import Targets, Testbed
     from prony.plan.plan import Plan, ScheduledTrial, Skipped
-    from prony.report.listings import DryRunOut
     from prony.report.progress import AnyProgress
     from prony.report.result import ResultView
     from prony.store import Store
@@ -122,8 +121,28 @@ def show_dry_run(
     estimate_s = plan.remaining_s(trials)
     if as_json:
         from prony.report.delivery import print_model
+        from prony.report.listings import DryRunOut, LeftOut, PlannedTrialOut
 
-        print_model(_as_json(plan, trials, lacking, warnings, estimate_s))
+        json = DryRunOut(
+            title=plan.title,
+            quick=plan.quick,
+            seed=plan.seed,
+            estimate_s=round(estimate_s, 1),
+            changes=list(plan.changes),
+            warnings=list(warnings),
+            trials=[
+                PlannedTrialOut(
+                    index=one.index,
+                    block=one.block,
+                    cell=one.cell,
+                    process=one.process,
+                    estimate_s=round(seconds, 1),
+                )
+                for one, seconds in zip(trials, plan.times_s(trials), strict=True)
+            ],
+            skipped=[LeftOut(cell=one.cell, why=one.why) for one in (*plan.skipped, *lacking)],
+        )
+        print_model(json)
         return 0
     from rich.table import Table
     from rich.text import Text
@@ -163,33 +182,3 @@ def show_dry_run(
     for sentence in warnings:
         out.print(Text(f"Note: {sentence}", style="yellow"))
     return 0
-
-
-def _as_json(
-    plan: Plan,
-    trials: Sequence[ScheduledTrial],
-    lacking: Sequence[Skipped],
-    warnings: Sequence[str],
-    estimate_s: float,
-) -> DryRunOut:
-    from prony.report.listings import DryRunOut, LeftOut, PlannedTrialOut
-
-    return DryRunOut(
-        title=plan.title,
-        quick=plan.quick,
-        seed=plan.seed,
-        estimate_s=round(estimate_s, 1),
-        changes=list(plan.changes),
-        warnings=list(warnings),
-        trials=[
-            PlannedTrialOut(
-                index=one.index,
-                block=one.block,
-                cell=one.cell,
-                process=one.process,
-                estimate_s=round(seconds, 1),
-            )
-            for one, seconds in zip(trials, plan.times_s(trials), strict=True)
-        ],
-        skipped=[LeftOut(cell=one.cell, why=one.why) for one in (*plan.skipped, *lacking)],
-    )

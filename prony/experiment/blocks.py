@@ -46,26 +46,20 @@ def groups(part: Part, cells: Sequence[Cell], watched: Mapping[str, Watch]) -> l
     if part.budget_s is None or part.share_process == "workloads":
         together = [list(cells)]
     elif part.share_process is not None:
-        together = list(_by_workload(cells).values())
+        by_workload: dict[str, list[Cell]] = {}
+        for cell in cells:
+            by_workload.setdefault(cell.trial.workload.name, []).append(cell)
+        together = list(by_workload.values())
     else:
         together = list(questions(part, cells).values())
     return [
         Group(
-            part, frozenset(cell.id for cell in some), tuple({id(w): w for w in _of(some, watched)}.values())
+            part,
+            frozenset(cell.id for cell in some),
+            tuple(dict.fromkeys(watched[cell.id] for cell in some if cell.id in watched)),
         )
         for some in together
     ]
-
-
-def _by_workload(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
-    found: dict[str, list[Cell]] = {}
-    for cell in cells:
-        found.setdefault(cell.trial.workload.name, []).append(cell)
-    return found
-
-
-def _of(cells: Sequence[Cell], watched: Mapping[str, Watch]) -> list[Watch]:
-    return [watched[cell.id] for cell in cells if cell.id in watched]
 
 
 def next_block(group: Group, left: Sequence[ScheduledTrial]) -> list[ScheduledTrial]:

@@ -214,11 +214,8 @@ class Experiment:
 
     def _latest(self) -> list[StoredTrial]:
         """Without those that were run again."""
-        last = {_key(trial): trial for trial in self._stored()}
+        last = {_key(trial): trial for trial in self.store.trials(self.identifier)}
         return list(last.values())
-
-    def _stored(self) -> list[StoredTrial]:
-        return self.store.trials(self.identifier)
 
     def _keep(self, plan: Plan) -> None:
         self.plan = plan
@@ -238,7 +235,7 @@ class Experiment:
         cells = self.plan.of(part.name)
         watched = watches(part, cells)
         self._watches |= watched
-        for trial in self._stored():
+        for trial in self.store.trials(self.identifier):
             if trial.record.cell in watched:
                 self._see(trial)
         return groups(part, cells, watched)

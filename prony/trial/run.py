@@ -69,14 +69,10 @@ def run_trial(
     process: SharedProcess | None = None,
     profile: ProfileCollector | None = None,
 ) -> TrialOutcome:
-    """Measure `server` once; it is stopped however the trial ends, if Prony started it. The warm-up waits for
-    what `steady` asks of the window, by default what the check of that name asks. With `process` the trial
-    uses the one that an earlier trial left running, and leaves it so for the next one: such a server is not
-    started, and where a watched warm-up is asked for it only settles. `profile` collects beside the window.
-
-    An environment that does not allow it (a port that is taken, a backing service that is not ready, a server
-    that does not answer rightly) is an outcome with a `fault`. Raises UsageError for a workload that cannot
-    be sent as it is written, and KeyboardInterrupt when nothing worth keeping had been measured.
+    """Measure `server` once; it is stopped however the trial ends, if Prony started it. `steady`: limits that
+    the warm-up waits for. `process`: shared with other trials; found running, it only settles. `profile`
+    collects beside the window. What the environment does not allow is an outcome with a `fault`. Raises
+    UsageError for a workload that cannot be sent, KeyboardInterrupt when nothing worth keeping was measured.
     """
     plan = plan.spoken(server.http_version)
     return _Trial(
