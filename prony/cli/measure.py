@@ -48,9 +48,8 @@ def run(
     also: Also | None = None,
     against: Path | None = None,
 ) -> int:
-    """Check, measure, store, show; returns the exit code. Raises PronyError when nothing can be measured.
-    `skip_unmeetable`: None for a command without the option. `also`: what else is made of the result.
-    `against`: an export that it is shown beside.
+    """Check, measure, store, show; the exit code. `skip_unmeetable`: None for a command without the option.
+    `also`: what else is made of the result. `against`: an export beside it. Raises PronyError.
     """
     if common.resume is not None:  # what is never stored is given again
         return resume(common, {}, given=plan, dry_run=dry_run, also=also, against=against)
@@ -154,9 +153,8 @@ def resume(
     also: Also | None = None,
     against: Path | None = None,
 ) -> int:
-    """Continue a stored experiment, whichever command began it. `others`: further options of the command,
-    which are refused; `plan`: a plan file that was given beside --resume; `given`: the plan of the whole
-    command line, for its credentials.
+    """Continue a stored experiment, whichever command began it. `others`: further options, which are refused;
+    `plan`: a plan file beside --resume; `given`: the plan of the whole command line, for its credentials.
     """
     from prony.experiment.experiment import remaining
     from prony.experiment.stored import resumable, with_credentials

@@ -144,9 +144,7 @@ class UntilClear(Ended):
         self.servers, self.looks, self.figure, self.margins = servers, looks, figure, margins
 
     def need(self) -> float:
-        """Half of the widest interval that is not clear ÷ the band, on the log scale: 0 where no further
-        block is needed, infinite where there is no interval yet.
-        """
+        """Half of the widest interval that is not clear ÷ the band, on the log scale; 0: clear."""
         samples = self.samples[self.figure]
         found = compare(samples, self.figure, servers=self.servers, looks=self.looks, margins=self.margins)
         band = math.log1p(self.margins.band)
@@ -182,9 +180,7 @@ class UntilDecided(Ended):
 
 
 Watch = UntilClear | UntilDecided
-"""Collects what ended and says, before each block, whether its servers `need` another one; `decided`: what
-holds when they need none.
-"""
+"""Says before each block whether its servers `need` another; `decided`: what holds when they do not."""
 
 
 def watches(part: Part, cells: Sequence[Cell]) -> dict[str, Watch]:

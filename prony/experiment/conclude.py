@@ -108,10 +108,8 @@ class Rejudged:
 
 
 def rejudge(store: Store, which: str, limits: Mapping[str, Any]) -> tuple[Rejudged, ...]:
-    """Judge every trial of an experiment under the limits of its plan that there still are, with `limits`
-    replacing some of them.
-
-    A judgement that differs from the newest stored one is stored beside it; all of them in one transaction.
+    """Judge every trial again under its plan's limits, some replaced by `limits`. Judgements that differ
+    from the newest stored ones are stored beside them, in one transaction.
     """
     row = store.experiment(which)
     trials = store.trials(row.id)

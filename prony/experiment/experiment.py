@@ -326,9 +326,8 @@ class Experiment:
                 self.progress.note(figure)
 
     def _needed(self, scheduled: ScheduledTrial) -> bool:
-        """Whether a fault (a port that is taken, a server that never gets ready) ends the experiment at once:
-        nothing has been measured of this server yet, or what is tried next depends on this trial; never where
-        the plan goes on whatever happens to a cell.
+        """Whether a fault, such as a port that is taken, ends the experiment: nothing has been measured
+        of this server yet, or what is tried next depends on this trial.
         """
         if self.plan.goes_on:
             return False

@@ -123,9 +123,7 @@ def prepare(
     services: bool = False,
     theirs: frozenset[int] = frozenset(),
 ) -> Testbed:
-    """Choose the CPUs, raise the descriptor limit, look at the host. `services`: a server has backing
-    services, which get a CPU of their own beside all servers alike. Raises UsageError.
-    """
+    """Choose CPUs, raise the descriptor limit, look at the host. `services` get a CPU. Raises UsageError."""
     server, client = _cpus(server_cpus, "--server-cpus"), _cpus(client_cpus, "--client-cpus")
     chosen = partition(server=server, client=client, services=services)
     raise_descriptors()
@@ -208,10 +206,7 @@ class Targets:
 
     def of(self, cell: Cell) -> ServerUnderTest:
         """Raises UsageError for a server that is not in the catalogue, or a setting that it does not have."""
-        return self.at(cell.target)
-
-    def at(self, target: Target) -> ServerUnderTest:
-        """The same without a cell."""
+        target = cell.target
         key = target.model_dump_json()
         if key not in self._known:
             found = under_test(target, self.catalogue)

@@ -198,9 +198,7 @@ class LoadRun:
 
 
 def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> ServerWindow | None:
-    """The server's use of CPU and memory between the two edges; None when it could not be read. `placed`: its
-    CPUs were chosen for it; else they are those on which its working threads may run.
-    """
+    """Use of CPU and memory between the edges; None: not read. `placed`: its CPUs were chosen for it."""
     opened, closed = edges.opened, edges.closed
     if opened.process is None or closed.process is None:
         return None

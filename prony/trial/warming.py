@@ -1,6 +1,4 @@
-"""The trial's own load before the window: the warm-up, the settling; when it is warm, and its window precise
-enough.
-"""
+"""The trial's own load before the window, and when the server is warm."""
 
 from __future__ import annotations
 
@@ -48,9 +46,7 @@ class ComingWindow:
 
 @dataclass(slots=True)
 class SteadyWatch:
-    """Waits between `min_s` and `cap_s` (from the phase's first row) for a steady stretch of rows; with a
-    `coming` window also until its bound can be expected to hold.
-    """
+    """Waits between `min_s` and `cap_s` for steady rows that promise a `coming` window."""
 
     min_s: float
     cap_s: float
