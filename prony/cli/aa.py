@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typer
+from typer import Argument, Option
 
 from prony.cli import options
 from prony.cli.common import Common, measures
@@ -18,16 +18,16 @@ MOST_EXPERIMENTS = 100_000
 
 @measures(without=("until_clear", "max_trials", "hosts", "share_process", "explain", "attach", "at_least"))
 def command(
-    server: str | None = typer.Argument(
+    server: str | None = Argument(
         None,
         help="A server that Prony starts: NAME, NAME:VARIANT (prony servers), or a folder with a "
         "server.yaml.",
     ),
-    trials: int | None = typer.Option(
+    trials: int | None = Option(
         None, "--trials", help=f"Fresh processes [default: {TRIALS}, quick: {QUICK_TRIALS}]."
     ),
-    each: int = typer.Option(EACH, "--each", help="Number of trials per name in one experiment."),
-    experiments: int = typer.Option(
+    each: int = Option(EACH, "--each", help="Number of trials per name in one experiment."),
+    experiments: int = Option(
         EXPERIMENTS, "--experiments", help="Number of experiments drawn from the trials."
     ),
     *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
+from typer import Option
 
 from prony.cli import options
 from prony.cli import targets as t
@@ -18,23 +18,23 @@ USERS = 64
 
 @measures(without=("until_clear", "max_trials", "explain", "attach"))
 def command(
-    slo: str | None = typer.Option(
+    slo: str | None = Option(
         None, "--slo", help="What must hold, such as 'p99<50ms' or 'p99<50ms,p99.9<1s' (quote it)."
     ),
-    start: float | None = typer.Option(
+    start: float | None = Option(
         None, "--start", help="First rate, requests/s [default: half the throughput of a closed loop]."
     ),
-    highest: float | None = typer.Option(None, "--highest", help="Highest rate to try, requests/s."),
-    resolution: float | None = typer.Option(
+    highest: float | None = Option(None, "--highest", help="Highest rate to try, requests/s."),
+    resolution: float | None = Option(
         None, "--resolution", help="Stop when the bracket is narrower than this, per cent [default: 5]."
     ),
-    search_trials: int | None = typer.Option(
+    search_trials: int | None = Option(
         None, "--search-trials", help=f"End the search after this many trials [default: {MOST_TRIALS}]."
     ),
-    users: int | None = typer.Option(
+    users: int | None = Option(
         None, "--users", "-c", help=f"Of the closed loop that says where to begin [default: {USERS}]."
     ),
-    arrivals: str | None = typer.Option(
+    arrivals: str | None = Option(
         None, "--arrivals", help="Arrivals: constant or poisson [default: constant]."
     ),
     *,

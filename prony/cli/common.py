@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-import typer
+from typer import Option
 
 from prony.cli import measure, options
 from prony.errors import UsageError
@@ -38,101 +38,97 @@ class Common:
 
     resume: Annotated[
         str | None,
-        typer.Option("--resume", metavar="ID", help="Continue an experiment that was interrupted (an id or "
-                     "'latest'); its plan is the stored one."),
+        Option("--resume", metavar="ID", help="Continue an experiment that was interrupted (an id or "
+               "'latest'); its plan is the stored one."),
     ] = None  # fmt: skip
     seed: Annotated[
         int | None,
-        typer.Option("--seed", help="Random seed for the trial order and all draws [default: the plan's, "
-                     "else drawn and recorded]."),
+        Option("--seed", help="Random seed for the trial order and all draws [default: the plan's, "
+               "else drawn and recorded]."),
     ] = None  # fmt: skip
     until_clear: Annotated[
         bool,
-        typer.Option("--until-clear", help="After these trials add blocks until every pair of servers is "
-                     "clear; intervals hold at every look."),
+        Option("--until-clear", help="After these trials add blocks until every pair of servers is "
+               "clear; intervals hold at every look."),
     ] = False  # fmt: skip
     max_trials: Annotated[
         int | None,
-        typer.Option("--max-trials", help="With --until-clear: maximum trials per server [default: 20]."),
+        Option("--max-trials", help="With --until-clear: maximum trials per server [default: 20]."),
     ] = None
     budget: Annotated[
         str | None,
-        typer.Option("--budget", metavar="TIME", help="The time that trials may take, such as 30m: the "
-                     "planned ones or three of each cell, then blocks where the intervals are widest."),
+        Option("--budget", metavar="TIME", help="The time that trials may take, such as 30m: the "
+               "planned ones or three of each cell, then blocks where the intervals are widest."),
     ] = None  # fmt: skip
     share_process: Annotated[
         str | None,
-        typer.Option("--share-process", metavar="loads|workloads|none", help="loads: measure the loads of a "
-                     "server under one workload in one process, one after the other; workloads: all "
-                     "workloads and loads of a server; none: each in one of its own [default: the plan's, "
-                     "else none]."),
+        Option("--share-process", metavar="loads|workloads|none", help="loads: measure the loads of a server "
+               "under one workload in one process, one after the other; workloads: all workloads and loads "
+               "of a server; none: each in one of its own [default: the plan's, else none]."),
     ] = None  # fmt: skip
     limits: options.Limits = None
     repeat_disturbed: Annotated[
         int,
-        typer.Option("--repeat-disturbed", metavar="N", help="Repeat a trial up to N times while it is "
-                     "rejected for other load on the host (isolation, host); the rejected ones stay on "
-                     "record."),
+        Option("--repeat-disturbed", metavar="N", help="Repeat a trial up to N times while it is rejected "
+               "for other load on the host (isolation, host); the rejected ones stay on record."),
     ] = 0  # fmt: skip
     within: Annotated[
         str | None,
-        typer.Option("--within", metavar="SHARE", help="End a window as soon as its figure is known to "
-                     "±SHARE, such as 2%; the window's length is then its longest."),
+        Option("--within", metavar="SHARE", help="End a window as soon as its figure is known to "
+               "±SHARE, such as 2%; the window's length is then its longest."),
     ] = None  # fmt: skip
     windows: Annotated[
         int | None,
-        typer.Option("--windows", metavar="K", help="Measure K consecutive windows in each process; "
-                     "comparisons print how the variance is made up, and the cheapest mix."),
+        Option("--windows", metavar="K", help="Measure K consecutive windows in each process; "
+               "comparisons print how the variance is made up, and the cheapest mix."),
     ] = None  # fmt: skip
     request_parts: Annotated[
         bool,
-        typer.Option("--request-parts", help="Time the phases of each request: connect, send, wait, "
-                     "receive; costs the client some CPU."),
+        Option("--request-parts", help="Time the phases of each request: connect, send, wait, "
+               "receive; costs the client some CPU."),
     ] = False  # fmt: skip
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="After the measured trials, one more per server with a profiler: "
-                     "where its CPU time goes (docs/explain.md); nothing of it is a figure."),
+        Option("--explain", help="After the measured trials, one more per server with a profiler: "
+               "where its CPU time goes (docs/explain.md); nothing of it is a figure."),
     ] = False  # fmt: skip
     attach: Annotated[
         bool,
-        typer.Option("--attach", help="With --explain: attach to a server that Prony did not start without "
-                     "asking first."),
+        Option("--attach", help="With --explain: attach to a server that Prony did not start without "
+               "asking first."),
     ] = False  # fmt: skip
-    driver: Annotated[
-        str | None, typer.Option("--driver", help="auto, io_uring or epoll [default: auto].")
-    ] = None
+    driver: Annotated[str | None, Option("--driver", help="auto, io_uring or epoll [default: auto].")] = None
     jdk: Annotated[
         str | None,
-        typer.Option("--jdk", help="JDK of servers that Prony starts, a major version or a folder [default: "
-                     "what each server prefers]."),
+        Option("--jdk", help="JDK of servers that Prony starts, a major version or a folder [default: "
+               "what each server prefers]."),
     ] = None  # fmt: skip
     server_cpus: Annotated[
-        str | None, typer.Option("--server-cpus", help="CPUs of the server, such as 0-3 [default: chosen].")
+        str | None, Option("--server-cpus", help="CPUs of the server, such as 0-3 [default: chosen].")
     ] = None
     client_cpus: Annotated[
         str | None,
-        typer.Option("--client-cpus", help="CPUs of the load generator and the sampler [default: chosen]."),
+        Option("--client-cpus", help="CPUs of the load generator and the sampler [default: chosen]."),
     ] = None
     hosts: Annotated[
         Path | None,
-        typer.Option("--hosts", metavar="FILE", help="Server and load on other hosts, as this hosts.yaml "
-                     "says (docs/hosts.md)."),
+        Option("--hosts", metavar="FILE", help="Server and load on other hosts, as this hosts.yaml "
+               "says (docs/hosts.md)."),
     ] = None  # fmt: skip
     metrics: Annotated[
         str | None,
-        typer.Option("--metrics", metavar="HOST:PORT", help="While it measures, serve its figures to "
-                     "Prometheus at http://HOST:PORT/metrics (a loopback address; docs/exports.md)."),
+        Option("--metrics", metavar="HOST:PORT", help="While it measures, serve its figures to "
+               "Prometheus at http://HOST:PORT/metrics (a loopback address; docs/exports.md)."),
     ] = None  # fmt: skip
     push: Annotated[
         str | None,
-        typer.Option("--push", metavar="URL", help="Send each trial that ends to this Elasticsearch or "
-                     "OpenSearch (docs/exports.md)."),
+        Option("--push", metavar="URL", help="Send each trial that ends to this Elasticsearch or "
+               "OpenSearch (docs/exports.md)."),
     ] = None  # fmt: skip
     strict: Annotated[
         str | None,
-        typer.Option("--strict", metavar="SHARE", help="Exit code 3 where a figure that was asked for is not "
-                     "good to ±SHARE, such as 3%, with everything at its worst."),
+        Option("--strict", metavar="SHARE", help="Exit code 3 where a figure that was asked for is not "
+               "good to ±SHARE, such as 3%, with everything at its worst."),
     ] = None  # fmt: skip
     details: options.Details = False
     db: options.Db = None

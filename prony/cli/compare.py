@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import typer
+from typer import Argument, Option
 
 from prony import seams
 from prony.cli import options
@@ -25,15 +25,15 @@ SHARE = 0.7
 
 @measures(without=("share_process",))
 def command(
-    servers: list[str] = typer.Argument(
+    servers: list[str] = Argument(
         None,
         help="Two or more that Prony starts: NAME, NAME:VARIANT (prony servers), or a folder with a "
         "server.yaml; or the URLs of running ones.",
     ),
-    trials: int | None = typer.Option(
+    trials: int | None = Option(
         None, "--trials", help="Number of trials per server, each in a fresh process [default: 5, quick: 3]."
     ),
-    two_pass: bool = typer.Option(
+    two_pass: bool = Option(
         False,
         "--two-pass",
         help="Then latency in an open loop: at 70 % of each server's capacity, and at one rate for all "

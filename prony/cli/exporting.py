@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from typer import Option
 
 from prony.cli import options
 from prony.errors import StoreError, UsageError
@@ -36,16 +37,16 @@ FEWEST_LETTERS = 3
 
 def export(
     which: options.Which,
-    form: str = typer.Option(
+    form: str = Option(
         PRONY,
         "--format",
         help=f"One of {', '.join(sorted((*exports.names(), PRONY)))} [default: {PRONY}, everything, for "
         "prony results import].",
     ),
-    trial: list[str] = typer.Option(
+    trial: list[str] = Option(
         None, "--trial", metavar="ID", help="Only this trial; the end of its id is enough; repeatable."
     ),
-    output: Path | None = typer.Option(
+    output: Path | None = Option(
         None, "--output", "-o", help="A file, or a folder for a file per trial [default: standard output]."
     ),
     db: options.Db = None,
@@ -61,10 +62,10 @@ def export(
 
 def csv(
     which: options.Which,
-    form: str = typer.Option(
+    form: str = Option(
         TIDY, "--format", help="tidy, a row per trial and figure, or wrk, experiment A's columns."
     ),
-    output: Path | None = typer.Option(None, "--output", "-o", help="A file [default: standard output]."),
+    output: Path | None = Option(None, "--output", "-o", help="A file [default: standard output]."),
     db: options.Db = None,
 ) -> int:
     """Print the trials as CSV, in the order in which they ran: short for export --format csv."""
@@ -170,7 +171,7 @@ def only(view: ResultView, wanted: list[str]) -> ResultView:
 
 def publish(
     which: options.Which,
-    output: Path = typer.Option(
+    output: Path = Option(
         ..., "--output", "-o", metavar="FOLDER", help=f"Gets {EXPORT}, {PAGE} and {TEXT}; made if need be."
     ),
     db: options.Db = None,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from prony.cli import options
 from prony.cli.common import Common, measures
@@ -41,44 +41,38 @@ BASE, CANDIDATE = "base", "candidate"
     continued=lambda **files: {"also": GateFiles(**files).write},
 )  # fmt: skip
 def command(
-    servers: list[str] = typer.Argument(
+    servers: list[str] = Argument(
         None,
         metavar="BASE CANDIDATE",
         help="Two builds: folders with a server.yaml, or servers of the catalogue; with --baseline the "
         "candidate alone.",
     ),
-    margin: str = typer.Option("3%", "--margin", help="Largest tolerated loss, such as 3%."),
-    figures: str = typer.Option(
-        FIGURES, "--figures", help="Figures that must not get worse, separated by commas."
-    ),
-    p99: bool = typer.Option(
-        False, "--p99", help="Also p99, at a margin of 20 %: a tail varies more than a rate."
-    ),
-    budget: str = typer.Option("20m", "--budget", help="The time that trials may take, such as 20m."),
-    trials: int = typer.Option(
-        FIRST_LOOK, "--trials", help="Number of trials per build before the first look."
-    ),
-    most_trials: int | None = typer.Option(
+    margin: str = Option("3%", "--margin", help="Largest tolerated loss, such as 3%."),
+    figures: str = Option(FIGURES, "--figures", help="Figures that must not get worse, separated by commas."),
+    p99: bool = Option(False, "--p99", help="Also p99, at a margin of 20 %: a tail varies more than a rate."),
+    budget: str = Option("20m", "--budget", help="The time that trials may take, such as 20m."),
+    trials: int = Option(FIRST_LOOK, "--trials", help="Number of trials per build before the first look."),
+    most_trials: int | None = Option(
         None, "--max-trials", help="Maximum trials per build [default: as many as fit into the budget]."
     ),
-    protocol: str | None = typer.Option(
+    protocol: str | None = Option(
         None,
         "--protocol",
         metavar="WARMUP,RUN",
         help="A fixed warm-up and run, such as 3s,5s, instead of a warm-up until steady; claims no plateau.",
     ),
-    baseline: str | None = typer.Option(
+    baseline: str | None = Option(
         None,
         "--baseline",
         metavar="TAG",
         help="Compare the candidate with stored results with this tag and this host's fingerprint.",
     ),
     junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML to this file.")
+        Path | None, Option("--junit", metavar="FILE", help="Write JUnit XML to this file.")
     ] = None,
     markdown: Annotated[
         Path | None,
-        typer.Option("--markdown", metavar="FILE", help="Write a summary for a pull request, and its SVG."),
+        Option("--markdown", metavar="FILE", help="Write a summary for a pull request, and its SVG."),
     ] = None,
     *,
     asked: AskedTrial,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import typer
 from pydantic import ValidationError
+from typer import Argument
 
 from prony import redaction
 from prony.cli import options
@@ -28,7 +28,7 @@ LONGEST_S = 60.0
 
 @measures(without=("until_clear", "max_trials", "jdk", "share_process"))
 def command(
-    url: str | None = typer.Argument(
+    url: str | None = Argument(
         None, help="URL, such as http://127.0.0.1:8080/path or unix:/run/app.sock:/path."
     ),
     *,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from pydantic import ValidationError
+from typer import Option
 
 from prony import redaction
 from prony.cli import options
@@ -87,137 +87,125 @@ class AskedLoad:
     """What `prony load` sends, how it is offered and what of it is measured."""
 
     method: Annotated[
-        str | None, typer.Option("--method", "-X", help="Request method [default: GET, with a body POST].")
+        str | None, Option("--method", "-X", help="Request method [default: GET, with a body POST].")
     ] = None
     header: Annotated[
-        list[str] | None,
-        typer.Option("--header", "-H", help="Request header, such as 'Accept: */*'; repeatable."),
+        list[str] | None, Option("--header", "-H", help="Request header, such as 'Accept: */*'; repeatable.")
     ] = None
     body: Annotated[
         str | None,
-        typer.Option("--body", "--data", help="Request body; @FILE sends a file. ${…} placeholders: "
-                     "docs/engine.md."),
+        Option("--body", "--data", help="Request body; @FILE sends a file. ${…} placeholders: "
+               "docs/engine.md."),
     ] = None  # fmt: skip
     body_file: Annotated[
-        Path | None, typer.Option("--body-file", help="Request body from a file, byte for byte.")
+        Path | None, Option("--body-file", help="Request body from a file, byte for byte.")
     ] = None
     users: Annotated[
         int | None,
-        typer.Option(
-            "--users", "-c", help="Closed loop: number of users, one connection each [default: 10]."
-        ),
+        Option("--users", "-c", help="Closed loop: number of users, one connection each [default: 10]."),
     ] = None
     think: Annotated[
         str | None,
-        typer.Option("--think", help="Think time after each response: 500ms, uniform:0.5s,1.5s, "
-                     "exponential:1s or gaussian:1s,0.2s."),
+        Option("--think", help="Think time after each response: 500ms, uniform:0.5s,1.5s, "
+               "exponential:1s or gaussian:1s,0.2s."),
     ] = None  # fmt: skip
     rate: Annotated[
-        float | None,
-        typer.Option("--rate", "-r", help="Open loop: requests per second, independent of responses."),
+        float | None, Option("--rate", "-r", help="Open loop: requests per second, independent of responses.")
     ] = None
     arrivals: Annotated[
-        str | None,
-        typer.Option("--arrivals", help="Open loop: arrivals constant or poisson [default: constant]."),
+        str | None, Option("--arrivals", help="Open loop: arrivals constant or poisson [default: constant].")
     ] = None
     max_users: Annotated[
         int | None,
-        typer.Option("--max-users", help="Open loop: requests under way at once; one more is blocked and "
-                     "counted [default: a second's worth, 100 to 10000]."),
+        Option("--max-users", help="Open loop: requests under way at once; one more is blocked and "
+               "counted [default: a second's worth, 100 to 10000]."),
     ] = None  # fmt: skip
     phases: Annotated[
-        str | None,
-        typer.Option("--phases", help="Open loop: the rate over time, such as 10s@0..100,60s@100."),
+        str | None, Option("--phases", help="Open loop: the rate over time, such as 10s@0..100,60s@100.")
     ] = None
     sessions: Annotated[
-        bool,
-        typer.Option("--sessions", help="Open loop: each arrival is a user who walks the workload once."),
+        bool, Option("--sessions", help="Open loop: each arrival is a user who walks the workload once.")
     ] = False
     deadline: Annotated[
-        str | None, typer.Option("--deadline", help="Open loop: deadline of a request, from its due time.")
+        str | None, Option("--deadline", help="Open loop: deadline of a request, from its due time.")
     ] = None
     ramp_up: Annotated[
-        str | None, typer.Option("--ramp-up", help="Ramp-up duration of users or rate, such as 10s.")
+        str | None, Option("--ramp-up", help="Ramp-up duration of users or rate, such as 10s.")
     ] = None
-    ramp_down: Annotated[
-        str | None, typer.Option("--ramp-down", help="Ramp-down duration of a closed loop.")
-    ] = None
+    ramp_down: Annotated[str | None, Option("--ramp-down", help="Ramp-down duration of a closed loop.")] = (
+        None
+    )
     workload: Annotated[
         str | None,
-        typer.Option("--workload", "-w", help="Walk this workload (a name, or a .yaml file) instead of "
-                     "one request."),
+        Option("--workload", "-w", help="Walk this workload (a name, or a .yaml file) instead of "
+               "one request."),
     ] = None  # fmt: skip
     duration: Annotated[
         str | None,
-        typer.Option("--duration", "-d", help="Measurement time, such as 30s [default: until the "
-                     "throughput is good to ±5 %, 10s to 60s]."),
+        Option("--duration", "-d", help="Measurement time, such as 30s [default: until the "
+               "throughput is good to ±5 %, 10s to 60s]."),
     ] = None  # fmt: skip
     requests: Annotated[
-        int | None, typer.Option("--requests", "-n", help="Number of requests, measured from the first.")
+        int | None, Option("--requests", "-n", help="Number of requests, measured from the first.")
     ] = None
     whole: Annotated[
-        bool, typer.Option("--whole", help="With --duration: measure from the first request, ramps included.")
+        bool, Option("--whole", help="With --duration: measure from the first request, ramps included.")
     ] = False
     iterations: Annotated[
-        int | None, typer.Option("--iterations", help="Iterations per user, measured from the first.")
+        int | None, Option("--iterations", help="Iterations per user, measured from the first.")
     ] = None
     warmup: Annotated[
         str | None,
-        typer.Option("--warmup", help="Warm-up load before the measured part, such as 5s [default: the "
-                     "ramp and 3s; with -n none]."),
+        Option("--warmup", help="Warm-up load before the measured part, such as 5s [default: the "
+               "ramp and 3s; with -n none]."),
     ] = None  # fmt: skip
     connection_per_request: Annotated[
-        bool, typer.Option("--connection-per-request", help="No keep-alive: a new connection per request.")
+        bool, Option("--connection-per-request", help="No keep-alive: a new connection per request.")
     ] = False
     requests_per_connection: Annotated[
         int | None,
-        typer.Option("--requests-per-connection", help="Requests per connection; the client then closes it."),
+        Option("--requests-per-connection", help="Requests per connection; the client then closes it."),
     ] = None
     pipeline: Annotated[
         int,
-        typer.Option("--pipeline", help="Pipelining: requests sent together before the first response is "
-                     "awaited."),
-    ] = 1  # fmt: skip
-    http_version: Annotated[str, typer.Option("--http-version", help="1.1, 2 or 1.0.")] = "1.1"
-    streams: Annotated[int, typer.Option("--streams", help="HTTP/2: concurrent streams per connection.")] = 1
+        Option("--pipeline", help="Pipelining: requests sent together before the first response is awaited."),
+    ] = 1
+    http_version: Annotated[str, Option("--http-version", help="1.1, 2 or 1.0.")] = "1.1"
+    streams: Annotated[int, Option("--streams", help="HTTP/2: concurrent streams per connection.")] = 1
     address: Annotated[
         list[str] | None,
-        typer.Option("--address", help="Connect to HOST:PORT instead of the URL's host; repeatable, used "
-                     "round-robin."),
+        Option("--address", help="Connect to HOST:PORT instead of the URL's host; repeatable, used "
+               "round-robin."),
     ] = None  # fmt: skip
     source: Annotated[
         list[str] | None,
-        typer.Option("--source", help="Source address of connections; repeatable, used round-robin."),
+        Option("--source", help="Source address of connections; repeatable, used round-robin."),
     ] = None
     ca: Annotated[
-        Path | None,
-        typer.Option("--ca", help="https: PEM file of trusted certificates, instead of the system's."),
+        Path | None, Option("--ca", help="https: PEM file of trusted certificates, instead of the system's.")
     ] = None
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="https: accept any certificate; the report says so.")
+        bool, Option("--insecure", help="https: accept any certificate; the report says so.")
     ] = False
     client_cert: Annotated[
         Path | None,
-        typer.Option("--client-cert", help="https: the client's certificate chain (PEM); with --client-key."),
+        Option("--client-cert", help="https: the client's certificate chain (PEM); with --client-key."),
     ] = None
-    client_key: Annotated[
-        Path | None, typer.Option("--client-key", help="https: the client's key (PEM).")
-    ] = None
+    client_key: Annotated[Path | None, Option("--client-key", help="https: the client's key (PEM).")] = None
     sni: Annotated[
-        str | None, typer.Option("--sni", help="https: server name (SNI) [default: the URL's host].")
+        str | None, Option("--sni", help="https: server name (SNI) [default: the URL's host].")
     ] = None
     tls_version: Annotated[
-        str | None, typer.Option("--tls-version", help="https: only 1.2 or only 1.3 [default: both].")
+        str | None, Option("--tls-version", help="https: only 1.2 or only 1.3 [default: both].")
     ] = None
     no_resumption: Annotated[
-        bool,
-        typer.Option("--no-resumption", help="https: full handshake for every connection, no resumption."),
+        bool, Option("--no-resumption", help="https: full handshake for every connection, no resumption.")
     ] = False
     log: Annotated[
         Path | None,
-        typer.Option("--log", help="Also write one row per request into this CSV file (docs/engine.md)."),
+        Option("--log", help="Also write one row per request into this CSV file (docs/engine.md)."),
     ] = None
-    trials: Annotated[int, typer.Option("--trials", help="Number of trials, one after the other.")] = 1
+    trials: Annotated[int, Option("--trials", help="Number of trials, one after the other.")] = 1
 
     def keys(self) -> dict[str, dict[str, Any]]:
         """Section -> key -> value, of the options that were given. Raises UsageError."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 
 import typer
+from typer import Option
 
 import prony
 from prony import redaction, seams
@@ -78,8 +79,8 @@ def _verbose(context: typer.Context, wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", callback=_version, help="Print the version."),
-    verbose: bool = typer.Option(
+    version: bool = Option(False, "--version", callback=_version, help="Print the version."),
+    verbose: bool = Option(
         False,
         "--verbose",
         callback=_verbose,

@@ -10,24 +10,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from pydantic import ValidationError
+from typer import Argument, Option
 
 from prony.errors import UsageError
 
-Which = Annotated[str, typer.Argument(metavar="ID", help="An id, the beginning of one, a tag, or 'latest'.")]
-Db = Annotated[str | None, typer.Option("--db", help="Result store: a file or an SQLAlchemy URL.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Report = Annotated[
-    Path | None, typer.Option("--report", help="Write a self-contained HTML report to this file.")
-]
+Which = Annotated[str, Argument(metavar="ID", help="An id, the beginning of one, a tag, or 'latest'.")]
+Db = Annotated[str | None, Option("--db", help="Result store: a file or an SQLAlchemy URL.")]
+Json = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
+Report = Annotated[Path | None, Option("--report", help="Write a self-contained HTML report to this file.")]
 Details = Annotated[
-    bool, typer.Option("--details", help="Also print every table, check and trial behind the answer.")
+    bool, Option("--details", help="Also print every table, check and trial behind the answer.")
 ]
 Limits = Annotated[
     list[str] | None,
-    typer.Option("--limits", metavar="KEY=VALUE|FILE", help="Limits of the checks instead of the defaults "
-                 "(docs/method.md): one, or a YAML file. Repeatable."),
+    Option("--limits", metavar="KEY=VALUE|FILE", help="Limits of the checks instead of the defaults "
+           "(docs/method.md): one, or a YAML file. Repeatable."),
 ]  # fmt: skip
 
 MAX_USERS = 1_000_000

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from typer import Argument, Option
 
 from prony.cli import exporting, lazily, options
 from prony.cli.common import Common
@@ -46,9 +47,9 @@ def show(
 
 def tag(
     which: options.Which,
-    name: str = typer.Argument(..., metavar="NAME", help="Letters, digits and . _ / -, such as main or 2.1."),
-    only: bool = typer.Option(False, "--only", help="Remove the tag from every other result."),
-    remove: bool = typer.Option(False, "--remove", help="Remove the tag from this result."),
+    name: str = Argument(..., metavar="NAME", help="Letters, digits and . _ / -, such as main or 2.1."),
+    only: bool = Option(False, "--only", help="Remove the tag from every other result."),
+    remove: bool = Option(False, "--remove", help="Remove the tag from this result."),
     db: options.Db = None,
 ) -> int:
     """Give a result a name, by which it is found, shown and kept; several may have the same."""
@@ -70,7 +71,7 @@ def tag(
 
 def note(
     which: options.Which,
-    text: str = typer.Argument(..., metavar="TEXT", help="Text of the note."),
+    text: str = Argument(..., metavar="TEXT", help="Text of the note."),
     db: options.Db = None,
 ) -> int:
     """Add a note to a result, with your name and the time. Notes are exported with it."""
@@ -84,7 +85,7 @@ def note(
 
 
 def import_results(
-    file: Path = typer.Argument(
+    file: Path = Argument(
         ..., metavar="FILE", help="A file written by prony results export, or a rescued trial."
     ),
     db: options.Db = None,
@@ -101,25 +102,23 @@ def import_results(
 
 
 def list_results(
-    server: str | None = typer.Option(None, "--server", help=f"With a trial of this server, {PATTERN}."),
-    workload: str | None = typer.Option(None, "--workload", help=f"... of this workload, {PATTERN}."),
-    conforming: bool | None = typer.Option(
+    server: str | None = Option(None, "--server", help=f"With a trial of this server, {PATTERN}."),
+    workload: str | None = Option(None, "--workload", help=f"... of this workload, {PATTERN}."),
+    conforming: bool | None = Option(
         None,
         "--conforming/--not-conforming",
         help="Only results that conform, or only those that do not [default: both].",
         show_default=False,
     ),
-    made_by: str | None = typer.Option(
+    made_by: str | None = Option(
         None, "--command", help="Only results of this command: compare, run, load ...; a pattern."
     ),
-    tag: str | None = typer.Option(None, "--tag", help="Only results with this tag."),
-    text: str | None = typer.Option(None, "--text", help="Text in the title, or the beginning of the id."),
-    since: str | None = typer.Option(None, "--since", help="Only results since: 30d, 8w, 2026-11-22 ..."),
-    until: str | None = typer.Option(None, "--until", help="Only results before: same format."),
-    limit: int | None = typer.Option(
-        None, "--limit", min=1, help="Show at most N, newest first [default: all]."
-    ),
-    offset: int = typer.Option(0, "--offset", min=0, help="Skip the newest N."),
+    tag: str | None = Option(None, "--tag", help="Only results with this tag."),
+    text: str | None = Option(None, "--text", help="Text in the title, or the beginning of the id."),
+    since: str | None = Option(None, "--since", help="Only results since: 30d, 8w, 2026-11-22 ..."),
+    until: str | None = Option(None, "--until", help="Only results before: same format."),
+    limit: int | None = Option(None, "--limit", min=1, help="Show at most N, newest first [default: all]."),
+    offset: int = Option(0, "--offset", min=0, help="Skip the newest N."),
     db: options.Db = None,
     json: options.Json = False,
 ) -> int:
@@ -182,13 +181,13 @@ def _what(one: FoundExperiment) -> str:
 
 
 def prune(
-    keep: list[str] = typer.Option(
+    keep: list[str] = Option(
         ...,
         "--keep",
         help="Results to keep: the newest N (50), or those of the last hours, days or weeks (12h, 90d, 8w). "
         "Repeatable: what either keeps, stays.",
     ),
-    delete: bool = typer.Option(False, "--delete", help="Delete the others [default: only list them]."),
+    delete: bool = Option(False, "--delete", help="Delete the others [default: only list them]."),
     db: options.Db = None,
     json: options.Json = False,
 ) -> int:
@@ -282,7 +281,7 @@ def judge_again(
 
 def page(
     which: options.Which,
-    output: Path = typer.Option(..., "--output", "-o", help="The file to write."),
+    output: Path = Option(..., "--output", "-o", help="The file to write."),
     db: options.Db = None,
 ) -> int:
     """Write the HTML report of a stored experiment; the page needs no network."""
@@ -298,7 +297,7 @@ def page(
 
 def compare_two(
     first: options.Which,
-    second: str = typer.Argument(..., metavar="ID", help="The second result, such as an imported one."),
+    second: str = Argument(..., metavar="ID", help="The second result, such as an imported one."),
     db: options.Db = None,
     json: options.Json = False,
 ) -> int:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from typer import Argument, Option
 
 from prony.cli import options
 from prony.cli.common import Common, measures
@@ -18,31 +18,27 @@ if TYPE_CHECKING:
 
 @measures(beside_resume=("plan", "dry_run", "against"))
 def command(
-    plan: str | None = typer.Argument(
+    plan: str | None = Argument(
         None, metavar="[PLAN|FILE]", help="A plan of the catalogue (crud, jaxrs …) or a plan file."
     ),
-    quick: bool = typer.Option(
-        False, "--quick", help="Cut to about five minutes; every figure is marked quick."
-    ),
-    dry_run: bool = typer.Option(
+    quick: bool = Option(False, "--quick", help="Cut to about five minutes; every figure is marked quick."),
+    dry_run: bool = Option(
         False,
         "--dry-run",
         help="Print the trials in their order and the estimated duration, and run nothing.",
     ),
-    skip_unmeetable: bool = typer.Option(
-        False, "--skip-unmeetable", help="Skip cells that this host cannot run."
-    ),
-    only: str | None = typer.Option(
+    skip_unmeetable: bool = Option(False, "--skip-unmeetable", help="Skip cells that this host cannot run."),
+    only: str | None = Option(
         None, "--only", metavar="GLOB", help="Only this part, or cells whose id matches."
     ),
-    soak: str | None = typer.Option(None, "--duration", help="Duration of the plan's soak, such as 8h."),
-    against: Path | None = typer.Option(
+    soak: str | None = Option(None, "--duration", help="Duration of the plan's soak, such as 8h."),
+    against: Path | None = Option(
         None,
         "--against",
         metavar="FILE",
         help="Compare with an exported result, such as those of docs/results.",
     ),
-    small: bool = typer.Option(False, "--miniature", hidden=True),
+    small: bool = Option(False, "--miniature", hidden=True),
     *,
     common: Common,
 ) -> int:

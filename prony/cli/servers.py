@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from prony.cli import options
 from prony.errors import EnvironmentFault, ExitCode, UsageError
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
 
 Jdk = Annotated[
     str | None,
-    typer.Option(
-        "--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."
-    ),
+    Option("--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."),
 ]
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -85,7 +84,7 @@ def _variants(spec: ServerSpec) -> str:
 
 @app.command("build")
 def build_servers(
-    servers: list[str] = typer.Argument(
+    servers: list[str] = Argument(
         None,
         help="NAME, NAME:VARIANT, or a folder with a server.yaml [default: every server of the catalogue].",
     ),
@@ -149,18 +148,14 @@ def _said(built: Built) -> tuple[str, str]:
 
 @app.command("check")
 def check(
-    servers: list[str] = typer.Argument(
+    servers: list[str] = Argument(
         None, help="NAME, NAME:VARIANT (prony servers lists them), or a folder with a server.yaml."
     ),
-    all_servers: bool = typer.Option(
-        False, "--all", help="Every server of the catalogue with every variant."
-    ),
-    workload: list[str] = typer.Option(
+    all_servers: bool = Option(False, "--all", help="Every server of the catalogue with every variant."),
+    workload: list[str] = Option(
         [], "--workload", "-w", help="Only this workload; repeatable [default: all it claims]."
     ),
-    setting: list[str] = typer.Option(
-        [], "--set", help="Set a workload setting, such as delay_ms=50; repeatable."
-    ),
+    setting: list[str] = Option([], "--set", help="Set a workload setting, such as delay_ms=50; repeatable."),
     jdk: Jdk = None,
     json: options.Json = False,
 ) -> int:

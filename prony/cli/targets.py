@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from prony.cli import options
 from prony.errors import UsageError
@@ -31,7 +31,7 @@ LAUNCHED = "a server of the catalogue (prony servers lists them), or a folder wi
 
 Target = Annotated[
     str | None,
-    typer.Argument(
+    Argument(
         metavar="URL|SERVER",
         help="A URL (http://…) of a running server; or one that Prony starts: NAME, NAME:VARIANT "
         "(prony servers), or a folder with a server.yaml.",
@@ -189,26 +189,25 @@ class AskedTarget:
     """What is put under load, and how long: of the commands that try several loads on it."""
 
     target: Target = None
-    workload: Annotated[str | None, typer.Option("--workload", "-w", help="Workload.")] = None
+    workload: Annotated[str | None, Option("--workload", "-w", help="Workload.")] = None
     window: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--window", help="Measured part of a trial [default: 10s, of a server that Prony starts 30s]."
         ),
     ] = None
     warmup: Annotated[
-        str | None,
-        typer.Option("--warmup", help="Of a URL: load before the window, such as 5s [default: 3s]."),
+        str | None, Option("--warmup", help="Of a URL: load before the window, such as 5s [default: 3s].")
     ] = None
     warm_up_cap: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--warm-up-cap",
             help="Of a server that Prony starts: longest warm-up, such as 60s; residual "
             "drift then widens its plateau.",
         ),
     ] = None
-    quick: Annotated[bool, typer.Option("--quick", help="Shorter windows, a first look.")] = False
+    quick: Annotated[bool, Option("--quick", help="Shorter windows, a first look.")] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,48 +280,39 @@ class AskedTrial:
     """One trial of each server."""
 
     workload: Annotated[
-        str | None,
-        typer.Option("--workload", "-w", help="Workload [default: the first that every server offers]."),
+        str | None, Option("--workload", "-w", help="Workload [default: the first that every server offers].")
     ] = None
     users: Annotated[
-        int | None, typer.Option("--users", "-c", help="Closed loop: number of users, one connection each.")
+        int | None, Option("--users", "-c", help="Closed loop: number of users, one connection each.")
     ] = None
     setting: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Set a workload setting, such as delay_ms=50; repeatable."),
+        list[str] | None, Option("--set", help="Set a workload setting, such as delay_ms=50; repeatable.")
     ] = None
     band: Annotated[
         str,
-        typer.Option(
+        Option(
             "--band", help="Equivalence band: servers that differ by less are equivalent, such as 1% or 0.01."
         ),
     ] = "2%"
-    at_least: Annotated[
-        str, typer.Option("--at-least", help="Smallest difference worth a claim, such as 10%.")
-    ] = "1%"
+    at_least: Annotated[str, Option("--at-least", help="Smallest difference worth a claim, such as 10%.")] = (
+        "1%"
+    )
     window: Annotated[
         str | None,
-        typer.Option(
-            "--window", help="Measured part of a trial, such as 30s [default: 30s; quick and gate: 10s]."
-        ),
+        Option("--window", help="Measured part of a trial, such as 30s [default: 30s; quick and gate: 10s]."),
     ] = None
     quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick", help="A first look: few trials, short windows; every figure is marked quick."
-        ),
+        bool, Option("--quick", help="A first look: few trials, short windows; every figure is marked quick.")
     ] = False
     warm_up: Annotated[
         str,
-        typer.Option(
+        Option(
             "--warm-up", help="all-cpus: faster, same plateau; pinned: on the server's CPUs from the start."
         ),
     ] = "all-cpus"
     warm_up_cap: Annotated[
         str | None,
-        typer.Option(
-            "--warm-up-cap", help="Longest warm-up, such as 60s; residual drift then widens the plateau."
-        ),
+        Option("--warm-up-cap", help="Longest warm-up, such as 60s; residual drift then widens the plateau."),
     ] = None
 
     def trial(
