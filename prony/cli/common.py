@@ -15,7 +15,7 @@ from prony.errors import UsageError
 
 if TYPE_CHECKING:
     from prony.plan.cell import Cell
-    from prony.plan.part import Part, Sharing
+    from prony.plan.part import Sharing
     from prony.plan.plan import Plan
 
 
@@ -166,7 +166,9 @@ class Common:
         last = self.last_look(min(cell.trials for cell in plan.cells))
         if last is None:
             return plan
-        comparing = {part.name for part in plan.parts if _compares(plan, part)}
+        # A part that follows another has that one's servers, once it has begun.
+        servers = {part.name: {cell.server for cell in plan.of(part.name)} for part in plan.parts}
+        comparing = [part.name for part in plan.parts if part.follows or len(servers[part.name]) > 1]
         if not comparing:
             raise UsageError(
                 "--until-clear adds trials until every pair of servers is clear, and this plan has no part "
@@ -289,11 +291,6 @@ def _with_parts(plan: Plan, **changes: Mapping[str, object]) -> Plan:
     return plan.model_copy(update={"parts": tuple(parts)})
 
 
-def _compares(plan: Plan, part: Part) -> bool:
-    """Whether it has two servers; a part that follows another has that one's, once it has begun."""
-    return part.follows is not None or len({cell.server for cell in plan.of(part.name)}) > 1
-
-
 def measures(
     *,
     without: tuple[str, ...] = (),
@@ -327,9 +324,8 @@ def measures(
                 if one.name in given
                 and is_given(given[one.name], getattr(one.default, "default", one.default))
             ]
-            if common.resume is None or (
-                _says_what(named, beside_resume) and measure.wants_all_again(common)
-            ):
+            says_what = any(one.name == PLAN or one.name not in beside_resume for one in named)
+            if common.resume is None or (says_what and measure.wants_all_again(common)):
                 made = {
                     group: kind(**{name: given.pop(name) for name in names})
                     for group, (kind, names) in groups.items()
@@ -346,11 +342,6 @@ def measures(
         return run
 
     return decorate
-
-
-def _says_what(named: list[inspect.Parameter], beside_resume: tuple[str, ...]) -> bool:
-    """Whether the parameters that are given say what is measured, and not only how it is shown."""
-    return any(one.name == PLAN or one.name not in beside_resume for one in named)
 
 
 def _options_of(group: type) -> list[inspect.Parameter]:

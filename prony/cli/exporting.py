@@ -101,9 +101,13 @@ def _as(form: str, which: str, trials: list[str], output: Path | None, db: str |
     view = load_result(Store.open(db), which)
     if trials:
         view = only(view, trials)
+
+    def write(shown: ResultView, name: str) -> None:
+        named = output / f"{name}{chosen.suffix}" if output is not None and into_folder else output
+        _write(chosen.write(shown), named)
+
     if not chosen.one_trial or not view.trials:
-        named = output / f"{view.id}{chosen.suffix}" if output is not None and into_folder else output
-        _write(chosen.write(view), named)
+        write(view, view.id)
         return 0
     ids = [one.record.id for one in view.trials if one.counts] or [one.record.id for one in view.trials]
     if len(ids) > 1 and not into_folder:
@@ -112,8 +116,7 @@ def _as(form: str, which: str, trials: list[str], output: Path | None, db: str |
             f"for a file each, or one of them, such as --trial {ids[0]}"
         )
     for identifier in ids:
-        named = output / f"{identifier}{chosen.suffix}" if output is not None and into_folder else output
-        _write(chosen.write(only(view, [identifier])), named)
+        write(only(view, [identifier]), identifier)
     return 0
 
 

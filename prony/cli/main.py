@@ -135,7 +135,7 @@ def main() -> int:
             return _no_room(fault)
         return _defect(fault)
     except Exception as fault:
-        if _is_usage(fault):
+        if hasattr(fault, "format_message") and hasattr(fault, "exit_code"):
             return _usage(fault)
         return _defect(fault)
 
@@ -172,10 +172,6 @@ def _no_room(fault: OSError) -> int:
     where = fault.filename or "standard output or a temporary file"
     _say(f"{where} cannot be written: {fault.strerror}; free space or write elsewhere (what is stored stays)")
     return ExitCode.ENVIRONMENT
-
-
-def _is_usage(fault: Exception) -> bool:
-    return hasattr(fault, "format_message") and hasattr(fault, "exit_code")
 
 
 def _usage(fault: Exception) -> int:

@@ -56,9 +56,7 @@ class Calibrations:
 
 
 def reference_load(trial: TrialPlan, evidence: Evidence) -> ReferenceLoad | None:
-    """The load of a trial as the reference server gets it; None where it cannot: nothing was answered, a
-    script says what is sent, the transport is a Unix socket, or the server's CPUs are not known.
-    """
+    """The trial's load as the reference server gets it; None where it cannot stand in."""
     body_bytes, cpus = usual_bytes(evidence), _server_cpus(evidence)
     sides = evidence.partition
     if body_bytes is None or cpus is None or sides is None:

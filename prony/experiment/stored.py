@@ -43,7 +43,7 @@ def resumable(store: Store, which: str) -> tuple[ExperimentRow, Plan]:
 def with_credentials(plan: Plan, given: Plan | None) -> Plan:
     """A stored plan with the credentials of the plan given again. Raises UsageError for missing ones."""
     cells = tuple(_with_credentials(cell, given) for cell in plan.cells)
-    missing = dict.fromkeys(name for cell in cells for name in _credentials_missing(cell))
+    missing = dict.fromkeys(name for cell in cells for name in redaction.redacted_in(_offered(cell)))
     if missing:
         again = "" if given is None else " as it was, with the values that it was begun with"
         raise UsageError(
@@ -55,16 +55,12 @@ def with_credentials(plan: Plan, given: Plan | None) -> Plan:
 
 def lacks_credentials(plan: Plan) -> bool:
     """Whether a stored plan cannot be run without what is given again."""
-    return any(_credentials_missing(cell) for cell in plan.cells)
+    return any(redaction.redacted_in(_offered(cell)) for cell in plan.cells)
 
 
 def sends_credentials(plan: Plan) -> bool:
     """Whether what is stored of a plan is less than the plan."""
     return any(redaction.plain(one) != one for one in map(_offered, plan.cells))
-
-
-def _credentials_missing(cell: Cell) -> tuple[str, ...]:
-    return redaction.redacted_in(_offered(cell))
 
 
 def _offered(cell: Cell) -> dict[str, Any]:
@@ -99,9 +95,7 @@ def history_of(workload: Workload, server: str) -> tuple[PublishedFigures, ...]:
 def stored_base(
     store: Store, tag: str, here: Fingerprint, cell: Cell, figures: Sequence[str]
 ) -> tuple[str, Baseline]:
-    """The server that was measured under this tag as `cell` is to be, and its experiments, newest first.
-    Raises UsageError when there is none: another host or software, another workload, load or length.
-    """
+    """The server measured under this tag as `cell` is to be, newest first. Raises UsageError for none."""
     tagged = store.tagged(tag)
     if not tagged:
         known = ", ".join(store.tags()) or "none"

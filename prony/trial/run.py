@@ -279,9 +279,7 @@ class _Trial:
             self._beside += (run_tool(name, self.plan, server, cpus, self.seed),)
 
     def _worth_keeping_s(self) -> float:
-        """How much of a measured part outlives an interrupt: a minute, or half of a shorter whole run; all of
-        it without a preflight, since the tools whose scripts these are print what they have.
-        """
+        """How much of a measured part outlives an interrupt; all of it of another tool's script."""
         if not self.plan.preflight:
             return 0.0
         whole = isinstance(self.plan.measured, WholeRun)
@@ -350,9 +348,7 @@ class _Trial:
         return next(iter(report.marks), None)
 
     def _warm_closed(self, server: RunningTarget) -> None:
-        """A few users for a while, where the plan says so and no other load of this workload has warmed the
-        process up. What the plan leaves to us is for the JIT compiler of a JVM that we started.
-        """
+        """A few users first, where the plan says so; left to us, for the JIT compiler of our own JVM."""
         users, asked = self.plan.first_users, self.plan.warm_up
         ours = self.under_test.owned and server.jvm() is not None
         if not users or self._known or (asked.closed_users == "auto" and not ours):
@@ -389,9 +385,7 @@ class _Trial:
         self._phases.add("window", edges.opened.t_ms, edges.closed.t_ms)
 
     def _instants(self, edges: WindowEdges) -> tuple[float, float] | None:
-        """When the window opened and closed, by the readings of the server. Of a server at a URL that load
-        hosts reach, whose process nobody reads, by the engine: the load hosts are read between the two.
-        """
+        """When the window opened and closed: by readings of the server, else by the engine on load hosts."""
         opened, closed = edges.opened, edges.closed
         if opened.process and closed.process:
             return opened.process.t_monotonic_s, closed.process.t_monotonic_s

@@ -42,9 +42,7 @@ class Sampler(AbstractContextManager["Sampler"], Protocol):
 
 @dataclass(slots=True)
 class Surroundings:
-    """CPUs, limits towards the server (`ServerUnderTest.limits`), and where the parts of a trial run: all on
-    this host. `prony_hosts` puts them on others.
-    """
+    """CPUs, limits towards the server, and where a trial's parts run: here. `prony_hosts` has others."""
 
     partition: CpuPartition
     limits: Limits
