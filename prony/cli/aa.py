@@ -10,8 +10,7 @@ from prony.cli.targets import LAUNCHED, AskedTrial
 from prony.errors import UsageError
 
 TRIALS, QUICK_TRIALS = 20, 12
-EACH = 5
-"""As `prony compare` measures by default."""
+EACH = 5  # as `prony compare`
 EXPERIMENTS = 1000
 MOST_EXPERIMENTS = 100_000
 

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 PRONY = "prony"
 """Everything as stored, for another store: not made from a result but from the rows themselves."""
-TIDY = "tidy"
-"""What `results csv` called the format csv."""
+TIDY = "tidy"  # the format csv
 
 
 EXPORT, PAGE, TEXT = "results.prony", "report.html", "README.md"

@@ -166,7 +166,6 @@ class Wanted:
     protocol: tuple[float, float] | None
     baseline: str | None
     p99: bool = False
-    """Whether p99 is asked for beside the figures, at a margin of its own."""
 
     @property
     def every_figure(self) -> tuple[str, ...]:

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from prony.plan.target import TlsOptions
 
 T = TypeVar("T")
-GOOD_ENOUGH = 0.05
-"""Without a duration a window ends when its figure is known to ± this share ..."""
-LONGEST_S = 60.0
-"""... or after this."""
+GOOD_ENOUGH, LONGEST_S = 0.05, 60.0
+"""Without a duration a window ends when its figure is known to ± this share, or after this time."""
 
 
 @measures(without=("until_clear", "max_trials", "jdk", "share_process"))
