@@ -126,7 +126,6 @@ class GateFiles:
             options.writable(self.drawing, "--markdown")
 
     def write(self, view: ResultView) -> None:
-        """All of them."""
         from prony.report import gate_files
         from prony.report.html import write_text
 
