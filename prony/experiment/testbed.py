@@ -55,7 +55,7 @@ class Progress(TrialObserver, Protocol):
         """The trial is over; it has no figure where it does not conform."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with slots no subclass could set its own
 class Testbed:
     """Everything about the host that is fixed before the first trial. `prony_hosts` has one of several."""
 
