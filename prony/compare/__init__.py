@@ -1,7 +1,4 @@
-"""Statistics over trials: arrays in, frozen values out.
-
-The sample is the trial (a fresh process). Start at `compare`.
-"""
+"""Statistics over trials. The sample is the trial (a fresh process). Start at `compare`."""
 
 from prony.compare.claim import BAND, MARGINS, Claim, Margins, Settles
 from prony.compare.comparison import Comparison, Later, Pair, compare

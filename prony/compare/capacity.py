@@ -1,4 +1,4 @@
-"""The search for the highest rate that meets an objective: which rate to try next. Pure."""
+"""Search for the highest rate that meets an objective."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from enum import StrEnum
 RESOLUTION = 0.05
 """The search ends when the lowest failed rate is within this share of the highest one that held."""
 CLEAR = 1.5
-"""A measured value this many times above or below its limit needs no second trial."""
+"""Factor between a value and its limit beyond which a rate needs no second trial."""
 AGREEING = 2
-"""Nearer to the limit, the first outcome with this many trials decides."""
+"""Nearer to the limit: trials with the same outcome that decide a rate."""
 MOST_UNDECIDED = 3
-"""Trials whose interval holds the limit, after which a rate is left undecided: it was not shown to hold."""
+"""Undecided trials after which a rate counts as not shown to hold."""
 STEP = 2.0
-"""Factor by which the rate grows or shrinks until both outcomes were seen."""
+"""Factor between rates until both outcomes have occurred."""
 
 
 class Outcome(StrEnum):
-    """The outcome of one trial at a rate."""
+    """Outcome of a trial at a rate."""
 
     MET = "met"
     MISSED = "missed"
     UNDECIDED = "undecided"
     """The limit lies within the interval of the figure: the rate is measured again."""
     CLIENT = "client"
-    """The load generator could not offer this rate: it says nothing about the server."""
+    """The load generator could not offer this rate: no statement about the server."""
     UNUSABLE = "unusable"
-    """The trial does not conform for another reason, or has no such figure."""
+    """The trial does not conform for another reason, or lacks the figure."""
 
 
 class End(StrEnum):
@@ -37,7 +37,7 @@ class End(StrEnum):
     FOUND = "found"
     """The highest rate that held and the lowest that failed are within the resolution."""
     UNDECIDED = "undecided"
-    """So are the highest rate that held and the lowest that stayed undecided."""
+    """The highest rate that held and the lowest undecided one are within the resolution."""
     CLIENT = "client"
     """The load generator is the limit: the server sustains at least the highest rate that held."""
     NEVER = "never"
@@ -45,14 +45,14 @@ class End(StrEnum):
     HIGHEST = "highest"
     """The highest rate of the search range held: the server sustains at least that."""
     UNUSABLE = "unusable"
-    """Trials at one rate did not conform repeatedly."""
+    """Trials at a rate repeatedly did not conform."""
     TRIALS = "trials"
     """The limit on trials was reached; the bracket is the result."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Outcomes of the trials at one rate."""
+    """Outcomes of the trials at a rate."""
 
     met: int = 0
     missed: int = 0
@@ -60,7 +60,7 @@ class Tally:
     client: int = 0
     unusable: int = 0
     clear: Outcome | None = None
-    """Set when one trial was far from the limit."""
+    """Set by a trial far from the limit."""
 
     @property
     def decided(self) -> Outcome | None:
@@ -97,11 +97,11 @@ class Found:
     end: End | None
     trials: int
     undecided_per_s: float | None = None
-    """The lowest rate of which three trials did not show whether it holds."""
+    """The lowest rate that three trials left undecided."""
 
 
 ABOVE = {Outcome.UNDECIDED: End.UNDECIDED, Outcome.CLIENT: End.CLIENT, Outcome.MISSED: End.FOUND}
-"""What a rate above the capacity came to -> how a search ends whose bracket ends there."""
+"""Outcome at the upper end of the bracket -> end of the search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class _Bracket:
     limit: float | None
     """The lowest rate that was not shown to hold ..."""
     end: End | None
-    """... and how the search ends there."""
+    """... and the end of the search there."""
     lowest: dict[Outcome, float | None]
 
 
@@ -118,10 +118,9 @@ class _Bracket:
 class CapacitySearch:
     """Doubling, then bisection on the log scale. `ask()` gives the next rate, `tell()` takes its outcome.
 
-    Outcomes are noisy near the limit, so a rate there takes two agreeing trials; one that three trials leave
-    undecided bounds the search like one that failed. A higher rate is assumed to
-    be no easier: when a rate fails, higher ones that held are ignored. The result is never above a rate that
-    was offered and held.
+    Outcomes are noisy near the limit, so a rate there takes two agreeing trials; a rate that three trials
+    leave undecided bounds the search like a failed one. When a rate fails, higher ones that held are ignored.
+    The result is a rate that was offered and held.
     """
 
     start_per_s: float
@@ -144,7 +143,7 @@ class CapacitySearch:
         return self._next()[0]
 
     def tell(self, rate_per_s: float, outcome: Outcome, pressure: float | None = None) -> None:
-        """Record the outcome of one trial; `pressure` is measured ÷ allowed, where it was measured."""
+        """Records the outcome of a trial; `pressure` is measured ÷ allowed, if known."""
         self._trials += 1
         tally = self.tallies.setdefault(rate_per_s, Tally())
         if outcome is Outcome.MET:
@@ -185,7 +184,7 @@ class CapacitySearch:
         return _Bracket(held, limit, None if limit is None else ABOVE[ends[limit]], lowest)
 
     def _next(self) -> tuple[float | None, End | None]:
-        """(next rate, None), or (None, why it is over)."""
+        """(next rate, None), or (None, reason for the end)."""
         for rate, tally in sorted(self.tallies.items()):
             if tally.decided is Outcome.UNUSABLE:
                 return None, End.UNUSABLE
@@ -211,6 +210,6 @@ class CapacitySearch:
         return (nxt, None) if self._trials < self.most_trials else (None, End.TRIALS)
 
     def _settled_otherwise(self, rate: float) -> bool:
-        """An undecided rate above one that failed needs no further trial."""
+        """Whether a rate needs no further trial because a lower one failed."""
         limit = self._bracket().limit
         return limit is not None and limit < rate

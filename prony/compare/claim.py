@@ -1,6 +1,4 @@
-"""What the data show of a pair, with everything unknown against it: the claim, and what would settle one that
-is open.
-"""
+"""The claim about a pair at the worst case, and what would settle an open one."""
 
 from __future__ import annotations
 
@@ -20,37 +18,35 @@ from prony.compare.worst import Source, total
 special: Any = untyped_special
 
 EQUIVALENT_WITHIN = 0.05
-"""A pair whose worst-case interval lies within this of 1 is *equivalent*; the printed margin is the
-interval's.
-"""
+"""Widest worst-case interval about 1 of an *equivalent* pair; the printed margin is the interval's own."""
 MOST_BLOCKS = 50
-"""More blocks than this settle nothing that anybody waits for."""
+"""Most further blocks worth proposing."""
 BAND = 0.02
-"""Ratios closer to 1 than this make no difference in practice."""
+"""The practical band: ratios nearer to 1 do not matter in practice."""
 POWER = 0.8
-"""Chance that the blocks named are enough, should the ratio be what it seems."""
+"""Chance that the proposed blocks suffice, if the ratio is the measured one."""
 
 
 class Claim(StrEnum):
-    """What holds of a pair at the worst case."""
+    """The claim about a pair at the worst case."""
 
     SHOWN = "shown"
-    """They differ, in the window and up to the horizon after it."""
+    """A difference in the window and up to the horizon after it."""
     SHOWN_FOR_WINDOW = "shown_for_window"
-    """They differ in the window; what comes later is open, or not claimed (a fixed protocol)."""
+    """A difference in the window; later is open, or not claimed (a fixed protocol)."""
     EQUIVALENT = "equivalent"
-    """In the window they differ by no more than a margin."""
+    """In the window a difference of no more than a margin."""
     OPEN = "open"
 
 
 @dataclass(frozen=True, slots=True)
 class Settles:
-    """The one thing that would settle an open claim soonest."""
+    """The quickest remedy for an open claim."""
 
     what: str
     """`blocks`, `load` (longer), or the source whose bound is the obstacle (a check's name)."""
     seconds: float | None
-    """About how long that takes; None where it is not a matter of time."""
+    """Approximate duration; None where time does not settle it."""
     blocks: int | None = None
 
 
@@ -65,27 +61,25 @@ def margin_of(ends: Ends) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Margins:
-    """What is no difference in practice, as shares of the ratio."""
+    """Margins of practical difference, as shares of the ratio."""
 
     band: float = BAND
-    """A pair whose worst-case interval lies within this of 1 is equivalent, even where it excludes 1."""
+    """Worst-case interval about 1 of an equivalent pair, even where it excludes 1."""
     least: float = 0.01
-    """A difference that may be smaller than this is not claimed: nobody chooses by it, and it would be
-    printed as *at least 1.00x*.
-    """
+    """Smallest difference that is claimed: less would be printed as *at least 1.00x*."""
 
 
 MARGINS = Margins()
 
 
 def apart(ends: Ends, least: float) -> bool:
-    """Whether every ratio of an interval is on one side of 1, and further away than `least` (a share)."""
+    """Whether the whole interval is on one side of 1 by more than `least` (a share)."""
     near = at_least(ends)
     return near is not None and near > 1 + least
 
 
 def claim_of(window: Ends, later: Ends | None, margins: Margins = MARGINS) -> Claim:
-    """`window`, `later`: worst-case intervals; None later: no plateau is claimed."""
+    """The claim for worst-case intervals; `later` None: no plateau is claimed."""
     margin = margin_of(window)
     if margin is not None and margin <= margins.band:
         return Claim.EQUIVALENT
@@ -106,8 +100,8 @@ def at_least(ends: Ends) -> float | None:
 
 
 def p_value(found: RatioResult, bends: Sequence[Source]) -> float | None:
-    """Two-sided, for the hypothesis that the ratio is within reach of 1 once every source is at its worst:
-    the largest over that composite hypothesis. None without a test.
+    """Two-sided p-value of the composite hypothesis that the ratio is within the worst case of 1: the largest
+    over that range. None without a test.
     """
     if found.p_value is None or found.error is None or found.freedom is None:
         return None
@@ -128,18 +122,18 @@ def settles(
     margins: Margins,
     block_s: float | None,
 ) -> Settles | None:
-    """What would settle an open pair: more blocks where noise is the obstacle, else the largest source. From
-    the spread that was seen; None where nothing within reach does.
+    """Remedy for an open pair: more blocks (by the observed spread) where noise is the obstacle, else the
+    largest source; None where neither settles it.
     """
     down, up = total(bends)
     centre = math.log(found.ratio)
     against = down if centre > 0 else up
-    # Chance may take up so much and leave a difference standing, or the two alike.
+    # Room for chance that leaves a difference, or an equivalence.
     differ = abs(centre) - against - math.log1p(margins.least)
     alike = math.log1p(max(margins.band, EQUIVALENT_WITHIN)) - max(up + centre, down - centre)
     room = max(differ, alike)
     if bends and room <= 0 < against:
-        side = [(one.down if centre > 0 else one.up, one.name) for one in bends]
+        side = [(source.down if centre > 0 else source.up, source.name) for source in bends]
         return Settles(max(side)[1], None)
     if found.error is None or not found.error or found.n < 2:
         return Settles(

@@ -1,7 +1,6 @@
-"""All pairs of one figure: the ratio of each with its interval, what may bend it, and the claim that holds at
-the worst case.
+"""All pairs of a figure: ratio, interval, sources of bias, and the claim at the worst case.
 
-Never best of N, never an average of percentiles. A claim is judged, not a trial.
+Never the best of N, never an average of percentiles.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ from prony.steady.approach import Approach
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Residual drift in the servers' figures, up to a horizon."""
+    """Residual drift of the servers' figures up to a horizon."""
 
     horizon_s: float
     coming: Mapping[str, Approach | None]
-    """By server, over its trials together; None where their rows cannot tell."""
+    """By server, pooled over its trials; None with too few rows."""
     sign: int = 1
-    """-1: the figure falls as the series rises that the approach is of."""
+    """-1: the figure falls as the approach's series rises."""
     seen_s: float = 0.0
-    """Seconds of level rows per trial: what more of them would add to."""
+    """Seconds of level rows per trial."""
 
     def of(self, a: str, b: str) -> tuple[float, float]:
-        """How far a ÷ b may fall and rise until the horizon, on the log scale (at least 0, infinite: not
-        bounded): as a difference, since both went through the same protocol.
+        """Possible fall and rise of a ÷ b until the horizon on the log scale (at least 0; infinite: not
+        bounded), from the difference of both, which had the same protocol.
         """
         mine, other = self.coming.get(a), self.coming.get(b)
         if mine is None or other is None:
@@ -60,7 +59,7 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """a against b. Ends are None where nothing bounds them, and without an interval."""
+    """a compared with b. Ends are None where not bounded, and without an interval."""
 
     a: str
     b: str
@@ -70,36 +69,36 @@ class Pair:
     high: float | None
     """The statistical interval."""
     confidence: float | None
-    """Of this pair's own interval, from Holm's level (with repeated looks its equal share)."""
+    """Of this pair's interval, by Holm's level (with repeated looks an equal share)."""
     worst_low: float | None
     worst_high: float | None
     """The interval with every source at its worst, for the window."""
     later_low: float | None
     later_high: float | None
-    """The same up to the horizon after the window; None, too, where no plateau is claimed."""
+    """The same up to the horizon after the window; None also where no plateau is claimed."""
     horizon_s: float | None
     claim: Claim
     at_least: float | None
-    """The near end as a factor above 1, where the claim is one of difference: of the window's interval, or of
-    the later one where that holds.
+    """The near end as a factor above 1, for a claim of difference: of the later interval if shown there, else
+    of the window's.
     """
     within: float | None
     """The margin, as a share, of an equivalent pair."""
     settles: Settles | None
-    """Of an open pair, and of one that is shown for the window only."""
+    """For a pair that is open, or shown for the window only."""
     sources: tuple[Source, ...] = ()
-    """What may bend the ratio, the largest first; the drift to the horizon is the one named `steady`."""
+    """Sources of bias, largest first; drift to the horizon is named `steady`."""
     method: str = ""
     paired: bool = False
     n: int = 0
     n_a: int = 0
     n_b: int = 0
     why: str = ""
-    """Why there is no interval; empty where there is."""
+    """Why there is no interval; else empty."""
 
     @property
     def better(self) -> str | None:
-        """Which side is better where they are shown to differ; None where the figure has no direction."""
+        """The better side of a shown difference; None where the figure has no direction."""
         direction = FIGURE[self.figure].higher_is_better if self.figure in FIGURE else True
         if not self.differs or self.ratio is None or direction is None:
             return None
@@ -107,7 +106,7 @@ class Pair:
 
     @property
     def differs(self) -> bool:
-        """Whether a difference is shown, for the window at least."""
+        """Whether a difference is shown, at least for the window."""
         return self.claim in {Claim.SHOWN, Claim.SHOWN_FOR_WINDOW}
 
     @property
@@ -120,7 +119,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One figure over all servers."""
+    """A figure over all servers."""
 
     figure: str
     family: int
@@ -130,7 +129,7 @@ class Comparison:
     looks: Looks | None
     """Set when trials were added until the pairs were settled."""
     position: PositionEffect | None = None
-    """The effect of a trial's place in its block; None where it cannot be told."""
+    """Effect of a trial's position in its block; None where not estimable."""
 
 
 def compare(
@@ -143,17 +142,16 @@ def compare(
     later: Later | None = None,
     block_s: float | None = None,
 ) -> Comparison:
-    """Every pair of servers, with Holm over those that could be tested.
+    """Every pair of servers, with Holm over the testable ones.
 
-    With `looks` (trials are added until the pairs are settled) every interval covers at all looks at once and
-    each pair of servers gets an equal share of the error, so that no look and no pair was free.
+    With `looks` (trials are added until the pairs are settled) every interval covers at all looks at once,
+    and pairs share the error equally.
 
-    `later`: residual drift; None where no plateau is
-    claimed. `block_s`: what a block takes, for what would settle a pair. `servers` fixes the order (else: as
-    they first appear).
+    `later`: residual drift; None where no plateau is claimed. `block_s`: duration of a block, for remedies.
+    `servers`: order (default: of first appearance).
     """
     gathered = gather(list(trials), servers)
-    asked = _Asked(figure, margins, effect_of(gathered), later, block_s)
+    options = _Asked(figure, margins, effect_of(gathered), later, block_s)
     every = list(combinations(gathered, 2))
     tested = [(a, b) for a, b in every if a.values and b.values and not confounded(a, b)]
     alpha = 1 - CONFIDENCE
@@ -163,13 +161,13 @@ def compare(
             return repeated_ratio(a.values, b.values, a.blocks, b.blocks, looks, confidence=1 - level)
         return ratio(a.values, b.values, a.blocks, b.blocks, confidence=1 - level)
 
-    # What may bend a ratio follows from the ratio and how it was made, whatever the level is.
+    # The sources of bias do not depend on the level.
     first_level = alpha if looks is None else alpha / max(1, len(every))
     firsts: dict[tuple[str, str], tuple[RatioResult, tuple[Source, ...]]] = {}
     chances = {}
     for a, b in tested:
         first, key = measure(a, b, first_level), (a.server, b.server)
-        bends = sources(a, b, first, asked.position, asked.higher_is_better)
+        bends = sources(a, b, first, options.position, options.higher_is_better)
         firsts[key] = first, bends
         if looks is None and (chance := p_value(first, bends)) is not None:
             chances[key] = chance
@@ -185,14 +183,14 @@ def compare(
             continue
         first, bends = firsts[key]
         level = levels.get(key, first_level)
-        found = first if level == first_level else measure(a, b, level)
-        pairs.append(_pair(a, b, asked, found, level, bends))
-    return Comparison(figure, len(levels), tuple(gathered), tuple(pairs), looks, asked.position)
+        result = first if level == first_level else measure(a, b, level)
+        pairs.append(_pair(a, b, options, result, level, bends))
+    return Comparison(figure, len(levels), tuple(gathered), tuple(pairs), looks, options.position)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is asked of every pair."""
+    """Options shared by all pairs."""
 
     figure: str
     margins: Margins
@@ -202,7 +200,7 @@ class _Asked:
 
     @property
     def higher_is_better(self) -> bool | None:
-        """Of the figure; None where neither direction is."""
+        """Of the figure; None where neither direction is better."""
         return FIGURE[self.figure].higher_is_better if self.figure in FIGURE else None
 
 
@@ -261,14 +259,12 @@ def _pair(
 
 
 SLOPE_POWER = 1.5
-"""The error of a slope falls with this power of the time over which it is seen."""
+"""The error of a slope falls with this power of the observed time."""
 LONGEST_S = 3600.0
 
 
 def _more_load_s(later: Later, drift: Source, window: Ends, least: float) -> float | None:
-    """Seconds of level load per trial, beyond those seen, after which the drift should leave a claim
-    standing.
-    """
+    """Further seconds of level load per trial after which the drift should no longer open the claim."""
     near = (at_least(window) or 1.0) / (1 + least)
     against = drift.down if window[0] is not None and window[0] > 1 else drift.up
     if near <= 1 or later.seen_s <= 0 or math.isinf(against):

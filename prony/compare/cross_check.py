@@ -1,4 +1,4 @@
-"""Other load generators beside Prony under the same load, and which check explains a difference. Pure."""
+"""Other load generators compared with Prony under the same load, and the check that explains a difference."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from prony.judge.finding import Judgement
 
 PRONY = "prony"
 AGREE = 0.05
-"""Medians nearer than this share of Prony's agree."""
+"""Largest difference from Prony's median, as a share, that counts as agreement."""
 BUSY = 0.85
-"""Share of the CPUs that a tool can use from which it, and not the server, may be what is measured."""
+"""Share of its usable CPUs from which the tool, not the server, may be the limit."""
 MISCOUNTED = 0.01
-"""Share by which a tool's count and the server's may differ: what was in flight at its end."""
+"""Allowed difference between a tool's count and the server's: requests in flight at its end."""
 IN_FLIGHT = 128
-"""This many requests of a short run may be in flight at its end."""
+"""Requests of a short run that may be in flight at its end."""
 ONE_THREAD = frozenset({"ab", "wrk", "h2load"})
-"""Tools that do all their work in one thread, as they are run here."""
+"""Tools that run here with a single thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One round of one tool."""
+    """A round of a tool."""
 
     tool: str
     round: int
@@ -32,7 +32,7 @@ class Run:
     """By its own account."""
     errors: int
     seconds: float
-    """Asked for; of Prony, measured."""
+    """Requested; for Prony, measured."""
     client_cpu_s: float | None
     """By the kernel."""
     wall_s: float
@@ -41,9 +41,9 @@ class Run:
     failure: str | None = None
     conforms: bool | None = None
     finding: tuple[str, str] | None = None
-    """Prony's: the check that does not conform, else the one that may bend the rate most, and its reason."""
+    """Prony only: (check, reason) that does not conform, else of the largest bias of the rate."""
     identifier: str | None = None
-    """Prony's: the trial in the store."""
+    """Prony only: the trial in the store."""
 
     @property
     def per_s(self) -> float:
@@ -51,7 +51,7 @@ class Run:
         return (self.requests if self.counted is None else self.counted) / self.seconds
 
     def busy(self, cpus: int) -> float | None:
-        """Share of the CPUs that it can use."""
+        """Share of its usable CPUs."""
         if self.client_cpu_s is None or self.wall_s <= 0:
             return None
         return self.client_cpu_s / self.wall_s / (1 if self.tool in ONE_THREAD else cpus)
@@ -59,7 +59,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """One tool over all rounds, beside Prony."""
+    """A tool over all rounds, compared with Prony."""
 
     tool: str
     version: str
@@ -67,16 +67,16 @@ class Opinion:
     per_s: float | None
     """Median over rounds; None when no run ended well."""
     ratio: float | None
-    """To Prony's median."""
+    """Its median ÷ Prony's."""
     agrees: bool | None
     check: str | None = None
-    """Which check explains a difference …"""
+    """The check that explains a difference …"""
     why: str = ""
     """… in a sentence."""
 
 
 def own_run(record: TrialRecord, judgement: Judgement, round_: int) -> Run | None:
-    """Prony's own trial of a round; None when it has no measured part."""
+    """Prony's own trial of a round; None without a window."""
     engine = record.evidence.engine
     window = None if engine is None else engine.window
     if window is None:
@@ -103,10 +103,10 @@ def own_run(record: TrialRecord, judgement: Judgement, round_: int) -> Run | Non
 
 
 def opinions(runs: Sequence[Run], versions: Mapping[str, str], cpus: int) -> tuple[Opinion, ...]:
-    """Each tool beside Prony, with what explains its difference. `versions`: of the other tools."""
+    """Every tool with the explanation of its difference from Prony. `versions`: of the other tools."""
     own = [run for run in runs if run.tool == PRONY]
     reference = statistics.median(run.per_s for run in own) if own else None
-    found = []
+    result = []
     for name in (PRONY, *versions):
         mine = tuple(run for run in runs if run.tool == name)
         good = [run.per_s for run in mine if run.failure is None]
@@ -114,14 +114,14 @@ def opinions(runs: Sequence[Run], versions: Mapping[str, str], cpus: int) -> tup
         ratio = median / reference if median is not None and reference else None
         agrees = None if ratio is None else abs(ratio - 1) <= AGREE
         check, why = _explained(mine, own, cpus, agrees)
-        found.append(Opinion(name, versions.get(name, ""), mine, median, ratio, agrees, check, why))
-    return tuple(found)
+        result.append(Opinion(name, versions.get(name, ""), mine, median, ratio, agrees, check, why))
+    return tuple(result)
 
 
 def _explained(
     runs: Sequence[Run], own: Sequence[Run], cpus: int, agrees: bool | None
 ) -> tuple[str | None, str]:
-    """The first check that accounts for a difference, the gravest first."""
+    """The most severe check that accounts for a difference."""
     failed = next((run.failure for run in runs if run.failure), None)
     if failed is not None:
         return "errors", failed
@@ -139,17 +139,17 @@ def _explained(
         return None, ""
     busiest = max((run.busy(cpus) or 0.0 for run in runs), default=0.0)
     if runs[0].tool != PRONY and busiest >= BUSY:
-        return "client", f"{busiest:.0%} of its CPU in use: this is the tool's limit, not the server's"
+        return "client", f"{busiest:.0%} of its CPU in use: the tool is the limit, not the server"
     slower = bool(own) and max(run.per_s for run in runs) < min(run.per_s for run in own)
     finding = next((run.finding for run in own if run.finding), None)
     if finding is not None and not (slower and finding[0] == "client"):
         check, reason = finding
-        return check, f"of Prony's own run: {reason}"
+        return check, f"in Prony's own run: {reason}"
     if slower and all(run.counted is not None for run in own):
         carried = statistics.median(run.per_s for run in own)
         return (
             "client",
-            f"the server counted {carried:,.0f}/s under the same load by Prony: the tool is the limit",
+            f"the server counted {carried:,.0f}/s under Prony's load: the tool is the limit",
         )
     rates = [run.per_s for run in (*runs, *own)]
     spread = max(run.per_s for run in own) / max(1e-9, min(run.per_s for run in own)) - 1

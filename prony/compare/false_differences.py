@@ -1,4 +1,4 @@
-"""How often one server under two names is called different, from trials of that server."""
+"""Share of A/A experiments, drawn from a server's trials, that call it different from itself."""
 
 from __future__ import annotations
 
@@ -21,28 +21,26 @@ special: Any = untyped_special
 
 NAMES = ("a", "b")
 FEWEST_EACH = 3
-"""Trials per name from which there is an interval."""
+"""Fewest trials per name for an interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class FalseDifferences:
-    """This many experiments were drawn from the trials, and this many called the server different from
-    itself.
-    """
+    """Numbers of experiments drawn, and of those that called the server different from itself."""
 
     experiments: int
     different: int
     low: float
     high: float
-    """Of the share, 95 % (Clopper-Pearson) over `independent` experiments, not over those drawn, which share
-    trials. The share over all draws varies no more than over disjoint ones (Hoeffding 1948, U-statistics).
+    """95 % interval of the share (Clopper-Pearson) over `independent` experiments, as those drawn share
+    trials. Over all draws it varies no more than over disjoint ones (Hoeffding 1948, U-statistics).
     """
     trials: int
-    """That count."""
+    """Trials that count."""
     each: int
-    """Trials per name in one experiment."""
+    """Trials per name in an experiment."""
     half_width: float | None
-    """Median over experiments, as a share: about the smallest difference that shows with this many trials."""
+    """Median over experiments, as a share: about the smallest detectable difference."""
 
     @property
     def share(self) -> float:
@@ -51,7 +49,7 @@ class FalseDifferences:
 
     @property
     def independent(self) -> int:
-        """Experiments that could be made of these trials without using one twice."""
+        """Number of disjoint experiments in these trials."""
         return _independent(self.trials, self.each)
 
 
@@ -64,13 +62,12 @@ def false_differences(
     seed: int,
     band: float = BAND,
 ) -> FalseDifferences | None:
-    """Draws experiments of `each` blocks from trials of one server and compares them as `prony compare` does.
+    """Draws experiments of `each` blocks from a server's trials and compares them as `prony compare` does.
 
-    Trials are in the order in which they ran. A block is two trials that followed each other, named in an
-    order that is drawn as a plan's is (prony.plan.balanced); an experiment is `each` such blocks drawn
-    without replacement, in the order of time. No
-    experiment is drawn twice: few trials make few, `experiments` is the most. None with fewer than
-    2 x `each` trials that count, or `each` below FEWEST_EACH.
+    `trials`: in the order in which they ran. A block is two consecutive trials, named in an order drawn as a
+    plan's (prony.plan.balanced); an experiment is `each` blocks drawn without replacement, in order of time.
+    At most `experiments`, all different. None with fewer than 2 x `each` trials that count, or `each` below
+    FEWEST_EACH.
     """
     counting = sum(trial.conforms and trial.value is not None for trial in trials)
     if each < FEWEST_EACH or counting < 2 * each:
@@ -98,7 +95,7 @@ def false_differences(
 
 
 def _named(trials: Sequence[Sample], blocks: Sequence[int], source: random.Random) -> list[Sample]:
-    """The trials of one experiment; each block is the trial at its place and the next one."""
+    """The trials of an experiment; a block is the trial at its index and the next."""
     orders = islice(drawn_orders(len(NAMES), source), len(blocks))
     return [
         trials[at + place]._replace(server=NAMES[name], block=number, position=place)

@@ -1,4 +1,4 @@
-"""Several pairs at once: Holm's step-down."""
+"""Holm's step-down over several pairs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Sequence
 def holm_levels(p_values: Sequence[float], alpha: float = 0.05) -> tuple[float, ...]:
     """For each pair, the significance level at which Holm's procedure decided.
 
-    The r-th smallest of k p-values is tested at alpha / (k - r + 1); after the first that is not significant
-    all others stay at that level. An interval at confidence 1 - level therefore excludes 1 exactly for the
-    pairs that Holm rejects, so that interval and decision cannot contradict each other.
+    The r-th smallest of k p-values is tested at alpha / (k - r + 1); from the first insignificant one on the
+    level stays. An interval at confidence 1 - level then excludes 1 exactly for the pairs that Holm rejects.
     """
     count = len(p_values)
     levels = [0.0] * count

@@ -1,8 +1,6 @@
-"""How much a figure varies within a process and between processes, and which mix of both is cheapest. Must
-not know how windows were measured.
+"""Variance of a figure within and between processes, and the cheapest mix of windows and processes.
 
-Source: Kalibera & Jones 2013, "Rigorous benchmarking in reasonable time" (two of its levels; builds and boots
-are not sampled).
+Source: Kalibera & Jones 2013, "Rigorous benchmarking in reasonable time" (without builds and boots).
 """
 
 from __future__ import annotations
@@ -26,25 +24,24 @@ class Levels:
     """Standard deviations of the logarithm of a figure: 0.02 is about 2 %."""
 
     within: float
-    """Of one window about its process's level."""
+    """Of windows about their process's level."""
     between: float
-    """Of processes about their server's level; 0 where they differ no more than their windows do."""
+    """Of processes about their server's level; 0 where windows explain it."""
     windows: int
     """Per process."""
     processes: int
     window_s: float
     process_s: float
-    """What a further window costs, and what a further process costs with none: start, warm-up, stop."""
+    """Cost of a further process without windows (start, warm-up, stop); `window_s`: of a further window."""
     between_low: float = 0.0
-    """Lower end of the 95 % interval of `between`; 0 where the processes may not differ at all."""
+    """Lower end of the 95 % interval of `between`."""
     of_one_window: bool = False
-    """The windows are equal stretches of the only one that each process had."""
+    """The windows are equal parts of a process's only window."""
 
     @property
     def cheapest_windows(self) -> int:
-        """Windows per process with which a given width of the interval takes the least time: of the whole
-        numbers beside sqrt(process_s ÷ window_s) x within ÷ between the cheaper one, at least 1 and at most
-        MOST_WINDOWS.
+        """Windows per process (1 to MOST_WINDOWS) with the least time to a given width of the interval: the
+        cheaper integer next to sqrt(process_s ÷ window_s) x within ÷ between.
         """
         if self.between <= 0:
             return MOST_WINDOWS if self.within > 0 else 1
@@ -53,7 +50,7 @@ class Levels:
         return min(beside, key=self._time)
 
     def relative_time(self, windows: int) -> float:
-        """Time to a given width with so many windows per process, relative to the cheapest mix."""
+        """Time to a given width with this many windows per process ÷ that of the cheapest mix."""
         return self._time(windows) / self._time(self.cheapest_windows)
 
     def _time(self, windows: int) -> float:
@@ -68,10 +65,10 @@ def levels(
     process_s: float,
     of_one_window: bool = False,
 ) -> Levels | None:
-    """Estimates from `servers`: for each server its processes, for each process the figure of its windows (as
-    many in each; positive). One-way analysis of variance on logarithms, pooled over servers; `between_low`
-    by the F quantile (Searle 1971, Linear Models, section 9.9). None with fewer than two windows, with fewer
-    than FEWEST_PROCESSES of any server, or a cost that is not positive.
+    """Estimates from `servers` x processes x windows (equal numbers of windows, positive figures). One-way
+    analysis of variance on logarithms, pooled over servers; `between_low` by the F quantile (Searle 1971,
+    Linear Models, section 9.9). None with fewer than two windows or FEWEST_PROCESSES, or a cost that is not
+    positive.
     """
     sizes = {len(process) for server in servers for process in server}
     if not servers or len(sizes) != 1 or min(len(server) for server in servers) < FEWEST_PROCESSES:

@@ -1,9 +1,8 @@
-"""Is a candidate no worse than its base, figure by figure? By the interval of the ratio against a margin, at
-every look, with Holm over the figures.
+"""Is a candidate no worse than its base: the interval of the ratio compared with a margin, at every look,
+with Holm over the figures.
 
-The question is not "is there a significant difference" (too few trials never find one) but "is it shown that
-the loss is smaller than the margin". Source: non-inferiority by the confidence interval, Piaggio et al. 2012,
-JAMA 308 (the CONSORT statement).
+The question is whether the loss is shown to be smaller than the margin, not whether a difference is
+significant. Source: non-inferiority by the confidence interval, Piaggio et al. 2012, JAMA 308 (CONSORT).
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from prony.compare.worst import Source, sources, total, widened
 special: Any = untyped_special
 
 MOST_MISSING = 0.2
-"""Share of the planned trials of a side that may have no figure: beyond it no block that is left can help."""
+"""Share of a side's planned trials that may lack a figure before the rest cannot decide."""
 POWER = 0.8
-"""Chance that an unchanged candidate is called no worse at the margin that `smallest_margin` gives."""
+"""Chance that an unchanged candidate is called no worse at `smallest_margin`."""
 
 
 class Change(StrEnum):
-    """What is shown of the candidate, of one figure or of all."""
+    """Result for the candidate, of a figure or of all."""
 
     NO_WORSE = "no worse"
     """The loss is smaller than the margin."""
@@ -42,12 +41,12 @@ class Change(StrEnum):
     """The loss is larger than the margin."""
     CANNOT_TELL = "cannot tell"
     NOT_MEASURABLE = "not measurable"
-    """No further trial would help: see `why`."""
+    """Further trials would not help: see `why`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureChange:
-    """One figure of the candidate ÷ that of the base. Without an interval `low` and `high` are None."""
+    """A figure of the candidate ÷ that of the base. Without an interval `low` and `high` are None."""
 
     figure: str
     change: Change
@@ -55,27 +54,27 @@ class FigureChange:
     low: float | None
     high: float | None
     confidence: float | None
-    """Of this interval, by Holm's level: at least the family's, over all looks."""
+    """Of this interval, by Holm's level, over all looks."""
     limit: float
-    """The ratio at which the margin lies: 1 + margin where less is better, else 1 ÷ (1 + margin)."""
+    """The margin as a ratio: 1 + margin where less is better, else 1 ÷ (1 + margin)."""
     n: int
-    """Complete blocks; of a baseline trials of the candidate."""
+    """Complete blocks; with a stored baseline, trials of the candidate."""
     worst_low: float | None = None
     worst_high: float | None = None
-    """The interval with every source at its worst: what the change is judged by. None: not bounded."""
+    """The interval with every source at its worst, which decides. None: not bounded."""
     sources: tuple[Source, ...] = ()
-    """What may bend the ratio, the largest first."""
+    """Sources of bias, largest first."""
     why: str = ""
-    """Why nothing is decided, or can be measured; the end of a sentence."""
+    """Why it is not decided or not measurable; the end of a sentence."""
     smallest_margin: float | None = None
-    """The smallest margin that an unchanged candidate is likely to hold within all planned blocks, as a
-    share: what this host can see. None where its spread is not known.
+    """The smallest margin (a share) that an unchanged candidate is likely to hold within all planned blocks:
+    the resolution of this host. None where the spread is not known.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """All figures, and what they come to."""
+    """All figures and the overall change."""
 
     change: Change
     figures: tuple[FigureChange, ...]
@@ -85,22 +84,22 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked: figure -> whether more is better."""
+    """The question; `directions`: figure -> whether more is better."""
 
     base: str
     candidate: str
     directions: Mapping[str, bool]
     margin: float
     margins: Mapping[str, float] = field(default_factory=dict)
-    """Of figures that have one of their own."""
+    """Own margins of figures."""
 
     def limit(self, figure: str) -> float:
-        """The ratio at which the margin lies; the same distance from 1 on the log scale either way."""
+        """The margin as a ratio, at the same log distance from 1 in either direction."""
         margin = self.margins.get(figure, self.margin)
         return 1 / (1 + margin) if self.directions[figure] else 1 + margin
 
     def side(self, figure: str, low: float | None, high: float | None) -> Change:
-        """On which side of the margin an interval of candidate ÷ base lies; None: not bounded there."""
+        """Side of the margin on which an interval of candidate ÷ base lies; None: not bounded."""
         limit = self.limit(figure)
         above = low is not None and low > limit
         if not above and (high is None or high >= limit):
@@ -109,7 +108,7 @@ class Asked:
 
 
 Measure = Callable[[float], RatioResult]
-"""The ratio of one figure with its interval at a confidence."""
+"""Ratio of a figure with its interval at a confidence."""
 
 
 def changes(
@@ -120,11 +119,11 @@ def changes(
     later: Callable[[str], Later | None] = lambda _figure: None,
     ended: bool = False,
 ) -> Changes:
-    """Of round-robin trials of both. `samples`: by figure, in the order of blocks.
+    """From round-robin trials of both. `samples`: by figure, in block order.
 
-    Every interval covers at all of `looks` at once, so that this may be asked after each block and the trials
-    ended by any outcome, or by the clock. `later`: of a figure, residual drift: a candidate that is
-    shown to move away from its base across the margin is not let pass. `ended`: no further trial will come.
+    Every interval covers at all of `looks` at once, so this may be called after each block and any outcome
+    may end the trials. `later`: residual drift of a figure; a candidate shown to move away from its base
+    across the margin does not pass. `ended`: no further trials follow.
     """
     gathered = {figure: _two(samples[figure], asked) for figure in asked.directions}
 
@@ -139,17 +138,17 @@ def changes(
         for figure, sides in gathered.items()
         if sides[0].values and sides[1].values and not confounded(*sides)
     }
-    found = settled(measured, asked, 1 - CONFIDENCE)
-    made = []
+    results = settled(measured, asked, 1 - CONFIDENCE)
+    each = []
     for figure, sides in gathered.items():
-        one = _figure(figure, asked, found.get(figure), sides, later)
-        if blocked[figure] and one.change is not Change.WORSE:
-            one = replace(one, change=Change.NOT_MEASURABLE, why=blocked[figure])
-        made.append(one)
+        change = _figure(figure, asked, results.get(figure), sides, later)
+        if blocked[figure] and change.change is not Change.WORSE:
+            change = replace(change, change=Change.NOT_MEASURABLE, why=blocked[figure])
+        each.append(change)
     notes = dict.fromkeys(
         f"{side.server}: {cause}" for sides in gathered.values() for side in sides for cause in side.missing
     )
-    return Changes(together([one.change for one in made]), tuple(made), tuple(notes))
+    return Changes(together([change.change for change in each]), tuple(each), tuple(notes))
 
 
 def changes_from_earlier(
@@ -157,8 +156,8 @@ def changes_from_earlier(
     asked: Asked,
     experiments: Mapping[str, Sequence[Sequence[float]]],
 ) -> Changes:
-    """Of trials of the candidate alone against earlier experiments of the base (figure -> the values of each
-    experiment): the experiment is the sample, see `prony.compare.earlier`.
+    """From trials of the candidate and earlier experiments of the base (figure -> values per experiment). The
+    experiment is the sample: see `prony.compare.earlier`.
     """
     gathered = {figure: _two(samples[figure], asked)[1] for figure in asked.directions}
 
@@ -171,48 +170,48 @@ def changes_from_earlier(
         for figure, side in gathered.items()
         if side.values and any(experiments[figure])
     }
-    found = settled(measured, asked, 1 - CONFIDENCE)
-    made = []
+    results = settled(measured, asked, 1 - CONFIDENCE)
+    each = []
     for figure, side in gathered.items():
         if side.values and len(side.missing) > MOST_MISSING * side.trials:
             why = f"{len(side.missing)} of {side.trials} trials of {side.server} have no figure"
         elif not side.values:
             why = str(side.missing[0]) if side.missing else f"no trial of {side.server}"
         else:
-            why = "" if any(experiments[figure]) else f"no stored trial of {asked.base} has it"
-        result = found.get(figure)
+            why = "" if any(experiments[figure]) else f"no stored trial of {asked.base} has this figure"
+        result = results.get(figure)
         if why or result is None:
-            made.append(_none(figure, asked, Change.NOT_MEASURABLE, why))
+            each.append(_none(figure, asked, Change.NOT_MEASURABLE, why))
             continue
-        made.append(_of(figure, asked, result, ()))
+        each.append(_of(figure, asked, result, ()))
     notes = dict.fromkeys(f"{side.server}: {cause}" for side in gathered.values() for cause in side.missing)
-    return Changes(together([one.change for one in made]), tuple(made), tuple(notes))
+    return Changes(together([change.change for change in each]), tuple(each), tuple(notes))
 
 
 def settled(measured: Mapping[str, Measure], asked: Asked, alpha: float) -> dict[str, RatioResult]:
-    """Holm's step-down over the figures, each tested against the margin from both sides: with r figures left
-    those whose interval at 1 - alpha / r excludes the margin are decided and leave; the others are tried
-    again at the next level. The interval of each figure is the one by which it was decided, or the last.
+    """Holm's step-down over the figures, each tested against the margin from both sides: with r figures left,
+    those whose interval at 1 - alpha / r excludes the margin are decided; the rest go to the next level. Each
+    figure keeps its deciding interval, or the last.
     """
     left = list(measured)
-    found: dict[str, RatioResult] = {}
+    results: dict[str, RatioResult] = {}
     while left:
         level = alpha / len(left)
         now = {figure: measured[figure](1 - level) for figure in left}
-        found |= now
+        results |= now
         undecided = [
             figure
-            for figure, one in now.items()
-            if one.low is None or asked.side(figure, one.low, one.high) is Change.CANNOT_TELL
+            for figure, result in now.items()
+            if result.low is None or asked.side(figure, result.low, result.high) is Change.CANNOT_TELL
         ]
         if len(undecided) == len(left):
             break
         left = undecided
-    return found
+    return results
 
 
 def together(each: Sequence[Change]) -> Change:
-    """Worse as soon as one figure is; no worse only where all are; not measurable where one is not."""
+    """Worse or not measurable if any figure is; no worse only if all are."""
     for decisive in (Change.WORSE, Change.NOT_MEASURABLE, Change.CANNOT_TELL):
         if decisive in each:
             return decisive
@@ -220,8 +219,8 @@ def together(each: Sequence[Change]) -> Change:
 
 
 def smallest_margin(result: RatioResult, level: float) -> float | None:
-    """The margin at which an unchanged candidate is called no worse with POWER after the last look, as a
-    share, at the spread that was seen: boundary and power's quantile times the standard error then.
+    """The margin (a share) at which an unchanged candidate is called no worse with POWER after the last look,
+    at the observed spread: (boundary + power's quantile) × standard error then.
     """
     if result.looks is None or not result.error or result.n < 2:
         return None
@@ -237,9 +236,9 @@ def _two(samples: Sequence[Sample], asked: Asked) -> tuple[ServerValues, ServerV
 
 
 def _unmeasurable(base: ServerValues, candidate: ServerValues, looks: Looks, ended: bool) -> str:
-    """Why no further block can decide it; empty where one may."""
+    """Why no further block can decide; empty where one may."""
     if base.values and candidate.values and confounded(base, candidate):
-        return "both were measured on different hosts"
+        return "the two were measured on different hosts"
     for side in (base, candidate):
         if side.missing and not side.values and len(side.missing) >= looks.first:
             return f"no trial of {side.server} has a figure: {side.missing[0].why}"
@@ -267,16 +266,16 @@ def _figure(
     if result is None:
         return _none(figure, asked, Change.CANNOT_TELL, "")
     bends = sources(candidate, base, result, effect_of(sides), asked.directions[figure])
-    made = _of(figure, asked, result, bends)
-    coming = later(figure) if made.change is Change.NO_WORSE else None
-    if coming is not None and _moves_across(made, asked, coming):
+    change = _of(figure, asked, result, bends)
+    coming = later(figure) if change.change is Change.NO_WORSE else None
+    if coming is not None and _moves_across(change, asked, coming):
         why = f"{asked.candidate} is still moving away from {asked.base}: warm up longer"
-        return replace(made, change=Change.CANNOT_TELL, why=why)
-    return made
+        return replace(change, change=Change.CANNOT_TELL, why=why)
+    return change
 
 
 def _moves_across(made: FigureChange, asked: Asked, later: Later) -> bool:
-    """Whether the two are shown to move apart, and by the best estimate across the margin by the horizon."""
+    """Whether the two are shown to move apart, by the best estimate across the margin by the horizon."""
     mine, other = later.coming.get(asked.candidate), later.coming.get(asked.base)
     if mine is None or other is None or made.ratio is None:
         return False

@@ -1,6 +1,6 @@
-"""A test for an effect of a trial's position in its block, and what it does to a ratio.
+"""Test for an effect of a trial's position in its block, and its effect on a ratio.
 
-A position effect in balanced orders widens intervals; in unbalanced ones it looks like a server.
+In balanced orders a position effect widens intervals; in unbalanced ones it mimics a server.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ class PositionEffect:
         return not self.low <= 1 <= self.high
 
     def moves(self, places: float) -> tuple[float, float]:
-        """Lowest and highest factor by which it moves the ratio of two servers of which the first stood so
-        many places later on average.
-        """
+        """Lowest and highest factor on the ratio of two servers whose mean positions differ by `places`."""
         ends = (self.low**places, self.high**places)
         return min(ends), max(ends)
 
@@ -55,9 +53,9 @@ def position_effect(
     positions: Sequence[int],
     confidence: float = 0.95,
 ) -> PositionEffect | None:
-    """Least squares on logarithms: a level for each server and each block, and one slope over positions. All
-    sequences have one entry per trial; values are positive. None where position is confounded with servers
-    and blocks, or with fewer than FEWEST_FREEDOM degrees of freedom.
+    """Least squares on logarithms: a level per server and per block, and a slope over positions. Sequences
+    have an entry per trial; values are positive. None where position is confounded with servers and blocks,
+    or below FEWEST_FREEDOM degrees of freedom.
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
     levels = np.column_stack([dummies(servers), dummies(blocks)[:, 1:]])
@@ -85,37 +83,35 @@ def position_effect(
 
 
 def effect_of(servers: Sequence[ServerValues]) -> PositionEffect | None:
-    """The effect over all trials that count; None where their positions are not known."""
+    """Effect over all trials that count; None where positions are not known."""
     rows = [
         (value, number, block, position)
-        for number, one in enumerate(servers)
-        for value, block, position in zip(one.values, one.blocks, one.positions, strict=True)
+        for number, side in enumerate(servers)
+        for value, block, position in zip(side.values, side.blocks, side.positions, strict=True)
         if position is not None
     ]
-    if len(rows) < sum(len(one.values) for one in servers) or len(rows) < FEWEST_TRIALS:
+    if len(rows) < sum(len(side.values) for side in servers) or len(rows) < FEWEST_TRIALS:
         return None
     values, numbers, blocks, positions = zip(*rows, strict=True)
     return position_effect(values, numbers, blocks, positions)
 
 
 def places_later(a: ServerValues, b: ServerValues, *, paired: bool) -> float:
-    """By how many places `a` stood later in its blocks than `b`, on average; with `paired` over the blocks
-    that have both.
-    """
+    """Mean position of `a` in its blocks minus that of `b`; with `paired` over complete blocks."""
     common = set(a.blocks) & set(b.blocks)
 
     def mean(side: ServerValues) -> float:
-        known = [
+        positions = [
             position
             for block, position in zip(side.blocks, side.positions, strict=True)
             if position is not None and (not paired or block in common)
         ]
-        return sum(known) / len(known) if known else 0.0
+        return sum(positions) / len(positions) if positions else 0.0
 
     return mean(a) - mean(b)
 
 
 def dummies(groups: Sequence[int]) -> Floats:
-    """A column of zeros and ones for each group."""
-    found = np.asarray(groups)
-    return np.asarray(found[:, None] == np.unique(found)[None, :], dtype=np.float64)
+    """Indicator columns: trials x groups."""
+    names = np.asarray(groups)
+    return np.asarray(names[:, None] == np.unique(names)[None, :], dtype=np.float64)

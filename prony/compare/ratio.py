@@ -1,7 +1,6 @@
-"""The ratio of two servers with its interval.
+"""Ratio of two servers with its interval.
 
-Ratios are of geometric means: differences of mean logarithms, so that swapping the servers inverts every
-number.
+Ratios are of geometric means (differences of mean logarithms): swapping the servers inverts every number.
 """
 
 from __future__ import annotations
@@ -22,17 +21,13 @@ special: Any = untyped_special
 Floats = NDArray[np.float64]
 
 MIN_TRIALS = 3
-"""With fewer, an interval would have at most one degree of freedom."""
+"""Fewest trials for an interval with more than one degree of freedom."""
 SKEW_FROM = 10
-"""Pairs from which the interval also contains the one corrected for skewness; with fewer, that one is too
-wide to be of use.
-"""
+"""Fewest pairs for the correction for skewness: with fewer it is too wide to be of use."""
 PAIRED_SHARE = 2 / 3
-"""Trials are paired by block when at least this share of the blocks is complete; else pairing
-wastes trials.
-"""
+"""Share of complete blocks from which trials are paired; below, pairing wastes trials."""
 EXACT = 1e-12
-"""A standard error below this is rounding: the trials are identical."""
+"""Standard error of identical trials: rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +49,9 @@ class RatioResult:
     """Standard error of the log ratio."""
     freedom: float | None = None
     looks: Looks | None = None
-    """Set when the interval covers at all looks at once, so that trials may be added until the result is
-    clear.
-    """
+    """Set when the interval covers at all looks at once."""
     paired: bool = False
-    """Whether trials of the same block were compared with each other."""
+    """Whether trials were paired by block."""
 
 
 def ratio(
@@ -69,12 +62,11 @@ def ratio(
     *,
     confidence: float = 0.95,
 ) -> RatioResult:
-    """a ÷ b with a two-sided interval; all values must be positive.
+    """a ÷ b with a two-sided interval.
 
-    Paired t on the log differences where blocks are known and complete (at least three of them, at most a
-    third broken), from SKEW_FROM pairs on widened to contain the interval corrected for skewness; else
-    Welch's t on the logs. Several trials of one server in a block are averaged. Raises
-    ValueError for an empty side or a value without a logarithm.
+    Paired t on log differences with at least three complete blocks and at most a third incomplete, from
+    SKEW_FROM pairs on widened by the correction for skewness; else Welch's t on logs. A server's trials in a
+    block are averaged. Raises ValueError for an empty side or a value without a logarithm.
     """
     logs_a, logs_b = _logs(a), _logs(b)
     if blocks_a is not None and blocks_b is not None:
@@ -93,11 +85,11 @@ def repeated_ratio(
     *,
     confidence: float = 0.95,
 ) -> RatioResult:
-    """a ÷ b with an interval that covers at all of `looks` at once (prony.compare.sequential); it also
-    contains the one corrected for skewness at the same critical value.
+    """a ÷ b with an interval that covers at all of `looks` at once (prony.compare.sequential), widened by the
+    correction for skewness.
 
     Only complete blocks count; before the first look there is no interval. Raises ValueError as `ratio` does,
-    and when there are more complete blocks than the last look.
+    and for more complete blocks than the last look.
     """
     logs_a, logs_b = _logs(a), _logs(b)
     differences = _complete(logs_a, logs_b, blocks_a, blocks_b)
@@ -113,7 +105,7 @@ def repeated_ratio(
     error = float(differences.std(ddof=1)) / math.sqrt(count)
     critical = boundaries(looks, 1 - confidence)[count]
     half, centre = critical * error, float(differences.mean())
-    # At every look: a wrong claim ends the experiment, and later ones cannot mend it.
+    # At every look: a wrong claim ends the experiment, and later looks cannot correct it.
     low, high = skew_interval(differences, critical)
     return RatioResult(
         ratio=math.exp(centre),
@@ -141,7 +133,7 @@ def _logs(values: Sequence[float]) -> Floats:
 
 
 def _pairs(logs_a: Floats, logs_b: Floats, blocks_a: Sequence[int], blocks_b: Sequence[int]) -> Floats | None:
-    """Log differences of the complete blocks; None when there are too few of them."""
+    """Log differences of the complete blocks; None when too few."""
     differences = _complete(logs_a, logs_b, blocks_a, blocks_b)
     every = len({*blocks_a, *blocks_b})
     if differences.size < MIN_TRIALS or differences.size < PAIRED_SHARE * every:
@@ -150,9 +142,9 @@ def _pairs(logs_a: Floats, logs_b: Floats, blocks_a: Sequence[int], blocks_b: Se
 
 
 def _complete(logs_a: Floats, logs_b: Floats, blocks_a: Sequence[int], blocks_b: Sequence[int]) -> Floats:
-    """Log differences of the blocks that have both servers, in the order of the blocks."""
+    """Log differences of the complete blocks, in block order."""
     if len(blocks_a) != logs_a.size or len(blocks_b) != logs_b.size:
-        raise ValueError("every trial needs its block")
+        raise ValueError("every trial needs a block")
     side_a, side_b = _by_block(logs_a, blocks_a), _by_block(logs_b, blocks_b)
     common = sorted(side_a.keys() & side_b.keys())
     return np.asarray([side_a[block] - side_b[block] for block in common], dtype=np.float64)
@@ -169,12 +161,12 @@ def _paired(differences: Floats, n_a: int, n_b: int, confidence: float) -> Ratio
     count = int(differences.size)
     centre = float(differences.mean())
     error = float(differences.std(ddof=1)) / math.sqrt(count)
-    made = _result(centre, error, count - 1, confidence, "paired t on logs", count, n_a, n_b)
-    found = replace(made, paired=True)
-    if count < SKEW_FROM or found.low is None or found.high is None:
-        return found
+    unpaired = _result(centre, error, count - 1, confidence, "paired t on logs", count, n_a, n_b)
+    result = replace(unpaired, paired=True)
+    if count < SKEW_FROM or result.low is None or result.high is None:
+        return result
     low, high = skew_interval(differences, float(special.stdtrit(count - 1, 0.5 + confidence / 2)))
-    return replace(found, low=min(found.low, math.exp(low)), high=max(found.high, math.exp(high)))
+    return replace(result, low=min(result.low, math.exp(low)), high=max(result.high, math.exp(high)))
 
 
 def _welch(logs_a: Floats, logs_b: Floats, confidence: float) -> RatioResult:

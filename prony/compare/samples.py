@@ -1,4 +1,4 @@
-"""Which trials of a figure count, server by server, and by how much each may be wrong."""
+"""A figure's trials per server: those that count, with their budgets, and those without a figure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_BUDGET: Mapping[str, Bias] = MappingProxyType({})
 
 
 class Sample(NamedTuple):
-    """One figure of one trial. `host` is the fingerprint's key; empty means: all on one host."""
+    """A figure of a trial. `host`: the fingerprint's key; empty where all ran on one host."""
 
     server: str
     block: int
@@ -24,9 +24,9 @@ class Sample(NamedTuple):
     """Why it does not conform, or has no figure."""
     host: str = ""
     position: int | None = None
-    """Place within the block, from 0; None where the order is not known."""
+    """Position within the block, from 0; None where not known."""
     budget: Mapping[str, Bias] = NO_BUDGET
-    """By source: what may bend this figure of this trial."""
+    """Bias of this figure by source."""
 
 
 class Missing(NamedTuple):
@@ -42,7 +42,7 @@ class Missing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServerValues:
-    """One server's trials: those with a figure, and those without."""
+    """A server's trials, with and without a figure."""
 
     server: str
     values: tuple[float, ...]
@@ -51,22 +51,20 @@ class ServerValues:
     missing: tuple[Missing, ...]
     """The others."""
     missing_values: tuple[float, ...]
-    """What was measured in those of them that measured something: it does not conform, and shows how far a
-    trial may lie.
-    """
+    """Values of non-conforming trials, which show how far a trial may lie."""
     positions: tuple[int | None, ...]
-    """For each of `values`, the trial's place within its block."""
+    """For each of `values`, the position within its block."""
     budgets: tuple[Mapping[str, Bias], ...]
     """For each of `values`, by source."""
 
     @property
     def trials(self) -> int:
-        """All of them."""
+        """Number of trials, with or without a figure."""
         return len(self.values) + len(self.missing)
 
 
 def gather(trials: Sequence[Sample], servers: Sequence[str]) -> list[ServerValues]:
-    """Each server's trials, `servers` first and in this order."""
+    """Trials by server, `servers` first in this order."""
     order = list(dict.fromkeys([*servers, *(trial.server for trial in trials)]))
     gathered = []
     for server in order:
@@ -92,7 +90,7 @@ def gather(trials: Sequence[Sample], servers: Sequence[str]) -> list[ServerValue
 
 
 def _cause(trial: Sample) -> str | None:
-    """Why a trial has no figure; None when it has."""
+    """Why a trial has no figure; None if it has."""
     if not trial.conforms:
         return trial.why or "not conforming"
     if trial.value is None or not math.isfinite(trial.value):
@@ -103,11 +101,11 @@ def _cause(trial: Sample) -> str | None:
 
 
 def _measured(trial: Sample) -> float | None:
-    """What it measured, where that has a logarithm."""
+    """The measured value, if it has a logarithm."""
     value = trial.value
     return value if value is not None and math.isfinite(value) and value > 0 else None
 
 
 def confounded(a: ServerValues, b: ServerValues) -> bool:
-    """Whether the host differs as well, so that the ratio cannot be attributed to the servers."""
+    """Whether hosts differ as well, so that the ratio cannot be attributed to the servers."""
     return a.hosts != b.hosts or len(a.hosts) > 1

@@ -1,7 +1,4 @@
-"""Throughput over users: the Universal Scalability Law, its peak and its sweet spot.
-
-Arrays in, frozen values out.
-"""
+"""Throughput over users: the Universal Scalability Law, its peak and its sweet spot."""
 
 from __future__ import annotations
 
@@ -24,30 +21,30 @@ special: Any = untyped_special
 Floats = NDArray[np.float64]
 
 FEWEST_POINTS = 4
-"""With fewer different numbers of users, three parameters fit anything."""
+"""Fewest different numbers of users for a fit of three parameters."""
 POINTS_FOR_INTERVALS = 5
 ENOUGH = 0.95
 """The sweet spot reaches this share of the highest throughput within the measured range."""
 RISING = 0.9
-"""A sweet spot in the last tenth of the range is not one: a straight line has it there."""
+"""Share of the range beyond which a sweet spot is none: a straight line has it there."""
 POOR_FIT = 0.10
-"""Root mean square of the log residuals above which the law does not describe the points."""
+"""RMS of the log residuals above which the fit is poor."""
 ABSENT = 1e-4
-"""A coherency term that takes less than this off the throughput at the largest N is zero."""
+"""Effect of the coherency term on the throughput at the largest N below which it is zero."""
 
 
 class Point(NamedTuple):
-    """One trial: users, and requests per second."""
+    """A trial: users, and requests per second."""
 
     users: float
     per_s: float
     process: str = ""
-    """Of the trials that shared one; empty: a process of its own."""
+    """Key of a shared process; empty: a process of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value with its interval; `low` and `high` are None when the points do not support one."""
+    """A value with its interval; `low` and `high` are None without one."""
 
     value: float
     low: float | None = None
@@ -65,13 +62,13 @@ class Scaling:
     alpha: Estimate
     beta: Estimate
     peak: Estimate
-    """N* = sqrt((1 - α) ÷ β), the users of the highest throughput; infinite when the law has no peak."""
+    """N* = sqrt((1 - α) ÷ β), users at the highest throughput; infinite without a peak."""
     sweet_spot: Estimate
     """The fewest users that reach ENOUGH of the highest throughput within the measured range."""
     miss: float
-    """Root mean square of the log residuals: about the typical relative error."""
+    """RMS of the log residuals: the typical relative error."""
     most_users: float
-    """The largest number measured: beyond it the law is an extrapolation."""
+    """Largest measured number; beyond it the law is an extrapolation."""
     points: int
     confidence: float
 
@@ -87,9 +84,7 @@ class Scaling:
 
     @property
     def rising(self) -> bool:
-        """Whether throughput still rises at the end of the measured range, so that the sweet spot, if there
-        is one, lies beyond it.
-        """
+        """Whether throughput rises up to the end of the measured range: a sweet spot would lie beyond."""
         return self.sweet_spot.value > RISING * self.most_users
 
     def per_s(self, users: float) -> float:
@@ -98,11 +93,10 @@ class Scaling:
 
 
 def scaling(points: Sequence[Point]) -> Scaling | None:
-    """The law fitted to the points by bounded least squares on logarithms; None below four different N.
+    """The law fitted by bounded least squares on logarithms; None below four different N.
 
-    Intervals are profile-likelihood intervals (`scaling_region`), from five different N on. Where points
-    shared processes, the shape is fitted to what differs within them, and the rate of one user gets the
-    spread between them besides; of one process nothing can be said about another start, and there is no
+    Profile-likelihood intervals (`scaling_region`) from five different N on. For shared processes the shape
+    is fitted within them, and the spread between them widens the rate of one user; a single process gives no
     interval. Raises ValueError for a point that is not positive.
     """
     if any(not (p.users >= 1 and p.per_s > 0 and math.isfinite(p.per_s)) for p in points):
@@ -113,14 +107,14 @@ def scaling(points: Sequence[Point]) -> Scaling | None:
     users = np.asarray([p.users for p in ordered], dtype=np.float64)
     shared = _processes(ordered)
     logs = np.log([p.per_s for p in ordered]) - shared.shifts
-    found = _fit(users, logs)
-    fitted = np.log(throughput(users, *found))
+    best = _fit(users, logs)
+    fitted = np.log(throughput(users, *best))
     residuals = logs - fitted
-    rate_1, alpha, beta = (np.asarray([value]) for value in found)
-    most_likely = [float(one[0]) for one in _derived(rate_1, alpha, beta, users)]
+    rate_1, alpha, beta = (np.asarray([value]) for value in best)
+    most_likely = [float(derived[0]) for derived in _derived(rate_1, alpha, beta, users)]
     laws = None
     if len({p.users for p in points}) >= POINTS_FOR_INTERVALS and shared.count != 1:
-        laws = region(users, logs, found, CONFIDENCE, taken=max(0, shared.count - 1))
+        laws = region(users, logs, best, CONFIDENCE, taken=max(0, shared.count - 1))
     values = None if laws is None else _ranges(laws, users, shared.half_width())
 
     def estimate(pick: int) -> Estimate:
@@ -145,12 +139,12 @@ def scaling(points: Sequence[Point]) -> Scaling | None:
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What the processes that points shared add to their logarithms."""
+    """Levels of shared processes, on the log scale."""
 
     shifts: Floats
-    """Point by point; 0 where no process was shared."""
+    """Per point; 0 where no process was shared."""
     levels: Floats
-    """Of each process, about their mean."""
+    """Per process, about their mean."""
 
     @property
     def count(self) -> int:
@@ -158,7 +152,7 @@ class _Shared:
         return int(self.levels.size)
 
     def half_width(self) -> float:
-        """Of the interval of their mean, by t."""
+        """Half-width of their mean's interval, by t."""
         if self.count < 2:
             return 0.0
         quantile = float(special.stdtrit(self.count - 1, 0.5 + CONFIDENCE / 2))
@@ -166,7 +160,7 @@ class _Shared:
 
 
 def _processes(points: Sequence[Point]) -> _Shared:
-    """Least squares on logarithms: a level for each number of users, and one for each process."""
+    """Least squares on logarithms: a level per number of users and per process."""
     names = [p.process for p in points]
     if "" in names:
         return _Shared(np.zeros(len(points)), np.zeros(0))
@@ -183,9 +177,9 @@ def _processes(points: Sequence[Point]) -> _Shared:
 
 
 def _fit(users: Floats, logs: Floats) -> tuple[float, float, float]:
-    """(rate of one user, α, β), α and β at least 0. Starts from several places, as the valley is curved."""
+    """(rate of one user, α, β), α and β at least 0. Several starting points, as the valley is curved."""
 
-    from scipy import optimize as untyped_optimize  # a quarter of a second: only where a law is fitted
+    from scipy import optimize as untyped_optimize  # importing it takes 0.25 s
 
     optimize: Any = untyped_optimize
     widest = float(users[-1]) ** 2  # β is tiny: in units of 1 ÷ N² it is of the size of α
@@ -213,7 +207,7 @@ def _fit(users: Floats, logs: Floats) -> tuple[float, float, float]:
                     jac=slopes,
                     max_nfev=200,
                 )
-            except RuntimeError:  # did not converge from here; the starting point is still a law
+            except RuntimeError:  # did not converge: keep the starting point
                 values = np.asarray(start)
         miss = float(((model(users, *values) - logs) ** 2).sum())
         if best is None or miss < best[0]:
@@ -223,7 +217,7 @@ def _fit(users: Floats, logs: Floats) -> tuple[float, float, float]:
 
 
 def _derived(rate_1: Floats, alpha: Floats, beta: Floats, users: Floats) -> tuple[Floats, ...]:
-    """(rate of one user, α, β, peak, sweet spot) of fitted laws, one per place of the arrays."""
+    """(rate of one user, α, β, peak, sweet spot) of fitted laws, one per array element."""
     bends = beta * float(users[-1]) ** 2 > ABSENT
     with np.errstate(divide="ignore", invalid="ignore"):
         peak = np.where(bends, np.sqrt(np.maximum(1 - alpha, 0) / beta), np.inf)
@@ -236,8 +230,8 @@ def _derived(rate_1: Floats, alpha: Floats, beta: Floats, users: Floats) -> tupl
 
 
 def _ranges(laws: Region, users: Floats, between: float = 0.0) -> list[tuple[float, float]]:
-    """Smallest and largest of what is read off a law, over the region. `between`: by so much more may the
-    logarithm of a rate be off either way, for what the processes differ by.
+    """Range of each derived value over the region. `between`: additional log half-width of a rate for the
+    spread between processes.
     """
     derived = _derived(laws.rate_1, laws.alpha, laws.beta, users)
     ranges = [(float(values.min()), float(values.max())) for values in derived]

@@ -1,6 +1,6 @@
-"""A profile-likelihood region of the Universal Scalability Law: the laws that the points do not contradict.
+"""Profile-likelihood region of the Universal Scalability Law: the laws that the points do not contradict.
 
-Arrays in, arrays out. A bootstrap of so few points covered 83 % instead of 95 %.
+A bootstrap of such few points covered 83 % instead of 95 %.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ Law = tuple[float, float, float]
 
 PARAMETERS = 3
 GRID = 60
-"""Values of α and of β; the box is drawn around the region until the region fills most of it."""
+"""Grid points of α and of β; the box shrinks until the region fills most of it."""
 MOST_ROUNDS = 60
 WIDEST = 1e8
-"""α and βN² above this change nothing any more."""
+"""Values of α and βN² beyond which nothing changes."""
 FILLED = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Laws within the region, one per place of the arrays; the best fit is among them."""
+    """Laws within the region, one per array element, including the best fit."""
 
     rate_1: Floats
     alpha: Floats
     beta: Floats
     slack: Floats
-    """Slack of log(`rate_1`), either way, before the law leaves the region."""
+    """Slack of log(`rate_1`) in either direction before the law leaves the region."""
 
 
 def region(users: Floats, logs: Floats, best: Law, confidence: float, taken: int = 0) -> Region | None:
-    """Every (α, β) whose residual sum of squares S, with the best rate for it, is not above S_min (1 + F / (n
-    - 3)), F the quantile of the F distribution with 1 and n - 3 degrees of freedom.
+    """Every (α, β) whose residual sum of squares S at its best rate is at most S_min (1 + F / (n - 3)), F the
+    quantile of the F distribution with 1 and n - 3 degrees of freedom.
 
-    The interval of anything that is read off a law is its range over the region (profile likelihood: Bates &
-    Watts 1988, Nonlinear Regression Analysis, section 6.1). `taken`: degrees of freedom that something else
-    was fitted with. None without one that is left.
+    The interval of a derived value is its range over the region (profile likelihood: Bates & Watts 1988,
+    Nonlinear Regression Analysis, section 6.1). `taken`: degrees of freedom used elsewhere. None without any
+    left.
     """
     freedom = users.size - PARAMETERS - taken
     if freedom < 1:
@@ -76,8 +76,8 @@ def region(users: Floats, logs: Floats, best: Law, confidence: float, taken: int
 
 
 def _misfits(users: Floats, logs: Floats, alphas: Floats, bends: Floats) -> tuple[Floats, Floats]:
-    """Residual sum of squares and the logarithm of the best rate, for each pair; bends are βN² at the largest
-    N, which is of the size of α.
+    """(residual sum of squares, log of the best rate) of each pair; bends are βN² at the largest N, of the
+    size of α.
     """
     scale = float(users.max()) ** 2
     left = logs - log_capacity(users, alphas[:, None], bends[:, None] / scale)
@@ -91,7 +91,7 @@ Box = tuple[float, float, float, float]
 def _next_box(box: Box, inside: NDArray[np.bool_], best: tuple[float, float]) -> Box | None:
     """Wider where the region touches the upper edge, narrower where it fills little; None when it fits."""
     low_a, high_a, low_b, high_b = box
-    if not inside.any():  # the region is finer than the grid: closer to the best fit
+    if not inside.any():  # the region is finer than the grid: zoom in
         half_a, half_b = (high_a - low_a) / 4, (high_b - low_b) / 4
         if max(half_a, half_b) < 1e-12:
             return None

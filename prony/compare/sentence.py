@@ -1,4 +1,4 @@
-"""One sentence per pair, from its numbers and codes."""
+"""A sentence per pair, from its numbers and codes."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from prony.compare.worst import DRIFT, MISSING, POSITION
 from prony.judge.figures import FIGURE
 
 FULL_TRIALS = 5
-"""With fewer trials per server every line says *quick*."""
+"""Trials per server below which every line says *quick*."""
 RATE_FIGURES = ("requests_per_s", "published_requests_per_s")
 MOST_DIGITS = 6
 SMALL = 0.2
-"""A smaller ratio has more than two decimals."""
+"""Ratios below get more than two decimals."""
 OBSTACLES = {
     "isolation": "other work on the server's CPUs",
     "client": "the load generator",
     "host": "the CPU clock",
-    "warm": "code that is still being compiled",
-    "network": "TCP's timers",
+    "warm": "JIT compilation",
+    "network": "TCP timers",
     "stall": "stalls",
     "errors": "failed requests",
     "content": "wrong responses",
     "schedule": "late sends",
     "connections": "unplanned connections",
-    "streams": "requests that wait for a stream",
+    "streams": "waits for HTTP/2 streams",
     MISSING: "trials without a figure",
-    POSITION: "the place of a trial in its block",
+    POSITION: "the position of a trial in its block",
     DRIFT: "residual drift",
 }
-"""Sources by the name that a sentence has for them."""
+"""Names of sources in sentences."""
 
 
 def sentence(pair: Pair) -> str:
-    """The claim in one sentence, or two where the window and what comes later differ."""
+    """The claim as a sentence, or two where the claim beyond the window differs."""
     if pair.claim is Claim.SHOWN_FOR_WINDOW and pair.horizon_s is not None:
         return f"{for_window(pair)}. Later: {_later(pair)}"
     return for_window(pair)
 
 
 def for_window(pair: Pair) -> str:
-    """What holds, of the window where nothing is shown for longer."""
+    """The claim, limited to the window if shown only there."""
     if pair.ratio is None:
         return f"{pair.a} and {pair.b}: no comparison, one of them has no trial with a figure"
     if pair.why == "other_host":
@@ -59,12 +59,12 @@ def for_window(pair: Pair) -> str:
         return f"{first} against {second} is open{_in(pair)}: {numbers(value, low, high)}{_remedy(pair)}"
     value = max(pair.ratio, 1 / pair.ratio)
     least = floor(pair.at_least or 1.0)
-    said = f"{_difference(pair)}: {max(value, pair.at_least or 1.0):.2f}x"
+    difference = f"{_difference(pair)}: {max(value, pair.at_least or 1.0):.2f}x"
     if pair.claim is Claim.SHOWN:
-        return f"{said}; at least {least} with everything unknown against it"
+        return f"{difference}; at least {least} in the worst case"
     if pair.horizon_s is None:
-        return f"{said}; at least {least}, shown for this protocol"
-    return f"{said}; at least {least}, shown for this window"
+        return f"{difference}; at least {least}, shown for this protocol"
+    return f"{difference}; at least {least}, shown for this window"
 
 
 def percent_up(share: float) -> str:
@@ -73,7 +73,7 @@ def percent_up(share: float) -> str:
 
 
 def floor(factor: float) -> str:
-    """A factor that is at least this large, rounded down with as many digits as show that it is above 1."""
+    """A factor rounded down, with enough digits to show that it is above 1."""
     digits = 2
     while digits < MOST_DIGITS and math.floor(factor * 10**digits) <= 10**digits:
         digits += 1
@@ -81,7 +81,7 @@ def floor(factor: float) -> str:
 
 
 def _difference(pair: Pair) -> str:
-    """Who has more of what: of rates the better server first, of times and costs the one that has more."""
+    """Text of a difference: the better server first for rates, the larger value first otherwise."""
     larger, smaller = (pair.a, pair.b) if (pair.ratio or 1.0) > 1 else (pair.b, pair.a)
     if pair.figure in RATE_FIGURES:
         return f"{larger} carries more than {smaller}"
@@ -89,17 +89,17 @@ def _difference(pair: Pair) -> str:
 
 
 def _later(pair: Pair) -> str:
-    drift = next((one for one in pair.sources if one.name == DRIFT), None)
+    drift = next((source for source in pair.sources if source.name == DRIFT), None)
     if drift is None or math.isinf(drift.down) or math.isinf(drift.up):
-        said = "open, residual drift is not bounded"
+        text = "open, as residual drift is not bounded"
     else:
         turned = (pair.ratio or 1.0) < 1
         down, up = (drift.up, drift.down) if turned else (drift.down, drift.up)
         low, high = 100 * (1 - math.exp(-down)), 100 * math.expm1(up)
         span_s = f"within {pair.horizon_s:g} s"
-        said = f"open, {span_s} it may change by −{_per_cent(low)} / +{_per_cent(high)} %"
+        text = f"open, as {span_s} it may change by −{_per_cent(low)} / +{_per_cent(high)} %"
     seconds = None if pair.settles is None else pair.settles.seconds
-    return said if seconds is None else f"{said}; {span(seconds)} more of load per trial would settle it"
+    return text if seconds is None else f"{text}; {span(seconds)} more of load per trial would settle it"
 
 
 def _per_cent(value: float) -> str:
@@ -107,16 +107,16 @@ def _per_cent(value: float) -> str:
 
 
 def _remedy(pair: Pair) -> str:
-    found = pair.settles
-    if found is None:
-        return "; no practical number of blocks settles it" if pair.low is not None else ""
-    return f"; {remedy(found)}"
+    settles = pair.settles
+    if settles is None:
+        return "; no practical number of blocks would settle it" if pair.low is not None else ""
+    return f"; {remedy(settles)}"
 
 
 def remedy(found: Settles) -> str:
-    """What would settle a pair."""
+    """Text of a remedy."""
     if found.what != "blocks":
-        return f"what stands against it is {OBSTACLES.get(found.what, found.what)}"
+        return f"the obstacle is {OBSTACLES.get(found.what, found.what)}"
     count = found.blocks or 1
     takes = "" if found.seconds is None else f", {span(found.seconds)},"
     return f"{count} more block{'s' if count > 1 else ''}{takes} should settle it"
@@ -130,7 +130,7 @@ def span(seconds: float) -> str:
 
 
 def sides(pair: Pair) -> tuple[str, str]:
-    """The better server first; without a direction the one with the larger value."""
+    """(better server, other); without a direction the larger value first."""
     return (pair.b, pair.a) if _swapped(pair) else (pair.a, pair.b)
 
 
@@ -155,7 +155,7 @@ def _in(pair: Pair) -> str:
 
 
 def basis(pair: Pair, family: int) -> str:
-    """What an interval rests on: level, trials, family."""
+    """Text of an interval's level, trials and family."""
     each = (
         f"{pair.n} trials each"
         if pair.n_a == pair.n_b == pair.n
@@ -169,8 +169,8 @@ def basis(pair: Pair, family: int) -> str:
 
 
 def numbers(value: float, low: float, high: float) -> str:
-    """Two decimals, or as many as it takes to show on which side of 1 each end lies, and of a small ratio its
-    first three digits.
+    """Ratio and interval with two decimals, or as many as show the side of 1 of each end; a small ratio with
+    three digits.
     """
     digits = 2 if value >= SMALL or value <= 0 else 2 - math.floor(math.log10(value))
     while digits < MOST_DIGITS and any(

@@ -1,7 +1,4 @@
-"""Repeated confidence intervals: several looks at one comparison at a known total error.
-
-Pure. docs/method.md has the rule and its derivation.
-"""
+"""Repeated confidence intervals: several looks at a comparison at a known total error (docs/method.md)."""
 
 from __future__ import annotations
 
@@ -20,12 +17,12 @@ special: Any = untyped_special
 Floats = NDArray[np.float64]
 
 CELLS = 400
-"""Cells of the grid over the statistic's range; twice as many move no boundary by more than a thousandth."""
+"""Cells of the statistic's grid; twice as many move no boundary by more than a thousandth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """Look after `first` complete blocks and after each further one, up to `most`."""
+    """A look after `first` complete blocks and after each further one, up to `most`."""
 
     first: int
     most: int
@@ -38,23 +35,23 @@ class Looks:
             )
 
     def spent(self, blocks: int, alpha: float) -> float:
-        """The part of `alpha` spent after this many blocks: proportional to them."""
+        """Part of `alpha` spent after this many blocks: proportional to them."""
         return alpha * blocks / self.most
 
 
 def boundaries(looks: Looks, alpha: float) -> Mapping[int, float]:
-    """The critical value of |t| for each look, by its number of blocks; alpha is two-sided.
+    """Critical value of |t| per look, by its number of blocks; alpha is two-sided.
 
     With X the log differences of n blocks and t their one-sample t statistic, the chance that |t| exceeds its
-    boundary at *any* look up to n is exactly `looks.spent(n, alpha)` for normal X, whatever their variance:
-    so the intervals mean ± boundary x standard error cover the truth at every look at once with probability 1
-    - alpha, however it is decided when to stop.
+    boundary at *any* look up to n is exactly `looks.spent(n, alpha)` for normal X of any variance. So the
+    intervals mean ± boundary x standard error cover the truth at all looks at once with probability 1 - alpha
+    under any stopping rule.
 
-    The chain is exact, not an approximation by a Brownian motion: R = ΣX ÷ sqrt(ΣX²) is a function of t, and
-    Markov (under a mean of 0 it is independent of ΣX², by Basu's theorem), with R' = (R + z) ÷ sqrt(1 + z²),
-    z sqrt(n) being Student's t with n degrees of freedom. Its distribution is followed on a grid. Source:
-    repeated confidence intervals, Jennison & Turnbull 1989; spending, Lan & DeMets 1983, Kim & DeMets 1987
-    (power family with exponent 1).
+    The chain is exact, no Brownian approximation: R = ΣX ÷ sqrt(ΣX²) is a function of t, and Markov (under a
+    mean of 0 independent of ΣX², by Basu's theorem), with R' = (R + z) ÷ sqrt(1 + z²), z sqrt(n) being
+    Student's t with n degrees of freedom. Its distribution is followed on a grid. Sources: repeated
+    confidence intervals, Jennison & Turnbull 1989; spending, Lan & DeMets 1983, Kim & DeMets 1987 (power
+    family, exponent 1).
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha is {alpha}; expected a probability between 0 and 1")
@@ -65,7 +62,7 @@ def boundaries(looks: Looks, alpha: float) -> Mapping[int, float]:
 def _boundaries(looks: Looks, alpha: float, cells: int) -> Mapping[int, float]:
     edges = np.linspace(0, math.pi / 2, cells + 1)  # of the angle whose tangent is |t| ÷ sqrt(n - 1)
     middles = np.sin((edges[1:] + edges[:-1]) / 2)
-    found: dict[int, float] = {}
+    critical: dict[int, float] = {}
     inside = np.zeros(cells)
     crossed = 0.0
     for blocks in range(looks.first, looks.most + 1):
@@ -79,18 +76,18 @@ def _boundaries(looks: Looks, alpha: float, cells: int) -> Mapping[int, float]:
             below = inside @ reach
             keep = below[-1] - (looks.spent(blocks, alpha) - crossed)
             angle = float(np.interp(keep, below, edges))
-        found[blocks] = math.sqrt(blocks - 1) * math.tan(angle)
+        critical[blocks] = math.sqrt(blocks - 1) * math.tan(angle)
         crossed = looks.spent(blocks, alpha)
         mass = np.diff(below)
-        # Of the cell that contains the boundary, only the part below it continues.
+        # Only the part of a cell below the boundary continues.
         share = np.clip((angle - edges[:-1]) / np.diff(edges), 0, 1)
         inside = mass * share
         inside *= (1 - crossed) / inside.sum()
-    return MappingProxyType(found)
+    return MappingProxyType(critical)
 
 
 def _reach(before: Floats, at_most: Floats, blocks: int) -> Floats:
-    """P(|R'| <= x) for each R in `before` (rows) and x in `at_most` (columns), R after `blocks` blocks.
+    """P(|R'| <= x) for each R in `before` (rows) and x in `at_most` (columns); R is after `blocks` blocks.
 
     |R + z| <= x sqrt(1 + z²) is a quadratic inequality in z: between its roots for x < 1, outside them for
     x > 1, always true beyond sqrt(1 + R²).

@@ -1,9 +1,8 @@
-"""Loads that were measured one after the other in shared processes: ratios between loads, paired by process,
-and what the order of the loads does to a figure. Where workloads share a process too, a load is here one
-load of one workload.
+"""Loads measured in shared processes: ratios between loads, paired by process, and effects of their order.
+Where workloads share a process, a load here is a load of a workload.
 
-The process is the sample: what one start has in common under all its loads (layout in memory, what the
-compiler decided) cancels between its loads, and stays in the interval of every ratio between servers.
+The process is the sample: effects of a start (memory layout, compiler decisions) cancel between its loads,
+and stay in the interval of every ratio between servers.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ special: Any = untyped_special
 Floats = NDArray[np.float64]
 
 RANK = 1e-9
-"""Singular values below this share of the largest are rounding."""
+"""Share of the largest singular value below which others are rounding."""
 EACH = 0.975
-"""Of place and carry-over: together they find an effect that is not there in at most 5 %."""
+"""Confidence of place and of carry-over: at most 5 % false effects together."""
 
 
 class LoadSample(NamedTuple):
-    """One figure of one trial that counts."""
+    """A figure of a trial that counts."""
 
     server: str
     process: str
@@ -41,15 +40,15 @@ class LoadSample(NamedTuple):
     value: float
     """Positive."""
     place: int
-    """Of the load within the process, from 0."""
+    """Position of the load within the process, from 0."""
     after: str = ""
     """The load before it in the process; empty for the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRatio:
-    """A figure under `load` ÷ the same under `other`, of one server. Without an interval (fewer than three
-    processes have both) `low` and `high` are None.
+    """A server's figure under `load` ÷ that under `other`. `low` and `high` are None below three processes
+    with both.
     """
 
     server: str
@@ -59,20 +58,20 @@ class LoadRatio:
     low: float | None
     high: float | None
     confidence: float
-    """Of this interval, from Holm's level over the neighbouring loads of all servers."""
+    """Of this interval, by Holm's level over the neighbouring loads of all servers."""
     processes: int
-    """That had both loads."""
+    """Processes with both loads."""
     paired: bool
 
 
 @dataclass(frozen=True, slots=True)
 class CarryOver:
-    """What the load before leaves behind, of all servers together."""
+    """Effect of the preceding load, over all servers."""
 
     p_value: float
-    """F test: does it matter which load came before?"""
+    """F test of an effect of the preceding load."""
     after: str
-    """The load after which the figure differs most clearly from what it is after a load on average."""
+    """The preceding load with the clearest difference from the mean effect."""
     ratio: float
     low: float
     high: float
@@ -82,93 +81,94 @@ class CarryOver:
 
 @dataclass(frozen=True, slots=True)
 class OrderEffects:
-    """What the order of the loads within processes does to a figure; None where that cannot be told."""
+    """Effects of the order of loads within processes; None where not estimable."""
 
     place: PositionEffect | None
-    """Per place within the process, with the interval at `EACH`."""
+    """Per position within the process, with the interval at `EACH`."""
     carry_over: CarryOver | None
     processes: int
     trials: int
 
     @property
     def found(self) -> bool:
-        """Whether either is there."""
-        return any(one is not None and one.found for one in (self.place, self.carry_over))
+        """Whether either effect is significant."""
+        return any(effect is not None and effect.found for effect in (self.place, self.carry_over))
 
 
 def load_ratios(samples: Sequence[LoadSample], *sweeps: Sequence[str]) -> tuple[LoadRatio, ...]:
-    """Each load of a sweep ÷ the one before it, server by server: paired by process where processes are
-    complete, as servers are by block.
-    """
+    """Each load of a sweep ÷ the preceding one, per server; paired by process as servers are by block."""
     pairs = [
         (server, load, other)
-        for server in dict.fromkeys(one.server for one in samples)
+        for server in dict.fromkeys(sample.server for sample in samples)
         for loads in sweeps
         for other, load in pairwise(loads)
     ]
-    first = {pair: found for pair in pairs if (found := _ratio(samples, *pair, CONFIDENCE)) is not None}
-    tested = [pair for pair, found in first.items() if found.p_value is not None]
-    chances = [found.p_value for pair in tested if (found := first[pair]).p_value is not None]
+    first = {pair: result for pair in pairs if (result := _ratio(samples, *pair, CONFIDENCE)) is not None}
+    tested = [pair for pair, result in first.items() if result.p_value is not None]
+    chances = [result.p_value for pair in tested if (result := first[pair]).p_value is not None]
     levels = dict(zip(tested, holm_levels(chances, 1 - CONFIDENCE), strict=True))
-    made = []
-    for pair, found in first.items():
+    ratios = []
+    for pair, result in first.items():
         level = levels.get(pair)
-        said = found if level is None else _ratio(samples, *pair, 1 - level) or found
-        made.append(LoadRatio(*pair, said.ratio, said.low, said.high, said.confidence, said.n, said.paired))
-    return tuple(made)
+        final = result if level is None else _ratio(samples, *pair, 1 - level) or result
+        ratios.append(
+            LoadRatio(*pair, final.ratio, final.low, final.high, final.confidence, final.n, final.paired)
+        )
+    return tuple(ratios)
 
 
 def _ratio(
     samples: Sequence[LoadSample], server: str, load: str, other: str, confidence: float
 ) -> RatioResult | None:
     of_load, of_other = (
-        [one for one in samples if one.server == server and one.load == name] for name in (load, other)
+        [sample for sample in samples if sample.server == server and sample.load == name]
+        for name in (load, other)
     )
     if not of_load or not of_other:
         return None
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(one.process for one in samples))}
+    numbers = {
+        name: number for number, name in enumerate(dict.fromkeys(sample.process for sample in samples))
+    }
     return ratio(
-        [one.value for one in of_load],
-        [one.value for one in of_other],
-        [numbers[one.process] for one in of_load],
-        [numbers[one.process] for one in of_other],
+        [sample.value for sample in of_load],
+        [sample.value for sample in of_other],
+        [numbers[sample.process] for sample in of_load],
+        [numbers[sample.process] for sample in of_other],
         confidence=confidence,
     )
 
 
 def order_effects(samples: Sequence[LoadSample]) -> OrderEffects | None:
-    """Whether the place of a load in its process matters, and which load came before it; None without a
-    process that had two.
-    """
-    if not any(one.place for one in samples):
+    """Effects of a load's position in its process and of the preceding load; None for single loads."""
+    if not any(sample.place for sample in samples):
         return None
     return OrderEffects(
         place=position_effect(
-            [one.value for one in samples],
-            _numbers((one.server, one.load) for one in samples),
-            _numbers(one.process for one in samples),
-            [one.place for one in samples],
+            [sample.value for sample in samples],
+            _numbers((sample.server, sample.load) for sample in samples),
+            _numbers(sample.process for sample in samples),
+            [sample.place for sample in samples],
             EACH,
         ),
         carry_over=_carry_over(samples),
-        processes=len({one.process for one in samples}),
+        processes=len({sample.process for sample in samples}),
         trials=len(samples),
     )
 
 
 def _carry_over(samples: Sequence[LoadSample]) -> CarryOver | None:
-    """Least squares on logarithms: a level for each load of each server and for each process, a slope over
-    places and a step after the first, against the same with a level for each load that came before.
+    """Least squares on logarithms: a level per load of each server and per process, a slope over positions
+    and a step after the first, compared with the same plus a level per preceding load.
     """
-    loads = sorted({one.after for one in samples if one.place})
+    loads = sorted({sample.after for sample in samples if sample.place})
     if len(loads) < 2:
         return None
-    logs = np.log([one.value for one in samples])
-    places = np.asarray([one.place for one in samples], dtype=np.float64)
-    cells = dummies(_numbers((one.server, one.load) for one in samples))
-    processes = dummies(_numbers(one.process for one in samples))[:, 1:]
+    logs = np.log([sample.value for sample in samples])
+    places = np.asarray([sample.place for sample in samples], dtype=np.float64)
+    cells = dummies(_numbers((sample.server, sample.load) for sample in samples))
+    processes = dummies(_numbers(sample.process for sample in samples))[:, 1:]
     without = np.column_stack([cells, processes, places, places == 0]).astype(np.float64)
-    after = np.asarray([[one.after == load for load in loads] for one in samples], dtype=np.float64)
+    after = np.asarray([[sample.after == load for load in loads] for sample in samples], dtype=np.float64)
     rank = int(np.linalg.matrix_rank(without))
     more = int(np.linalg.matrix_rank(np.column_stack([without, after]))) - rank
     freedom = len(samples) - rank - more
@@ -199,11 +199,11 @@ def _carry_over(samples: Sequence[LoadSample]) -> CarryOver | None:
 
 
 def _without(levels: Floats, values: Floats) -> Floats:
-    """What the levels do not explain."""
+    """Residuals of `values` on `levels`."""
     return np.asarray(values - levels @ np.linalg.lstsq(levels, values, rcond=None)[0], dtype=np.float64)
 
 
 def _numbers(names: Iterable[Hashable]) -> list[int]:
-    """A number for each name, in the order in which they come."""
-    known: dict[Hashable, int] = {}
-    return [known.setdefault(name, len(known)) for name in names]
+    """An index per name, in order of first appearance."""
+    indices: dict[Hashable, int] = {}
+    return [indices.setdefault(name, len(indices)) for name in names]

@@ -1,7 +1,7 @@
-"""An interval of a mean that allows for skewness.
+"""Interval of a mean corrected for skewness.
 
-With trials of a skewed distribution the t interval lies too far from the long tail: where one of two servers
-has now and then a slow start, it missed the truth in 8 to 10 % of simulated comparisons instead of 5 %.
+The t interval of a skewed distribution lies too far from the long tail: with an occasional slow start of one
+server it missed the truth in 8 to 10 % of simulated comparisons instead of 5 %.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 LEVEL = 1e-6
-"""Skewness below which the correction is none."""
+"""Skewness below which there is no correction."""
 
 
 def skew_interval(values: Floats, critical: float) -> tuple[float, float]:
-    """The interval of the mean of `values` whose t statistic, transformed to be free of skewness, is within
-    ± `critical`.
+    """Interval of the mean of `values` whose t statistic, with skewness removed, is within ± `critical`.
 
     With S = (mean - truth) ÷ s and a the sample skewness, S + aS²/3 + a²S³/27 + a/(6n) is closer to normal
-    than S; it rises everywhere and is inverted in closed form. Source: Hall 1992, "On the removal of skewness
-    by transformation", Journal of the Royal Statistical Society B 54.
+    than S, monotone, and inverted in closed form. Source: Hall 1992, "On the removal of skewness by
+    transformation", Journal of the Royal Statistical Society B 54.
     """
     count = values.size
     centre = float(values.mean())

@@ -1,4 +1,4 @@
-"""One figure of one server over its trials: median and range."""
+"""A server's figure over its trials: median and range."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ special: Any = untyped_special
 CONFIDENCE = 0.95
 """Of every interval over trials."""
 FEWEST = 3
-"""With fewer trials there is no interval."""
+"""Fewest trials for an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def summary(values: Sequence[float]) -> Summary | None:
 
 
 def half_width(values: Sequence[float]) -> float:
-    """Of the interval of their geometric mean by t, on the log scale; infinite below FEWEST of them."""
+    """Half-width of the geometric mean's t interval on the log scale; infinite below FEWEST values."""
     if len(values) < FEWEST:
         return math.inf
     logs = np.log(np.asarray(values, dtype=np.float64))
@@ -46,8 +46,8 @@ def half_width(values: Sequence[float]) -> float:
 
 
 def clopper_pearson(hits: float, rounds: int) -> tuple[float, float]:
-    """The exact 95 % interval of a share; `hits` may be a share of `rounds`. Source: Clopper & Pearson 1934,
-    Biometrika 26.
+    """Exact 95 % interval of a share; `hits` need not be whole. Source: Clopper & Pearson 1934, Biometrika
+    26.
     """
     tail = (1 - CONFIDENCE) / 2
     low = float(special.betaincinv(hits, rounds - hits + 1, tail)) if hits else 0.0

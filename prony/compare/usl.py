@@ -1,4 +1,4 @@
-"""The Universal Scalability Law itself, and nothing that is fitted or derived."""
+"""The Universal Scalability Law."""
 
 from __future__ import annotations
 

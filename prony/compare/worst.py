@@ -1,6 +1,6 @@
-"""What may bend a ratio, source by source, and the interval with everything at its worst.
+"""Bias of a ratio by source, and the interval with every source at its worst.
 
-The true ratio lies in [L exp(-down), H exp(up)], L and H the statistical interval: systematic bounds of
+The true ratio lies in [L exp(-down), H exp(up)], with [L, H] the statistical interval: systematic bounds of
 unknown dependence are added (JCGM 100:2008, F.2.4.5).
 """
 
@@ -23,25 +23,23 @@ from prony.judge.finding import NO_BIAS, Bias
 special: Any = untyped_special
 
 CANCELLING = frozenset({"isolation", "host", "client"})
-"""Sources that bend both servers of a block by the same rule: the same share of what each lost is real. What
-is left is the difference of the two bounds.
+"""Sources that bend both servers of a block by the same rule: with the same share of each bound real, their
+difference remains.
 """
 MISSING, POSITION, DRIFT = "missing", "position", "steady"
 BALANCED = 1e-6
-"""Servers whose mean places differ by less stood equally late."""
+"""Difference of mean positions below which an order is balanced."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What one source may do to the ratio a ÷ b, on the log scale (both at least 0; infinite: not
-    bounded).
-    """
+    """Bias of the ratio a ÷ b by a source, on the log scale (both at least 0; infinite: not bounded)."""
 
     name: str
     down: float
     up: float
     cancelled: float = 0.0
-    """By how much less this is than the sum of both sides, because it bends both alike."""
+    """Part of the sum of both sides that cancels."""
 
     @property
     def bias(self) -> Bias:
@@ -56,23 +54,23 @@ def sources(
     position: PositionEffect | None,
     higher_is_better: bool | None = None,
 ) -> tuple[Source, ...]:
-    """Every source that bends a ÷ b, the largest first."""
+    """Sources of bias of a ÷ b, largest first."""
     pairs = _pairs(a, b) if found.paired else None
     names = dict.fromkeys(name for side in (a, b) for budget in side.budgets for name in budget)
-    made = [_source(name, a, b, pairs) for name in names]
-    made.append(_missing(a, b, found, higher_is_better))
-    made.append(_position(a, b, found, position))
-    real = [one for one in made if one.down > 0 or one.up > 0]
-    return tuple(sorted(real, key=lambda one: -max(one.down, one.up)))
+    candidates = [_source(name, a, b, pairs) for name in names]
+    candidates.append(_missing(a, b, found, higher_is_better))
+    candidates.append(_position(a, b, found, position))
+    real = [source for source in candidates if source.down > 0 or source.up > 0]
+    return tuple(sorted(real, key=lambda source: -max(source.down, source.up)))
 
 
 def total(found: Sequence[Source]) -> tuple[float, float]:
-    """(down, up), all at their worst."""
-    return math.fsum(one.down for one in found), math.fsum(one.up for one in found)
+    """(down, up), every source at its worst."""
+    return math.fsum(source.down for source in found), math.fsum(source.up for source in found)
 
 
 def widened(low: float, high: float, down: float, up: float) -> tuple[float | None, float | None]:
-    """An interval of a ratio with bounds on the log scale; None on a side that nothing bounds."""
+    """An interval widened by bounds on the log scale; None on an unbounded side."""
     return (
         None if math.isinf(down) else low * math.exp(-down),
         None if math.isinf(up) else high * math.exp(up),
@@ -80,7 +78,7 @@ def widened(low: float, high: float, down: float, up: float) -> tuple[float | No
 
 
 def _pairs(a: ServerValues, b: ServerValues) -> list[tuple[Mapping[str, Bias], Mapping[str, Bias]]]:
-    """The budgets of the blocks that have both; of several trials in a block the last one's."""
+    """Budgets of the complete blocks; of a server's several trials in a block the last."""
     of_a, of_b = dict(zip(a.blocks, a.budgets, strict=True)), dict(zip(b.blocks, b.budgets, strict=True))
     return [(of_a[block], of_b[block]) for block in sorted(of_a.keys() & of_b.keys())]
 
@@ -93,8 +91,8 @@ def _source(
 ) -> Source:
     of_a = [budget.get(name, NO_BIAS) for budget in (a.budgets if pairs is None else [p for p, _ in pairs])]
     of_b = [budget.get(name, NO_BIAS) for budget in (b.budgets if pairs is None else [p for _, p in pairs])]
-    a_down, a_up = fmean(one.down for one in of_a), fmean(one.up for one in of_a)
-    b_down, b_up = fmean(one.down for one in of_b), fmean(one.up for one in of_b)
+    a_down, a_up = fmean(bias.down for bias in of_a), fmean(bias.up for bias in of_a)
+    b_down, b_up = fmean(bias.down for bias in of_b), fmean(bias.up for bias in of_b)
     down, up = a_down + b_up, a_up + b_down
     if pairs is None or name not in CANCELLING or math.isinf(down + up):
         return Source(name, down, up)
@@ -106,10 +104,9 @@ def _source(
 
 
 def _missing(a: ServerValues, b: ServerValues, found: RatioResult, higher_is_better: bool | None) -> Source:
-    """Trials without a figure, at their worst admissible values: as low or as high as any trial of either
-    server (partial identification; Manski 1989), and as bad as one that does not conform and measured
-    something. Whatever the reason: a slow start may be one. How often it happens is known from few trials:
-    the share is the upper bound of it (Clopper and Pearson 1934).
+    """Trials without a figure, for any reason, at their worst admissible values: as low or as high as any
+    trial of either server (partial identification; Manski 1989), and as bad as a non-conforming one. Their
+    share is its upper bound (Clopper & Pearson 1934).
     """
     if not a.missing and not b.missing:
         return Source(MISSING, 0.0, 0.0)
@@ -129,7 +126,7 @@ def _missing(a: ServerValues, b: ServerValues, found: RatioResult, higher_is_bet
         return Source(MISSING, down, up)
     of_a, of_b = (dict(zip(s.blocks, map(math.log, s.values), strict=True)) for s in (a, b))
     complete = of_a.keys() & of_b.keys()
-    broken = {*a.blocks, *b.blocks, *(one.block for one in (*a.missing, *b.missing))} - complete
+    broken = {*a.blocks, *b.blocks, *(trial.block for trial in (*a.missing, *b.missing))} - complete
     share = _most_often(len(broken), len(complete) + len(broken)) / len(broken)
     down = up = 0.0
     for block in broken:
@@ -140,16 +137,14 @@ def _missing(a: ServerValues, b: ServerValues, found: RatioResult, higher_is_bet
 
 
 def _most_often(hits: int, count: int) -> float:
-    """Upper bound of a chance (one-sided 97.5 %)."""
+    """Upper bound of a share (one-sided 97.5 %)."""
     return clopper_pearson(hits, count)[1] if hits else 0.0
 
 
 def _position(
     a: ServerValues, b: ServerValues, found: RatioResult, position: PositionEffect | None
 ) -> Source:
-    """An effect of a trial's place in its block that was found, where one server stood later than the
-    other.
-    """
+    """A significant effect of position in the block, where mean positions differ."""
     if position is None or not position.found:
         return Source(POSITION, 0.0, 0.0)
     places = places_later(a, b, paired=found.paired)

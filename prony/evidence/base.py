@@ -1,4 +1,4 @@
-"""The common ground of all recorded values: immutable, strict about unknown keys."""
+"""Base of all recorded values: immutable, no unknown keys."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Record(BaseModel):
-    """An immutable value that can be written to and read from JSON without loss."""
+    """An immutable value with a lossless JSON form."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")

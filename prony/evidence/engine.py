@@ -1,7 +1,4 @@
-"""What the engine said: the events of docs/engine.md as values.
-
-A field that an engine could not read is None, never a made-up zero.
-"""
+"""The engine's events (docs/engine.md) as values. A field that could not be read is None, never zero."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from prony.evidence.base import Record
 
 
 class EngineRecord(Record):
-    """An engine value; a newer engine may add keys, which are kept out of the way."""
+    """A value of the engine; unknown keys of newer engines are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="constants")
 
@@ -31,7 +28,7 @@ class Histogram(EngineRecord):
 
 
 class ResponseCount(EngineRecord):
-    """How many responses had this status and body length."""
+    """Number of responses with this status and body length."""
 
     status: int
     body_bytes: int
@@ -39,9 +36,7 @@ class ResponseCount(EngineRecord):
 
 
 class Gap(EngineRecord):
-    """A span in which nothing completed although requests were in flight (start is from the start of the
-    run).
-    """
+    """A span without completions despite requests in flight; `start_ms` from the start of the run."""
 
     start_ms: float
     duration_ms: float
@@ -49,9 +44,8 @@ class Gap(EngineRecord):
 
 
 class EngineThread(EngineRecord):
-    """One measuring thread over the window. Loop lag: how old an event may be before it is looked at, from
-    the wake-up on. Receive delay: from the arrival of a read's last packet, as the kernel stamped it, to the
-    receive time that the response is given.
+    """A measuring thread over the window. Loop lag: age of an event when handled, from the wake-up. Receive
+    delay: from the kernel's time stamp of a read's last packet to the response's receive time.
     """
 
     cpu: int | None = None
@@ -59,37 +53,37 @@ class EngineThread(EngineRecord):
     cpu_s: float | None = None
     wall_s: float | None = None
     polled_s: float = 0.0
-    """Of `cpu_s`: looked for an arrival that was not due yet, with nothing else to do (open load)."""
+    """Part of `cpu_s` spent polling the clock for the next arrival (open loop)."""
     run_delay_s: float | None = None
-    """Runnable and not running, as the kernel counts it."""
+    """Runnable and not running, by the kernel."""
     timeslices: int | None = None
-    """How often it was put on a CPU."""
+    """Number of times it was scheduled."""
     loops: int | None = None
     loop_lag_p50_ns: int | None = None
     loop_lag_p99_ns: int | None = None
     loop_lag_max_ns: int | None = None
     reads: int | None = None
-    """How often bytes were taken from a connection."""
+    """Number of reads that returned bytes."""
     reads_stamped: int | None = None
-    """Those of them that have a receive delay; None or 0 where the kernel gave no time."""
+    """Reads with a receive delay; None or 0 without kernel time stamps."""
     receive_delay_mean_ns: int | None = None
     receive_delay_p50_ns: int | None = None
     receive_delay_p99_ns: int | None = None
     receive_delay_max_ns: int | None = None
     gaps: tuple[Gap, ...] = ()
-    """The longest spans in which this thread completed nothing although it had requests in flight."""
+    """The longest gaps of this thread."""
     gaps_total: int = 0
 
     @property
     def busy_share(self) -> float | None:
-        """Share of a CPU that its work took; time in which it only watched the clock is free for work."""
+        """Share of a CPU that its work took, without polling."""
         if self.cpu_s is None or not self.wall_s:
             return None
         return max(0.0, self.cpu_s - self.polled_s) / self.wall_s
 
 
 class TlsAgreed(EngineRecord):
-    """What this many handshakes ended with."""
+    """Parameters agreed by this many handshakes."""
 
     version: str
     cipher_suite: str
@@ -98,7 +92,7 @@ class TlsAgreed(EngineRecord):
 
 
 class AddressCounts(EngineRecord):
-    """What went to one address of the target."""
+    """Counts for an address of the target."""
 
     address: str
     connect_attempts: int | None = None
@@ -107,29 +101,29 @@ class AddressCounts(EngineRecord):
 
 
 class Http2Counts(EngineRecord):
-    """HTTP/2: streams, and what held requests back in the client."""
+    """HTTP/2: streams, and waits in the client."""
 
     streams_opened: int = 0
     streams_refused: int = 0
     streams_unprocessed: int = 0
-    """Requests that GOAWAY said were not looked at."""
+    """Requests that a GOAWAY left unprocessed."""
     resets_received: dict[str, int] = Field(default_factory=dict)
-    """RST_STREAM of the server, by its code; the next three likewise."""
+    """RST_STREAM by code; the next three likewise."""
     stream_errors: dict[str, int] = Field(default_factory=dict)
     goaways_received: dict[str, int] = Field(default_factory=dict)
     connection_errors: dict[str, int] = Field(default_factory=dict)
     pings_received: int = 0
     settings_received: int = 0
     header_list_bytes_sent: int = 0
-    """Before compression, as RFC 9113 counts it (section 6.5.2) ..."""
+    """Before compression (RFC 9113, 6.5.2) ..."""
     header_block_bytes_sent: int = 0
     """... and after it."""
     header_list_bytes_received: int = 0
     header_block_bytes_received: int = 0
     header_fields_received: int = 0
-    """Of the lists received; each counts 32 bytes beside its name and value."""
+    """In the lists received; each counts 32 bytes in addition to name and value."""
     max_concurrent_streams: int | None = None
-    """The smallest that a server named."""
+    """The smallest value of any server."""
     stream_waits: int = 0
     stream_wait_sum_s: float = 0.0
     stream_wait_max_ms: float = 0.0
@@ -149,9 +143,9 @@ class Counters(EngineRecord):
     abandoned: int = 0
     errors: dict[str, int] = Field(default_factory=dict)
     error_reasons: dict[str, str] = Field(default_factory=dict)
-    """In words, the first reason found for a kind of error."""
+    """The first message of each kind of error."""
     first_head: str | None = None
-    """The head of a response as it came, the first one of a thread."""
+    """Raw head of a thread's first response."""
     status: dict[str, int] = Field(default_factory=dict)
     answers: tuple[ResponseCount, ...] = ()
     answers_other: int = 0
@@ -178,11 +172,11 @@ class Counters(EngineRecord):
     in_flight_age_close_s: float | None = None
     """... and at the close."""
     clipped_cycle_s: float | None = None
-    """Time of all users within the span: residence from the send, think times and pauses. Engines that did
-    not report `clipped_connect_s` counted connecting in.
+    """User time within the span: residence from the send, think times and pauses; with connecting where
+    `clipped_connect_s` is None.
     """
     clipped_connect_s: float | None = None
-    """From the begin of connecting, TLS included, until a request could be sent."""
+    """Connecting, TLS included, until a request could be sent."""
     clipped_turnaround_s: float | None = None
     """The client's own time before a send."""
     clipped_back_off_s: float | None = None
@@ -190,10 +184,10 @@ class Counters(EngineRecord):
     turnaround_sum_s: float | None = None
     turnaround_count: int | None = None
     turnaround: Histogram | None = None
-    """From the end of what a user did before (last response, think time, connecting) to its next send."""
+    """From the end of a user's last response, think time or connect to its next send."""
     users: int | None = None
     users_integral_s: float | None = None
-    """∫ users dt, counted apart from their cycles."""
+    """∫ users dt, counted independently of cycles."""
     think_drawn_sum_s: float | None = None
     think_actual_sum_s: float | None = None
     think_count: int | None = None
@@ -201,25 +195,25 @@ class Counters(EngineRecord):
     eaddrnotavail: int | None = None
     emfile: int | None = None
     submissions_put_off: int | None = None
-    """How often the kernel took nothing from the client for the moment."""
+    """Number of sends that the kernel deferred."""
     cookies_dropped: int | None = None
-    """Cookies that were too long for the client to keep, or made room for newer ones."""
+    """Cookies too long to keep, or evicted by newer ones."""
     offered: int | None = None
-    """Open model: requests that were due."""
+    """Open loop: requests due."""
     due_unsent: int | None = None
-    """Open model: due and never sent; censored samples."""
+    """Open loop: due and never sent; censored samples."""
     blocked: int | None = None
-    """Open model: arrivals refused by the cap on users."""
+    """Open loop: arrivals refused by the cap on users."""
     sessions_begun: int | None = None
-    """Open model of users who walk a scenario: those who found a place ..."""
+    """Open loop of sessions: those that were admitted ..."""
     sessions_completed: int | None = None
-    """... and those of them who came to its end."""
+    """... and those that completed."""
     http2: Http2Counts | None = None
 
     @property
     def user_time_s(self) -> float | None:
-        """User-seconds in which users did what they are there for: in flight, thinking, connecting, or about
-        to send; not backing off. None where cycles were not reported.
+        """User-seconds in flight, thinking, connecting or about to send, without back-off. None where cycles
+        were not reported.
         """
         if self.clipped_cycle_s is None:
             return None
@@ -227,7 +221,7 @@ class Counters(EngineRecord):
 
 
 class StepFigures(EngineRecord):
-    """The requests of one step of a scenario over the window."""
+    """The requests of a step over the window."""
 
     scenario: str
     name: str
@@ -236,7 +230,7 @@ class StepFigures(EngineRecord):
     status: dict[str, int] = Field(default_factory=dict)
     service_time: Histogram | None = None
     response_time: Histogram | None = None
-    """As that of the window."""
+    """As in `Window`."""
 
 
 class Window(Counters):
@@ -247,57 +241,51 @@ class Window(Counters):
     complete: bool = True
     service_time: Histogram | None = None
     response_time: Histogram | None = None
-    """Closed model, None unless connections were opened for requests: of the same requests, but from the
-    begin of connecting of those that opened one; and of attempts to connect that timed out.
+    """Closed loop, None unless requests opened connections: from the start of the connect for those that did;
+    includes connects that timed out.
     """
     latency: Histogram | None = None
-    """Open model: from the intended send, connecting included."""
+    """Open loop: from the intended send, connecting included."""
     steps: tuple[StepFigures, ...] = ()
-    """By step name; empty when the workload has a single one."""
+    """By step name; empty for a single step."""
     transactions: tuple[StepFigures, ...] = ()
-    """By the name of a transaction: the sums of the service times of its requests."""
+    """By name of a transaction: sums of its requests' service times."""
     threads: tuple[EngineThread, ...] = ()
     gaps: tuple[Gap, ...] = ()
     gaps_total: int | None = 0
-    """None: an engine of several did not tell when it was silent, and `gaps` is empty."""
+    """None: one of several engines did not report gaps, and `gaps` is empty."""
     send_lag: Histogram | None = None
     """Open model: actual minus intended send."""
     session_time: Histogram | None = None
     """From a user's intended arrival to the end of the last response; of completed sessions."""
     send_time: Histogram | None = None
-    """With `parts`, of answered requests: until the kernel had taken the last byte of the request ..."""
+    """With `parts`, for answered requests: until the kernel took the last byte of the request ..."""
     wait_time: Histogram | None = None
-    """... from there to the first byte of the response ..."""
+    """... then to the first byte of the response ..."""
     receive_time: Histogram | None = None
-    """... and from there to its last byte: together they are the service time."""
+    """... and to its last byte; the three add up to the service time."""
     slowest: tuple[tuple[int, int], ...] | None = None
-    """The slowest requests where they were asked for, slowest first: ns from the start of the run to the
-    send, and the service time in ns.
+    """The slowest requests, if requested, slowest first: (ns from the start of the run to the send, service
+    time in ns).
     """
     arrival_gaps: int | None = None
-    """Poisson arrivals: how many gaps between sends were tested ..."""
+    """Poisson arrivals: number of tested gaps between sends ..."""
     arrival_gaps_ks: float | None = None
-    """... and the Kolmogorov-Smirnov distance of their distribution from the exponential one of the asked
-    rate.
-    """
+    """... and their Kolmogorov-Smirnov distance from the exponential distribution of the requested rate."""
     arrival_gaps_ks_from: tuple[tuple[float, float], ...] = ()
-    """(u, distance): the distance looked for only among gaps longer than the shortest u of a Poisson process,
-    by u.
-    """
+    """(u, distance) by u: the distance among gaps longer than the u-quantile of a Poisson process."""
 
     @property
     def busiest_thread_share(self) -> float | None:
-        """CPU share of the busiest thread. One that cannot be read may be the busiest: some of them prove
-        nothing.
-        """
+        """CPU share of the busiest thread; None unless all threads were read."""
         shares = [share for thread in self.threads if (share := thread.busy_share) is not None]
         return max(shares) if shares and len(shares) == len(self.threads) else None
 
 
 class IntervalRow(EngineRecord):
-    """One second of the run, all threads together (t_ms is the row's end, from the start of the run).
+    """A second of the run over all threads; `t_ms` is the row's end, from the start of the run.
 
-    A minute of it where the run is longer than half an hour: percentiles are then medians of its seconds.
+    In runs over half an hour a minute, with medians of its seconds as percentiles.
     """
 
     t_ms: float
@@ -319,24 +307,24 @@ class IntervalRow(EngineRecord):
     client_cpu: float | None = None
     loop_lag_p99_ns: int | None = None
     offered: int | None = None
-    """Open model: requests that became due in this row."""
+    """Open loop: requests that became due in this row."""
     sent: int | None = None
     latency_p50_ns: int | None = None
-    """Open model: from the intended send; the percentiles above are of service times. Of several hosts the
-    mean by requests: it says how seconds differ, and is no percentile of them all.
+    """Open loop: from the intended send; the percentiles above are of service times. Over several hosts the
+    mean weighted by requests, which only compares seconds.
     """
     latency_p99_ns: int | None = None
     send_lag_p99_ns: int | None = None
-    """Open model: actual minus intended send. Of several hosts, and of a minute, the largest."""
+    """Open loop: actual minus intended send. Over several hosts, or a minute, the largest."""
 
     @property
     def completed_per_s(self) -> float:
-        """Completed requests per second of this row's own duration."""
+        """Completed requests per second of this row."""
         return self.completed / (self.duration_ms / 1000) if self.duration_ms > 0 else 0.0
 
 
 class Mark(EngineRecord):
-    """The moment at which this many requests had completed since the start of the run."""
+    """State when this many requests had completed since the start of the run."""
 
     requests: int
     elapsed_ms: float
@@ -347,16 +335,16 @@ class Mark(EngineRecord):
 
 
 class ReadyThread(EngineRecord):
-    """Where a measuring thread runs."""
+    """Placement of a measuring thread."""
 
     cpu: int | None = None
     pinned: bool | None = None
     realtime: bool | None = None
-    """Whether it goes before every ordinary thread of its CPU."""
+    """Whether it has real-time priority."""
 
 
 class TlsReady(EngineRecord):
-    """What the handshakes of the run ask for."""
+    """TLS settings of the run."""
 
     insecure: bool = False
     trust: str = "system"
@@ -367,7 +355,7 @@ class TlsReady(EngineRecord):
 
 
 class Ready(EngineRecord):
-    """The engine is about to send."""
+    """State of the engine before its first send."""
 
     version: str
     driver: str
@@ -375,11 +363,11 @@ class Ready(EngineRecord):
     pid: int
     addresses: tuple[str, ...] = ()
     transport: str | None = None
-    """`tcp`, or `unix`: then connections have no ports that could run out."""
+    """`tcp`, or `unix` (without ports)."""
     injected_faults: tuple[str, ...] = ()
-    """Faults that the engine was told to have (docs/engine.md); empty but in the self-test."""
+    """Injected faults (docs/engine.md); only in the self-test."""
     emulated: str | None = None
-    """What runs on what, where the engine is built for another architecture than the kernel's."""
+    """Text, where the engine's architecture is not the kernel's."""
     tls: TlsReady | None = None
     threads: tuple[ReadyThread, ...] = ()
     started_unix_ns: int
@@ -387,7 +375,7 @@ class Ready(EngineRecord):
 
 
 class LogReport(EngineRecord):
-    """What became of the request log, and what it cost. `rows_lost` is 0 unless `error` says why not."""
+    """Result and cost of the request log. `rows_lost` is 0 without an `error`."""
 
     path: str
     rows: int
@@ -395,26 +383,26 @@ class LogReport(EngineRecord):
     rows_lost: int
     error: str | None = None
     waited_s: float
-    """How long the measuring threads waited for the writer."""
+    """Time in which measuring threads waited for the writer."""
     writer_cpu_s: float
 
 
 class ScriptReport(EngineRecord):
-    """What a script did beside its requests."""
+    """Result of a script."""
 
     threads: int = 1
     dynamic: bool = False
-    """It was called for every send; otherwise its request was fixed before the load."""
+    """Whether it was called for every send; else its request was fixed before the load."""
     pipeline: int = 1
-    """Requests in the first piece that it sent."""
+    """Requests in its first send."""
     error: str | None = None
-    """File, line and reason; the run ended with it."""
+    """File, line and reason that ended the run."""
     counters: dict[str, int] = Field(default_factory=dict)
-    """What a script that blocks call counted itself."""
+    """Counters of a script with blocking calls."""
     rates: dict[str, int] = Field(default_factory=dict)
-    """How often each thing happened of which it asked for the rate."""
+    """Counts of the events whose rate it requested."""
     histograms: dict[str, tuple[tuple[float, int], ...]] = Field(default_factory=dict)
-    """Values that it gave, rounded to a tenth, each with how often."""
+    """(value rounded to a tenth, count) of its histograms."""
     printed_setup: str = ""
     printed_run: str = ""
     printed_done: str = ""
@@ -422,40 +410,38 @@ class ScriptReport(EngineRecord):
 
 
 REQUEST_FAILED = "request_failed"
-"""The reason of a run that a failed request has ended, as its step says."""
+"""Reason of a run ended by a failed request, as its step requests."""
 
 
 def headers_of(head: str) -> dict[str, str]:
-    """Header name in lower case -> value, of a response's head as it came; those of a repeated header are
-    joined.
-    """
-    found: dict[str, str] = {}
+    """Header name in lower case -> value of a raw response head; repeated headers are joined."""
+    headers: dict[str, str] = {}
     for line in re.sub(r"\r?\n[ \t]+", " ", head).split("\n")[1:]:
         name, colon, value = line.strip(" \t\r").partition(":")
         name, value = name.rstrip(" \t").lower(), value.lstrip(" \t")
         if colon:
-            found[name] = f"{found[name]}, {value}" if name in found else value
-    return found
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
 
 
 class ToldResponse(EngineRecord):
-    """One response of a load that asked for them (docs/engine.md: `responses`); none is stored."""
+    """A response of a load with `responses` (docs/engine.md); not stored."""
 
     step_index: int
     status: int
     error: str | None = None
-    """A kind of error of docs/engine.md; None: as declared."""
+    """Kind of error (docs/engine.md); None: as declared."""
     took_ms: float
     ended_monotonic_ns: int
     keep_alive: bool
     head: str
     body_bytes: int
     body: Base64Bytes | None = None
-    """None: too long to be kept."""
+    """None if too long to keep."""
 
 
 class EngineReport(EngineRecord):
-    """Everything one run of the engine said."""
+    """A run of the engine."""
 
     ready: Ready
     rows: tuple[IntervalRow, ...] = ()
@@ -465,11 +451,11 @@ class EngineReport(EngineRecord):
     totals: Counters
     window: Window | None = None
     log: LogReport | None = None
-    """None unless a request log was asked for."""
+    """None without a request log."""
     rates: tuple[tuple[int, int], ...] | None = None
-    """Requests per second of one group over one span, each with how often it was seen."""
+    """(requests per second, count) of a group over spans."""
     values: dict[str, str] = Field(default_factory=dict)
-    """What was last captured of each name that was asked for."""
+    """Last captured value of each requested name."""
     script: ScriptReport | None = None
     responses: tuple[ToldResponse, ...] = Field(default=(), exclude=True)
-    """Empty unless they were asked for."""
+    """Empty unless requested."""

@@ -1,4 +1,4 @@
-"""What the host was and did."""
+"""Evidence of a host."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from prony.evidence.base import Record
 
 
 class Fingerprint(Record):
-    """The host and its software; two results are comparable as they stand only when `key` is equal."""
+    """The host and its software; results are directly comparable only with equal `key`."""
 
     key: str
-    """A short hash over the fields that can change a figure (not over host name, uptime or free memory)."""
+    """Short hash over the fields that can change a figure (not host name, uptime, free memory)."""
     hostname: str
     architecture: str
     cpu_model: str
@@ -34,11 +34,11 @@ class Fingerprint(Record):
     thp: str | None = None
     cgroup_cpu_quota: float | None = None
     software: dict[str, str] = Field(default_factory=dict)
-    """Versions that matter: prony, engine, python, jdk …"""
+    """Versions of prony, engine, python, jdk …"""
     sysctls: dict[str, str] = Field(default_factory=dict)
     hosts: dict[str, str] = Field(default_factory=dict)
-    """Of a trial on several hosts, by name: role, weight, fingerprint and link of each. The other fields are
-    then those of the server's host. Empty: everything on this one.
+    """Several hosts, by name: role, weight, fingerprint and link; the other fields are the server's host's.
+    Empty: everything on this host.
     """
 
 
@@ -51,25 +51,25 @@ class PortRange(Record):
 
     @property
     def size(self) -> int:
-        """How many ports may be used per (source, destination) pair."""
+        """Usable ports per (source, destination) pair."""
         return max(0, self.high - self.low + 1 - self.reserved)
 
 
 class CpuPartition(Record):
-    """Who may run where. `shared` when the host has too few CPUs to keep them apart."""
+    """CPU sets. `shared`: the host has too few CPUs to separate them."""
 
     server: tuple[int, ...]
     client: tuple[int, ...]
     services: tuple[int, ...] = ()
-    """Set apart for backing services; empty: they share the server's."""
+    """For backing services; empty: they share the server's."""
     shared: bool = False
     apart: bool = False
-    """On different hosts: the same number is not the same CPU."""
+    """Server and client on different hosts: equal numbers are different CPUs."""
     note: str = ""
 
     @property
     def count(self) -> int:
-        """How many CPUs both sides have together."""
+        """Number of CPUs of both sides together."""
         if self.apart:
             return len(self.server) + len(self.client)
         return len({*self.server, *self.client})
@@ -88,7 +88,7 @@ class CpuPartition(Record):
 
 
 class CpuUse(Record):
-    """One CPU over the window: shares of wall time."""
+    """A CPU over the window, as shares of wall time."""
 
     cpu: int
     busy: float
@@ -96,25 +96,25 @@ class CpuUse(Record):
     irq: float = 0.0
     """Interrupt and soft-interrupt time, part of `busy`."""
     packets: int | None = None
-    """Packets of the whole host that it handled in soft interrupts."""
+    """Packets that it handled in soft interrupts, of the whole host."""
 
 
 class TcpCounts(Record):
-    """What the kernel's TCP counted in this network namespace."""
+    """The kernel's TCP counters of this network namespace."""
 
     segments_out: int
     retransmitted: int
-    """Segments that were sent again, SYNs included."""
+    """Retransmitted segments, SYNs included."""
     syn_retransmitted: int
     listen_overflows: int
     """Connections that met a full accept queue."""
     listen_drops: int
     delayed_acks: int
-    """Acknowledgements that a timer sent, after 40 ms or more."""
+    """Acknowledgements sent by the timer, after 40 ms or more."""
 
 
 class InterfaceCounts(Record):
-    """What went through a network interface since it exists."""
+    """Counters of a network interface since its creation."""
 
     received_bytes: int
     received_packets: int
@@ -132,9 +132,7 @@ class HostWindow(Record):
     wall_s: float
     cpus: tuple[CpuUse, ...] = ()
     others_on_server_cpus: float | None = None
-    """CPU of processes that are neither server, client nor lab, on the server's CPUs, as a share of their
-    wall time.
-    """
+    """CPU time of processes other than server, client and lab on the server's CPUs ÷ their wall time."""
     others_on_client_cpus: float | None = None
     busiest_other: str | None = None
     sockets_open: dict[str, int] = Field(default_factory=dict)
@@ -144,20 +142,18 @@ class HostWindow(Record):
     mhz_close: float | None = None
     swap_in_bytes: int | None = None
     kernel_log_lines: int | None = None
-    """New kernel log lines of warning level or worse; None when the log cannot be read."""
+    """New kernel log lines from warning level on; None when unreadable."""
     sysctls_changed: tuple[str, ...] | None = None
     tcp: TcpCounts | None = None
 
 
 class HostRow(Record):
-    """One second of the host (t_ms is the row's end, from the start of the engine's run, as in
-    `IntervalRow`).
-    """
+    """A second of the host; `t_ms` is the row's end, from the start of the engine's run."""
 
     t_ms: float
     duration_ms: float
     server_cpus_busy: float | None = None
-    """Share of the server's CPU set that was busy, with whatever."""
+    """Busy share of the server's CPU set, with any work."""
     client_cpus_busy: float | None = None
     steal: float | None = None
     """The highest steal share among the CPUs of both sets."""
@@ -165,27 +161,27 @@ class HostRow(Record):
     """CPU seconds per second of the server's processes."""
     server_rss_bytes: int | None = None
     established: int | None = None
-    """TCP sockets of this network namespace, as `ss -s` counts them."""
+    """TCP sockets of this network namespace, as in `ss -s`."""
     time_wait: int | None = None
     sockets: int | None = None
     """All TCP sockets, of all network namespaces."""
     closed: int | None = None
-    """TCP sockets that belong to a process and to no connection (any more, or yet)."""
+    """TCP sockets of a process without a connection."""
     orphaned: int | None = None
-    """TCP sockets that no process holds any more, of all network namespaces."""
+    """TCP sockets without a process, of all network namespaces."""
     mhz: float | None = None
 
 
 class Limits(Record):
-    """Descriptor limits of the lab's own (client) side and ports, read before the run."""
+    """Descriptor limits and ports of the client side, read before the run."""
 
     descriptors_soft: int | None = None
     descriptors_hard: int | None = None
     ports: PortRange | None = None
     io_uring: bool | None = None
-    """Whether the engine's io_uring driver works here, by its own probe; None when it was not asked."""
+    """Whether the engine's io_uring driver works, by its own probe; None without a probe."""
     time_wait_to_target: int | None = None
     time_wait_reuse: bool | None = None
-    """Whether the kernel may give a port in TIME_WAIT to a new connection to this target after a second:
-    net.ipv4.tcp_tw_reuse is 1, or 2 and the target is on loopback (and TCP timestamps are on).
+    """Whether the kernel may reuse a port in TIME_WAIT for this target after a second: net.ipv4.tcp_tw_reuse
+    is 1, or 2 with a loopback target (and TCP timestamps are on).
     """

@@ -1,7 +1,6 @@
-"""What each host of a trial on several hosts left behind.
+"""Evidence of each host of a trial on several hosts.
 
-All instants are on the laboratory's clock, and `t_ms` counts from the start of the merged run, as everywhere
-in the evidence. What could not be read is None, never a made-up zero.
+Instants are on the laboratory's clock, `t_ms` from the start of the merged run. Unread values are None.
 """
 
 from __future__ import annotations
@@ -16,53 +15,54 @@ from prony.evidence.host import Fingerprint, HostRow, HostWindow
 
 
 class Clock(Record):
-    """The host's CLOCK_MONOTONIC beside the laboratory's, by round trips over the whole run."""
+    """The host's CLOCK_MONOTONIC compared with the laboratory's, by round trips over the whole run."""
 
     offset_s: float
     """Host minus laboratory, in the middle of the round trips."""
     uncertainty_s: float
-    """Half of the shortest round trip: the way there and the way back need not take equally long."""
+    """Half of the shortest round trip: its two directions may differ."""
     drift_per_s: float = 0.0
     """Change of the offset, in seconds per second."""
     round_trips: int
     skew_s: float = 0.0
-    """Error at most of an instant of this host on the laboratory's clock: the offset that was used against
-    the one found over the whole run, and the uncertainty.
+    """Largest error of an instant on the laboratory's clock: |offset used - offset over the whole run| plus
+    the uncertainty.
     """
 
 
 class Link(Record):
-    """The way from this host to the other side of the load: its interface, and the round trip."""
+    """Network path from this host to the other side of the load: interface and round trip."""
 
     interface: str
     speed_bits_per_s: float | None = None
     speed_declared: bool = False
-    """The speed is what hosts.yaml says; otherwise the driver's."""
+    """Whether the speed is from hosts.yaml; else from the driver."""
     mtu: int | None = None
     driver: str | None = None
     round_trip_idle_ms: float | None = None
     """Smallest of a few, before the load."""
     round_trip_load_ms: float | None = None
-    """TCP's smoothed round trip of the load's own connections (TCP_INFO), their median in the window."""
+    """Median smoothed round trip of the load's connections in the window (TCP_INFO)."""
 
 
 class NetworkUse(Record):
-    """The link over the window; per second where the name says so, otherwise counted."""
+    """The link over the window: rates and counts."""
 
     received_bytes_per_s: float | None = None
     sent_bytes_per_s: float | None = None
     received_packets_per_s: float | None = None
     sent_packets_per_s: float | None = None
     dropped: int | None = None
-    """Packets that the interface dropped, both ways; what a queueing discipline drops shows as retransmitted.
+    """Packets dropped by the interface, both directions; drops of a queueing discipline show as
+    retransmitted.
     """
     errors: int | None = None
-    """Packets with an error, both ways."""
+    """Packets with an error, both directions."""
     backlog_dropped: int | None = None
-    """Packets that a CPU's backlog had no room for (softnet_stat), of the whole host."""
+    """Packets dropped by full CPU backlogs (softnet_stat), of the whole host."""
     segments_sent: int | None = None
     retransmitted: int | None = None
-    """TCP segments that were sent again, of this network namespace."""
+    """Retransmitted TCP segments of this network namespace."""
     softirq_share: float | None = None
     """Interrupt and soft-interrupt time of the busiest CPU ÷ wall time."""
     busiest_queue_share: float | None = None
@@ -72,17 +72,17 @@ class NetworkUse(Record):
 
 
 class HostEvidence(Record):
-    """One host of the trial. The merged values stand in `Evidence` itself; these stay visible beside them."""
+    """A host of the trial; merged values are in `Evidence`."""
 
     name: str
-    """As hosts.yaml calls it."""
+    """Name in hosts.yaml."""
     role: Literal["server", "load"]
     weight: float = Field(default=1.0, gt=0)
-    """Of a load host: its part of the load is weight ÷ sum of all weights."""
+    """Load host: its part of the load is weight ÷ sum of weights."""
     fingerprint: Fingerprint | None = None
-    """None where the host was lost before it told."""
+    """None where the host was lost before."""
     engine: EngineReport | None = None
-    """Of a load host: what its own engine said."""
+    """Load host: report of its own engine."""
     host_window: HostWindow | None = None
     host_rows: tuple[HostRow, ...] = ()
     clock: Clock | None = None
@@ -91,6 +91,6 @@ class HostEvidence(Record):
     lost: str | None = None
     """One sentence when the host was lost during the trial."""
     opened_late_s: float | None = None
-    """How long after the agreed instant its window opened."""
+    """Delay of its window after the agreed instant."""
     row_late_max_s: float | None = None
-    """How long after its end a row of the window reached the laboratory, at most; None without one."""
+    """Latest arrival of a row of the window at the laboratory, after its end; None without rows."""

@@ -1,4 +1,4 @@
-"""What a profiler and the kernel's counters said of a server in an explained trial, as one stored value."""
+"""A server's profile in an explained trial, by a profiler and the kernel's counters."""
 
 from __future__ import annotations
 
@@ -10,81 +10,81 @@ from pydantic import Field
 from prony.evidence.base import Record
 
 KERNEL_FRAME = "_[k]"
-"""The end of a frame of the kernel."""
+"""Suffix of a kernel frame."""
 Stack = tuple[str, ...]
-"""Frames, the outermost (thread, `main`) first, the running function last.
+"""Frames from the outermost (thread, `main`) to the running function.
 
 A frame is `[place`]name[_[kind]]`. The place is the library of a native frame (``libjvm.so`JavaThread::run``)
 or the source file of an interpreted language (``lib/router.js`match_[s]``). Kinds: `_[j]` compiled Java,
-`_[i]` inlined Java, `_[0]` interpreted Java, `_[1]` Java compiled by C1, `_[s]` a function of Python or
-JavaScript, `_[k]` the kernel; none: native code.
+`_[i]` inlined Java, `_[0]` interpreted Java, `_[1]` Java compiled by C1, `_[s]` Python or JavaScript, `_[k]`
+the kernel; none: native code.
 """
 
 
 class Samples(Record):
-    """The samples of one slice of time: how often each stack was seen (or its bytes, its nanoseconds)."""
+    """The samples of a slice of time: counts, bytes or nanoseconds by stack."""
 
     start_s: float
     """From the start of the window ..."""
     end_s: float
     weights: dict[int, int] = Field(default_factory=dict)
-    """By the node of the tree at which the stack ends."""
+    """By the last node of the stack."""
 
     @property
     def total(self) -> int:
-        """All of the slice's weight."""
+        """Weight of the slice."""
         return sum(self.weights.values())
 
 
 class Sampling(Record):
-    """One kind of samples in slices of time. Stacks share a tree, which keeps a stored profile small."""
+    """Samples of a kind in slices of time. Stacks share a tree, which keeps a stored profile small."""
 
     unit: Literal["samples", "bytes", "ns"]
     frames: tuple[str, ...] = ()
     parents: tuple[int, ...] = ()
-    """Of each node; -1 for a root. A parent stands before its children."""
+    """Per node; -1 for a root. Parents precede their children."""
     names: tuple[int, ...] = ()
-    """Of each node: its frame's place in `frames`."""
+    """Per node: index in `frames`."""
     slices: tuple[Samples, ...] = ()
 
     def stacks(self, part: Samples) -> dict[Stack, int]:
-        """The stacks of one slice with their weights."""
+        """Stack -> weight of a slice."""
         whole = list(self.every_stack())
-        found: dict[Stack, int] = {}
+        weights: dict[Stack, int] = {}
         for node, weight in part.weights.items():
-            found[whole[node]] = found.get(whole[node], 0) + weight
-        return found
+            weights[whole[node]] = weights.get(whole[node], 0) + weight
+        return weights
 
     def all_stacks(self) -> dict[Stack, int]:
-        """The stacks of all slices together."""
+        """Stack -> weight over all slices."""
         whole = list(self.every_stack())
-        found: dict[Stack, int] = {}
+        weights: dict[Stack, int] = {}
         for part in self.slices:
             for node, weight in part.weights.items():
-                found[whole[node]] = found.get(whole[node], 0) + weight
-        return found
+                weights[whole[node]] = weights.get(whole[node], 0) + weight
+        return weights
 
     @property
     def total(self) -> int:
-        """The weight of all slices."""
+        """Weight of all slices."""
         return sum(part.total for part in self.slices)
 
     def every_stack(self) -> Iterator[Stack]:
-        """The stack that ends at each node, in their order."""
-        made: list[Stack] = []
+        """The stack of each node, in order."""
+        stacks: list[Stack] = []
         for parent, name in zip(self.parents, self.names, strict=True):
-            stack = (*(made[parent] if parent >= 0 else ()), self.frames[name])
-            made.append(stack)
+            stack = (*(stacks[parent] if parent >= 0 else ()), self.frames[name])
+            stacks.append(stack)
             yield stack
 
 
 def sampling(
     unit: Literal["samples", "bytes", "ns"], slices: Iterable[tuple[float, float, Mapping[Stack, int]]]
 ) -> Sampling:
-    """Slices (start, end, stacks with their weights) as one `Sampling`. Empty stacks are left out."""
+    """A `Sampling` of slices (start s, end s, stack -> weight); empty stacks are left out."""
     frames: dict[str, int] = {}
     nodes: dict[tuple[int, int], int] = {}
-    made: list[Samples] = []
+    parts: list[Samples] = []
     for start_s, end_s, stacks in slices:
         weights: dict[int, int] = {}
         for stack, weight in stacks.items():
@@ -93,25 +93,25 @@ def sampling(
                 node = nodes.setdefault((node, frames.setdefault(frame, len(frames))), len(nodes))
             if node >= 0 and weight:
                 weights[node] = weights.get(node, 0) + weight
-        made.append(Samples(start_s=start_s, end_s=end_s, weights=weights))
+        parts.append(Samples(start_s=start_s, end_s=end_s, weights=weights))
     return Sampling(
         unit=unit,
         frames=tuple(frames),
         parents=tuple(parent for parent, _ in nodes),
         names=tuple(name for _, name in nodes),
-        slices=tuple(made),
+        slices=tuple(parts),
     )
 
 
 class Counters(Record):
-    """Counters of the server's processes, as differences over `seconds` of the profiled window. None: could
-    not be read. Per request: divide by `seconds` and by the window's rate.
+    """Counters of the server's processes over `seconds` of the profiled window; None: not read. Per request:
+    divide by `seconds` and by the window's rate.
     """
 
     seconds: float
     cpu_s: float | None = None
     switches_voluntary: int | None = None
-    """A thread waits: for I/O, a lock, another thread."""
+    """A thread waited for I/O, a lock, another thread."""
     switches_involuntary: int | None = None
     """A thread was taken off its CPU."""
     faults_minor: int | None = None
@@ -122,30 +122,26 @@ class Counters(Record):
     """By name, the rest as `other`; over the seconds in `system_calls_s`."""
     system_calls_s: float | None = None
     allocated_bytes: int | None = None
-    """By the runtime's own account; over the seconds in `allocated_s`."""
+    """As the runtime reports; over the seconds in `allocated_s`."""
     allocated_s: float | None = None
     tcp_segments: int | None = None
-    """Sent and received in the network namespace of the server, by whichever process; those between two of
-    its own sockets once.
-    """
+    """Sent and received in the server's network namespace by any process; between its own sockets once."""
     tcp_opened: int | None = None
-    """TCP connections that were opened there, from either side."""
+    """TCP connections opened there, from either side."""
     collections: int | None = None
     collection_pause_s: float | None = None
     compilation_s: float | None = None
 
 
 CutShort = Literal["process-ended", "profiler-failed"]
-"""What ended a profile, or a part of it, before its window: the process that was profiled ended, whoever
-noticed that first; or the profiler failed while the process went on.
-"""
+"""Early end of a profile or a part of it: the profiled process ended, or the profiler failed alone."""
 MOST_EVENTS = 1000
-"""Of each kind, of what the runtime did: the longest; the first of those that have no length."""
+"""Most events per kind: the longest, or the first of those without a length."""
 EventKind = Literal["collection", "safepoint", "compilation", "run-queue", "throttled", "disk", "lock"]
 
 
 class TimelineEvent(Record):
-    """Something that the runtime or the kernel did at a known time."""
+    """An event of the runtime or the kernel at a known time."""
 
     kind: EventKind
     start_s: float
@@ -155,7 +151,7 @@ class TimelineEvent(Record):
 
 
 class LockWait(Record):
-    """A thread waited for a lock that another one held."""
+    """A thread's wait for a lock."""
 
     start_s: float
     """From the start of the window."""
@@ -163,85 +159,83 @@ class LockWait(Record):
     lock: str
     """The class of the lock."""
     where: str
-    """The function that waits: the innermost outside of the class library."""
+    """The waiting function: the innermost outside of the class library."""
     thread: str
 
 
 class LockWaits(Record):
-    """Waits for locks by their times, of the slice of a profile in which they were recorded."""
+    """Waits for locks with their times, in the recorded slice of a profile."""
 
     from_s: float
     """From the start of the window ..."""
     to_s: float
     count: int
-    """All that were recorded; a wait that had not ended by then is none of them."""
+    """All recorded waits that ended within the slice."""
     longest: tuple[LockWait, ...] = ()
     """At most `MOST_EVENTS`, by their start."""
 
 
 class Stalls(Record):
-    """What held the server's threads up, as the kernel counts it: a row per reading, a few hundredths of a
-    second apart, with what came up since the reading before. None: could not be read.
+    """Delays of the server's threads by the kernel's counters: differences between readings a few hundredths
+    of a second apart. None: not read.
     """
 
     begins_s: float
-    """The first reading, from the start of the window ..."""
+    """First reading, from the start of the window ..."""
     ends_s: tuple[float, ...] = ()
-    """... and the later ones, one for each row."""
+    """... and the end of each row."""
     run_queue_ms: tuple[float, ...] | None = None
-    """Of the thread that waited most for a CPU, all its waits together (schedstat)."""
+    """Waits for a CPU of the thread that waited most (schedstat)."""
     throttled_ms: tuple[float, ...] | None = None
-    """The control group was kept from running, as its CPU quota was used up: the sum over its CPUs, which the
-    kernel tells when they run again.
+    """Throttling of the control group by its CPU quota, summed over CPUs; the kernel reports it when they run
+    again.
     """
     disk_kib: tuple[int, ...] | None = None
-    """Fetched from disk: by reading files, and by page faults."""
+    """Read from disk, by file reads and page faults."""
 
 
 class Profile(Record):
-    """Everything that was collected beside the load in the window of one explained trial."""
+    """Everything collected under load in the window of an explained trial."""
 
     runtime: Literal["jvm", "python", "node", "native"]
     profiler: str
-    """Its name and version; empty where none could be used."""
+    """Name and version; empty without one."""
     event: str = ""
-    """What drives the CPU samples: cpu (perf events with kernel frames), ctimer, itimer, wall …"""
+    """Source of CPU samples: cpu (perf events with kernel frames), ctimer, itimer, wall …"""
     interval_s: float | None = None
-    """Between two CPU samples of a thread, of CPU time."""
+    """CPU time between two samples of a thread."""
     started_s: float = 0.0
     """From the start of the window ..."""
     ended_s: float = 0.0
     cpu: Sampling | None = None
     allocation: Sampling | None = None
     sampled_cpu_s: float | None = None
-    """CPU time of the processes that were sampled, from `started_s` until `sampled_s`, in which the CPU
-    samples were taken.
-    """
+    """CPU time of the sampled processes from `started_s` until `sampled_s`."""
     sampled_s: float | None = None
     cpu_share: float | None = None
-    """Of the CPU time of all processes of the server: that of the profiled ones, of which alone samples,
-    bytes allocated and waits for locks are. None: not known, as in evidence of earlier versions.
+    """CPU time of the profiled processes ÷ all of the server's: samples, allocated bytes and lock waits are
+    of the profiled ones only. None: not known (evidence of earlier versions).
     """
     locks: Sampling | None = None
     lock_waits: LockWaits | None = None
-    """The same waits with their times; None in evidence of earlier versions, too."""
+    """The same waits with their times; None also in evidence of earlier versions."""
     kernel: Sampling | None = None
-    """CPU samples of a second profiler, for the kernel's stacks; None where `cpu` has them."""
+    """CPU samples of a second profiler for kernel stacks; None where `cpu` has them."""
     counters: Counters | None = None
     timeline: tuple[TimelineEvent, ...] = ()
     timeline_from_s: float | None = None
-    """From when on the runtime was asked for these events; None: it cannot tell them, or did not."""
+    """Start of event recording; None where the runtime records none."""
     stalls: Stalls | None = None
     begun_monotonic_s: float | None = None
-    """CLOCK_MONOTONIC at the start of the window: the clock of the engine's requests."""
+    """CLOCK_MONOTONIC, the engine's clock, at the start of the window."""
     cut_short: CutShort | None = None
     """None also in evidence of earlier versions."""
     missing: tuple[str, ...] = ()
-    """What could not be collected and what it would take, a sentence each."""
+    """Missing parts with the remedy, a sentence each."""
 
     @property
     def timeline_to_s(self) -> float:
-        """Until when the runtime was asked for events: a profiler stops with its last slice."""
+        """End of event recording: the profiler's last slice."""
         kinds = (kind for kind in (self.cpu, self.allocation, self.locks) if kind is not None)
-        ends_s = [one.end_s for kind in kinds for one in kind.slices]
+        ends_s = [part.end_s for kind in kinds for part in kind.slices]
         return min(self.ended_s, max(ends_s, default=self.ended_s))

@@ -1,7 +1,4 @@
-"""What the server under test looked like from outside (kernel) and inside (its runtime).
-
-None means: could not be read. Nothing here is derived or judged.
-"""
+"""Evidence of the server under test from the kernel and from its runtime. None: could not be read."""
 
 from __future__ import annotations
 
@@ -10,11 +7,11 @@ from pydantic import Field
 from prony.evidence.base import Record
 
 COMMIT = "commit"
-"""Name of the commit of its sources among a server's versions, with `-dirty` where its files have changed."""
+"""Key of the source commit among a server's versions; `-dirty` marks changed files."""
 
 
 class JvmSnapshot(Record):
-    """One reading of the platform MXBeans by the agent, and of the JIT compilers' threads by the kernel."""
+    """A reading of the platform MXBeans by the agent, and of the JIT compilers' threads by the kernel."""
 
     t_monotonic_s: float
     uptime_s: float
@@ -30,18 +27,16 @@ class JvmSnapshot(Record):
     gc_count: int
     gc_time_s: float
     jit_time_s: float | None = None
-    """Elapsed, of compilations that have ended: one that takes ten seconds is in it when they are over."""
+    """Elapsed time of finished compilations."""
     compilers_cpu_s: float | None = None
-    """CPU time of the JIT compilers' threads so far. None: not read (evidence of earlier versions), or no
-    thread is known for one.
-    """
+    """CPU time of the JIT compilers' threads so far. None: not read, or no such thread is known."""
     process_cpu_s: float | None = None
     vm: str = ""
     gc_names: tuple[str, ...] = ()
 
 
 class ProcessSample(Record):
-    """One reading of /proc for the server's process tree."""
+    """A reading of /proc for the server's process tree."""
 
     t_monotonic_s: float
     cpu_user_s: float
@@ -54,23 +49,23 @@ class ProcessSample(Record):
 
     @property
     def cpu_s(self) -> float:
-        """User and system time together."""
+        """User + system time."""
         return self.cpu_user_s + self.cpu_system_s
 
 
 class StartUp(Record):
-    """From the exec of a fresh process to its first right response."""
+    """From the exec of a fresh process to its first correct response."""
 
     time_to_listen_s: float | None = None
     time_to_ready_s: float | None = None
     reported: dict[str, float] = Field(default_factory=dict)
-    """Figures that the application itself reported at ready, under its own names (jvm.memory.used …)."""
+    """The application's own figures at ready, under its own names (jvm.memory.used …)."""
     jvm: JvmSnapshot | None = None
     process: ProcessSample | None = None
 
 
 class ServerIdentity(Record):
-    """Which server this was, exactly."""
+    """Identity of the server."""
 
     name: str
     title: str = ""
@@ -81,26 +76,26 @@ class ServerIdentity(Record):
     pid: int | None = None
     port: int | None = None
     owns_port: bool | None = None
-    """Whether the listening socket belongs to the process that was started; None: could not be told."""
+    """Whether the launched process owns the listening socket; None: not known."""
     owns_port_at_end: bool | None = None
-    """The same under load, each second, and when it had ended; False once another process listened. None: it
-    was not looked at, could not be told, or nobody listened.
+    """The same each second under load and after it; False once another process listened. None: not watched,
+    not known, or no listener.
     """
     other_listener: str | None = None
-    """Who that was."""
+    """That other process."""
     listeners: int | None = None
-    """Sockets that listened there at the same time under load, at most; None: not watched ..."""
+    """Most sockets that listened at once under load; None: not watched ..."""
     listeners_gone: int | None = None
-    """... and how many of those were closed later, at most."""
+    """... and how many of them closed later, at most."""
     owned: bool = True
-    """False when Prony did not start this server (prony load URL)."""
+    """False when Prony did not launch this server (prony load URL)."""
     forwards: bool = False
-    """Declared: it is a proxy itself, which may name itself in a header Via."""
+    """Declared as a proxy, which may name itself in a header Via."""
     descriptor_limit_soft: int | None = None
 
 
 class CgroupThrottle(Record):
-    """CPU quota counters of the server's cgroup, as differences over the window."""
+    """CPU quota counters of the server's cgroup over the window."""
 
     periods: int
     throttled_periods: int
@@ -108,35 +103,32 @@ class CgroupThrottle(Record):
 
 
 class ThreadUse(Record):
-    """What one thread of the server used over the window."""
+    """CPU use of a server thread over the window."""
 
     pid: int
     tid: int
     name: str
     cpu_s: float
     wall_s: float | None = None
-    """Between the two readings of this thread, which are not those of its process: reading a JVM or many
-    threads takes milliseconds. Of one that began within the window, since the first reading. None in evidence
-    that was stored without it.
+    """Time between the readings of this thread, which differ from its process's by milliseconds; for a thread
+    that began within the window, since the first reading. None in older evidence.
     """
 
 
 class ServerWindow(Record):
-    """The server over exactly the measured window (readings nearest to its borders, interpolated where
-    needed).
-    """
+    """The server over the measured window, by readings at its borders or interpolated."""
 
     wall_s: float
     granted_cpus: float
-    """How many CPUs it may use: those of its CPU set, or less by a quota."""
+    """Number of CPUs of its CPU set, or less by a quota."""
     cpus: tuple[int, ...] = ()
-    """Where it may run; empty: not known."""
+    """CPUs it may run on; empty: not known."""
     busiest_thread: ThreadUse | None = None
-    """Of all its processes; None when threads could not be read, or were too many."""
+    """Over all its processes; None when threads were unreadable or too many."""
     processes: int | None = None
-    """At its end."""
+    """At the window's end."""
     connections_by_process: tuple[int, ...] | None = None
-    """Under load, most first; empty for a single process, None when not known."""
+    """Under load, descending; empty for a single process, None when not known."""
     cpu_user_s: float | None = None
     cpu_system_s: float | None = None
     peak_rss_bytes: int | None = None
@@ -147,7 +139,7 @@ class ServerWindow(Record):
     jvm_close: JvmSnapshot | None = None
     throttle: CgroupThrottle | None = None
     died: str | None = None
-    """How the process ended inside the window (exit code, signal); None when it lived."""
+    """Exit code or signal that ended the process in the window; None while it lived."""
 
     @property
     def cpu_s(self) -> float | None:
@@ -158,9 +150,7 @@ class ServerWindow(Record):
 
 
 class ServiceUse(Record):
-    """A backing service (a database, a cache), and what it used over the measured window; none of it is
-    counted as the server's.
-    """
+    """A backing service (a database, a cache) over the measured window; not counted as the server's."""
 
     name: str
     title: str = ""
@@ -169,9 +159,9 @@ class ServiceUse(Record):
     pid: int | None = None
     port: int | None = None
     cpus: tuple[int, ...] = ()
-    """Where it ran."""
+    """CPUs it ran on."""
     shares_server_cpus: bool = False
-    """True when there was no CPU for it beyond those of client and server."""
+    """True without a CPU beyond those of client and server."""
     wall_s: float | None = None
     cpu_user_s: float | None = None
     cpu_system_s: float | None = None
@@ -187,7 +177,7 @@ class ServiceUse(Record):
 
 
 class Probe(Record):
-    """One request that the lab itself sent before the load: what a right response looks like here."""
+    """A preflight request of the laboratory, and its response."""
 
     step: str
     status: int
@@ -197,12 +187,12 @@ class Probe(Record):
     why_not: str | None = None
     keeps_alive: bool | None = None
     body_digest: str | None = None
-    """Of the body, of JSON with its keys in order, so that equal content is equal; None in older results."""
+    """Digest of the body, of JSON with sorted keys; None in older results."""
     via: str | None = None
-    """The header Via: a proxy stood between."""
+    """The header Via, set by a proxy."""
     server_header: str | None = None
     """The header Server."""
     elapsed_ms: float | None = None
-    """From the send (in older results from before the connect) to the whole response, redirects included; no
-    figure, only a size.
+    """From the send (in older results from before the connect) to the whole response, redirects included; an
+    order of magnitude.
     """

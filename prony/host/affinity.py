@@ -11,28 +11,26 @@ from prony.host.proc import cpus_text
 from prony.host.topology import allowed_cpus
 
 _ROUNDS = 8
-"""A thread may start another while its process is being pinned; the child inherits its mask, so a few rounds
-are enough.
-"""
+"""Passes over the threads: new ones inherit the mask of their parent, so a few suffice."""
 
 _granted: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """The result of pinning; `note` says in one sentence why it failed."""
+    """Result of pinning; `note`: why it failed, as a sentence."""
 
     done: bool
     note: str = ""
 
 
 def granted_cpus() -> tuple[int, ...]:
-    """The CPUs that this process was started with, also after it has pinned itself to the client's side."""
+    """The CPUs that this process started with, before it pinned itself."""
     return _granted if _granted is not None else allowed_cpus()
 
 
 def pin_self(cpus: Collection[int]) -> Pinning:
-    """Pin all threads of this process."""
+    """Pins all threads of this process."""
     global _granted
     if _granted is None:
         _granted = allowed_cpus()
@@ -40,12 +38,12 @@ def pin_self(cpus: Collection[int]) -> Pinning:
 
 
 def pin_thread(cpus: Collection[int]) -> Pinning:
-    """Pin the calling thread only."""
+    """Pins the calling thread."""
     return _pin(0, cpus)
 
 
 def pin_process(pid: int, cpus: Collection[int]) -> Pinning:
-    """Pin all threads of a process, also those that start meanwhile."""
+    """Pins all threads of a process, including new ones."""
     wanted = set(cpus)
     seen: set[int] = set()
     for _ in range(_ROUNDS):

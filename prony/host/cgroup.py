@@ -9,8 +9,8 @@ from prony.host.proc import ROOT, read_int, read_text
 
 
 def cpu_quota(root: Path = ROOT, pid: int | None = None) -> float | None:
-    """The smallest CPU quota from a process's group up to the root, in CPUs; None when there is none or it
-    cannot be read. The process: this one, or `pid`.
+    """Smallest CPU quota, in CPUs, from the group of `pid` (default: this process) up to the root; None
+    without one, or when unreadable.
     """
     who = "self" if pid is None else str(pid)
     quotas = [quota for quota in (*_v2(root, who), *_v1(root, who)) if quota is not None]
@@ -33,13 +33,12 @@ def _v1(root: Path, who: str) -> Iterator[float | None]:
 
 
 def _folders(root: Path, who: str, controller: str | None) -> Iterator[Path]:
-    """The folder of the process's group in one hierarchy and its parents, as far as mounted here."""
+    """The group's folder in a hierarchy and its mounted parents."""
     group = _group(root, who, controller)
     if group is None:
         return
     for mounted_root, mount_point in _mounts(root, controller):
-        # In a container the mount shows a part of the hierarchy; the group's path is counted from the whole
-        # of it.
+        # In a container the mount shows a part of the hierarchy, but the group's path is absolute.
         try:
             inside = PurePosixPath(group).relative_to(mounted_root)
         except ValueError:
@@ -66,9 +65,7 @@ def _group(root: Path, who: str, controller: str | None) -> str | None:
 
 
 def _mounts(root: Path, controller: str | None) -> Iterator[tuple[str, str]]:
-    """(path within the hierarchy, mount point) of every mount of it; the fields are those of
-    /proc/PID/mountinfo.
-    """
+    """(path within the hierarchy, mount point) of its mounts, from /proc/PID/mountinfo."""
     for line in (read_text(root / "proc/self/mountinfo") or "").splitlines():
         left, _, right = line.partition(" - ")
         before, after = left.split(), right.split()

@@ -1,4 +1,4 @@
-"""One line of `prony doctor`: what was found, why it matters, what to do."""
+"""A line of `prony doctor`: reading, reason, remedy."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 Health = Literal["ok", "warn", "bad", "unknown"]
-"""`bad`: figures from this host would be wrong or impossible; `warn`: they may vary; `unknown`:
-not readable.
-"""
+"""`bad`: figures would be wrong or impossible; `warn`: they may vary; `unknown`: not readable."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostCheck:
-    """One check. `what_to_do` is empty when there is nothing to do."""
+    """A check of the host; `what_to_do` is empty if nothing is."""
 
     name: str
     status: Health

@@ -1,4 +1,4 @@
-"""The doctor's checks of kernel, memory, limits and disk: pure functions of the readings."""
+"""The doctor's checks of kernel, memory, limits and disk."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from prony.host.check import HostCheck
 from prony.host.readings import Readings
 
 TIME_WAIT_S = 60
-"""How long a closed connection holds its port on Linux (TCP_TIMEWAIT_LEN in include/net/tcp.h)."""
+"""Time that a closed connection holds its port on Linux (TCP_TIMEWAIT_LEN in include/net/tcp.h)."""
 DEFAULT_PORTS = 28_232
-"""The size of the default range 32768-60999."""
+"""Size of the default range 32768-60999."""
 MANY_USERS = 16_384
 BYTES_PER_USER = 10_000
 """Per connection with both ends on this host: kernel, engine and server (docs/engine.md)."""
@@ -20,9 +20,9 @@ LOCKED_BYTES = 64 * 1024**2
 LOCKED_NOW_BYTES = 8 * 1024**2
 """The usual default, enough for twenty rings of 65,536 connections (docs/engine.md)."""
 _RINGS_UNLOCKED = (5, 12)
-"""From this kernel on, io_uring's memory does not count against RLIMIT_MEMLOCK ..."""
+"""First kernel whose io_uring memory does not count against RLIMIT_MEMLOCK ..."""
 _RINGS_LOCKED_AGAIN = (6, 14)
-"""... and from this one on, where rings became mapped regions, it does again (6.18 with 64 KiB: no ring)."""
+"""... and first where it does again, as mapped regions (6.18 with 64 KiB: no ring)."""
 
 
 def io_uring(r: Readings) -> HostCheck:
@@ -39,7 +39,7 @@ def io_uring(r: Readings) -> HostCheck:
             "Build it: make setup, or pip install .",
         )
     if r.drivers is None or "io_uring" not in r.drivers:
-        advice = "Run prony-engine probe to see why; then rebuild: make setup."
+        advice = "Run prony-engine probe for the reason; then rebuild: make setup."
         return HostCheck("io_uring", "unknown", "prony-engine probe failed", why, advice)
     driver = r.drivers["io_uring"]
     if driver.works:
@@ -48,20 +48,20 @@ def io_uring(r: Readings) -> HostCheck:
     advice = (
         "sudo sysctl kernel.io_uring_disabled=0; until then epoll is used."
         if disabled != "0"
-        else ("No action needed: epoll is used. Linux 6.1 or newer without a seccomp filter has io_uring.")
+        else "No action needed: epoll is used. Linux 6.1 or newer without a seccomp filter has io_uring."
     )
     return HostCheck("io_uring", "warn", driver.reason, why, advice)
 
 
 def emulation(r: Readings) -> HostCheck | None:
-    """Whether the engine is emulated; nothing is said where it is not."""
+    """Whether the engine is emulated; None if not."""
     if r.emulated is None:
         return None
     return HostCheck(
         "emulation",
         "bad",
         r.emulated,
-        "What an emulated load generator measures is the emulator: every trial will be invalid.",
+        "An emulated load generator measures the emulator: no trial will conform.",
         "Install the package for this CPU (a container: --platform of the host).",
     )
 
@@ -71,18 +71,18 @@ def locked_memory(r: Readings) -> HostCheck:
     why = "Before Linux 5.12 and from 6.14 on io_uring's rings count against this limit, except for root."
     if r.locked_memory_bytes is None:
         return HostCheck("locked memory", "ok", "unlimited", why)
-    found = f"{r.locked_memory_bytes / 1024**2:g} MiB"
+    reading = f"{r.locked_memory_bytes / 1024**2:g} MiB"
     version = _kernel_version(r.fingerprint.kernel)
     if version is None:
-        return HostCheck("locked memory", "unknown", f"{found}, kernel {r.fingerprint.kernel}", why)
+        return HostCheck("locked memory", "unknown", f"{reading}, kernel {r.fingerprint.kernel}", why)
     if version >= _RINGS_LOCKED_AGAIN:
         needed = LOCKED_NOW_BYTES
     else:
         needed = 0 if version >= _RINGS_UNLOCKED else LOCKED_BYTES
     if r.locked_memory_bytes >= needed:
-        return HostCheck("locked memory", "ok", found, why)
+        return HostCheck("locked memory", "ok", reading, why)
     return HostCheck(
-        "locked memory", "warn", found, why, "ulimit -l 65536, or memlock in /etc/security/limits.conf."
+        "locked memory", "warn", reading, why, "ulimit -l 65536, or memlock in /etc/security/limits.conf."
     )
 
 
@@ -93,61 +93,60 @@ def _kernel_version(text: str) -> tuple[int, int] | None:
 
 
 def ports(r: Readings) -> HostCheck:
-    """New connections per second that the ephemeral ports allow."""
+    """New connections per second within the ephemeral ports."""
     why = (
-        f"A closed connection holds its port for {TIME_WAIT_S} s, so the range limits new connections to "
-        "one target."
+        f"A closed connection holds its port for {TIME_WAIT_S} s, so the range bounds new connections to a "
+        "target."
     )
     if r.ports is None:
         return HostCheck("port range", "unknown", "could not be read", why)
     size, waiting = r.ports.size, r.sockets.get("time_wait")
-    found = (
-        f"{r.ports.low}-{r.ports.high}: {size:,} ports, {size // TIME_WAIT_S:,} new "
-        "connections/s to one target"
+    reading = (
+        f"{r.ports.low}-{r.ports.high}: {size:,} ports, {size // TIME_WAIT_S:,} new connections/s to a target"
     )
     if waiting:
-        found += f"; {waiting:,} in TIME_WAIT now"
+        reading += f"; {waiting:,} in TIME_WAIT now"
     advice = (
         'sudo sysctl net.ipv4.ip_local_port_range="15000 64999", or keep connections alive, or use several '
         "addresses."
     )
     if size < 1024:
-        return HostCheck("port range", "bad", found, why, advice)
+        return HostCheck("port range", "bad", reading, why, advice)
     if size < DEFAULT_PORTS:
-        return HostCheck("port range", "warn", found, why, advice)
+        return HostCheck("port range", "warn", reading, why, advice)
     if waiting is not None and waiting > size / 2:
         return HostCheck(
-            "port range", "warn", found, why, f"Wait {TIME_WAIT_S} s for those ports to be released."
+            "port range", "warn", reading, why, f"Wait {TIME_WAIT_S} s for those ports to be released."
         )
-    return HostCheck("port range", "ok", found, why)
+    return HostCheck("port range", "ok", reading, why)
 
 
 def descriptors(r: Readings) -> HostCheck:
     """RLIMIT_NOFILE."""
-    why = "Every connection takes a descriptor: in the server always, in the client with epoll."
+    why = "Every connection needs a descriptor in the server, and with epoll in the client."
     soft, hard = r.descriptors
     if soft is None or hard is None:
         return HostCheck("descriptors", "unknown", "could not be read", why)
-    found = f"soft {soft:,}, hard {hard:,} (Prony raises its own to {hard:,})"
+    reading = f"soft {soft:,}, hard {hard:,} (Prony raises its own to {hard:,})"
     advice = (
         f"ulimit -Hn {4 * MANY_USERS} as root, or nofile in /etc/security/limits.conf, "
         "LimitNOFILE= in a unit."
     )
     if hard < 1024:
-        return HostCheck("descriptors", "bad", found, why, advice)
+        return HostCheck("descriptors", "bad", reading, why, advice)
     if hard < MANY_USERS:
-        return HostCheck("descriptors", "warn", found, why, advice)
-    return HostCheck("descriptors", "ok", found, why)
+        return HostCheck("descriptors", "warn", reading, why, advice)
+    return HostCheck("descriptors", "ok", reading, why)
 
 
 def many_users(r: Readings) -> HostCheck:
-    """How many users one engine can simulate towards one target: the scale of docs/engine.md."""
+    """Number of users an engine can simulate towards a target (docs/engine.md)."""
     why = (
-        "With io_uring a simulated user needs no descriptor, so memory and ports bound how many there are; "
-        "with epoll each needs one."
+        "With io_uring a simulated user needs no descriptor, so memory and ports bound their number; with "
+        "epoll each needs a descriptor."
     )
     if r.drivers is None or "io_uring" not in r.drivers:
-        return HostCheck("many users", "unknown", "which driver works is not known", why)
+        return HostCheck("many users", "unknown", "the usable driver is not known", why)
     ports_free, available, hard = r.ports, r.memory.get("MemAvailable"), r.descriptors[1]
     if ports_free is None or available is None or hard is None:
         return HostCheck("many users", "unknown", "ports, memory or descriptors could not be read", why)
@@ -157,29 +156,25 @@ def many_users(r: Readings) -> HostCheck:
     by, users = min(bounds.items(), key=lambda entry: entry[1])
     comfortable = ports_free.size // 2
     addresses = -(-users // max(1, comfortable))
-    found = (
+    reading = (
         f"{'io_uring' if direct else 'epoll'}: {users:,} ({by}), from {addresses:,} source "
         f"address{'' if addresses == 1 else 'es'} at {comfortable:,} users each"
     )
     if r.source_addresses is not None:
-        found += (
-            f"; {r.source_addresses} here for targets elsewhere, all of 127.0.0.0/8 for those on this host"
-        )
+        reading += f"; {r.source_addresses} here for remote targets, all of 127.0.0.0/8 for local ones"
     if users >= MANY_USERS:
-        return HostCheck("many users", "ok", found, why)
+        return HostCheck("many users", "ok", reading, why)
     advice = (
         "Stop other programs, or use a host with more memory."
         if by == "memory"
         else "Raise the hard limit of descriptors, or use a kernel with io_uring (6.1 or newer)."
     )
-    return HostCheck("many users", "warn", found, why, advice)
+    return HostCheck("many users", "warn", reading, why, advice)
 
 
 def backlog(r: Readings) -> HostCheck:
-    """The limit of every listen backlog."""
-    why = (
-        "When many users start at once, connections beyond the backlog wait a second or more for a SYN retry."
-    )
+    """Cap of every listen backlog."""
+    why = "When many users start at once, connections beyond the backlog wait 1 s or more for a SYN retry."
     text = r.fingerprint.sysctls.get("net.core.somaxconn")
     if text is None or not text.isdecimal():
         return HostCheck("listen queue", "unknown", "net.core.somaxconn could not be read", why)
@@ -191,15 +186,17 @@ def backlog(r: Readings) -> HostCheck:
 
 
 def conntrack(r: Readings) -> HostCheck | None:
-    """The firewall's connection table; left out without one."""
+    """The firewall's connection table; None without one."""
     if r.conntrack is None:
         return None
     count, most = r.conntrack
     why = "When the firewall's connection table is full, new connections are dropped silently."
-    found = f"{count:,} of {most:,} entries"
+    reading = f"{count:,} of {most:,} entries"
     if count > most / 2 or most < 65_536:
-        return HostCheck("conntrack", "warn", found, why, "sudo sysctl net.netfilter.nf_conntrack_max=262144")
-    return HostCheck("conntrack", "ok", found, why)
+        return HostCheck(
+            "conntrack", "warn", reading, why, "sudo sysctl net.netfilter.nf_conntrack_max=262144"
+        )
+    return HostCheck("conntrack", "ok", reading, why)
 
 
 def huge_pages(r: Readings) -> HostCheck:
@@ -208,68 +205,72 @@ def huge_pages(r: Readings) -> HostCheck:
         "With `always` the kernel compacts memory in the background: memory use and pauses then depend on "
         "uptime."
     )
-    found = r.fingerprint.thp
-    if found is None:
+    reading = r.fingerprint.thp
+    if reading is None:
         return HostCheck("huge pages", "unknown", "could not be read", why)
-    if found == "always":
+    if reading == "always":
         advice = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
-        return HostCheck("huge pages", "warn", found, why, advice)
-    return HostCheck("huge pages", "ok", found, why)
+        return HostCheck("huge pages", "warn", reading, why, advice)
+    return HostCheck("huge pages", "ok", reading, why)
 
 
 def swap(r: Readings) -> HostCheck:
     """Swap space in use."""
-    why = "A process that waits for swapped memory is measuring the disk."
+    why = "A process that waits for swapped memory measures the disk."
     total, free = r.memory.get("SwapTotal"), r.memory.get("SwapFree")
     if total is None or free is None:
         return HostCheck("swap", "unknown", "could not be read", why)
     if total == 0:
         return HostCheck("swap", "ok", "none", why)
-    found = f"{(total - free) / 1024**2:,.0f} of {total / 1024**2:,.0f} MiB used"
+    reading = f"{(total - free) / 1024**2:,.0f} of {total / 1024**2:,.0f} MiB used"
     if r.swapped_in_bytes:
-        found += f", {r.swapped_in_bytes / 1024:,.0f} KiB read back in {r.sample_s:g} s"
-        return HostCheck("swap", "bad", found, why, "Free memory; then sudo swapoff -a && sudo swapon -a.")
+        reading += f", {r.swapped_in_bytes / 1024:,.0f} KiB read back in {r.sample_s:g} s"
+        return HostCheck("swap", "bad", reading, why, "Free memory; then sudo swapoff -a && sudo swapon -a.")
     if total - free > 64 * 1024**2:
-        return HostCheck("swap", "warn", found, why, "Free memory; then sudo swapoff -a && sudo swapon -a.")
-    return HostCheck("swap", "ok", found, why)
+        return HostCheck("swap", "warn", reading, why, "Free memory; then sudo swapoff -a && sudo swapon -a.")
+    return HostCheck("swap", "ok", reading, why)
 
 
 def memory(r: Readings) -> HostCheck:
     """Available memory."""
-    why = "A Java server and the build tools need about 1 GiB; with less they swap or are killed."
+    why = "A Java server and the build tools need about 1 GiB; with less they swap or get killed."
     free = r.memory.get("MemAvailable")
     if free is None:
         return HostCheck("memory", "unknown", "could not be read", why)
-    found = f"{free / 1024**3:.1f} GiB of {r.memory.get('MemTotal', 0) / 1024**3:.1f} GiB available"
+    reading = f"{free / 1024**3:.1f} GiB of {r.memory.get('MemTotal', 0) / 1024**3:.1f} GiB available"
     if free < MEMORY_BAD_BYTES:
-        return HostCheck("memory", "bad", found, why, "Stop other programs, or use a host with more memory.")
+        return HostCheck(
+            "memory", "bad", reading, why, "Stop other programs, or use a host with more memory."
+        )
     if free < MEMORY_WARN_BYTES:
-        return HostCheck("memory", "warn", found, why, "Stop other programs, or use a host with more memory.")
-    return HostCheck("memory", "ok", found, why)
+        return HostCheck(
+            "memory", "warn", reading, why, "Stop other programs, or use a host with more memory."
+        )
+    return HostCheck("memory", "ok", reading, why)
 
 
 def disk(r: Readings) -> HostCheck:
     """Disk space for results."""
-    why = "Every trial is stored when it ends; a full disk stops the experiment."
+    why = "Every trial is stored at its end; a full disk stops the experiment."
     folder, free = r.disk
     if free is None:
         return HostCheck("disk", "unknown", f"free space in {folder} could not be read", why)
-    found = f"{free / 1024**3:.1f} GiB free in {folder}"
+    reading = f"{free / 1024**3:.1f} GiB free in {folder}"
     advice = "Free disk space, or store the results elsewhere: --db FILE or PRONY_DB."
     if free < DISK_BAD_BYTES:
-        return HostCheck("disk", "bad", found, why, advice)
+        return HostCheck("disk", "bad", reading, why, advice)
     if free < DISK_WARN_BYTES:
-        return HostCheck("disk", "warn", found, why, advice)
-    return HostCheck("disk", "ok", found, why)
+        return HostCheck("disk", "warn", reading, why, advice)
+    return HostCheck("disk", "ok", reading, why)
 
 
 def kernel_log(r: Readings) -> HostCheck:
     """Whether the kernel log is readable."""
-    why = "The kernel logs overheating and out-of-memory kills; unread, neither is excluded."
+    why = "The kernel logs overheating and out-of-memory kills; unread, neither can be excluded."
     if r.kernel_log:
         return HostCheck("kernel log", "ok", "readable", why)
     advice = (
-        "sudo sysctl kernel.dmesg_restrict=0, or run as a member of adm; else every figure rests on that."
+        "sudo sysctl kernel.dmesg_restrict=0, or join the group adm; else it is a condition of every figure."
     )
     return HostCheck("kernel log", "unknown", "not readable by this user", why, advice)
 

@@ -1,6 +1,6 @@
-"""TCP sockets from the kernel's sock_diag over netlink, also when there are 100,000.
+"""TCP sockets from the kernel's sock_diag over netlink, fast enough for 100,000.
 
-The layouts are those of linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.
+Layouts: linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ STATES = {
     11: "closing",
     12: "syn_recv",
 }
-"""Kernel numbers (include/net/tcp_states.h) to names; 12 is a half-open connection that has no full socket
-yet.
-"""
+"""Kernel numbers (include/net/tcp_states.h) to names; 12 is a half-open connection without a full socket."""
 
 ESTABLISHED, TIME_WAIT = 1, 6
 _ALL_STATES = 0xFFFFFFFF
@@ -43,9 +41,7 @@ _NLMSG_DONE = 3
 _HEADER = struct.Struct("=IHHII")
 _REQUEST = struct.Struct("=BBBBI")
 _IDENTITY = struct.Struct("!HH16s16s4x8x")
-"""Ports and addresses of one socket (network order), then the interface and a cookie that are not
-used here.
-"""
+"""Ports and addresses of a socket (network order), then interface and cookie (unused)."""
 
 _INODE, _INODE_AT = struct.Struct("=I"), 68
 """The last field of inet_diag_msg: after family, identity, expiry, both queues and the user."""
@@ -56,15 +52,13 @@ _ATTRIBUTE = struct.Struct("=HH")
 _INFO = 2
 """INET_DIAG_INFO: a struct tcp_info."""
 MOST_ASKED = 500
-"""Connections whose round trip is read at a time, in the order of the kernel's hash; more would cost the
-client's CPU.
-"""
+"""Most connections per reading of round trips, in the kernel's hash order, to spare the client's CPU."""
 RTT_AT = 68
 """tcpi_rtt in struct tcp_info (linux/tcp.h): eight bytes of states and options, fifteen numbers before it."""
 
 _RECEIVE_BYTES = 256 * 1024
 _PATIENCE_S = 2.0
-"""A dump that takes longer is given up: the figure is then unknown."""
+"""Longest dump; beyond, the figure is unknown."""
 
 
 def count_by_state() -> dict[str, int] | None:
@@ -72,24 +66,22 @@ def count_by_state() -> dict[str, int] | None:
 
     About 1.2 µs of this process's time per socket (measured with 16,000).
     """
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     try:
         for family in (socket.AF_INET, socket.AF_INET6):
             for body, offset in _dump(family, _ALL_STATES, 0):
-                found[body[offset + 1]] += 1
+                counts[body[offset + 1]] += 1
     except OSError:
         return None
     named: Counter[str] = Counter()
-    for state, count in found.items():
+    for state, count in counts.items():
         named[STATES.get(state, f"state_{state}")] += count
     return dict(sorted(named.items()))
 
 
 def time_wait_to(address: str, port: int) -> int | None:
-    """Sockets in TIME_WAIT whose other end is `address`:`port` (a numeric address), None when the kernel
-    refuses.
-
-    Those are the connections whose local port a new connection to this target cannot have.
+    """Sockets in TIME_WAIT towards `address`:`port` (numeric), whose local ports a new connection to it
+    cannot have; None when the kernel refuses.
     """
     wanted = ipaddress.ip_address(address)
     mapped = {wanted.packed}
@@ -109,7 +101,7 @@ def time_wait_to(address: str, port: int) -> int | None:
 
 
 def established_inodes(source_port: int) -> set[int] | None:
-    """The sockets whose own end is this port and that are established; None when the kernel refuses."""
+    """Inodes of established sockets with this local port; None when the kernel refuses."""
     try:
         return {
             _INODE.unpack_from(body, offset + _INODE_AT)[0]
@@ -122,28 +114,28 @@ def established_inodes(source_port: int) -> set[int] | None:
 
 
 def smoothed_round_trips_us(port: int, *, here: bool) -> list[int] | None:
-    """Of up to MOST_ASKED established connections to this port, or of this port where the server is `here`:
-    TCP's smoothed round trip in microseconds (tcpi_rtt). None when the kernel refuses.
+    """TCP's smoothed round trips (tcpi_rtt, µs) of up to MOST_ASKED established connections to this port, or
+    from it if the server is `here`. None when the kernel refuses.
     """
     source, destination = (port, 0) if here else (0, port)
-    found = []
+    times_us = []
     try:
         for family in (socket.AF_INET, socket.AF_INET6):
-            asked = _dump(family, 1 << ESTABLISHED, destination, source, extensions=1 << (_INFO - 1))
-            for body, offset in asked:
+            sockets = _dump(family, 1 << ESTABLISHED, destination, source, extensions=1 << (_INFO - 1))
+            for body, offset in sockets:
                 ports = _IDENTITY.unpack_from(body, offset + 4)[:2]
                 info = _attribute(body, offset, _INFO) if ports[0 if here else 1] == port else None
                 if info is not None and len(info) >= RTT_AT + 4:
-                    found.append(struct.unpack_from("=I", info, RTT_AT)[0])
-                if len(found) >= MOST_ASKED:
-                    return found
+                    times_us.append(struct.unpack_from("=I", info, RTT_AT)[0])
+                if len(times_us) >= MOST_ASKED:
+                    return times_us
     except OSError:
         return None
-    return found
+    return times_us
 
 
 def _attribute(body: bytes, offset: int, wanted: int) -> bytes | None:
-    """The attribute of an inet_diag_msg at this offset; the message's length stands in its header."""
+    """An attribute of the inet_diag_msg at this offset; None without it."""
     end = offset - _HEADER.size + _HEADER.unpack_from(body, offset - _HEADER.size)[0]
     at = offset + _MESSAGE_BYTES
     while at + _ATTRIBUTE.size <= end:
@@ -159,8 +151,8 @@ def _attribute(body: bytes, offset: int, wanted: int) -> bytes | None:
 def _dump(
     family: int, states: int, destination_port: int, source_port: int = 0, *, extensions: int = 0
 ) -> Iterator[tuple[bytes, int]]:
-    """Every matching socket as (buffer, offset of its inet_diag_msg). OSError when the kernel refuses or is
-    too slow. `extensions`: a bit for each attribute that is asked for.
+    """Matching sockets as (buffer, offset of inet_diag_msg). Raises OSError when the kernel refuses or is too
+    slow. `extensions`: bits of the requested attributes.
     """
     identity = _IDENTITY.pack(source_port, destination_port, b"", b"")
     body = _REQUEST.pack(family, socket.IPPROTO_TCP, extensions, 0, states) + identity

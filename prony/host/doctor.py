@@ -1,4 +1,4 @@
-"""Is this host fit to measure on? Reads once, then runs every check."""
+"""Fitness of this host for measurements: reads once, then runs every check."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SAMPLE_S = 3.0
 
 
 def examine(*, extra: Sequence[HostCheck] = ()) -> list[HostCheck]:
-    """All checks of this host, then `extra` (JDKs, build tools). Takes a little more than SAMPLE_S."""
+    """All checks of this host, then `extra` (JDKs, build tools), in a little more than SAMPLE_S."""
     return [*judge_readings(gather(sample_s=SAMPLE_S)), *extra]
 
 
 def judge_readings(readings: Readings) -> list[HostCheck]:
     """Every check that applies to these readings."""
-    found = [check(readings) for check in (*checks_cpu.ALL, *checks_system.ALL)]
-    return [check for check in found if check is not None]
+    results = [check(readings) for check in (*checks_cpu.ALL, *checks_system.ALL)]
+    return [check for check in results if check is not None]

@@ -1,4 +1,4 @@
-"""The fingerprint of the host and its software, which tells two hosts apart."""
+"""The fingerprint of a host and its software."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from prony.host.topology import numa_nodes, topology
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What tells one host of a set from another."""
+    """Identity of a host within a set."""
 
     name: str
     role: Literal["server", "load"]
@@ -32,15 +32,13 @@ class HostFacts:
 
 _NOT_IN_KEY = {"key", "hostname"}
 _MEMORY_STEP_BYTES = 256 * 1024 * 1024
-"""The kernel reserves a slightly different part at each boot, which changes no figure."""
+"""Rounding of memory: the kernel's reserve varies between boots without an effect on figures."""
 
 
 def fingerprint(software: dict[str, str], *, root: Path = ROOT) -> Fingerprint:
-    """Read the host (a few milliseconds). `software`: the versions that matter, e.g. `{"prony": "0.1.0",
-    "jdk": "25.0.1"}`.
-    """
-    found = topology(root)
-    cpus = found.cpus
+    """Reads the host in a few milliseconds. `software`: versions such as `{"prony": "0.1.0"}`."""
+    cores = topology(root)
+    cpus = cores.cpus
     info = hardware.cpu_info(root)
     memory = hardware.memory(root)
     system = os.uname()
@@ -51,9 +49,9 @@ def fingerprint(software: dict[str, str], *, root: Path = ROOT) -> Fingerprint:
         architecture=architecture,
         cpu_model=hardware.cpu_model(info, architecture, root),
         cpus=len(cpus) or os.cpu_count() or 1,
-        cores=len(found.cores) if found.complete else None,
-        sockets=len({core.package for core in found.cores}) if found.complete else None,
-        smt=found.smt if found.complete else None,
+        cores=len(cores.cores) if cores.complete else None,
+        sockets=len({core.package for core in cores.cores}) if cores.complete else None,
+        smt=cores.smt if cores.complete else None,
         numa_nodes=numa_nodes(root),
         cpu_max_mhz=hardware.max_mhz(cpus, root),
         governor=hardware.governor(cpus, root),
@@ -82,19 +80,19 @@ def _hypervisor(info: dict[str, str], root: Path) -> str | None:
 
 
 def key_of(fingerprint: Fingerprint) -> str:
-    """A hash of twelve hexadecimal digits over every field that can change a figure."""
+    """A 12-digit hexadecimal hash over every field that can change a figure."""
     fields = fingerprint.model_dump(exclude=_NOT_IN_KEY)
     fields["memory_bytes"] = round(fingerprint.memory_bytes / _MEMORY_STEP_BYTES)
     hosts = fields.pop("hosts")
-    if hosts:  # a key of one host is what it was before there were several
-        fields["hosts"] = sorted(hosts.values())  # what a host is called changes no figure
+    if hosts:  # keys of a single host stay as they were
+        fields["hosts"] = sorted(hosts.values())  # host names change no figure
     text = json.dumps(fields, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def of_hosts(hosts: Sequence[HostFacts]) -> Fingerprint:
-    """The fingerprint of a set of hosts: that of the first server's host, or of the first host where there is
-    none, with all of them by name. Another host, weight, role or link makes another key.
+    """The fingerprint of a set of hosts: the first server's host (else the first host) plus all by name. The
+    key covers hosts, weights, roles and links.
     """
     first = next((host for host in hosts if host.role == "server"), hosts[0])
     named = {host.name: _described(host) for host in hosts}
@@ -115,7 +113,7 @@ def _described(host: HostFacts) -> str:
 
 
 def describe(fingerprint: Fingerprint) -> list[tuple[str, str]]:
-    """(label, value) for reports, most important first; a fact that could not be read is `unknown`."""
+    """(label, value) for reports, most important first; unread facts are `unknown`."""
     f = fingerprint
     rows = [
         ("Host", f.hostname),
@@ -139,23 +137,23 @@ def describe(fingerprint: Fingerprint) -> list[tuple[str, str]]:
 
 
 def differences(a: Fingerprint, b: Fingerprint) -> list[tuple[str, str, str]]:
-    """(field, value in a, value in b) of all differences that count for the key; tables entry by entry."""
-    found: list[tuple[str, str, str]] = []
+    """(field, value in a, value in b) of all differences in the key; tables per entry."""
+    rows: list[tuple[str, str, str]] = []
     left, right = a.model_dump(exclude=_NOT_IN_KEY), b.model_dump(exclude=_NOT_IN_KEY)
     for field in left:
-        one, other = left[field], right[field]
-        if isinstance(one, dict) and isinstance(other, dict):
-            for name in sorted(one.keys() | other.keys()):
-                if one.get(name) != other.get(name):
-                    found.append(
-                        (f"{field}.{name}", str(one.get(name, "absent")), str(other.get(name, "absent")))
+        mine, other = left[field], right[field]
+        if isinstance(mine, dict) and isinstance(other, dict):
+            for name in sorted(mine.keys() | other.keys()):
+                if mine.get(name) != other.get(name):
+                    rows.append(
+                        (f"{field}.{name}", str(mine.get(name, "absent")), str(other.get(name, "absent")))
                     )
         elif field == "memory_bytes":
-            if round(one / _MEMORY_STEP_BYTES) != round(other / _MEMORY_STEP_BYTES):
-                found.append((field, _gib(one), _gib(other)))
-        elif one != other:
-            found.append((field, _shown(one), _shown(other)))
-    return found
+            if round(mine / _MEMORY_STEP_BYTES) != round(other / _MEMORY_STEP_BYTES):
+                rows.append((field, _gib(mine), _gib(other)))
+        elif mine != other:
+            rows.append((field, _shown(mine), _shown(other)))
+    return rows
 
 
 def _shown(value: object) -> str:

@@ -1,7 +1,4 @@
-"""Single facts about the CPUs, the memory and the system, each from its file.
-
-A fact that cannot be read is None; an absent feature that is known to be absent says so.
-"""
+"""Facts about CPUs, memory and system from /proc and /sys. Unreadable: None; known to be absent: `none`."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ def cpu_info(root: Path = ROOT) -> dict[str, str]:
 
 
 def cpu_model(info: dict[str, str], architecture: str, root: Path = ROOT) -> str:
-    """The model's name; on arm64, which has only numbers, those."""
+    """The model's name, or its numbers on arm64."""
     for key in ("model name", "cpu model", "cpu", "Processor", "uarch"):
         if info.get(key):
             return " ".join(info[key].split())
@@ -47,23 +44,23 @@ def cpu_model(info: dict[str, str], architecture: str, root: Path = ROOT) -> str
 
 
 def max_mhz(cpus: tuple[int, ...], root: Path = ROOT) -> float | None:
-    """The highest frequency any CPU may reach."""
-    found = [read_int(_cpufreq(root, cpu) / "cpuinfo_max_freq") for cpu in cpus]
-    return max((khz / 1000 for khz in found if khz is not None), default=None)
+    """Highest frequency of any CPU."""
+    limits_khz = [read_int(_cpufreq(root, cpu) / "cpuinfo_max_freq") for cpu in cpus]
+    return max((khz / 1000 for khz in limits_khz if khz is not None), default=None)
 
 
 def current_mhz(cpus: tuple[int, ...], root: Path = ROOT) -> float | None:
-    """The mean current frequency from cpufreq, None where the kernel has no cpufreq (most virtual
-    machines).
-    """
-    found = [khz for cpu in cpus if (khz := read_int(_cpufreq(root, cpu) / "scaling_cur_freq")) is not None]
-    return sum(found) / len(found) / 1000 if found else None
+    """Mean current frequency; None without cpufreq (most virtual machines)."""
+    clocks_khz = [
+        khz for cpu in cpus if (khz := read_int(_cpufreq(root, cpu) / "scaling_cur_freq")) is not None
+    ]
+    return sum(clocks_khz) / len(clocks_khz) / 1000 if clocks_khz else None
 
 
 def governor(cpus: tuple[int, ...], root: Path = ROOT) -> str | None:
-    """The frequency governor; where CPUs differ, all of them in alphabetical order."""
-    found = {text for cpu in cpus if (text := read_text(_cpufreq(root, cpu) / "scaling_governor"))}
-    return ",".join(sorted(found)) or None
+    """The frequency governor, or all governors in alphabetical order."""
+    governors = {text for cpu in cpus if (text := read_text(_cpufreq(root, cpu) / "scaling_governor"))}
+    return ",".join(sorted(governors)) or None
 
 
 def _cpufreq(root: Path, cpu: int) -> Path:
@@ -111,7 +108,7 @@ def hypervisor(info: dict[str, str], root: Path = ROOT) -> str | None:
     for path in ("sys_vendor", "product_name", "bios_vendor", "board_vendor"):
         text = (read_text(root / "sys/class/dmi/id" / path) or "").lower()
         for vendor, name in _VIRTUAL_VENDORS.items():
-            # Microsoft and Google build bare-metal machines too; only the CPU flag tells.
+            # Microsoft and Google build bare-metal machines too: the CPU flag decides.
             if text.startswith(vendor) and _virtual_flag(info) is not False:
                 return name
     clocks = read_text(root / "sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
@@ -126,12 +123,12 @@ def hypervisor(info: dict[str, str], root: Path = ROOT) -> str | None:
 
 
 def _virtual_flag(info: dict[str, str]) -> bool | None:
-    """Whether the CPU reports that it is virtual; only x86 does, so None elsewhere."""
+    """Whether the CPU reports a hypervisor; None except on x86."""
     return "hypervisor" in info["flags"].split() if "flags" in info else None
 
 
 def container(root: Path = ROOT) -> str | None:
-    """The kind of container this process runs in, as far as it leaves a trace; None when there is none."""
+    """The detectable kind of container; None without one."""
     if (root / ".dockerenv").exists():
         return "docker"
     if (root / "run/.containerenv").exists():
@@ -140,21 +137,19 @@ def container(root: Path = ROOT) -> str | None:
 
 
 def clocksource(root: Path = ROOT) -> str | None:
-    """The kernel's clock source; anything but tsc (x86) or arch_sys_counter (arm64) makes reading the time
-    expensive.
-    """
+    """The kernel's clock source."""
     return read_text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource") or None
 
 
 def mitigations(root: Path = ROOT) -> str | None:
-    """CPU vulnerabilities and the kernel's mitigation of each; `none` when none applies."""
+    """CPU vulnerabilities with the kernel's mitigations, or `none`."""
     base = root / "sys/devices/system/cpu/vulnerabilities"
     try:
         names = sorted(path.name for path in base.iterdir())
     except OSError:
         return None
-    found = [(name, read_text(base / name)) for name in names]
-    concerned = [f"{name}: {text}" for name, text in found if text and text != "Not affected"]
+    entries = [(name, read_text(base / name)) for name in names]
+    concerned = [f"{name}: {text}" for name, text in entries if text and text != "Not affected"]
     chosen = [
         word for word in (read_text(root / "proc/cmdline") or "").split() if word.startswith("mitigations=")
     ]
@@ -169,16 +164,16 @@ def transparent_huge_pages(root: Path = ROOT) -> str | None:
 
 def memory(root: Path = ROOT) -> dict[str, int]:
     """/proc/meminfo in bytes."""
-    found = {}
+    sizes = {}
     for key, value in key_values(read_text(root / "proc/meminfo") or "").items():
         number = value.split()[0] if value else ""
         if number.isdecimal():
-            found[key] = int(number) * (1024 if value.endswith("kB") else 1)
-    return found
+            sizes[key] = int(number) * (1024 if value.endswith("kB") else 1)
+    return sizes
 
 
 def os_name(root: Path = ROOT) -> str:
-    """The distribution's own name for itself."""
+    """Name of the distribution."""
     text = read_text(root / "etc/os-release") or read_text(root / "usr/lib/os-release") or ""
     values = {key: value.strip("\"'") for key, value in key_values(text, "=").items()}
     return values.get("PRETTY_NAME") or values.get("NAME") or "unknown"

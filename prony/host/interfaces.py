@@ -1,7 +1,4 @@
-"""Network interfaces: what they are, and what went through them.
-
-The files are those of this network namespace.
-"""
+"""Network interfaces of this network namespace: properties and counters."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ COLUMNS = {
     "sent_errors": 10,
     "sent_dropped": 11,
 }
-"""Of /proc/net/dev (net/core/net-procfs.c). Received drops count what the hardware missed, too."""
+"""Columns of /proc/net/dev (net/core/net-procfs.c). Received drops include the hardware's."""
 
 _SIOCGIFADDR, _SIOCETHTOOL = 0x8915, 0x8946
 _ETHTOOL_GDRVINFO = 0x00000003
@@ -36,22 +33,22 @@ _DRIVER_INFO_BYTES = 196
 
 
 def interface_counts(root: Path = ROOT) -> dict[str, InterfaceCounts] | None:
-    """Interface -> counters since it exists; None when the file cannot be read."""
+    """Interface -> counters since its creation; None when unreadable."""
     text = read_text(root / "proc/net/dev")
     if text is None:
         return None
-    found: dict[str, InterfaceCounts] = {}
+    counts: dict[str, InterfaceCounts] = {}
     for line in text.splitlines()[2:]:
         name, _, rest = line.partition(":")
         words = rest.split()
         if len(words) > max(COLUMNS.values()) and all(word.isdecimal() for word in words):
-            found[name.strip()] = InterfaceCounts(**{key: int(words[at]) for key, at in COLUMNS.items()})
-    return found
+            counts[name.strip()] = InterfaceCounts(**{key: int(words[at]) for key, at in COLUMNS.items()})
+    return counts
 
 
 def interface_towards(address: str) -> str | None:
-    """The interface through which the kernel reaches a numeric address; no packet is sent. None where it has
-    no route or the interface cannot be told.
+    """The interface of the route to a numeric address, without sending a packet; None without a route or a
+    known interface.
     """
     family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
     try:
@@ -64,7 +61,7 @@ def interface_towards(address: str) -> str | None:
 
 
 def interface_with(address: str) -> str | None:
-    """The interface that has this numeric address; None where none has."""
+    """The interface with this numeric address; None without one."""
     wanted = ipaddress.ip_address(address.partition("%")[0])
     if wanted.version == 6:
         # The address in 32 digits, index, length, scope, flags, name.
@@ -75,19 +72,18 @@ def interface_with(address: str) -> str | None:
         return None
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for _, name in socket.if_nameindex():
-            asked = struct.pack("256s", name.encode())
+            request = struct.pack("256s", name.encode())
             with suppress(OSError):  # it has no IPv4 address
-                reply = fcntl.ioctl(any_socket, _SIOCGIFADDR, asked)
+                reply = fcntl.ioctl(any_socket, _SIOCGIFADDR, request)
                 if reply[20:24] == wanted.packed:
                     return name
     return "lo" if wanted.is_loopback else None
 
 
 def read_link(interface: str, declared_bits_per_s: float | None = None, root: Path = ROOT) -> Link:
-    """Speed, MTU and driver of an interface; a declared speed goes before the driver's.
+    """Speed, MTU and driver of an interface; a declared speed takes precedence.
 
-    An interface without hardware has no speed of its own: veth reports 10 Gbit/s, whatever carries its
-    packets.
+    The speed of an interface without hardware is ignored: veth always reports 10 Gbit/s.
     """
     folder = root / "sys/class/net" / interface
     speed_mbit_per_s = read_int(folder / "speed") if (folder / "device").exists() else None
@@ -104,10 +100,10 @@ def read_link(interface: str, declared_bits_per_s: float | None = None, root: Pa
 def _driver(interface: str) -> str | None:
     """By the ioctl of ethtool; None where the interface does not know it (loopback)."""
     info = ctypes.create_string_buffer(struct.pack("=I", _ETHTOOL_GDRVINFO), _DRIVER_INFO_BYTES)
-    asked = struct.pack("16sP", interface.encode(), ctypes.addressof(info))
+    request = struct.pack("16sP", interface.encode(), ctypes.addressof(info))
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-            fcntl.ioctl(any_socket, _SIOCETHTOOL, asked)
+            fcntl.ioctl(any_socket, _SIOCETHTOOL, request)
     except OSError:
         return None
     return info.raw[4:36].split(b"\0")[0].decode(errors="replace") or None

@@ -1,4 +1,4 @@
-"""Counts new kernel log lines of warning level or worse (overheating, device resets, out of memory)."""
+"""Counts new kernel log lines from warning level on (overheating, device resets, out of memory)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from prony.host.proc import ROOT
 
 _RECORD_BYTES = 8192
-"""A record of /dev/kmsg is read whole or not at all; the kernel's own bound is below this."""
+"""Buffer for a record of /dev/kmsg, which is read whole; above the kernel's own bound."""
 _WARNING = 4
 _MOST_PER_READING = 10_000
 
 
 class KernelLog:
-    """A position at the end of the kernel log; each `count()` reads on from there."""
+    """A position in the kernel log, from its end at creation; `count()` advances it."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self._descriptor: int | None = None
@@ -26,9 +26,7 @@ class KernelLog:
             self.close()
 
     def count(self) -> int | None:
-        """Lines of warning level or worse from the kernel since the start; None when the log
-        cannot be read.
-        """
+        """Kernel lines from warning level on since the start; None when unreadable."""
         if self._descriptor is None:
             return None
         for _ in range(_MOST_PER_READING):
@@ -36,7 +34,7 @@ class KernelLog:
                 record = os.read(self._descriptor, _RECORD_BYTES)
             except BlockingIOError:
                 break
-            except BrokenPipeError:  # the log ran over: lines were lost, reading goes on with the oldest left
+            except BrokenPipeError:  # the log overran: continue with the oldest remaining line
                 continue
             except OSError:
                 self.close()
@@ -54,8 +52,6 @@ class KernelLog:
 
 
 def _warns(record: bytes) -> bool:
-    """`priority,sequence,time,flags;text`, priority = facility * 8 + level; facility 0 is the
-    kernel itself.
-    """
+    """Parses `priority,sequence,time,flags;text`; priority = facility * 8 + level, facility 0: kernel."""
     number = record.partition(b",")[0]
     return number.isdigit() and int(number) <= _WARNING

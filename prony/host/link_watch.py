@@ -1,4 +1,4 @@
-"""What went through a link over the window: read at each sample of the host, concluded afterwards.
+"""Use of a link over the window, from readings at each sample of the host.
 
 link = LinkWatch(interface_towards(address), port, here=False)
 sampler.watch("link", link.sample)
@@ -23,12 +23,12 @@ from prony.host.softnet import dropped_by_cpu, packets_by_cpu, rise
 from prony.host.tcp_counters import between, tcp_counts
 
 KEPT = 4000
-"""Readings; beyond that every second one of the older half goes, as in the sampler."""
+"""Most readings; beyond, the older half is thinned, as in the sampler."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkReading:
-    """Counters at one moment of CLOCK_MONOTONIC; None is what could not be read."""
+    """Counters at a moment of CLOCK_MONOTONIC; None: unread."""
 
     t_monotonic_s: float
     interface: InterfaceCounts | None = None
@@ -38,13 +38,11 @@ class LinkReading:
     ticks: dict[int, CpuTicks] | None = None
     tcp: TcpCounts | None = None
     round_trip_ms: float | None = None
-    """TCP's smoothed round trip of the load's connections, their median."""
+    """Median of TCP's smoothed round trips of the load's connections."""
 
 
 class LinkWatch:
-    """One interface of this host and the connections of the load through it. `here`: the server, whose port
-    it is, runs on this host.
-    """
+    """An interface of this host and the load's connections. `here`: the server runs on this host."""
 
     def __init__(
         self,
@@ -65,7 +63,7 @@ class LinkWatch:
         self._readings: list[LinkReading] = []
 
     def sample(self) -> None:
-        """Read once more; some hundred microseconds of CPU, more with ten thousands of connections."""
+        """Takes a reading: some 100 µs of CPU, more with tens of thousands of connections."""
         counts = interface_counts(self._root)
         self._readings.append(
             LinkReading(
@@ -86,19 +84,18 @@ class LinkWatch:
         return network_use(tuple(self._readings), open_s, close_s)
 
     def round_trip_ms(self, open_s: float, close_s: float) -> float | None:
-        """Median of the readings within the window; None where there was no connection."""
-        found = [
+        """Median of the readings within the window; None without connections."""
+        times_ms = [
             reading.round_trip_ms
             for reading in tuple(self._readings)
             if open_s <= reading.t_monotonic_s <= close_s and reading.round_trip_ms is not None
         ]
-        return median(found) if found else None
+        return median(times_ms) if times_ms else None
 
 
 def network_use(readings: tuple[LinkReading, ...], open_s: float, close_s: float) -> NetworkUse:
-    """What the readings say of the time between two moments: rates are interpolated at the edges, of rare
-    events the readings just outside count. Nothing is extrapolated: without a reading on either side it is
-    None.
+    """The link between two moments: rates interpolated at the edges, rare events between the readings just
+    outside. None without a reading on either side.
     """
     before = next((r for r in reversed(readings) if r.t_monotonic_s <= open_s), None)
     after = next((r for r in readings if r.t_monotonic_s >= close_s), None)
@@ -106,8 +103,8 @@ def network_use(readings: tuple[LinkReading, ...], open_s: float, close_s: float
         return NetworkUse()
 
     def per_s(name: str) -> float | None:
-        known = [(r.t_monotonic_s, float(getattr(r.interface, name))) for r in readings if r.interface]
-        rose = difference(known, open_s, close_s)
+        samples = [(r.t_monotonic_s, float(getattr(r.interface, name))) for r in readings if r.interface]
+        rose = difference(samples, open_s, close_s)
         return None if rose is None else max(0.0, rose) / (close_s - open_s)
 
     def counted(*names: str) -> int | None:
@@ -136,13 +133,13 @@ def network_use(readings: tuple[LinkReading, ...], open_s: float, close_s: float
 
 
 def _rises(before: dict[int, int] | None, after: dict[int, int] | None) -> dict[int, int]:
-    """By CPU, of those that both readings have."""
+    """Rise by CPU, for CPUs in both readings."""
     rises = {cpu: rise(before, after, cpu) for cpu in after or ()}
     return {cpu: rose for cpu, rose in rises.items() if rose is not None}
 
 
 def _softirq(before: dict[int, CpuTicks] | None, after: dict[int, CpuTicks] | None) -> float | None:
-    """Of the busiest CPU, interrupts included."""
+    """Interrupt share of the busiest CPU."""
     shares = [
         (new.irq - old.irq) / (new.total - old.total)
         for cpu, new in (after or {}).items()

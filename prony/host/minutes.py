@@ -1,4 +1,4 @@
-"""Merges rows of seconds into a row of a minute: a pure function."""
+"""Merges rows of seconds into a row of a minute."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ TimedRow = tuple[float, HostRow]
 
 
 def merged(rows: Sequence[TimedRow]) -> TimedRow:
-    """One row over all of these: shares are means over time, steal is the worst, sockets and memory are those
-    at the end.
-    """
+    """A row over all of these: mean shares, worst steal, sockets and memory at the end."""
     t_s, last = rows[-1]
     changes: dict[str, float | None] = {
         name: _mean([(getattr(row, name), row.duration_ms) for _, row in rows]) for name in SHARES
@@ -26,6 +24,6 @@ def merged(rows: Sequence[TimedRow]) -> TimedRow:
 
 
 def _mean(values: Sequence[tuple[float | None, float]]) -> float | None:
-    known = [(value, ms) for value, ms in values if value is not None and ms > 0]
-    span_ms = sum(ms for _, ms in known)
-    return sum(value * ms for value, ms in known) / span_ms if span_ms else None
+    present = [(value, ms) for value, ms in values if value is not None and ms > 0]
+    span_ms = sum(ms for _, ms in present)
+    return sum(value * ms for value, ms in present) / span_ms if span_ms else None

@@ -1,8 +1,7 @@
-"""CPU used by processes other than Prony's own.
+"""CPU time of processes other than Prony's own.
 
-Two readings bound it from above, and the smaller one is used: *busy CPU minus own CPU* on a CPU set includes
-interrupts that belong to no process, *the sum over all other processes* includes other CPUs. The second one
-holds only where all processes of the host are visible.
+The smaller of two upper bounds: *busy minus own CPU* of a CPU set, which includes interrupts, and *the sum
+over all other processes*, which includes other CPUs and needs all processes to be visible.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from prony.host.proc import (
 )
 
 SEEN_SHARE = 0.9
-"""With fewer of the kernel's tasks visible than this, a container or hidepid hides the rest."""
+"""Share of visible tasks below which a container or hidepid hides the rest."""
 
 UNSURE_SHARE = 0.02
-"""Widest bracket between lower and upper bound for which a figure is reported; else unknown."""
+"""Widest bracket between the bounds with a reported figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """All processes at one moment."""
+    """All processes at a moment."""
 
     t_monotonic_s: float
     processes: dict[int, ProcessStat]
@@ -50,7 +49,7 @@ class OthersUse:
 
 
 def census(root: Path = ROOT) -> Census:
-    """Read every process once: some 10 µs each, so before and after a window, never within."""
+    """Reads every process: some 10 µs each, so only before and after a window."""
     processes = all_processes(root)
     total = threads_total(root)
     seen = sum(process.threads for process in processes.values())
@@ -58,12 +57,10 @@ def census(root: Path = ROOT) -> Census:
 
 
 def others_between(before: Census, after: Census, own: Collection[tuple[int, int]]) -> OthersUse:
-    """CPU seconds of everything but `own` (pid, start tick), including short-lived children that somebody
-    waited for.
+    """CPU seconds of everything but `own` (pid, start tick), including reaped short-lived children.
 
-    A process that ended and was waited for has left its time in its parent's reaped time, from which what it
-    had used before the first census is taken off again. ksoftirqd handles the network traffic of the load and
-    is not counted.
+    An ended process leaves its time in its parent's reaped time; its use before the first census is
+    subtracted. ksoftirqd, which handles the load's traffic, is excluded.
     """
     gained: list[tuple[int, ProcessStat]] = []
     for pid, late in after.processes.items():
@@ -98,7 +95,7 @@ def others_between(before: Census, after: Census, own: Collection[tuple[int, int
 
 
 def _heir(ended: ProcessStat, before: Census, after: Census) -> int:
-    """The nearest ancestor that still lives: the time of a process that ended is in its reaped time."""
+    """The nearest living ancestor, whose reaped time holds the ended process's time."""
     pid = ended.parent
     seen: set[int] = set()
     while pid not in after.processes and pid in before.processes and pid not in seen:
@@ -132,9 +129,9 @@ def share_of_others(
     irq_accounted: bool | None,
     capacity_s: float,
 ) -> float | None:
-    """The share of a CPU set (capacity = CPUs × wall) that others used; None when it cannot be bounded
-    closely enough. `irq_accounted`: whether the kernel keeps interrupt time out of the processes' own time
-    (CONFIG_IRQ_TIME_ACCOUNTING); only then is it subtracted from busy time.
+    """Share of a CPU set (capacity = CPUs × wall) used by others; None without a close bound.
+    `irq_accounted`: whether process time excludes interrupts (CONFIG_IRQ_TIME_ACCOUNTING), which are then
+    subtracted from busy time.
     """
     if capacity_s <= 0:
         return None
@@ -150,7 +147,7 @@ def share_of_others(
 
 
 def irq_time_accounted(root: Path = ROOT) -> bool | None:
-    """CONFIG_IRQ_TIME_ACCOUNTING of the running kernel, None when its configuration cannot be read."""
+    """CONFIG_IRQ_TIME_ACCOUNTING of the running kernel; None when unreadable."""
     packed = read_bytes(root / "proc/config.gz")
     text: str | None = None
     if packed is not None:

@@ -10,15 +10,13 @@ from pathlib import Path
 from prony.host.proc import ROOT, TICKS_PER_S, ProcessStat, process_stat, read_bytes
 
 THREADS_LIMIT = 512
-"""A process with more threads than this is split by its main thread alone: reading each would
-take too long.
-"""
+"""Most threads read per process; beyond, the main thread decides."""
 
 
 @dataclass(slots=True)
 class OwnUse:
-    """Cumulative CPU seconds on each of two CPU sets; `update` once per reading. A process bound to one set
-    counts there; one that may run on both is split by where its threads are bound or were last seen.
+    """Cumulative CPU seconds on two CPU sets; `update` per reading. A process pinned to a set counts there;
+    others are split by their threads' affinity or last CPU.
     """
 
     server_cpus: frozenset[int]
@@ -27,13 +25,13 @@ class OwnUse:
     server_s: float = 0.0
     client_s: float = 0.0
     identities: set[tuple[int, int]] = field(default_factory=set)
-    """(pid, start tick) of every process that was ever own."""
+    """(pid, start tick) of every own process so far."""
     _last: dict[tuple[int, int], int] = field(default_factory=dict)
     _threads: dict[tuple[int, int], int] = field(default_factory=dict)
     _previous_ticks: int | None = None
 
     def update(self, pids: Iterable[int], uptime_ticks: int | None) -> None:
-        """Read all own processes. A process that started since the last reading counts from its start."""
+        """Reads all own processes; new ones count from their start."""
         current: dict[tuple[int, int], int] = {}
         threads: dict[tuple[int, int], int] = {}
         for pid in pids:
@@ -50,9 +48,7 @@ class OwnUse:
         self._last, self._threads, self._previous_ticks = current, threads, uptime_ticks
 
     def _baseline(self, process: ProcessStat) -> int:
-        """Where a process that is seen for the first time starts to count: at zero when it is younger than
-        the last reading.
-        """
+        """Initial ticks of a new process: zero if it is younger than the last reading."""
         previous = self._previous_ticks
         return 0 if previous is not None and process.started_ticks >= previous else process.own_ticks
 
@@ -77,7 +73,7 @@ class OwnUse:
             ticks, last_cpu = stat
             key = (process.pid, thread)
             threads[key] = ticks
-            # A thread seen for the first time weighs with its whole life: only the proportions matter here.
+            # New threads weigh with their whole life: only proportions matter.
             weights[self._side(self._mask(thread), last_cpu)] += ticks - self._threads.get(key, 0)
         total = sum(weights)
         if total <= 0:

@@ -12,10 +12,10 @@ from prony.host.topology import Core, Topology
 from prony.host.topology import topology as read_topology
 
 CLIENT_SHARE = 0.25
-"""The client's share of the cores: a response costs most servers several times the client's 5 µs or so."""
+"""The client's share of the cores: a response costs most servers several times the client's 5 µs."""
 
 SMALLEST_NODE_CORES = 4
-"""A NUMA node with fewer cores than this is too small to hold server and client; then all nodes are used."""
+"""Fewest cores of a NUMA node for server and client; with fewer all nodes are used."""
 
 
 def partition(
@@ -26,15 +26,13 @@ def partition(
     topology: Topology | None = None,
     allowed: Collection[int] | None = None,
 ) -> CpuPartition:
-    """Divide the allowed CPUs between server and client (by default: this host's, as this process was granted
-    them).
+    """Divides the allowed CPUs (default: those granted to this process) between server and client.
 
-    Hardware threads of one core always go to the same side, the client gets about a quarter of the cores (at
-    least one), and both stay on one NUMA node when a node is large enough. Sets that the user names are taken
-    as they are after a check; a CPU that does not exist or is not allowed, an empty set and an overlap are
-    UsageErrors. `shared` is true when some core has to serve both sides. With `services` a core is set apart
-    for backing services, where there is one left or the server has more than one that nobody named; without
-    it the services share the server's.
+    Hardware threads of a core stay together, the client gets about a quarter of the cores (at least one), and
+    both use a single NUMA node if it is large enough. Given sets are used unchanged. `shared`: a core serves
+    both sides. `services`: reserves an idle core, or one of an automatic server set with several; else
+    services share the server's CPUs. Raises UsageError for missing or forbidden CPUs, empty sets and
+    overlaps.
     """
     topology = read_topology() if topology is None else topology
     allowed = granted_cpus() if allowed is None else allowed
@@ -65,12 +63,11 @@ def beside(
     topology: Topology | None = None,
     allowed: Collection[int] | None = None,
 ) -> CpuPartition:
-    """The client's CPUs beside a server that somebody else placed, which may run `where` (empty: not known).
+    """The client's CPUs next to a running server that may use `where` (empty: not known).
 
-    As many cores as `partition` gives the client, the last ones that the server may not use, of its NUMA
-    nodes where they have some; free of the plan's `others` too where that is possible, so that all servers
-    meet the same client. Without such a core single hardware threads; where the server may use every CPU
-    that we may, those of `partition`, and `common` says which both may use.
+    As many cores as `partition` gives the client: the last ones outside `where`, preferably on its NUMA nodes
+    and free of the plan's `others`, so that all servers meet the same client. Without such a core, single
+    hardware threads; if the server may use all CPUs, those of `partition`, with the overlap in `common`.
     """
     topology = read_topology() if topology is None else topology
     allowed = granted_cpus() if allowed is None else allowed
@@ -95,7 +92,7 @@ def beside(
 
 
 def _with_services(chosen: CpuPartition, cores: list[Core], *, named: bool) -> CpuPartition:
-    """One core for services: an idle one, or the last one of a server whose set was not `named`."""
+    """A core for services: an idle one, or the last one of an automatic server set."""
     used = {*chosen.server, *chosen.client}
     idle = [core for core in cores if not used & set(core.cpus)]
     if idle:
@@ -125,7 +122,7 @@ def _check(role: str, named: Sequence[int], topology: Topology, allowed: Collect
 
 
 def _rest(topology: Topology, usable: Sequence[int], named: Sequence[int], role: str) -> list[int]:
-    """What one side leaves for the other: whole cores if possible, else single hardware threads."""
+    """CPUs left by one side: whole cores if possible, else hardware threads."""
     touched = {cpu for core in topology.cores if set(core.cpus) & set(named) for cpu in core.cpus}
     rest = [cpu for cpu in usable if cpu not in touched] or [cpu for cpu in usable if cpu not in named]
     if not rest:

@@ -1,7 +1,4 @@
-"""Reads /proc and /sys: small parsers that return None when something cannot be read.
-
-Every reader takes `root`, so that tests can use a fake tree.
-"""
+"""Parsers for /proc and /sys that return None when unreadable. `root`: a fake tree in tests."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ KERNEL_THREAD = 0x00200000
 
 
 def now_s() -> float:
-    """CLOCK_MONOTONIC in seconds: the clock that the engine and all samples share."""
+    """CLOCK_MONOTONIC in seconds, the clock of the engine and all samples."""
     return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
@@ -51,7 +48,7 @@ def read_text(path: str | Path) -> str | None:
 
 
 def read_int(path: str | Path) -> int | None:
-    """The integer in a file of one number, None when it cannot be read or is no number."""
+    """The integer in a file; None when unreadable or not a number."""
     text = read_text(path)
     try:
         return None if text is None else int(text)
@@ -60,19 +57,17 @@ def read_int(path: str | Path) -> int | None:
 
 
 def key_values(text: str, separator: str = ":") -> dict[str, str]:
-    """Lines of `key<separator>value` as a dict; the first line of a key wins (as in /proc/cpuinfo
-    for CPU 0).
-    """
-    found: dict[str, str] = {}
+    """Lines of `key<separator>value` as a dict; the first line of a key wins."""
+    values: dict[str, str] = {}
     for line in text.splitlines():
         key, sign, value = line.partition(separator)
         if sign:
-            found.setdefault(key.strip(), value.strip())
-    return found
+            values.setdefault(key.strip(), value.strip())
+    return values
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:
-    """The CPUs of a list like `0-3,8`, ascending. An unreadable list is a UsageError that shows the form."""
+    """The CPUs of a list like `0-3,8`, ascending. Raises UsageError."""
     cpus: set[int] = set()
     for part in text.split(","):
         part = part.strip()
@@ -112,7 +107,7 @@ def read_cpus(path: str | Path) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class CpuTicks:
-    """One CPU line of /proc/stat, cumulative clock ticks (guest time is already inside user time)."""
+    """A CPU line of /proc/stat in cumulative clock ticks; user includes guest time."""
 
     user: int
     system: int
@@ -122,12 +117,12 @@ class CpuTicks:
 
     @property
     def busy(self) -> int:
-        """Ticks in which the CPU was busy for this host (not idle, not stolen)."""
+        """Busy ticks: neither idle nor stolen."""
         return self.user + self.system + self.irq
 
     @property
     def total(self) -> int:
-        """All ticks that were accounted."""
+        """All accounted ticks."""
         return self.busy + self.idle + self.steal
 
 
@@ -136,7 +131,7 @@ def cpu_ticks(root: Path = ROOT) -> dict[int, CpuTicks] | None:
     raw = read_bytes(root / "proc/stat")
     if raw is None:
         return None
-    found: dict[int, CpuTicks] = {}
+    by_cpu: dict[int, CpuTicks] = {}
     for line in raw.split(b"\n"):
         if not line.startswith(b"cpu"):
             break
@@ -151,8 +146,8 @@ def cpu_ticks(root: Path = ROOT) -> dict[int, CpuTicks] | None:
         if len(ticks) < 8:
             ticks += [0] * (8 - len(ticks))
         user, nice, system, idle, io_wait, irq, soft_irq, steal = ticks
-        found[cpu] = CpuTicks(user + nice, system, idle + io_wait, irq + soft_irq, steal)
-    return found or None
+        by_cpu[cpu] = CpuTicks(user + nice, system, idle + io_wait, irq + soft_irq, steal)
+    return by_cpu or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,23 +161,23 @@ class ProcessStat:
     own_ticks: int
     """User and system time of all its threads."""
     reaped_ticks: int
-    """User and system time of its children that ended and were waited for (and of theirs)."""
+    """User and system time of its reaped descendants."""
     threads: int
     started_ticks: int
-    """When it started, in ticks since boot: with the pid, the identity of a process."""
+    """Start in ticks since boot; with the pid, the identity of a process."""
     last_cpu: int
     rss_bytes: int
 
 
 def process_stat(pid: int, root: Path = ROOT) -> ProcessStat | None:
-    """One process, None when it is gone or hidden."""
+    """A process; None when gone or hidden."""
     return _parse_process(pid, read_bytes(f"{root}/proc/{pid}/stat"))
 
 
 def _parse_process(pid: int, raw: bytes | None) -> ProcessStat | None:
     if not raw:
         return None
-    # The name stands in brackets and may itself hold brackets and blanks: the last bracket ends it.
+    # The name is in brackets and may hold brackets and blanks: the last bracket ends it.
     opened, closed = raw.find(b"("), raw.rfind(b")")
     fields = raw[closed + 2 :].split()
     if opened < 0 or closed < 0 or len(fields) < 37:
@@ -203,21 +198,21 @@ def _parse_process(pid: int, raw: bytes | None) -> ProcessStat | None:
 
 def all_processes(root: Path = ROOT) -> dict[int, ProcessStat]:
     """Every visible process, kernel threads included. About 10 µs each."""
-    found: dict[int, ProcessStat] = {}
+    processes: dict[int, ProcessStat] = {}
     try:
-        names = os.listdir(root / "proc")  # noqa: PTH208 - names alone, hundreds of them: no Path for each
+        names = os.listdir(root / "proc")  # noqa: PTH208 - hundreds of names: no Path objects
     except OSError:
-        return found
+        return processes
     for name in names:
         if name.isdecimal():
             stat = process_stat(int(name), root)
             if stat is not None:
-                found[stat.pid] = stat
-    return found
+                processes[stat.pid] = stat
+    return processes
 
 
 def threads_total(root: Path = ROOT) -> int | None:
-    """Number of all tasks of the kernel, hidden ones included, from /proc/loadavg."""
+    """Number of the kernel's tasks, including hidden ones, from /proc/loadavg."""
     text = read_text(root / "proc/loadavg")
     try:
         return None if text is None else int(text.split()[3].partition("/")[2])

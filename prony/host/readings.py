@@ -1,4 +1,4 @@
-"""All readings of the doctor, taken at once (with one sample of about a second)."""
+"""All readings of the doctor, taken together."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PROBE_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class DriverReading:
-    """The engine's probe of one of its drivers."""
+    """The engine's probe of a driver."""
 
     works: bool
     reason: str
@@ -51,57 +51,57 @@ class DriverReading:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """The host's readings; None is what could not be read."""
+    """The host's readings; None: unread."""
 
     fingerprint: Fingerprint
     topology: Topology
     granted: tuple[int, ...]
     partition: CpuPartition | None
     cpu_kinds: Mapping[str, str]
-    """Kind of core to its CPUs, when the host has more than one kind."""
+    """Kind of core -> its CPUs, if there are several kinds."""
     sample_s: float
     steal: float | None
     """The highest share among the granted CPUs during the sample."""
     others: float | None
-    """CPU time of other processes during the sample, as a share of the granted CPUs."""
+    """CPU time of other processes ÷ capacity of the granted CPUs during the sample."""
     busiest: str | None
     swapped_in_bytes: int | None
     memory: Mapping[str, int]
     ports: PortRange | None
     source_addresses: int | None
-    """IPv4 addresses of this host beside 127.0.0.0/8; None when the routing table cannot be read."""
+    """Number of IPv4 addresses outside 127.0.0.0/8; None when unreadable."""
     sockets: Mapping[str, int]
     descriptors: tuple[int | None, int | None]
     locked_memory_bytes: int | None
-    """Soft limit; None when there is none."""
+    """Soft limit; None: unlimited."""
     conntrack: tuple[int, int] | None
-    """(entries, most entries) of the connection tracking table; None when there is none here."""
+    """(entries, capacity) of the connection tracking table; None without one."""
     engine: str | None
-    """Where the engine was found."""
+    """Path of the engine."""
     drivers: Mapping[str, DriverReading] | None
     emulated: str | None
-    """What runs on what, where the engine says that it is emulated."""
+    """Text, if the engine is emulated."""
     pinning: Pinning
     realtime: Realtime
     kernel_log: bool
     disk: tuple[Path, int | None]
-    """The folder that will hold the results, and the free bytes there."""
+    """(folder for results, free bytes)."""
 
 
 def gather(*, sample_s: float = 3.0, results: Path | None = None, root: Path = ROOT) -> Readings:
-    """Read everything; takes `sample_s`, with all granted CPUs busy, and the engine's probe."""
-    found = topology(root)
-    granted = granted_cpus() if root == ROOT else found.cpus
+    """Reads everything, in `sample_s` with all granted CPUs busy, plus the engine's probe."""
+    cores = topology(root)
+    granted = granted_cpus() if root == ROOT else cores.cpus
     with kept_busy(granted if sample_s > 0 and root == ROOT else ()) as spinning:
         steal, others, busiest, swapped = _sample(sample_s, granted, root, (os.getpid(), *spinning))
     engine = _engine()
     probe = None if engine is None else probed(engine)
     return Readings(
         fingerprint=fingerprint({}, root=root),
-        topology=found,
+        topology=cores,
         granted=granted,
-        partition=_partition(found, granted),
-        cpu_kinds=_cpu_kinds(found.cpus, root),
+        partition=_partition(cores, granted),
+        cpu_kinds=_cpu_kinds(cores.cpus, root),
         sample_s=sample_s,
         steal=steal,
         others=others,
@@ -132,7 +132,7 @@ def _partition(found: Topology, granted: tuple[int, ...]) -> CpuPartition | None
 
 
 def _cpu_kinds(cpus: tuple[int, ...], root: Path) -> dict[str, str]:
-    """Intel names the kinds; arm64 gives each CPU a relative capacity."""
+    """Kinds by Intel's names, or by arm64's relative capacity."""
     kinds: dict[str, str] = {}
     for kind, label in (
         ("cpu_core", "performance"),
@@ -167,7 +167,7 @@ def _sample(
             if total > 0:
                 steals.append((later_ticks[cpu].steal - ticks[cpu].steal) / total)
     ours = (process_stat(pid, root) for pid in pids)
-    own = {(one.pid, one.started_ticks) for one in ours if one is not None}
+    own = {(process.pid, process.started_ticks) for process in ours if process is not None}
     use = others_between(people, later_people, own)
     span_s = later_people.t_monotonic_s - people.t_monotonic_s
     seen = use.complete and span_s > 0 and bool(granted)
@@ -186,17 +186,17 @@ def _swapped_in(root: Path) -> int | None:
 
 
 def source_addresses(root: Path = ROOT) -> int | None:
-    """Number of IPv4 addresses from which connections to another host can come."""
+    """Number of possible IPv4 source addresses to another host."""
     text = read_text(root / "proc/net/fib_trie")
     if text is None:
         return None
-    found, last = set(), ""
+    addresses, last = set(), ""
     for line in map(str.strip, text.splitlines()):
         if line.startswith("|--"):
             last = line.removeprefix("|--").strip()
         elif line == "/32 host LOCAL" and not last.startswith("127."):
-            found.add(last)
-    return len(found)
+            addresses.add(last)
+    return len(addresses)
 
 
 def _locked_memory() -> int | None:
@@ -211,7 +211,7 @@ def _conntrack(root: Path) -> tuple[int, int] | None:
 
 
 def _engine() -> str | None:
-    """The engine's path, by the same rule as for a load: PRONY_ENGINE, beside this Python, on the PATH."""
+    """The engine's path as for a load: PRONY_ENGINE, next to this Python, on the PATH."""
     named = os.environ.get("PRONY_ENGINE")
     if named:
         return named
@@ -220,7 +220,7 @@ def _engine() -> str | None:
 
 
 def io_uring_works() -> bool | None:
-    """Whether the engine's probe says so; None without an engine or an answer. Takes some 10 ms."""
+    """Whether io_uring works by the engine's probe (10 ms); None without an engine or a result."""
     engine = _engine()
     drivers = None if engine is None else probed_drivers(engine)
     driver = None if drivers is None else drivers.get("io_uring")
@@ -228,13 +228,13 @@ def io_uring_works() -> bool | None:
 
 
 def probed_drivers(engine: str) -> dict[str, DriverReading] | None:
-    """The drivers by `prony-engine probe`; None when it cannot be run or understood."""
-    said = probed(engine)
-    return None if said is None else parse_drivers(said)
+    """Drivers by `prony-engine probe`; None when it fails."""
+    output = probed(engine)
+    return None if output is None else parse_drivers(output)
 
 
 def probed(engine: str) -> str | None:
-    """What `prony-engine probe` prints; None when it cannot be run."""
+    """Output of `prony-engine probe`; None when it fails."""
     try:
         return subprocess.run(
             [engine, "probe"],
@@ -249,9 +249,8 @@ def probed(engine: str) -> str | None:
 
 
 def parse_drivers(text: str) -> dict[str, DriverReading] | None:
-    """The drivers of a probe's JSON, a list of `{"driver", "works", "reason"}`, bare or under `drivers`.
-
-    None when it is something else.
+    """Drivers from a probe's JSON, a list of `{"driver", "works", "reason"}`, bare or under `drivers`; else
+    None.
     """
     try:
         content = json.loads(text)
@@ -265,18 +264,16 @@ def parse_drivers(text: str) -> dict[str, DriverReading] | None:
 
 
 def parse_emulated(text: str) -> str | None:
-    """What is emulated, by a probe's JSON; None where nothing is, or the engine does not say."""
+    """Emulation text from a probe's JSON; else None."""
     try:
-        found = json.loads(text)["emulated"]
+        emulated = json.loads(text)["emulated"]
     except (ValueError, KeyError, TypeError):
         return None
-    return None if found is None else str(found)
+    return None if emulated is None else str(emulated)
 
 
 def _may_pin() -> Pinning:
-    """Set the calling thread's mask to what it already is: changes nothing, and shows whether it
-    is allowed.
-    """
+    """Sets the calling thread's current mask again, which shows whether pinning is permitted."""
     return pin_thread(os.sched_getaffinity(0))
 
 

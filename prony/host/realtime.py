@@ -1,4 +1,4 @@
-"""Whether threads of this user may go before ordinary ones, as the engine's measuring threads do."""
+"""Whether this user's threads may have real-time priority, as the engine's measuring threads do."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ from prony.host.proc import ROOT, read_int
 
 @dataclass(frozen=True, slots=True)
 class Realtime:
-    """`runtime_us`: what real-time threads may have of each period; negative: all of it; None: not read."""
+    """`runtime_us`: real-time share of each period; negative: all of it; None: not read."""
 
     permitted: bool
     runtime_us: int | None
 
     @property
     def used(self) -> bool:
-        """The engine asks for it only where ordinary threads keep a share of each CPU."""
+        """Whether the engine uses it: only if ordinary threads keep a share of each CPU."""
         return self.permitted and self.runtime_us is not None and self.runtime_us >= 0
 
 
 def realtime(root: Path = ROOT) -> Realtime:
-    """Asked of the kernel for a thread that does nothing and ends: rights, limits and the control group's
-    share of real time all count, and only the kernel knows them together.
-    """
+    """Tries it with an idle thread: only the kernel combines rights, limits and the control group's share."""
     permitted: list[bool] = []
     thread = threading.Thread(target=lambda: permitted.append(_first()))
     thread.start()

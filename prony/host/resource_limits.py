@@ -15,11 +15,11 @@ from prony.host.proc import ROOT, parse_cpus, read_int, read_text
 Target = tuple[str, int]
 """Host (name or address) and port."""
 OWN_SERVERS: Target = ("127.0.0.1", 0)
-"""The address of launched servers; each has a fresh port."""
+"""Address of launched servers, each on a fresh port."""
 
 
 def limits(target: Target | None = None, *, root: Path = ROOT) -> Limits:
-    """Read the current limits. `time_wait_to_target` is None without a target or when it cannot be read."""
+    """Current limits. `time_wait_to_target` is None without a target, or when unreadable."""
     soft, hard = descriptor_limits()
     return Limits(
         descriptors_soft=soft,
@@ -31,19 +31,19 @@ def limits(target: Target | None = None, *, root: Path = ROOT) -> Limits:
 
 
 def limits_to_own_servers() -> Limits:
-    """The limits towards servers that Prony launches itself, on fresh ports."""
+    """Limits towards launched servers, on fresh ports."""
     return limits().model_copy(update={"time_wait_reuse": time_wait_reuse(OWN_SERVERS)})
 
 
 def towards(found: Limits, target: Target) -> Limits:
-    """The same limits with those that depend on the target: ports in TIME_WAIT, and their reuse."""
+    """The limits with a target's ports in TIME_WAIT and their reuse."""
     return found.model_copy(
         update={"time_wait_to_target": time_wait_to(target), "time_wait_reuse": time_wait_reuse(target)}
     )
 
 
 def descriptor_limits() -> tuple[int | None, int | None]:
-    """(soft, hard) of RLIMIT_NOFILE; an unlimited one counts as the kernel's own bound fs.nr_open."""
+    """(soft, hard) of RLIMIT_NOFILE; unlimited is fs.nr_open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     bound = read_int("/proc/sys/fs/nr_open")
     return (
@@ -53,10 +53,9 @@ def descriptor_limits() -> tuple[int | None, int | None]:
 
 
 def raise_descriptors() -> int | None:
-    """Raise the soft limit to the hard one. Returns the soft limit that holds then.
+    """Raises the soft limit to the hard one, and returns the new one.
 
-    What this process starts afterwards inherits it, so call it in the client and not before a server is
-    started whose own defaults are to be measured.
+    Child processes inherit it, so do not call it before starting a server under its own defaults.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft != hard:
@@ -72,7 +71,7 @@ def raise_descriptors() -> int | None:
 
 
 def port_range(root: Path = ROOT) -> PortRange | None:
-    """The ephemeral ports of this network namespace and how many of them are reserved."""
+    """The ephemeral ports of this network namespace and the number of reserved ones."""
     words = (read_text(root / "proc/sys/net/ipv4/ip_local_port_range") or "").split()
     if len(words) != 2 or not all(word.isdecimal() for word in words):
         return None
@@ -90,17 +89,17 @@ def _reserved(root: Path, low: int, high: int) -> int:
 
 
 def time_wait_to(target: Target) -> int | None:
-    """Sockets in TIME_WAIT towards a target, over all addresses that its name stands for."""
+    """Sockets in TIME_WAIT towards a target, over all addresses of its name."""
     addresses = _addresses(target)
     if addresses is None:
         return None
     counts = [diag.time_wait_to(address, target[1]) for address in addresses]
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
+    readable = [count for count in counts if count is not None]
+    return sum(readable) if len(readable) == len(counts) else None
 
 
 def time_wait_reuse(target: Target, root: Path = ROOT) -> bool | None:
-    """Whether the kernel gives a port in TIME_WAIT to a new connection to this target after a second.
+    """Whether the kernel reuses a port in TIME_WAIT for this target after a second.
 
     net.ipv4.tcp_tw_reuse: 1 always, 2 (the default since Linux 4.19) for loopback addresses; both need
     timestamps.
@@ -120,7 +119,7 @@ def time_wait_reuse(target: Target, root: Path = ROOT) -> bool | None:
 
 def _addresses(target: Target) -> list[str] | None:
     try:
-        found = socket.getaddrinfo(*target, type=socket.SOCK_STREAM)
+        entries = socket.getaddrinfo(*target, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return None
-    return sorted({str(entry[4][0]).partition("%")[0] for entry in found})
+    return sorted({str(entry[4][0]).partition("%")[0] for entry in entries})

@@ -1,7 +1,7 @@
-"""Samples the host once a second during a trial, and computes what it did over the exact window.
+"""Samples the host every second during a trial, for its rows and its window.
 
-The thread runs on the client's CPUs. Around the window the trial calls `mark()`, which reads what is too
-expensive for every second (all processes, all sockets, the kernel settings).
+The thread runs on the client's CPUs. `mark()`, around the window, takes the expensive readings (all
+processes, all sockets, kernel settings).
 """
 
 from __future__ import annotations
@@ -32,24 +32,21 @@ from prony.host.window import Snapshot, WindowEdge, cpu_use, host_window, mean_b
 from prony.thinning import Thinned
 
 KEPT_SNAPSHOTS = 4000
-"""More than an hour of seconds; beyond that the older half is thinned, marks excepted, so that memory stays
-bounded in a soak.
-"""
+"""Over an hour of seconds; beyond, the older half except marks is thinned, which bounds memory in a soak."""
 
 SHORTEST_ROW = 0.5
-"""A mark may fall just beside a sample; a row shorter than this part of the interval joins the next."""
+"""Shortest row as a part of the interval; a shorter one, between a mark and a sample, joins the next."""
 
 MHZ_CPUS = 16
-"""The frequency is read of at most this many CPUs each second."""
+"""Most CPUs with a frequency reading each second."""
 
 
 class HostSampler:
-    """Samples the host until it is stopped; `with HostSampler(...) as sampler:` does both ends.
+    """Samples the host until stopped; a context manager.
 
-    `own_pids` gives the processes that belong to Prony (server tree, engine); the lab itself is added.
-    `watch` adds processes to sample at the same moments. A trial calls `mark()` just before it opens the
-    window and just after it closes, then `window(open_monotonic_s, close_monotonic_s)` with the engine's own
-    times.
+    `own_pids`: Prony's processes (server tree, engine) besides the laboratory. `watch` adds processes to the
+    samples. A trial calls `mark()` just before and after the window, then `window(open_monotonic_s,
+    close_monotonic_s)` with the engine's times.
     """
 
     def __init__(
@@ -74,8 +71,8 @@ class HostSampler:
         self._row_base: Snapshot | None = None
         self._lock = threading.Lock()
         self._stopped: queue.SimpleQueue[None] = queue.SimpleQueue()
-        """One item: it is over. Its `put` is one call to C: a Ctrl-C within `threading.Event.set` leaves the
-        lock of the event taken for good, and whoever stops the sampler again waits for it.
+        """An item ends sampling. Not an event: Ctrl-C within `threading.Event.set` leaves its lock taken, and
+        the next stop would wait for ever; `put` is a single call to C.
         """
         self._thread: threading.Thread | None = None
         self._log = KernelLog(root)
@@ -83,29 +80,27 @@ class HostSampler:
         self._pids: set[int] = set()
         self.pinning = Pinning(False, "The sampler has not started.")
         self.cost_s = 0.0
-        """CPU seconds that sampling itself has used so far, marks included."""
+        """CPU seconds used by sampling so far, including marks."""
 
     def watch(self, name: str, read: Callable[[], ProcessSample | None]) -> None:
-        """Call `read` at every sample; its values come back by `samples(name)`. `server` also feeds
-        `series()`.
-        """
+        """Calls `read` at every sample, for `samples(name)`; `server` also feeds `series()`."""
         with self._lock:
             self._watched[name] = (read, [])
 
     def samples(self, name: str) -> tuple[ProcessSample, ...]:
-        """All values of a watched process so far, oldest first."""
+        """Values of a watched process so far, oldest first."""
         with self._lock:
             return tuple(self._watched[name][1]) if name in self._watched else ()
 
     def start(self) -> HostSampler:
-        """Take the first sample and mark, then sample in the background."""
+        """Takes the first mark and sample, then samples in the background."""
         self.mark()
         self._thread = threading.Thread(target=self._run, name="prony-sampler", daemon=True)
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """Stop sampling; the samples stay readable. Harmless when called twice."""
+        """Stops sampling; samples stay readable. Idempotent."""
         self._stopped.put(None)
         if self._thread is not None:
             self._thread.join()
@@ -128,7 +123,7 @@ class HostSampler:
             due_s = max(due_s + self._interval_s, now_s())
 
     def _over(self, within_s: float) -> bool:
-        """Whether it is stopped within that time."""
+        """Whether it is stopped within this time."""
         try:
             self._stopped.get(timeout=within_s)
         except queue.Empty:
@@ -136,13 +131,12 @@ class HostSampler:
         return True
 
     def sample(self) -> float:
-        """Take one sample now (also from another thread); its CLOCK_MONOTONIC seconds."""
+        """Takes a sample now, from any thread; returns its CLOCK_MONOTONIC seconds."""
         return self._sample(marked=False)
 
     def mark(self) -> float:
-        """Sample now and read what is too expensive for every second; returns its CLOCK_MONOTONIC seconds.
-        Costs some milliseconds of CPU (more with thousands of processes or sockets), so it belongs just
-        outside the window.
+        """Takes a sample with the expensive readings; returns its CLOCK_MONOTONIC seconds. Costs milliseconds
+        of CPU (more with thousands of processes or sockets), so call it outside the window.
         """
         before_s = time.thread_time()
         mark = WindowEdge(
@@ -166,14 +160,14 @@ class HostSampler:
     def _sample(self, *, marked: bool) -> float:
         before_s = time.thread_time()
         with self._lock:
-            with suppress(Exception):  # a process that is just ending; the last known set still holds
+            with suppress(Exception):  # a process may just end: keep the last known set
                 self._pids = set(self._own_pids())
             snapshot = self._read(marked)
             for read, values in self._watched.values():
                 try:
                     value = read()
                 except Exception:
-                    value = None  # a reading that fails is missing, not zero, and must not end the sampling
+                    value = None  # a failed reading is missing, not zero, and must not end sampling
                 if value is not None:
                     values.append(value)
                 if len(values) > KEPT_SNAPSHOTS:
@@ -213,7 +207,7 @@ class HostSampler:
         )
 
     def _row(self, before: Snapshot, after: Snapshot) -> HostRow:
-        """The row between two snapshots, its time still on the monotonic clock."""
+        """The row between two snapshots, with `t_ms` on the monotonic clock."""
         duration_s = after.t_monotonic_s - before.t_monotonic_s
         server = self._watched["server"][1][-2:] if "server" in self._watched else []
         server_cpu = None
@@ -240,9 +234,7 @@ class HostSampler:
         )
 
     def series(self, start_monotonic_s: float = 0.0) -> tuple[HostRow, ...]:
-        """The rows so far, their `t_ms` counted from `start_monotonic_s` (the engine's start); earlier rows
-        are left out.
-        """
+        """The rows since `start_monotonic_s` (the engine's start), the origin of their `t_ms`."""
         with self._lock:
             return tuple(
                 row.model_copy(update={"t_ms": (t_s - start_monotonic_s) * 1000})
@@ -251,8 +243,8 @@ class HostSampler:
             )
 
     def window(self, open_monotonic_s: float, close_monotonic_s: float) -> HostWindow:
-        """The host between two moments on the monotonic clock, with counters interpolated at the edges. What
-        was not sampled around the window is None. Without a mark after the window one is taken now.
+        """The host between two moments of CLOCK_MONOTONIC, with counters interpolated at the edges; None
+        where not sampled around it. Takes a mark if none follows the window.
         """
         if not self._marks or self._marks[-1].t_monotonic_s < close_monotonic_s:
             self.mark()

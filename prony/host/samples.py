@@ -1,4 +1,4 @@
-"""Cumulative counters between their readings: arrays in, numbers out."""
+"""Interpolation of cumulative counters."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ Sample = tuple[float, float]
 
 
 def interpolate(samples: Sequence[Sample], t_s: float) -> float | None:
-    """The counter at a moment, linear between the two readings around it.
-
-    `samples` ascend in time. None outside of the readings: a counter is never extrapolated.
-    """
+    """The counter at a moment by linear interpolation; None outside of `samples`, which ascend in time."""
     times = [sample[0] for sample in samples]
     after = bisect_left(times, t_s)
     if after == len(samples):
@@ -27,6 +24,6 @@ def interpolate(samples: Sequence[Sample], t_s: float) -> float | None:
 
 
 def difference(samples: Sequence[Sample], open_s: float, close_s: float) -> float | None:
-    """How much the counter rose between two moments, None when either lies outside of the readings."""
+    """Rise of the counter between two moments; None when either is outside of the readings."""
     before, after = interpolate(samples, open_s), interpolate(samples, close_s)
     return None if before is None or after is None else after - before

@@ -1,6 +1,4 @@
-"""TCP sockets of this network namespace: the five sums that `ss -s` shows, and the full count by state. Must
-not judge them.
-"""
+"""TCP sockets of this network namespace: the sums of `ss -s`, and counts by state."""
 
 from __future__ import annotations
 
@@ -10,18 +8,14 @@ from prony.host import diag
 from prony.host.proc import ROOT, read_text
 
 DUMP_LIMIT = 100_000
-"""Above this many sockets a full dump would cost too much of the client's CPU; then only the sums
-are given.
-"""
+"""Most sockets for a full dump, to spare the client's CPU; beyond, only the sums."""
 
 
 def socket_sums(root: Path = ROOT) -> dict[str, int] | None:
-    """`total`, `established`, `closed`, `orphaned`, `time_wait`, as `ss -s` computes them; None when
-    unreadable.
+    """`total`, `established`, `closed`, `orphaned`, `time_wait` as in `ss -s`; None when unreadable.
 
-    Reads three counter files at the same cost for any number of sockets. `total` and `orphaned` are the
-    kernel's for all network namespaces, the others for this one. `established` includes CLOSE_WAIT
-    (tcpCurrEstab, RFC 4022).
+    From three counter files, at a constant cost. `total` and `orphaned` cover all network namespaces.
+    `established` includes CLOSE_WAIT (tcpCurrEstab, RFC 4022).
     """
     tcp = _counters(root, "sockstat", "TCP")
     if tcp is None or "alloc" not in tcp:
@@ -42,8 +36,8 @@ def socket_sums(root: Path = ROOT) -> dict[str, int] | None:
 
 
 def sockets(root: Path = ROOT) -> dict[str, int]:
-    """The sums of `socket_sums` and, when affordable, every state from sock_diag. A state without a socket is
-    absent. `established` and `time_wait` are then those of the dump. Empty when nothing can be read.
+    """The sums of `socket_sums` and, up to DUMP_LIMIT, every occupied state from sock_diag, which then also
+    gives `established` and `time_wait`. Empty when unreadable.
     """
     sums = socket_sums(root) or {}
     if root != ROOT or sums.get("total", 0) > DUMP_LIMIT:

@@ -1,7 +1,4 @@
-"""Packets that each CPU handled in soft interrupts, from /proc/net/softnet_stat.
-
-The counters are the host's, whatever the network namespace.
-"""
+"""Packets handled in soft interrupts per CPU, from /proc/net/softnet_stat, of all network namespaces."""
 
 from __future__ import annotations
 
@@ -10,18 +7,17 @@ from pathlib import Path
 from prony.host.proc import ROOT, read_text
 
 PROCESSED, DROPPED, CPU = 0, 1, 12
-"""Columns: packets handled; packets that its backlog had no room for; the CPU (Linux 5.10 and newer; before,
-the row's number).
+"""Columns: packets handled, packets dropped by a full backlog, CPU (from Linux 5.10; before, the row number).
 """
 
 
 def packets_by_cpu(root: Path = ROOT) -> dict[int, int] | None:
-    """CPU -> packets handled since boot (a counter of 32 bits that wraps); None when it cannot be read."""
+    """CPU -> packets handled since boot (wraps at 32 bits); None when unreadable."""
     return _by_cpu(root, PROCESSED)
 
 
 def dropped_by_cpu(root: Path = ROOT) -> dict[int, int] | None:
-    """CPU -> packets dropped since boot for want of backlog, as `packets_by_cpu`."""
+    """CPU -> packets dropped since boot by a full backlog, like `packets_by_cpu`."""
     return _by_cpu(root, DROPPED)
 
 
@@ -37,7 +33,7 @@ def _by_cpu(root: Path, column: int) -> dict[int, int] | None:
 
 
 def rise(before: dict[int, int] | None, after: dict[int, int] | None, cpu: int) -> int | None:
-    """Packets that this CPU handled between two readings; None where one of them lacks it."""
+    """Packets of this CPU between two readings; None if either lacks it."""
     if before is None or after is None or cpu not in before or cpu not in after:
         return None
     return (after[cpu] - before[cpu]) % 2**32

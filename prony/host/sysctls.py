@@ -43,25 +43,21 @@ WATCHED = (
     "vm.swappiness",
     "vm.zone_reclaim_mode",
 )
-"""Left out on purpose: what the kernel derives from the free memory at boot (tcp_mem, file-max,
-threads-max).
-"""
+"""Without settings derived from free memory at boot (tcp_mem, file-max, threads-max)."""
 
 
 def read_sysctls(root: Path = ROOT) -> dict[str, str]:
-    """The watched settings that exist here, with single blanks within a value."""
-    found = {}
+    """The existing watched settings, with single blanks within values."""
+    settings = {}
     for name in WATCHED:
         text = read_text(root / "proc/sys" / name.replace(".", "/"))
         if text is not None:
-            found[name] = " ".join(text.split())
-    return found
+            settings[name] = " ".join(text.split())
+    return settings
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> tuple[str, ...]:
-    """The differences, each as `name: old -> new`; a setting that exists on one side only is `absent` on the
-    other.
-    """
+    """Differences as `name: old -> new`, with `absent` for a missing setting."""
     names = sorted(before.keys() | after.keys())
     return tuple(
         f"{name}: {before.get(name, 'absent')} -> {after.get(name, 'absent')}"

@@ -1,4 +1,4 @@
-"""What the kernel's TCP counted in this network namespace."""
+"""The kernel's TCP counters of this network namespace."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ FIELDS = {
 
 
 def tcp_counts(root: Path = ROOT) -> TcpCounts | None:
-    """The counters since the namespace exists; None where one of them cannot be read."""
-    known = {file: groups(read_text(root / "proc/net" / file) or "") for file in ("snmp", "netstat")}
-    found = {field: known[file].get(group, {}).get(name) for field, (file, group, name) in FIELDS.items()}
-    return None if None in found.values() else TcpCounts.model_validate(found)
+    """Counters since the namespace's creation; None where any is unreadable."""
+    files = {file: groups(read_text(root / "proc/net" / file) or "") for file in ("snmp", "netstat")}
+    counts = {field: files[file].get(group, {}).get(name) for field, (file, group, name) in FIELDS.items()}
+    return None if None in counts.values() else TcpCounts.model_validate(counts)
 
 
 def between(first: TcpCounts | None, last: TcpCounts | None) -> TcpCounts | None:
-    """What was counted between two readings; None when either is unknown."""
+    """Differences between two readings; None when either is unknown."""
     if first is None or last is None:
         return None
     return TcpCounts(**{field: getattr(last, field) - getattr(first, field) for field in FIELDS})
 
 
 def groups(text: str) -> dict[str, dict[str, int]]:
-    """Counters by group and name, of `snmp` or `netstat`: pairs of lines, names above values, each with the
-    group's name in front.
+    """Group -> name -> counter of `snmp` or `netstat`: pairs of lines (names, values) that start with the
+    group.
     """
     lines = [line.split() for line in text.splitlines() if line]
     return {

@@ -1,4 +1,4 @@
-"""The CPUs: which of them share a core or a memory node, and which this process may use."""
+"""CPU topology: cores, NUMA nodes, and the CPUs this process may use."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from prony.host.proc import ROOT, key_values, parse_cpus, read_cpus, read_int, r
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """One physical core: its hardware threads and where it sits (package and node 0 when the kernel does not
-    say).
-    """
+    """A physical core: hardware threads, package and NUMA node (0 if not reported)."""
 
     cpus: tuple[int, ...]
     package: int = 0
@@ -26,9 +24,7 @@ class Topology:
 
     cores: tuple[Core, ...]
     complete: bool = True
-    """False when the kernel reports neither siblings nor packages, so that each CPU counts as a core of its
-    own.
-    """
+    """False without reported siblings: each CPU then counts as a core."""
 
     @property
     def cpus(self) -> tuple[int, ...]:
@@ -42,7 +38,7 @@ class Topology:
 
 
 def topology(root: Path = ROOT) -> Topology:
-    """Read /sys/devices/system; without it, every CPU of /proc/cpuinfo counts as a core of its own."""
+    """From /sys/devices/system; else every CPU of /proc/cpuinfo counts as a core."""
     base = root / "sys/devices/system/cpu"
     online = read_cpus(base / "online")
     if online is None:
@@ -63,31 +59,29 @@ def topology(root: Path = ROOT) -> Topology:
         members = tuple(sibling for sibling in siblings if sibling in online) or (cpu,)
         if members not in cores:
             package = read_int(place / "physical_package_id")
-            # -1 is how arm64 guests say that they do not know their package.
+            # arm64 guests report -1 for an unknown package.
             cores[members] = Core(members, max(0, package or 0), nodes.get(cpu, 0))
     return Topology(tuple(cores[members] for members in sorted(cores)), complete)
 
 
 def _nodes(root: Path) -> dict[int, int]:
-    found: dict[int, int] = {}
+    node_of: dict[int, int] = {}
     base = root / "sys/devices/system/node"
     for node in read_cpus(base / "online") or ():
         for cpu in read_cpus(base / f"node{node}/cpulist") or ():
-            found[cpu] = node
-    return found
+            node_of[cpu] = node
+    return node_of
 
 
 def numa_nodes(root: Path = ROOT) -> int | None:
-    """How many NUMA nodes are online, None when the kernel does not say."""
+    """Number of online NUMA nodes; None if not reported."""
     online = read_cpus(root / "sys/devices/system/node/online")
     return len(online) if online else None
 
 
 def allowed_cpus(root: Path = ROOT) -> tuple[int, ...]:
-    """The CPUs that this process was given: its affinity mask, which already lies within its cgroup's cpuset.
-
-    The mask of the main thread counts, so a thread that is pinned sees the same answer; see also
-    `prony.host.affinity.granted_cpus`, which remembers the mask from before the lab pinned itself.
+    """The affinity mask of the main thread, which lies within the cgroup's cpuset. For the mask before the
+    laboratory pinned itself: `prony.host.affinity.granted_cpus`.
     """
     text = read_text(root / "proc/self/status")
     listed = key_values(text).get("Cpus_allowed_list") if text is not None else None

@@ -1,4 +1,4 @@
-"""What the host did between two moments, from the samples around them: pure functions."""
+"""The host between two moments, from the samples around them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from prony.host.sysctls import changed
 from prony.host.tcp_counters import between
 
 NEAR_S = 3.0
-"""A mark further from the edge than this does not describe the sockets or the frequency there."""
+"""Largest distance of a mark from the edge for its sockets and frequency."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Readings of every second; counters are cumulative."""
+    """Cheap readings of every second; counters are cumulative."""
 
     t_monotonic_s: float
     cpus: dict[int, CpuTicks]
@@ -34,7 +34,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class WindowEdge:
-    """Readings taken only around a window."""
+    """Expensive readings around a window."""
 
     t_monotonic_s: float
     sysctls: dict[str, str]
@@ -57,10 +57,9 @@ def host_window(
     client_cpus: frozenset[int],
     irq_accounted: bool | None,
 ) -> HostWindow:
-    """The window between `open_s` and `close_s` (CLOCK_MONOTONIC); whatever was not sampled around it is
-    None.
+    """The window between `open_s` and `close_s` (CLOCK_MONOTONIC); None where not sampled around it.
 
-    Snapshots and marks ascend in time. `own` are the (pid, start tick) of Prony's own processes.
+    Snapshots and marks ascend in time. `own`: (pid, start tick) of Prony's processes.
     """
     opened = next((mark for mark in reversed(marks) if mark.t_monotonic_s <= open_s), None)
     closed = next((mark for mark in marks if mark.t_monotonic_s >= close_s), None)
@@ -147,14 +146,14 @@ def cpu_use(cpu: int, before: dict[int, CpuTicks], after: dict[int, CpuTicks]) -
 
 def mean_busy(cpus: Collection[int], before: dict[int, CpuTicks], after: dict[int, CpuTicks]) -> float | None:
     uses = [cpu_use(cpu, before, after) for cpu in cpus]
-    known = [use.busy for use in uses if use is not None]
-    return sum(known) / len(known) if known and len(known) == len(uses) else None
+    shares = [use.busy for use in uses if use is not None]
+    return sum(shares) / len(shares) if shares and len(shares) == len(uses) else None
 
 
 def _cpu_uses(
     snapshots: list[Snapshot], cpus: Collection[int], open_s: float, close_s: float
 ) -> tuple[CpuUse, ...]:
-    found = []
+    uses = []
     for cpu in sorted(cpus):
         readings = [(s.t_monotonic_s, s.cpus[cpu]) for s in snapshots if cpu in s.cpus]
         rises = [
@@ -164,13 +163,13 @@ def _cpu_uses(
         total, busy, steal, irq = rises
         if total is None or busy is None or steal is None or irq is None or total <= 0:
             continue
-        found.append(CpuUse(cpu=cpu, busy=busy / total, steal=steal / total, irq=irq / total))
-    return tuple(found)
+        uses.append(CpuUse(cpu=cpu, busy=busy / total, steal=steal / total, irq=irq / total))
+    return tuple(uses)
 
 
 def _rise(samples: list[tuple[float, int | None]], open_s: float, close_s: float) -> int | None:
-    known = [(t, float(value)) for t, value in samples if value is not None]
-    rise = difference(known, open_s, close_s)
+    values_ = [(t, float(value)) for t, value in samples if value is not None]
+    rise = difference(values_, open_s, close_s)
     return None if rise is None else round(rise)
 
 
@@ -178,9 +177,9 @@ def _rise_of_steps(samples: list[tuple[float, int | None]], open_s: float, close
     """For rare events: the readings just outside the window count, so that none within it is missed."""
     if any(value is None for _, value in samples):
         return None
-    known = [(t, value) for t, value in samples if value is not None]
-    before = [value for t, value in known if t <= open_s]
-    after = [value for t, value in known if t >= close_s]
+    steps = [(t, value) for t, value in samples if value is not None]
+    before = [value for t, value in steps if t <= open_s]
+    after = [value for t, value in steps if t >= close_s]
     return after[0] - before[-1] if before and after else None
 
 

@@ -1,5 +1,5 @@
-"""How much more a share of slow requests, or a mean, varies from second to second than it would if requests
-were independent.
+"""Design effect: variance of a share of slow requests, or of a mean, from second to second ÷ the variance of
+independent requests.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from prony.evidence.engine import IntervalRow
 Floats = NDArray[np.float64]
 FEWEST_ROWS = 5
 LAG_ROWS = 15
-"""Rows from which on the correlation of one with the next is looked at."""
+"""Fewest rows for a lag-1 correlation."""
 MOST_CORRELATION = 0.9
 FEWEST_INDEPENDENT = 3.0
-"""Rows that t is taken for at least: below that the series for t does not hold."""
+"""Lower bound on the rows behind t: its series does not hold below."""
 NORMAL = NormalDist()
 SCORES = tuple(NORMAL.inv_cdf(share) for share in (0.5, 0.9, 0.99))
 LEAST_SCORE = -4.0
@@ -29,15 +29,15 @@ LEAST_SCORE = -4.0
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """The seconds of a window as arrays of m: made once, asked for as many percentiles as a curve has points.
+    """The m seconds of a window as arrays, shared by all percentiles of a curve.
 
     `times` (m x 4, log ns) and `scores` (m x 4) are points of each second's distribution: median, p90, p99
-    and longest on normal scores; where several have the same time, the last place repeats the one before.
+    and longest on normal scores. Equal times are merged and the last point repeated.
     """
 
     counts: Floats
     means_s: Floats
-    """NaN where the engine gave none."""
+    """NaN where the engine reported none."""
     times: Floats
     scores: Floats
     longest: Floats
@@ -45,29 +45,29 @@ class Seconds:
 
     @classmethod
     def of_latencies(cls, rows: Sequence[IntervalRow]) -> Self:
-        """Of latencies, of which rows have median and p99. A row's mean is taken to lie as far above that of
-        its service times as the medians do; without a median it is not known.
+        """From the rows' latency median and p99. The mean latency is estimated as mean service time +
+        (median latency - median service time); NaN without a median.
         """
         return cls.of([_of_latency(row) for row in rows])
 
     @classmethod
     def of(cls, rows: Sequence[IntervalRow]) -> Self:
-        """Of the rows in which requests were answered."""
-        known = [row for row in rows if row.completed > 0 and row.p50_ns and row.max_ns]
-        points = [_points(row) for row in known]
+        """From the service times of rows with completed requests."""
+        answered = [row for row in rows if row.completed > 0 and row.p50_ns and row.max_ns]
+        points = [_points(row) for row in answered]
         return cls(
-            np.asarray([row.completed for row in known], dtype=np.float64),
-            np.asarray([math.nan if row.mean_ns is None else row.mean_ns / 1e9 for row in known]),
+            np.asarray([row.completed for row in answered], dtype=np.float64),
+            np.asarray([math.nan if row.mean_ns is None else row.mean_ns / 1e9 for row in answered]),
             np.asarray([times for times, _ in points]).reshape(-1, 4),
             np.asarray([scores for _, scores in points]).reshape(-1, 4),
-            np.asarray([math.log(row.max_ns or 1) for row in known]),
+            np.asarray([math.log(row.max_ns or 1) for row in answered]),
         )
 
     def above(self, threshold_ns: float) -> Floats:
-        """Of each second the share of requests above: normal scores, straight between them over log time, and
-        below the median along the first stretch, as if it were symmetric.
+        """Share of each second's requests above the threshold (m): normal scores, linear in log time; below
+        the median the first segment is extended.
         """
-        from scipy import special as untyped_special  # a quarter of a second, for who judges something
+        from scipy import special as untyped_special  # importing it takes 0.25 s
 
         special: Any = untyped_special
         at = math.log(threshold_ns)
@@ -83,12 +83,12 @@ class Seconds:
 
 
 def design_effect(seconds: Seconds, threshold_ns: float, share: float) -> float:
-    """The factor by which the variance of the share of requests above a threshold exceeds the binomial one,
-    at least 1; n requests then know as much as n ÷ this many independent ones. 1 with fewer than five rows.
+    """Variance of the share of requests above a threshold ÷ the binomial variance, at least 1: n requests
+    carry the information of n ÷ this independent ones. 1 with fewer than five rows.
 
-    `share` is what lies above the threshold over all. With n_i requests in row i and e_i above it,
+    `share`: share above the threshold over the whole window. With n_i requests in row i and e_i above it,
     D = Σ (n_i (e_i - e))² ÷ ((m - 1) e (1 - e) Σ n_i ÷ m), times (1 + r) ÷ (1 - r) for the lag-1
-    correlation r of the e_i, times (t ÷ z)² for the few rows that it is known from.
+    correlation r of the e_i, times (t ÷ z)² for the number of rows.
     Source: Kish 1965, Survey Sampling, section 5.4 (ratio estimator of clusters); batch means.
     """
     if len(seconds.counts) < FEWEST_ROWS or not 0 < share < 1 or threshold_ns <= 0:
@@ -101,14 +101,14 @@ def design_effect(seconds: Seconds, threshold_ns: float, share: float) -> float:
 
 
 def mean_effect(seconds: Seconds, variance_s2: float) -> float | None:
-    """The same of the mean of the seconds' times, with their variance over all requests (s²) in place of
-    e (1 - e). None with fewer than five rows, or where a row has no mean.
+    """Design effect of the mean time: the variance over all requests (s²) replaces e (1 - e). None with fewer
+    than five rows, or where a row has no mean.
 
-    A mean decides by itself whether a rate holds, so the correlation counts from five rows on, with Kendall's
-    correction for its bias, (1 + 3r) ÷ m, and t has the m (1 - r) ÷ (1 + r) rows that are independent.
+    A mean alone decides whether a rate holds, so correlation counts from five rows on, with Kendall's bias
+    correction, (1 + 3r) ÷ m, and t for the m (1 - r) ÷ (1 + r) independent rows.
     """
-    known = bool(np.all(np.isfinite(seconds.means_s)))
-    if len(seconds.counts) < FEWEST_ROWS or not known or variance_s2 <= 0:
+    has_means = bool(np.all(np.isfinite(seconds.means_s)))
+    if len(seconds.counts) < FEWEST_ROWS or not has_means or variance_s2 <= 0:
         return None
     effect, lag = _effect(seconds.counts, seconds.means_s, variance_s2)
     rows = len(seconds.counts)
@@ -119,8 +119,8 @@ def mean_effect(seconds: Seconds, variance_s2: float) -> float | None:
 
 
 def _effect(counts: Floats, values: Floats, variance: float) -> tuple[float, float]:
-    """Of a ratio estimator over rows, and the correlation of one with the next, 0 where rows differ by no
-    more than chance; `variance` is that of one request.
+    """Design effect of a ratio estimator over rows, and its lag-1 correlation (0 where rows differ by no more
+    than chance). `variance`: of one request.
     """
     rows = len(counts)
     mean = float(np.dot(counts, values) / counts.sum())
@@ -134,9 +134,7 @@ def _effect(counts: Floats, values: Floats, variance: float) -> tuple[float, flo
 
 
 def few(rows: float) -> float:
-    """What so few rows cost: (t ÷ z)² at 95 % with rows - 1 degrees of freedom (Cornish & Fisher 1938, two
-    terms).
-    """
+    """Small-sample factor (t ÷ z)² at 95 % with rows - 1 degrees of freedom (Cornish & Fisher 1938)."""
     z, degrees = NORMAL.inv_cdf(0.975), rows - 1
     t = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
     return (t / z) ** 2
@@ -146,14 +144,14 @@ def _of_latency(row: IntervalRow) -> IntervalRow:
     p50_ns, p99_ns = row.latency_p50_ns, row.latency_p99_ns
     if p50_ns is None or row.p50_ns is None or row.mean_ns is None:
         return row.model_copy(update={"mean_ns": None})
-    known = [ns for ns in (p50_ns, p99_ns, row.max_ns) if ns is not None]
+    times_ns = [ns for ns in (p50_ns, p99_ns, row.max_ns) if ns is not None]
     return row.model_copy(
         update={
             "mean_ns": row.mean_ns + p50_ns - row.p50_ns,
             "p50_ns": p50_ns,
             "p90_ns": None,
             "p99_ns": p99_ns,
-            "max_ns": max(known),
+            "max_ns": max(times_ns),
         }
     )
 
@@ -165,7 +163,7 @@ def _points(row: IntervalRow) -> tuple[list[float], list[float]]:
     times: list[float] = []
     scores: list[float] = []
     for value, score in points:
-        # A time that several percentiles share has the lowest of their scores: that much lies at or above it.
+        # Percentiles with equal times keep the lowest score: that share lies at or above the time.
         if value is not None and value > 0 and (not times or (value > times[-1] and score > scores[-1])):
             times.append(float(value))
             scores.append(score)

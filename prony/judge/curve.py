@@ -1,6 +1,4 @@
-"""The times that are figures as a curve, and how low a percentile of it may have been without delays. Must
-not know what delayed anything.
-"""
+"""The headline times as a distribution curve, and lower bounds on its percentiles without delays."""
 
 from __future__ import annotations
 
@@ -18,21 +16,21 @@ from prony.judge.times import headline, read_times, without_response
 from prony.judge.window import measured
 
 LARGE = 2.0
-"""A delay of at least so many times the mean one is looked for request by request; smaller ones are even."""
+"""Delays of at least this many mean delays are bounded per request; shorter ones are taken as uniform."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Of the times that are figures: each one that was seen, after 0, and the share of requests up to it."""
+    """Observed headline times in ms, ascending from 0, and the share of requests up to each."""
 
     ms: list[float]
     share: list[float]
     mean_ms: float
     below: list[float]
-    """At each place the share of requests that took less."""
+    """Per point: the share of requests that took less."""
     hull: list[int]
-    """Of each place the one before it on the lower convex hull of those shares: from any point to the right
-    the steepest slope is to one of these, and along them it rises and falls once.
+    """Per point: the index of its predecessor on the lower convex hull of `below`. From any point to the
+    right the steepest slope is to a hull point, and along the hull the slope is unimodal.
     """
 
     @staticmethod
@@ -44,23 +42,23 @@ class Curve:
         return _curve(histogram, window.completed, without_response(evidence))
 
     def place(self, share: float) -> int | None:
-        """Where the percentile is; None among the requests that have no time."""
+        """Index of the percentile; None where it falls among requests without a time."""
         at = bisect_left(self.share, share - 1e-9)
         return at if at < len(self.ms) else None
 
     def at(self, share: float) -> float:
-        """0 below the first request."""
+        """Time in ms of a share of the requests; 0 below the first, infinite among those without a time."""
         at = self.place(share) if share > 0 else 0
         return math.inf if at is None else self.ms[at]
 
     def mean_below(self, share: float) -> float:
-        """Of all requests but this share, the longest ones; those that failed are the first of them."""
+        """Mean (ms) without this share of the longest requests; failed requests count as the longest."""
         shares = np.minimum(self.share, max(0.0, self.share[-1] - share))
         return float(np.dot(np.diff(shares), self.ms[1:]) / shares[-1]) if shares[-1] > 0 else 0.0
 
     def without(self, p: float, delayed_ms: Callable[[float], float]) -> float:
-        """The lowest time that percentile p can have had without delays; of a request that took so long
-        without them the mean is `delayed_ms`. What was moved across a place came to the next one, at least.
+        """Lowest possible time (ms) of percentile p without delays. `delayed_ms`: mean delay of a request
+        that takes this long without delays. A request delayed across a point reached at least the next one.
         """
         at = self.place(p) or 0
         while at > 0:

@@ -1,6 +1,4 @@
-"""How far the figures of a server may still move after the windows of its trials, up to a horizon: of one
-trial, or of several of one cell together.
-"""
+"""Residual drift of a server's figures after the window, up to a horizon: per trial, or pooled per cell."""
 
 from __future__ import annotations
 
@@ -21,11 +19,10 @@ OF_P50 = tuple(name for name in PERCENTILES if name not in OF_P99)
 
 
 def series_of(load: LoadFacts) -> Mapping[str, tuple[Series, int]]:
-    """By figure, the series of rows that tells how it still moves, and its sign: -1 where the figure falls as
-    the series rises.
+    """Figure -> (series of rows that bounds its drift, sign): -1 where the figure falls as the series rises.
 
-    In a closed loop without think time the mean time is users ÷ rate (Little), and the CPU of a server that
-    is busy ÷ rate its CPU per request. Else the rate is the schedule's, or nearly, and p50 tells of both.
+    In a closed loop without think time the mean time is users ÷ rate (Little), and CPU per request is CPU ÷
+    rate. Elsewhere the schedule sets the rate, or nearly, so p50 bounds both.
     """
     tail: dict[str, tuple[Series, int]] = dict.fromkeys(OF_P99, ("p99", 1))
     middle: dict[str, tuple[Series, int]] = dict.fromkeys(OF_P50, ("p50", 1))
@@ -39,22 +36,20 @@ def series_of(load: LoadFacts) -> Mapping[str, tuple[Series, int]]:
 
 
 def is_asked(evidence: Evidence) -> bool:
-    """Whether a plateau is claimed at all: not where the rate changes by plan, nor of a fixed protocol, which
-    claims no more than its own run.
-    """
+    """Whether a plateau is claimed: not for a rate that changes by plan, nor for a fixed protocol."""
     return not evidence.load.phased and evidence.load.claim != "protocol"
 
 
 def coming(levels: Sequence[Stretch | None], horizon_s: float) -> Approach | None:
-    """Residual drift in these trials of one cell together: pooled, as trends that are weak in each of
-    them are strong in all. None where the rows of one of them cannot tell.
+    """Residual drift pooled over the trials of a cell: weak trends in each add up. None where a trial has too
+    few rows.
     """
-    known = [one for one in levels if one is not None]
-    return still_to_come(known, horizon_s=horizon_s) if len(known) == len(levels) else None
+    stretches = [level for level in levels if level is not None]
+    return still_to_come(stretches, horizon_s=horizon_s) if len(stretches) == len(levels) else None
 
 
 def plateau_of(found: Approach | None, sign: int, horizon_s: float) -> Plateau:
-    """As relative bounds of a figure that moves with the series, or against it."""
+    """Relative bounds of a figure that moves with the series (sign 1) or against it (-1)."""
     if found is None:
         return Plateau(low=None, high=None, horizon_s=horizon_s)
     low, high = (found.low, found.high) if sign > 0 else (-found.high, -found.low)
@@ -72,18 +67,18 @@ def _relative(log_change: float) -> float | None:
 def level_stretch(
     evidence: Evidence, limits: SteadyLimits | None = None, series: Series = "rate"
 ) -> Stretch | None:
-    """One series over the window of a trial and the level rows before it; None without a window, or where too
-    many rows have no value.
+    """One series over a trial's window and the level rows before it; None without a window, or where too many
+    rows have no value.
     """
     level = level_of(evidence, limits)
     return None if level is None else level.of(series)
 
 
 def level_of(evidence: Evidence, limits: SteadyLimits | None = None) -> LevelRows | None:
-    """The window of a trial and the level rows before it; None without a window.
+    """A trial's window and the level rows before it; None without a window.
 
-    Of the phases before, those with the window's CPUs that lead up to it, and the warm-up on other CPUs
-    before those. What came earlier still (the published part of a cold server) is left out.
+    Includes the phases on the window's CPUs that lead up to it and the warm-up on other CPUs before them, not
+    the published part of a cold server.
     """
     window = measured(evidence)
     if window is None or evidence.engine is None or evidence.load.phased:
@@ -108,15 +103,15 @@ def level_rows(rows: Sequence[IntervalRow], load: LoadFacts) -> list[IntervalRow
             for row in rows
             if row.t_ms - row.duration_ms >= load.ramp_up_s * 1000 and row.t_ms <= end_ms + 0.5
         ]
-    asked = load.at_once if load.populations else load.users
-    if asked is None:
+    planned = load.at_once if load.populations else load.users
+    if planned is None:
         return list(rows)
-    there = [row.users is None or row.users >= asked for row in rows]
+    there = [row.users is None or row.users >= planned for row in rows]
     return [row for at, row in enumerate(rows) if there[at] and there[max(0, at - 1)]]
 
 
 def _moves(evidence: Evidence) -> tuple[float, float]:
-    """Since when the server has had the window's CPUs, and the ones before them, in the engine's time."""
+    """When the server moved to the window's CPUs, and to the CPUs before those (engine time, ms)."""
     own_ms = elsewhere_ms = 0.0
     before = [p for p in evidence.phases if p.name != "after"]
     cpus = next((p.server_cpus for p in before if p.name == "window"), None)

@@ -1,7 +1,7 @@
-"""From a disturbance to bounds on figures: what a lost share of CPU, of user time or of requests may have
-done to throughput, times and CPU per request. Pure.
+"""From a disturbance to bounds on figures: the effect of a lost share of CPU, user time or requests on
+throughput, times and CPU per request.
 
-Every function returns figure -> Bias for the figures that are bent, and leaves out the others.
+Functions return figure -> Bias, without the figures that are not affected.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from prony.judge.window import measured, request_times
 Biases = dict[str, Bias]
 
 GAP_MS = 20.0
-"""Shorter spans in which nothing completes are not reported."""
+"""Shortest gap without completions that the engine reports."""
 QUEUE_BUSY = 0.9
-"""As busy the queue is taken to be of which a higher rate makes times longer."""
+"""Assumed utilisation of the queue where a higher rate makes times longer."""
 VISITS = 4
-"""A request comes to a CPU so often at most: to be read, to go on after a wait, and to be answered."""
+"""Most CPU visits of a request: to be read, to go on after a wait, and to be answered."""
 
 
 def together(*parts: Biases) -> Biases:
-    """Several effects of one check, added figure by figure."""
+    """Sum of several effects of a check, per figure."""
     names = dict.fromkeys(name for part in parts for name in part)
     return {name: added(part[name] for part in parts if name in part) for name in names}
 
 
 def narrower(one: Biases, other: Biases) -> Biases:
-    """Of two bounds on the same effect the better one, figure by figure; what one leaves out is not bent."""
+    """The tighter of two bounds on one effect, per figure; a figure that either leaves out is unbiased."""
     pairs = {name: (one[name], other[name]) for name in one if name in other}
     return {name: Bias.of_logs(min(a.down, b.down), min(a.up, b.up)) for name, (a, b) in pairs.items()}
 
 
 def wider(one: Biases, other: Biases) -> Biases:
-    """Of two bounds on effects of which one may be the whole: the larger."""
+    """The larger of two bounds, per figure, where either effect may be the whole."""
     names, none = dict.fromkeys((*one, *other)), Bias()
     pairs = {name: (one.get(name, none), other.get(name, none)) for name in names}
     return {name: Bias.of_logs(max(a.down, b.down), max(a.up, b.up)) for name, (a, b) in pairs.items()}
@@ -51,17 +51,17 @@ def both(figures: Iterable[str], down: float = 0.0, up: float = 0.0) -> Biases:
 
 
 def saturating(evidence: Evidence) -> bool:
-    """Whether the load is a closed loop without think time: its rate is set by the response times alone."""
+    """Whether the load is a closed loop without think time: response times alone set its rate."""
     return evidence.load.model == "closed" and evidence.load.think_kind == "none"
 
 
 def lost(share: float) -> float:
-    """-ln(1 - share): by how much a rate would be higher, on the log scale, with this share of its time."""
+    """-ln(1 - share): log increase of a rate that gets this share of its time back."""
     return math.inf if share >= 1 else -math.log1p(-max(0.0, share))
 
 
 def responding(evidence: Evidence) -> float:
-    """Share of its cycle that a user of a closed loop waits for a response; 1 where that is not known."""
+    """Share of a closed-loop user's cycle spent waiting for a response; 1 where not known."""
     window, load = measured(evidence), evidence.load
     times = None if window is None else request_times(window)
     if load.think_kind == "none" or times is None or not times.mean_ns:
@@ -71,7 +71,7 @@ def responding(evidence: Evidence) -> float:
 
 
 def time_in_requests_s(evidence: Evidence) -> float:
-    """What all requests of the window took together, connecting and those without a response included."""
+    """Total time of the window's requests (s), including connecting and requests without a response."""
     window = measured(evidence)
     if window is None:
         return 0.0
@@ -82,14 +82,13 @@ def time_in_requests_s(evidence: Evidence) -> float:
 
 
 def cpu_lost(evidence: Evidence, share: float, used: float | None = None) -> Biases:
-    """`share`: CPU time that the server's CPUs gave to others ÷ their wall time. `used`: what served, in the
-    same unit, where that is less than what the server used.
+    """`share`: CPU time that the server's CPUs gave to others ÷ their wall time. `used`: CPU time that served
+    requests, in the same unit; by default all that the server used.
 
-    With it back the rate would have been higher in the ratio of the CPU time (utilisation law), and by no
-    more than if everything had stood still for as long. In a saturating closed loop the mean time is then as
-    much shorter. In another load the queue is shorter, too: as 1 ÷ (1 - utilisation) where the loss is even
-    (M/M/1; Kleinrock 1975), and where it comes in bursts the requests that came in one, or while its backlog
-    went, waited for the burst at most.
+    Without the loss the rate rises in the ratio of the CPU time (utilisation law), and by no more than if
+    everything had stopped for that time. In a saturating closed loop the mean time falls as much. In other
+    loads the queue shrinks too: as 1 ÷ (1 - utilisation) for an even loss (M/M/1; Kleinrock 1975); for a
+    burst, requests that arrived in it or in its backlog waited for the burst at most.
     """
     if share <= 0:
         return {}
@@ -103,7 +102,7 @@ def cpu_lost(evidence: Evidence, share: float, used: float | None = None) -> Bia
     times = _queueing(evidence, share, used, cpus)
     if evidence.load.model == "open":
         return times
-    # The cycle of a user who thinks is N ÷ X: of its response at most what a rate higher by `up` takes away.
+    # A thinking user's cycle is N ÷ X, so the response shrinks by no more than a rate higher by `up` allows.
     part = min(1.0, -math.expm1(-up) / responding(evidence))
     times = narrower(times, both(MEAN, down=lost(part)) | delayed(evidence, part))
     cycle = -math.expm1(-times[MEAN[0]].down) * responding(evidence)
@@ -111,11 +110,11 @@ def cpu_lost(evidence: Evidence, share: float, used: float | None = None) -> Bia
 
 
 def cpu_spent(evidence: Evidence, share: float) -> Biases:
-    """`share` of the CPU time that the server used did not serve: a lower clock, a compiler."""
+    """`share`: part of the server's CPU time that served no request (a lower clock, a compiler)."""
     if share <= 0:
         return {}
-    known, share = server_cpu_used(evidence), min(share, 1.0)
-    used = 1.0 if known is None else known
+    server_used, share = server_cpu_used(evidence), min(share, 1.0)
+    used = 1.0 if server_used is None else server_used
     return together(cpu_lost(evidence, share * used, used * (1 - share)), both(CPU, down=lost(share)))
 
 
@@ -125,10 +124,10 @@ def _granted(evidence: Evidence, cpus: int) -> float:
 
 
 def _queueing(evidence: Evidence, share: float, used: float | None, cpus: int) -> Biases:
-    """What a loss of CPU does to times where the load does not wait for the responses."""
+    """Effect of a CPU loss on times where the load does not wait for responses."""
     thread, granted = busiest_server_thread_share(evidence) or 0.0, _granted(evidence, cpus)
     busy = 1.0 if used is None else used * cpus / granted
-    # A thread that is busier than the CPUs is the queue, and may have borne all of the loss.
+    # A thread busier than the CPUs is the queue, and may have taken all of the loss.
     busy, gone = (thread, share * cpus) if thread > busy else (busy, share * cpus / granted)
     left = 1 - busy - gone
     window, curve = measured(evidence), Curve.of(evidence)
@@ -150,8 +149,8 @@ def _queueing(evidence: Evidence, share: float, used: float | None, cpus: int) -
 
 
 def _burst_ms(evidence: Evidence, share: float, cpus: int) -> float:
-    """For how long the server's CPU was gone at once, at most: in a longer time nothing would have completed.
-    Of one of several CPUs that does not show.
+    """Longest burst (ms) without the server's CPU: bounded by the longest gap without completions on a single
+    CPU, else by the whole loss.
     """
     window = measured(evidence)
     if window is None:
@@ -163,11 +162,11 @@ def _burst_ms(evidence: Evidence, share: float, cpus: int) -> float:
 
 
 def user_time_lost(evidence: Evidence, share: float, *, requests: float | None = None) -> Biases:
-    """`share`: user time that went to something else than the server (a connect, a timer of TCP, the client)
-    ÷ all user time in requests; `requests`: the share of requests that it hit, where that is known.
+    """`share`: user time not spent on the server (connecting, a TCP timer, the client) ÷ all user time in
+    requests. `requests`: share of requests affected, where known.
 
-    In a closed loop fewer users were with the server meanwhile: with all of them the other requests would
-    have taken longer, up to a mean time that stays, and no more than a busy queue (M/M/1) at the higher rate.
+    In a closed loop fewer users then loaded the server. With all of them the other requests would have taken
+    longer: up to an unchanged mean, and no more than a busy queue (M/M/1) at the higher rate.
     """
     if share <= 0:
         return {}
@@ -186,57 +185,56 @@ def user_time_lost(evidence: Evidence, share: float, *, requests: float | None =
 
 
 def delayed(evidence: Evidence, share: float, *, at_risk: bool = False) -> Biases:
-    """Percentiles without delays that met requests whatever they took, of `share` of all their time together.
-    `at_risk`: the longer a request took, the more of them it met.
+    """Percentiles without delays that are independent of a request's own time and make up `share` of all
+    request time. `at_risk`: a request's chance of a delay grows with its time.
 
-    Let the delays be L on average, F the distribution that was measured and x the percentile p without them.
-    Then p - F(x) of the requests were moved across x, to y at least, the next time that was seen. A delay of
-    d met at most L ÷ d of the requests, and moved those above y - d, no more than p - F(y - d): p - F(x) is
-    at most L times the steepest slope from any (y - d, F(y - d)) up to (y, p). Delays shorter than 2 L are
-    taken to be the same for all: L.
+    With mean delay L, measured distribution F and x the percentile p without delays, p - F(x) of the requests
+    were moved across x, to at least y, the next observed time. A delay of d hit at most L ÷ d of the requests
+    and moved those above y - d, no more than p - F(y - d). So p - F(x) is at most L times the steepest slope
+    from any (y - d, F(y - d)) up to (y, p). Delays shorter than 2 L are taken as L for all.
     """
     curve = Curve.of(evidence)
     if share <= 0 or curve is None:
         return {}
-    found: Biases = {}
+    biases: Biases = {}
     for name, percentile in NAMED.items():
         here = curve.at(percentile / 100)
         if math.isfinite(here):
             least_ms = curve.without(percentile / 100, lambda ms: share * (ms if at_risk else curve.mean_ms))
-            found[name] = Bias.of_logs(down=math.log(here / least_ms) if least_ms > 0 else math.inf)
-    return found
+            biases[name] = Bias.of_logs(down=math.log(here / least_ms) if least_ms > 0 else math.inf)
+    return biases
 
 
 def sooner(evidence: Evidence, ms: float) -> Biases:
-    """Percentiles less by so much."""
+    """Percentiles shorter by `ms`."""
     curve = Curve.of(evidence)
     values = {} if curve is None else {name: curve.at(percentile / 100) for name, percentile in NAMED.items()}
     return {name: Bias.of_logs(down=lost(ms / at)) for name, at in values.items() if at < math.inf and ms > 0}
 
 
 def longest(evidence: Evidence, share: float, *, at_random: bool = False) -> Biases:
-    """As if this share of the requests, and the longest of them, were not the server's: percentile p is at
-    least what percentile p - share is now, the mean that of the others. `at_random`: they were hit whatever
-    they would have taken, so that it is the percentile of the others.
+    """As if `share` of the requests were not the server's, and those the longest: percentile p is at least
+    the measured percentile p - share, the mean that of the rest. `at_random`: independent of their own time,
+    so percentile p is that of the rest.
     """
     curve = Curve.of(evidence)
     if share <= 0 or curve is None or curve.mean_ms <= 0:
         return {}
-    found = {MEAN[0]: (curve.mean_ms, curve.mean_below(share))}
+    times = {MEAN[0]: (curve.mean_ms, curve.mean_below(share))}
     for name, percentile in NAMED.items():
         p = percentile / 100
-        found[name] = curve.at(p), curve.at(p * (1 - share) if at_random else p - share)
+        times[name] = curve.at(p), curve.at(p * (1 - share) if at_random else p - share)
     return {
         name: Bias.of_logs(down=math.log(now / then) if then > 0 else math.inf)
-        for name, (now, then) in found.items()
+        for name, (now, then) in times.items()
         if math.isfinite(now) and now > then
     }
 
 
 def wrong_requests(evidence: Evidence, share: float, answered: float) -> Biases:
-    """`share` of the requests failed or had a wrong response, `answered` of them had one. The rate may be off
-    by as much either way. All may have been the longest; those that were answered may have been the shortest:
-    percentile p is then what percentile p + `answered` is now.
+    """`share`: requests that failed or had a wrong response; `answered`: those with a response. The rate may
+    be off by the share either way. All may have been the longest; the answered ones may have been the
+    shortest: percentile p is then the measured percentile p + `answered`.
     """
     curve = Curve.of(evidence)
     if share <= 0:

@@ -1,6 +1,4 @@
-"""A figure of one trial as it is printed: value, statistical interval, what may bend it, what is still to
-come.
-"""
+"""A trial's figure as printed: value, statistical interval, bias, residual drift."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from prony.steady.detector import full_rows
 from prony.steady.precision import half_width
 
 FEWEST_ROWS = 5
-"""Seconds of a window from which its rate has an interval."""
+"""Fewest seconds of a window for an interval of its rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +37,8 @@ class Uncertainty:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Values in the figure's unit, biases relative to the value. None: not bounded on that side, or (both
-    ends of the interval, of the plateau) not known.
+    """Values in the figure's unit; biases relative to the value. None: not bounded on that side, or (both
+    ends of an interval or plateau) not known.
     """
 
     value: float
@@ -49,10 +47,10 @@ class Estimate:
     """Statistical, 95 %."""
     bias_low: float | None = 0.0
     bias_high: float | None = 0.0
-    """All sources of the budget at their worst."""
+    """Sum of the budget, every source at its worst."""
     plateau_low: float | None = None
     plateau_high: float | None = None
-    """From now on, up to `horizon_s` after the window: interval, budget and residual drift together."""
+    """Up to `horizon_s` after the window: interval, budget and residual drift added."""
     horizon_s: float | None = None
 
     @property
@@ -68,7 +66,7 @@ class Estimate:
 
 
 def estimates(evidence: Evidence, judgement: Judgement, figures: Mapping[str, float]) -> dict[str, Estimate]:
-    """Every figure of a trial by its name, those that are finite."""
+    """A trial's finite figures by name."""
     intervals = _intervals(evidence, judgement, figures)
     return {
         name: _estimate(name, value, judgement, *intervals.get(name, (None, None)))
@@ -81,12 +79,12 @@ def _estimate(
     name: str, value: float, judgement: Judgement, low: float | None, high: float | None
 ) -> Estimate:
     bias, plateau = judgement.bias(name), judgement.plateau(name)
-    made = Estimate(value, low, high, bias.low, bias.high)
+    estimate = Estimate(value, low, high, bias.low, bias.high)
     if plateau is None or value <= 0:
-        return made
+        return estimate
     whole = added((bias, plateau.bias))
     return replace(
-        made,
+        estimate,
         plateau_low=None if whole.low is None else (value if low is None else low) * (1 + whole.low),
         plateau_high=None if whole.high is None else (value if high is None else high) * (1 + whole.high),
         horizon_s=plateau.horizon_s,
@@ -96,20 +94,20 @@ def _estimate(
 def _intervals(
     evidence: Evidence, judgement: Judgement, names: Collection[str]
 ) -> dict[str, tuple[float | None, float | None]]:
-    """Of those of these figures that have one."""
-    found: dict[str, tuple[float | None, float | None]] = {}
+    """Intervals of the figures that have one."""
+    intervals: dict[str, tuple[float | None, float | None]] = {}
     if "requests_per_s" in names:
-        found["requests_per_s"] = rate_interval(evidence)
-    asked = {name: NAMED[name] for name in NAMED if name in names}
-    if (not asked and "mean_ms" not in names) or (times := headline_times(evidence)) is None:
-        return found
+        intervals["requests_per_s"] = rate_interval(evidence)
+    percentiles = {name: NAMED[name] for name in NAMED if name in names}
+    if (not percentiles and "mean_ms" not in names) or (times := headline_times(evidence)) is None:
+        return intervals
     confidence = SamplesLimits.among(judgement.limits).samples_confidence
-    for name, percentile in asked.items():
-        if (one := times.percentile(percentile, confidence)) is not None:
-            found[name] = _finite(one.low_ms, one.high_ms)
+    for name, percentile in percentiles.items():
+        if (estimate := times.percentile(percentile, confidence)) is not None:
+            intervals[name] = _finite(estimate.low_ms, estimate.high_ms)
     if "mean_ms" in names:
-        found["mean_ms"] = _finite(*times.mean_interval(confidence))
-    return found
+        intervals["mean_ms"] = _finite(*times.mean_interval(confidence))
+    return intervals
 
 
 def _finite(low: float, high: float) -> tuple[float | None, float | None]:
@@ -117,8 +115,8 @@ def _finite(low: float, high: float) -> tuple[float | None, float | None]:
 
 
 def rate_interval(evidence: Evidence) -> tuple[float | None, float | None]:
-    """Of the rate that the window's seconds are a sample of (95 %). (None, None) with fewer than FEWEST_ROWS,
-    and in an open loop, whose rate is the schedule's.
+    """95 % interval of the rate, from the window's seconds. (None, None) with fewer than FEWEST_ROWS, and in
+    an open loop, where the schedule sets the rate.
     """
     window = measured(evidence)
     if window is None or evidence.engine is None or evidence.load.model == "open":

@@ -1,4 +1,4 @@
-"""Whether a trial says too little because of what happened outside of client and server."""
+"""Whether causes outside client and server bend a trial too much."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from prony.judge.finding import Judgement, added
 
 
 def disturbed(judgement: Judgement, failure: str | None) -> bool:
-    """Whether a trial that conforms may be off by too much through others, in its rate or in the time of a
-    response (its mean and its median): it is run again.
+    """Whether a conforming trial is to be repeated: external bias of its rate, or of both mean and median
+    time, from `isolation_repeat_min`.
     """
     if failure is not None or not judgement.conforms:
         return False

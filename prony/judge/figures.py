@@ -1,7 +1,4 @@
-"""The figures of one trial, computed from its evidence alone.
-
-Every name carries its unit. A figure whose counters are missing is absent (None), never zero.
-"""
+"""The figures of a trial, from its evidence. A figure whose counters are missing is None, never zero."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ GIB = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """How a figure is printed. `higher_is_better` is None where neither direction is."""
+    """How a figure is printed. `higher_is_better`: None where neither direction is better."""
 
     name: str
     label: str
@@ -37,9 +34,9 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of one trial; names as in FIGURES. Times of the open model are latencies (from the intended
-    send), of the closed one response times (from the start of the connect) where requests opened connections;
-    service times then stand beside them.
+    """The figures of a trial; names as in FIGURES. Times of an open loop are latencies (from the intended
+    send); of a closed loop response times (from the start of the connect) where requests opened connections.
+    Service times are then given as well.
     """
 
     requests_per_s: float | None = None
@@ -88,10 +85,10 @@ class Figures:
     published_requests_per_s: float | None = None
     published_mean_ms: float | None = None
     reported: dict[str, float] = field(default_factory=dict)
-    """What the application reported about itself at ready, as far as REPORTED has a name for it."""
+    """The application's own report at ready, for keys in REPORTED."""
 
     def numbers(self) -> dict[str, float]:
-        """The figures that are known, by their names in FIGURES and REPORTED."""
+        """The known figures by their names in FIGURES and REPORTED."""
         named = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "reported")
         return {name: float(value) for name, value in named if value is not None} | self.reported
 
@@ -143,20 +140,20 @@ FIGURES: tuple[Figure, ...] = (
     Figure("published_requests_per_s", "requests per second, as published", "1/s", 0, True),
     Figure("published_mean_ms", "mean time per request, as published", "ms", 3, False),
 )
-"""Every figure of `Figures.numbers()` but REPORTED, in the order of the tables."""
+"""Every figure of `Figures.numbers()` except REPORTED, in the order of the tables."""
 REPORTED = {
     "jvm.memory.used": ("jvm_memory_used_mb", 1e6),
     "jvm.classes.loaded": ("jvm_classes_loaded", 1.0),
     "jvm.threads.live": ("jvm_threads_live", 1.0),
 }
-"""What an application prints at ready (`reports` in its server.yaml): the figure's name, and its divisor."""
+"""Key that an application prints at ready (`reports` in its server.yaml) -> figure and divisor."""
 
 FIGURE: Mapping[str, Figure] = {figure.name: figure for figure in FIGURES}
-"""The same by name."""
+"""FIGURES by name."""
 
 
 def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
-    """All figures that this evidence supports. Never raises on missing parts."""
+    """All figures that the evidence supports. Never raises on missing parts."""
     limits = limits or CheckLimits()
     values: dict[str, float | None] = {}
     values |= _start_up(evidence)
@@ -212,7 +209,7 @@ def _sessions(window: Window, limits: CheckLimits) -> dict[str, float | None]:
 
 
 def _handshakes(evidence: Evidence) -> dict[str, float | None]:
-    """Over the whole run: connections that are kept alive are opened before the window."""
+    """Counts of the whole run: keep-alive connections are opened before the window."""
     totals = evidence.engine.totals if evidence.engine is not None else None
     if totals is None or totals.tls_handshakes is None or not totals.sent:
         return {}
@@ -224,15 +221,14 @@ def _handshakes(evidence: Evidence) -> dict[str, float | None]:
 
 
 def times_ms(times: Times | None, limits: CheckLimits | None = None) -> dict[str, float | None]:
-    """Mean and extremes of the responses and percentiles of all requests in ms, by their names in FIGURES. A
-    percentile that the sample does not support, or that falls among failed requests, is None. Empty without
-    responses.
+    """Mean and extremes of the responses and percentiles of all requests in ms, by their names in FIGURES;
+    empty without responses. None: the sample does not support the percentile, or it falls among failures.
     """
     if times is None or not times.responses.count:
         return {}
     confidence = (limits or CheckLimits()).of(SamplesLimits).samples_confidence
-    known = {name: found.value_ms for name, found in supported(times, confidence).items()}
-    values: dict[str, float | None] = {name: known.get(name, math.inf) for name in NAMED}
+    percentiles = {name: percentile.value_ms for name, percentile in supported(times, confidence).items()}
+    values: dict[str, float | None] = {name: percentiles.get(name, math.inf) for name in NAMED}
     return {name: None if value == math.inf else value for name, value in values.items()} | {
         "mean_ms": times.mean_ms,
         "min_ms": times.shortest_ms,
@@ -241,7 +237,7 @@ def times_ms(times: Times | None, limits: CheckLimits | None = None) -> dict[str
 
 
 def _server(server: ServerWindow, window: Window | None, rate: float | None) -> dict[str, float | None]:
-    """CPU, memory, collections. CPU per request uses rates, as the two windows may differ by milliseconds."""
+    """CPU, memory, collections. CPU per request is a ratio of rates: the windows differ by milliseconds."""
     values: dict[str, float | None] = {
         "peak_rss_mib": None if server.peak_rss_bytes is None else server.peak_rss_bytes / MIB,
         "threads": None if server.threads_end is None else float(server.threads_end),
@@ -264,13 +260,13 @@ def _server(server: ServerWindow, window: Window | None, rate: float | None) -> 
             values["gc_share"] = max(0.0, closed.gc_time_s - opened.gc_time_s) / wall_s
         took_s = compiling_s(opened, closed)
         if took_s is not None and server.cpu_s:
-            # The JVM itself counts elapsed compilation time, which may exceed the CPU that there was.
+            # The JVM counts elapsed compilation time, which may exceed the CPU time used.
             values["jit_share"] = min(took_s / server.cpu_s, 1.0)
     return values
 
 
 def _services(services: Sequence[ServiceUse], window: Window | None) -> dict[str, float | None]:
-    """All services together; absent as soon as one of them could not be read."""
+    """Sums over all services; absent where any could not be read."""
     if not services:
         return {}
     values: dict[str, float | None] = {}
@@ -305,9 +301,7 @@ def _start_up(evidence: Evidence) -> dict[str, float | None]:
 
 
 def published_mark(evidence: Evidence) -> Mark | None:
-    """The mark that stands for the published protocol: this many requests to a fresh process,
-    warm-up included.
-    """
+    """The mark of the published protocol: N requests to a fresh process, warm-up included."""
     if evidence.published is not None:
         return evidence.published
     marks = evidence.engine.marks if evidence.engine is not None else ()
@@ -315,7 +309,7 @@ def published_mark(evidence: Evidence) -> Mark | None:
 
 
 def _published(evidence: Evidence) -> dict[str, float | None]:
-    """What ab would have printed: requests ÷ elapsed, and concurrency x elapsed ÷ requests."""
+    """ab's figures: requests ÷ elapsed, and concurrency x elapsed ÷ requests."""
     mark = published_mark(evidence)
     if mark is None:
         return {}

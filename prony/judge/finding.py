@@ -1,6 +1,4 @@
-"""What a check returns and what a trial's findings come to: does it conform, and by how much may each figure
-be wrong.
-"""
+"""Findings of checks, and a trial's judgement: does it conform, and by how much may each figure be wrong."""
 
 from __future__ import annotations
 
@@ -14,12 +12,12 @@ from pydantic import Field
 from prony.evidence.base import Record
 
 NEGLIGIBLE = 0.0005
-"""A bias of less than 0.05 % is in the sum, and not worth a line on a screen."""
+"""Biases below 0.05 % are summed but not printed."""
 
 
 class Bias(Record):
-    """Bound on the bias of one figure, relative to what was measured: the true value lies between
-    measured × (1 + low) and measured × (1 + high). None: not bounded on that side.
+    """Bound on a figure's bias: the true value lies between measured × (1 + low) and measured × (1 + high).
+    None: not bounded on that side.
     """
 
     low: float | None = Field(default=0.0, ge=-1.0, le=0.0)
@@ -27,9 +25,7 @@ class Bias(Record):
 
     @classmethod
     def of_logs(cls, down: float = 0.0, up: float = 0.0) -> Self:
-        """From how far the true value may lie below and above on the log scale (both at least 0; infinite:
-        not bounded).
-        """
+        """From distances below and above on the log scale (both at least 0; infinite: not bounded)."""
         return cls(
             low=None if math.isinf(down) else math.expm1(-down) if down > 0 else 0.0,
             high=None if math.isinf(up) else math.expm1(max(0.0, up)),
@@ -37,31 +33,31 @@ class Bias(Record):
 
     @property
     def down(self) -> float:
-        """How far below the true value may lie, on the log scale: at least 0, infinite where not bounded."""
+        """Distance below on the log scale: at least 0, infinite where not bounded."""
         return math.inf if self.low is None or self.low <= -1 else -math.log1p(self.low)
 
     @property
     def up(self) -> float:
-        """The same above."""
+        """Distance above, likewise."""
         return math.inf if self.high is None else math.log1p(self.high)
 
     @property
     def size(self) -> float:
-        """The larger of the two, on the log scale."""
+        """The larger distance, on the log scale."""
         return max(self.down, self.up)
 
     @property
     def half(self) -> float:
-        """Half the width, as a share; infinite where a side is not bounded."""
+        """Half the width as a share; infinite where a side is not bounded."""
         return math.expm1((self.up + self.down) / 2)
 
     @property
     def counts(self) -> bool:
-        """Whether it is worth a line."""
+        """Whether it is large enough to print."""
         return self.size >= NEGLIGIBLE
 
     def beyond(self, low: float, high: float) -> tuple[float | None, float | None]:
-        """An interval, relative to what was measured, with this bias at its worst beyond both ends."""
+        """A relative interval extended by this bias at both ends."""
         return (
             None if self.low is None else (1 + low) * (1 + self.low) - 1,
             None if self.high is None else (1 + high) * (1 + self.high) - 1,
@@ -72,15 +68,15 @@ NO_BIAS = Bias()
 
 
 def added(parts: Iterable[Bias]) -> Bias:
-    """All sources at their worst: bounds of systematic effects of unknown sign and unknown dependence are
-    added, not combined as the root of squares (JCGM 100:2008, F.2.4.5 and E.4 leave that to known variances).
+    """Sum of all sources at their worst: bounds on systematic effects of unknown sign and dependence are not
+    combined as the root of squares (JCGM 100:2008, F.2.4.5 and E.4).
     """
-    known = list(parts)
-    return Bias.of_logs(sum(one.down for one in known), sum(one.up for one in known))
+    biases = list(parts)
+    return Bias.of_logs(sum(bias.down for bias in biases), sum(bias.up for bias in biases))
 
 
 class Plateau(Record):
-    """How far a figure may move from the window's value up to a horizon: relative, with 95 %. None: not
+    """Residual drift of a figure up to a horizon: relative to the window's value, 95 % bounds. None: not
     bounded on that side.
     """
 
@@ -90,21 +86,21 @@ class Plateau(Record):
 
     @property
     def bias(self) -> Bias:
-        """As a bias that contains 0: from now on, up to the horizon."""
+        """As a bias that contains 0."""
         low = None if self.low is None else min(0.0, self.low)
         high = None if self.high is None else max(0.0, self.high)
         return Bias(low=low, high=high)
 
 
 class Kind(StrEnum):
-    """What a finding does to a result."""
+    """Effect of a finding on the result."""
 
     NOT_CONFORMING = "not_conforming"
-    """What was asked for did not happen, or two counters disagree: the trial has no figure."""
+    """The plan was not carried out, or two counters disagree: the trial has no figure."""
     BUDGET = "budget"
-    """A figure may be off by so much."""
+    """Bounds the bias of a figure."""
     PROVIDED = "provided"
-    """Nothing bounds it: whatever is said holds provided that it did no harm."""
+    """Nothing bounds the effect: figures hold provided that there was none."""
     FINE = "fine"
 
 
@@ -113,58 +109,56 @@ GRAVEST_FIRST = tuple(Kind)
 
 
 class Finding(Record):
-    """The result of one check: what was measured, the limit, what it may do to each figure, and what to
-    do.
-    """
+    """Result of a check: measured value, limit, bias of each figure, advice."""
 
     check: str
     code: str = "ok"
-    """What was found, for programs: a sentence may change, this does not."""
+    """The result for programs: stable, unlike the sentences."""
     conforms: bool = True
     bias: dict[str, Bias] = Field(default_factory=dict)
-    """By figure, of the figures in BUDGETED that it may bend."""
+    """By figure, of those in BUDGETED."""
     plateau: dict[str, Plateau] = Field(default_factory=dict)
     """By figure: residual drift after the window."""
     provided: str = ""
-    """Completes "provided that …": what a claim rests on where nothing bounds the effect."""
+    """Completes "provided that …" where nothing bounds the effect."""
     assumption: str = ""
-    """What the bound rests on."""
+    """Assumption behind the bound."""
     value: float | str | None = None
     limit: str = ""
-    """The limit that was in force for this trial, as text."""
+    """The limit in force, as text."""
     unit: str = ""
     reason: str
-    """One sentence: what was found."""
+    """The result in one sentence."""
     advice: str = ""
-    """What to do; empty when there is nothing to do."""
+    """What to do; empty where nothing is."""
     source: str = ""
-    """Where the rule comes from."""
+    """Source of the rule."""
     outside: bool = False
-    """Whether what bends the figure came from outside of client and server: the trial may be run again."""
+    """Whether the cause lies outside client and server: the trial may be repeated."""
 
     @property
     def kind(self) -> Kind:
-        """The gravest of what it does."""
+        """The most severe effect."""
         if not self.conforms:
             return Kind.NOT_CONFORMING
-        if any(one.counts for one in self.bias.values()):
+        if any(bias.counts for bias in self.bias.values()):
             return Kind.BUDGET
         return Kind.PROVIDED if self.provided else Kind.FINE
 
     def of(self, figure: str) -> Bias:
-        """Its bias of a figure, of a derived one as of what it is derived from."""
+        """Bias of a figure; a derived figure has that of its base."""
         return self.bias.get(BUDGET_OF.get(figure, figure), NO_BIAS)
 
 
 class Line(NamedTuple):
-    """One line of a figure's budget."""
+    """A line of a figure's budget."""
 
     finding: Finding
     bias: Bias
 
 
 class Judgement(Record):
-    """All findings of one trial, and what follows from them."""
+    """A trial's findings, and whether it conforms."""
 
     conforms: bool
     findings: tuple[Finding, ...]
@@ -177,31 +171,31 @@ class Judgement(Record):
 
     @property
     def not_conforming(self) -> tuple[Finding, ...]:
-        """What makes it not conforming, causes before symptoms."""
-        return tuple(one for one in self.findings if not one.conforms)
+        """Findings that do not conform, causes before symptoms."""
+        return tuple(finding for finding in self.findings if not finding.conforms)
 
     @property
     def provided(self) -> tuple[Finding, ...]:
-        """What its figures rest on."""
-        return tuple(one for one in self.findings if one.conforms and one.provided)
+        """Findings with a condition."""
+        return tuple(finding for finding in self.findings if finding.conforms and finding.provided)
 
     def finding(self, check: str) -> Finding | None:
-        """Of one check; None where it did not apply."""
-        return next((one for one in self.findings if one.check == check), None)
+        """The finding of a check; None where it did not apply."""
+        return next((finding for finding in self.findings if finding.check == check), None)
 
     def budget(self, figure: str) -> tuple[Line, ...]:
-        """The lines that bend this figure, the largest first."""
-        lines = (Line(one, one.of(figure)) for one in self.findings)
+        """Lines of this figure's budget, largest first."""
+        lines = (Line(finding, finding.of(figure)) for finding in self.findings)
         return tuple(sorted((line for line in lines if line.bias.size > 0), key=lambda line: -line.bias.size))
 
     def bias(self, figure: str) -> Bias:
-        """Of all sources together."""
+        """Sum of the figure's budget."""
         return added(line.bias for line in self.budget(figure))
 
     def plateau(self, figure: str) -> Plateau | None:
-        """Residual drift of a figure; None where no plateau is asked for."""
+        """Residual drift of a figure; None where no plateau is claimed."""
         name = BUDGET_OF.get(figure, figure)
-        return next((one.plateau[name] for one in self.findings if name in one.plateau), None)
+        return next((finding.plateau[name] for finding in self.findings if name in finding.plateau), None)
 
 
 THROUGHPUT = ("requests_per_s",)
@@ -210,9 +204,7 @@ PERCENTILES = ("p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms")
 TIMES = MEAN + PERCENTILES
 CPU = ("server_cpu_us_per_request",)
 CAPACITY = ("capacity_per_s",)
-"""What the server could carry with more users: no figure that is printed, but what a rate is often taken
-for.
-"""
+"""Rate with more users: not a printed figure, but what a rate is often read as."""
 BUDGETED = (*THROUGHPUT, *TIMES, *CPU)
 
 BUDGET_OF: Mapping[str, str] = {
@@ -225,13 +217,13 @@ BUDGET_OF: Mapping[str, str] = {
     "session_p95_ms": "p95_ms",
     "session_p99_ms": "p99_ms",
 }
-"""Derived figures and the figure whose budget they have."""
+"""Derived figure -> figure whose budget it shares."""
 
 
 def unread(
     check: str, reason: str, *, provided: str, limit: str = "", advice: str = "", source: str = ""
 ) -> Finding:
-    """A finding that names what could not be read. `provided` completes "provided that …"."""
+    """Finding for a missing reading. `provided` completes "provided that …"."""
     return Finding(
         check=check,
         code="unread",
@@ -244,6 +236,6 @@ def unread(
 
 
 def no_window(check: str, *, limit: str = "", source: str = "") -> Finding:
-    """The finding of a check whose window is missing: there is no figure."""
+    """Finding for a missing window: there is no figure."""
     reason = "the engine reported no measured window"
     return Finding(check=check, code="no_window", conforms=False, reason=reason, limit=limit, source=source)

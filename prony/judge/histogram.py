@@ -1,7 +1,4 @@
-"""HdrHistograms as arrays: values at a rank, moments, gap fill.
-
-Histograms are merged within one trial only, for display: a percentile over several trials has no meaning.
-"""
+"""HdrHistograms as arrays: values at a rank, moments, gap fill. Merged within a trial only, for display."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from prony.evidence.engine import Gap, Histogram
 from prony.load.histograms import added, unpacked
 
 FILL_POINTS = 512
-"""Number of equal steps for the uniform waits of one gap: finer than any printed digit."""
+"""Number of steps for the uniform waits in a gap: finer than any printed digit."""
 
 
 class HistogramError(ValueError):
@@ -26,7 +23,7 @@ class HistogramError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The recorded buckets, ascending: highest and middle equivalent value (ns) and count of each."""
+    """Recorded buckets, ascending: highest and middle equivalent value (ns) and count of each."""
 
     high_ns: NDArray[np.float64]
     middle_ns: NDArray[np.float64]
@@ -50,26 +47,23 @@ class Decoded:
         return float(np.dot((self.middle_ns * 1e-9) ** power, self.counts) / total)
 
     def percentile_ns(self, percentile: float) -> float | None:
-        """The smallest recorded value that at least `percentile` percent of the samples do not exceed.
-
-        Nearest rank, rounded up, highest equivalent value: the engine's own rule. None when empty.
-        """
+        """Nearest rank, rounded up, highest equivalent value, as in the engine. None when empty."""
         total = self.count
         return None if total <= 0 else self.at_rank_ns(self.rank(percentile, total))
 
     @staticmethod
     def rank(percentile: float, count: float) -> int:
-        """The place (from 1) of a percentile among this many samples."""
+        """Rank (from 1) of a percentile among `count` samples."""
         return max(1, math.ceil(count * min(percentile, 100.0) / 100 - 1e-9))
 
     def at_rank_ns(self, rank: float) -> float:
-        """The sample at this place (from 1), shortest first; the longest beyond the end. Not of none."""
+        """Sample at this rank (from 1), ascending; the longest beyond the end. Undefined when empty."""
         index = int(np.searchsorted(np.cumsum(self.counts), rank - 1e-9))
         return float(self.high_ns[min(index, self.high_ns.size - 1)])
 
     def without_longest(self, samples: int) -> Decoded:
-        """The same less this many of the longest samples."""
-        beyond = np.cumsum(self.counts[::-1])[::-1] - self.counts  # how many samples lie above each bucket
+        """A copy without this many of the longest samples."""
+        beyond = np.cumsum(self.counts[::-1])[::-1] - self.counts  # samples above each bucket
         kept = np.maximum(0.0, self.counts - np.maximum(0.0, samples - beyond))
         there = kept > 0
         return Decoded(self.high_ns[there], self.middle_ns[there], kept[there])
@@ -94,7 +88,7 @@ def _decode(text: str) -> Decoded:
 
 
 def read(histogram: Histogram | None) -> Decoded | None:
-    """The same; None where there is none, or it cannot be read."""
+    """Like `decode`; None for a missing or unreadable histogram."""
     try:
         return None if histogram is None else decode(histogram)
     except HistogramError:
@@ -102,7 +96,7 @@ def read(histogram: Histogram | None) -> Decoded | None:
 
 
 def merge(parts: Iterable[Decoded]) -> Decoded:
-    """One distribution out of several of the *same trial* (threads, steps, hosts), for display only."""
+    """Merged histograms of one trial's threads, steps or hosts, for display only."""
     present = [p for p in parts if p.counts.size]
     if not present:
         empty = np.empty(0)
@@ -115,11 +109,10 @@ def merge(parts: Iterable[Decoded]) -> Decoded:
 
 
 def fill_gaps(histogram: Decoded, gaps: Sequence[Gap], throughput_per_s: float) -> Decoded:
-    """An estimate of the distribution that requests sent at an even pace would have seen.
+    """Estimated distribution for requests sent at an even pace.
 
-    For each gap, throughput x duration samples uniform in (0, gap] are added: a request due at a random
-    moment of a freeze waits for the rest of it (the reasoning of HdrHistogram's correction of coordinated
-    omission, on the gaps that were seen instead of on an assumed interval).
+    Adds throughput x duration samples uniform in (0, gap] per gap: a request due in a freeze waits for the
+    rest of it. HdrHistogram's correction of coordinated omission, with observed gaps in place of an interval.
     """
     extra: list[Decoded] = []
     steps = (np.arange(FILL_POINTS) + 1.0) / FILL_POINTS

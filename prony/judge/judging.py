@@ -1,7 +1,5 @@
-"""From evidence to a judgement: every check that applies, and whether the trial conforms.
-
-Rule: a trial conforms unless a check says that it does not. Everything else a check finds is a bound on
-figures, or a condition that is printed with them.
+"""From evidence to a judgement. A trial conforms unless a finding says otherwise; other findings bound
+figures or add conditions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The limits of all checks as one value, put together from what each check declares.
-
-A plan may set any of them; the limit that was in force is printed with the finding.
-"""
+"""The limits of all checks as one model. A plan may set any of them."""
 
 from __future__ import annotations
 
@@ -16,6 +13,6 @@ if TYPE_CHECKING:
     CheckLimits = DeclaredLimits
 else:
     declared = {check.limits for check in CHECKS}
-    # A base of another one is in it already, and may not stand before it.
+    # The bases of another class are inherited already, and may not precede it in the MRO.
     bases = [one for one in declared if not any(issubclass(other, one) for other in declared - {one})]
     CheckLimits = create_model("CheckLimits", __base__=tuple(sorted(bases, key=lambda one: one.__name__)))

@@ -1,6 +1,4 @@
-"""The links of a trial on several hosts: how full they were, what they lost, what they cost the kernel, how
-long the way takes.
-"""
+"""Links of a trial on several hosts: utilisation, drops, interrupt load, round trips."""
 
 from __future__ import annotations
 
@@ -16,25 +14,25 @@ from prony.numbers import milliseconds, number, percent
 
 class LinkLimits(DeclaredLimits):
     network_link_max: Share = 0.90
-    """Bits per second, with the framing of Ethernet, ÷ the link's speed from which the link is the bound: TCP
-    leaves gaps after each loss that a full link brings.
+    """Bits per second, Ethernet framing included, ÷ link speed from which the link is the bound: TCP leaves
+    gaps after each loss on a full link.
     """
     network_softirq_max: Share = 0.90
-    """Interrupt and soft-interrupt time ÷ wall time of a host's busiest CPU from which its kernel handles
-    hardly more packets.
+    """Interrupt and soft-interrupt time ÷ wall time of a host's busiest CPU from which it can take hardly
+    more packets.
     """
 
 
 FRAMING_BYTES = 24
-"""Of each packet on the wire, not in the interface's count of bytes: preamble and start (8), checksum (4),
-and the gap between two frames (12) (IEEE 802.3). Of full-sized frames 2 %, of small ones a fifth.
+"""Per packet, not in the interface's byte count: preamble and start (8), checksum (4), inter-frame gap (12)
+(IEEE 802.3). 2 % of full-sized frames, a fifth of small ones.
 """
 LEAST_DROPPED = 10
-"""Packets; fewer are no rate, and a switch's own announcements are counted as dropped, too."""
+"""Packets; a switch's own announcements are counted as dropped, too."""
 
 
 def link_limit(limits: LinkLimits) -> str:
-    """The limits of links, as text that others follow."""
+    """The limits of links as the start of a sentence."""
     return (
         f"links below {percent(limits.network_link_max)} of their speed, soft interrupts below "
         f"{percent(limits.network_softirq_max)} of a CPU, "
@@ -43,7 +41,7 @@ def link_limit(limits: LinkLimits) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FullLink:
-    """The busier way of one host's link: share of its speed, and in words."""
+    """The busier direction of a host's link: share of its speed, and text."""
 
     host: str
     share: float
@@ -51,13 +49,13 @@ class FullLink:
 
 
 def link_uses(evidence: Evidence) -> tuple[FullLink, ...]:
-    """Of each host whose link's speed and traffic are known, the fullest first."""
+    """Links with known speed and traffic, fullest first."""
     uses = [use for host in evidence.hosts if (use := _use(host)) is not None]
     return tuple(sorted(uses, key=lambda use: -use.share))
 
 
 def full_link(evidence: Evidence, limits: LinkLimits) -> FullLink | None:
-    """The link that bounds the trial; None where none was seen to."""
+    """The link that bounds the trial; None if no link does."""
     fullest = link_uses(evidence)[:1]
     return fullest[0] if fullest and fullest[0].share >= limits.network_link_max else None
 
@@ -71,14 +69,14 @@ def _use(host: HostEvidence) -> FullLink | None:
         ("sent", network.sent_bytes_per_s, network.sent_packets_per_s),
         ("received", network.received_bytes_per_s, network.received_packets_per_s),
     ]
-    known = [
+    rates = [
         ((bytes_per_s + FRAMING_BYTES * packets_per_s) * 8, way)
         for way, bytes_per_s, packets_per_s in ways
         if bytes_per_s is not None and packets_per_s is not None
     ]
-    if len(known) < len(ways):
+    if len(rates) < len(ways):
         return None
-    bits_per_s, way = max(known)
+    bits_per_s, way = max(rates)
     share = bits_per_s / speed
     return FullLink(
         host.name, share, f"{host.name} {way} {rate(bits_per_s)} of {rate(speed)} ({percent(share)})"
@@ -86,7 +84,7 @@ def _use(host: HostEvidence) -> FullLink | None:
 
 
 def link_parts(evidence: Evidence, limits: LinkLimits, found: Callable[..., Finding]) -> list[Finding]:
-    """What figures rest on of the hosts' links, made by `found`; empty on one host."""
+    """Findings about the hosts' links, built by `found`; empty on a single host."""
     parts: list[Finding] = []
     full = full_link(evidence, limits)
     if full is not None:
@@ -110,16 +108,16 @@ NOT_FULL = "no link was full"
 
 
 def dropped(evidence: Evidence) -> tuple[int, str]:
-    """Packets that the hosts' links dropped, or broke: how many, and in words."""
-    lost, said = 0, []
+    """Number of packets that the hosts' links dropped or corrupted, and text."""
+    lost, texts = 0, []
     for host in evidence.hosts:
         use = host.network
         counts = () if use is None else (use.dropped, use.errors, use.backlog_dropped)
         count = sum(count for count in counts if count is not None and count >= LEAST_DROPPED)
         if count:
             lost += count
-            said.append(f"{host.name} dropped {number(count)} packets")
-    return lost, ", ".join(said)
+            texts.append(f"{host.name} dropped {number(count)} packets")
+    return lost, ", ".join(texts)
 
 
 def _soft_interrupts(host: HostEvidence, limits: LinkLimits, found: Callable[..., Finding]) -> Finding | None:
@@ -135,7 +133,7 @@ def _soft_interrupts(host: HostEvidence, limits: LinkLimits, found: Callable[...
 
 
 def most_retransmitted(evidence: Evidence) -> str:
-    """The host that sent the largest share of its segments again; empty on one host."""
+    """Text naming the host with the largest share of retransmitted segments; empty on a single host."""
     shares = [
         (host.network.retransmitted / host.network.segments_sent, host.name)
         for host in evidence.hosts
@@ -148,10 +146,8 @@ def most_retransmitted(evidence: Evidence) -> str:
 
 
 def round_trips(evidence: Evidence) -> list[str]:
-    """The round trip of each load host, idle and under the load, so that a latency can be read with the way
-    and without it.
-    """
-    said = []
+    """Text of each load host's round trip, idle and under load."""
+    texts = []
     for host in evidence.hosts:
         link = host.link
         if host.role != "load" or link is None or link.round_trip_idle_ms is None:
@@ -159,12 +155,12 @@ def round_trips(evidence: Evidence) -> list[str]:
         text = f"round trip from {host.name} {milliseconds(link.round_trip_idle_ms)} idle"
         if link.round_trip_load_ms is not None:
             text += f", at most {milliseconds(link.round_trip_load_ms)} under load"
-        said.append(text)
-    return said
+        texts.append(text)
+    return texts
 
 
 def rate(bits_per_s: float) -> str:
-    """In the unit that a link is named with."""
+    """In the usual unit of link speeds."""
     for factor, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
         if bits_per_s >= factor:
             return f"{number(bits_per_s / factor)} {unit}"

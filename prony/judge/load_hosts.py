@@ -1,4 +1,4 @@
-"""The load hosts of a trial, each as if it alone had offered its part."""
+"""Load hosts of a trial, and the evidence of each alone."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from prony.evidence.trial import Evidence
 
 
 def load_hosts(evidence: Evidence) -> tuple[HostEvidence, ...]:
-    """Those that offered the load; empty where everything was on one host."""
+    """The load hosts; empty where everything ran on one host."""
     return tuple(host for host in evidence.hosts if host.role == "load")
 
 
 def each_load_host(evidence: Evidence) -> tuple[tuple[HostEvidence, Evidence], ...]:
-    """Each load host with the evidence as it would be without the others: its own engine and its own host.
-
-    What is known of all of them only is left out: the ceiling of the calibration, and the probe with more
-    users, in which another one may have been busy.
+    """Each load host with its own engine's and host's evidence, without calibration and scaling probe, which
+    cover all hosts together.
     """
     return tuple(
         (
@@ -39,7 +37,5 @@ def each_load_host(evidence: Evidence) -> tuple[tuple[HostEvidence, Evidence], .
 
 
 def hosts_needed(shares: Sequence[float], limit: float) -> int:
-    """How many hosts like these offer the same load with each below the limit: their busy time together,
-    shared out evenly.
-    """
+    """Number of such hosts that keeps each below the limit with the busy time split evenly."""
     return max(1, math.floor(sum(shares) / limit) + 1)

@@ -1,4 +1,4 @@
-"""Does the rate rise with more users? The seconds of the scaling probe against those of the window."""
+"""Scaling probe: does the rate rise with more users, compared with the window."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from prony.steady.quantile import t_quantile
 
 CONFIDENCE = 0.95
 INFLATION = 3.0
-"""Of the variance of a mean of seconds: their autocorrelation is taken for 0.5, as by `steady`."""
+"""Variance factor of a mean of seconds for an autocorrelation of 0.5, as in `steady`."""
 LEAST_ROWS = 2
-"""On either side; a spread needs two."""
+"""Fewest seconds on either side."""
 FAILED_MOST = 0.01
 
 
 class MoreUsersLimits(DeclaredLimits):
     bound_rise_max: NotNegative = 0.10
-    """The scaling probe shows a capacity when its rate is higher by less than this, interval included. Larger
-    batches of requests make an exhausted server some per cent faster.
+    """A rise below this, interval included, shows a capacity. Larger batches make an exhausted server a few
+    per cent faster.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """By how much the rate was higher under the probe, as a share of the window's, with its 95 % interval."""
+    """Rise of the rate under the probe, relative to the window's, with its 95 % interval."""
 
     gain: float
     low: float
     high: float
     more_users: float
-    """By how much there were more users, as a share."""
+    """Additional users ÷ users of the window."""
 
 
 def rise(evidence: Evidence) -> Rise | None:
-    """None without a probe, or where either side has too few seconds."""
+    """Rise under the probe; None without a probe, or with too few seconds."""
     probe, window, users = evidence.scaling_probe, measured(evidence), evidence.load.users
     if probe is None or window is None or evidence.engine is None or not users:
         return None
@@ -59,33 +59,32 @@ def rise(evidence: Evidence) -> Rise | None:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What the scaling probe showed."""
+    """Result of the scaling probe."""
 
     said: str
     high: float | None = None
-    """By how much more the rate may have risen, at most; None: the probe bounds nothing ..."""
+    """Upper bound of the rise; None: not bounded ..."""
     level: bool = False
     """The rate does not rise with more users."""
     rising: bool = False
-    """It does. Neither: it may."""
+    """The rate rises. Neither: undecided."""
     client_busy: bool = False
-    """... because the load generator was busy itself: the rate could not rise, whatever the server had left.
-    """
+    """... because the load generator was busy: the rate could not rise."""
 
 
 def probed(evidence: Evidence, limits: MoreUsersLimits, client_cpu_max: float) -> Probed | None:
-    """None without a probe, or with too few seconds to compare."""
+    """Result of the probe; None without one, or with too few seconds."""
     more, probe = rise(evidence), evidence.scaling_probe
     if more is None or probe is None:
         return None
     gain = f"{percent(more.gain)} ({percent(more.low)} to {percent(more.high)})"
-    said = f"{percent(more.more_users)} more users: rate up by {gain}"
+    text = f"{percent(more.more_users)} more users: rate up {gain}"
     if probe.client_cpu is not None and probe.client_cpu >= client_cpu_max:
-        return Probed(f"{said}, with the load generator at {percent(probe.client_cpu)} CPU", client_busy=True)
+        return Probed(f"{text}, with the load generator at {percent(probe.client_cpu)} CPU", client_busy=True)
     if probe.failed_share > FAILED_MOST:
-        return Probed(f"{said}, with {percent(probe.failed_share)} of requests failed")
+        return Probed(f"{text}, with {percent(probe.failed_share)} of requests failed")
     level = more.high <= limits.bound_rise_max
-    return Probed(said, more.high, level, not level and more.low > 0)
+    return Probed(text, more.high, level, not level and more.low > 0)
 
 
 def _squares(rates: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""Several things that one check found, as its one finding."""
+"""Partial findings of a check joined into one."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from prony.judge.finding import GRAVEST_FIRST, Finding, Kind
 
 
 def gravest_first(parts: Sequence[Finding]) -> list[Finding]:
-    """Of those that are as grave, what has a code before what has none."""
-    return sorted(parts, key=lambda one: (GRAVEST_FIRST.index(one.kind), one.code == "ok"))
+    """Sorted by severity; at equal severity parts with a code first."""
+    return sorted(parts, key=lambda part: (GRAVEST_FIRST.index(part.kind), part.code == "ok"))
 
 
 def joined(parts: Sequence[Finding]) -> Finding:
-    """The gravest gives the code and stands first; biases are added. Where nothing is worth a line, there is
-    neither code nor advice.
+    """The most severe part comes first and gives the code; biases are added. A harmless whole has code `ok`
+    and no advice.
     """
     ordered = gravest_first(parts)
     whole = ordered[0].model_copy(
         update={
-            "conforms": all(one.conforms for one in parts),
-            "bias": together(*(one.bias for one in ordered)),
-            "provided": _listed((one.provided for one in ordered), " and "),
-            "assumption": _listed((one.assumption for one in ordered), "; "),
-            "reason": _listed((one.reason for one in ordered), "; "),
-            "advice": _listed((one.advice for one in ordered), "; "),
+            "conforms": all(part.conforms for part in parts),
+            "bias": together(*(part.bias for part in ordered)),
+            "provided": _listed((part.provided for part in ordered), " and "),
+            "assumption": _listed((part.assumption for part in ordered), "; "),
+            "reason": _listed((part.reason for part in ordered), "; "),
+            "advice": _listed((part.advice for part in ordered), "; "),
         }
     )
     return whole if whole.kind is not Kind.FINE else whole.model_copy(update={"code": "ok", "advice": ""})

@@ -1,9 +1,7 @@
-"""Percentiles of times with distribution-free intervals, where requests that failed are longer than any
-response.
+"""Percentiles of times with distribution-free intervals; failed requests count as longer than any response.
 
-Order statistics are exact for independent requests. Those that share a queue or a pause know less than as
-many independent ones: how much less is taken from how the seconds differ (clustering.py; docs/truth.md has
-the coverage). Over trials the sample is the trial.
+Order statistics are exact for independent requests. For requests that share a queue or a pause the sample is
+divided by the design effect (clustering.py; coverage in docs/truth.md). Over trials the sample is the trial.
 """
 
 from __future__ import annotations
@@ -19,17 +17,16 @@ from prony.judge.histogram import Decoded
 STEPS_PER_HALVING = 5
 CONFIDENCE = 0.95
 USEFUL_TAIL = 0.5
-"""The upper end is useful when at least this share of the tail lies beyond it: below p99.5 for p99."""
+"""Share of the tail beyond a useful upper end, at least: for p99 the end lies below p99.5."""
 HIGHEST_OF_ROWS = 99.0
 MARGIN = 2.0
-"""So many more requests are planned than a percentile needs, besides what few seconds cost: independent ones
-were then worth enough for p99 in 90, 99 and 100 % of simulated windows of 5, 10 and 30 s; with 1.5 in 80, 93
-and 64 %.
+"""Planned ÷ needed requests, in addition to the small-sample factor. Independent requests then sufficed for
+p99 in 90, 99 and 100 % of simulated windows of 5, 10 and 30 s; with 1.5 in 80, 93 and 64 %.
 """
 MOST_LOG = 100.0
-"""Of the half-width of a mean's interval: a number, where it says that nothing is known."""
+"""Cap of a mean's log half-width: finite, but uninformative."""
 FEWEST = 6
-"""Samples below which no order statistic bounds even a median."""
+"""Fewest samples whose order statistics bound a median."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +39,19 @@ class Ranks:
 
 @dataclass(frozen=True, slots=True)
 class Percentile:
-    """Of all requests in ms, with its interval. Infinite is what lies among the requests that failed, and
-    an upper end that nothing bounds.
+    """A percentile of all requests in ms, with its interval. Infinite: among failed requests, or an unbounded
+    upper end.
     """
 
     value_ms: float
     low_ms: float
     high_ms: float
     above_ms: float
-    """The longest time seen, timeouts included: what an infinite value is known to exceed."""
+    """Longest observed time, timeouts included: lower bound of an infinite value."""
     responses_ms: float | None = None
     """The same percentile of the responses alone; None where nothing failed."""
     open: bool = False
-    """The independent requests that these are worth do not bound it from above: the upper end is unknown."""
+    """Whether the effective sample leaves the upper end unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +65,18 @@ class PercentilePoint:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The times of responses, and how many requests had none: those count as longer than any response."""
+    """Response times and the number of requests without a response, which count as longer than any."""
 
     responses: Decoded
     failed: int = 0
     longest_ms: float = 0.0
-    """Seen by any request; of one that timed out the time that it had. So is the mean."""
+    """Of any request; a timeout counts with its elapsed time, as in the mean."""
     mean_ms: float = 0.0
     shortest_ms: float | None = None
     seconds: Seconds | None = None
-    """Of the same requests: what they show of correlation widens the intervals."""
+    """Seconds of the same requests; their correlation widens the intervals."""
     watched: Decoded | None = None
-    """The times that the seconds are of, where those are others."""
+    """The times that `seconds` describe, where they differ from `responses`."""
 
     @property
     def count(self) -> int:
@@ -87,27 +84,26 @@ class Times:
         return round(self.responses.count) + self.failed
 
     def supports(self, percentile: float, confidence: float = CONFIDENCE) -> bool:
-        """Whether there are enough requests to print it. By their number alone: what the times of these show
-        of correlation widens the interval, and would choose the trials in which it happened not to show.
+        """Whether there are enough requests to print it, by count alone: a test of correlation would select
+        trials in which none happened to show.
         """
         return self.count >= useful_samples(percentile, confidence)
 
     def worth(self, percentile: float) -> int:
-        """As many independent requests bound this percentile as well as these do; 0 without any."""
+        """Effective sample size for this percentile: equivalent number of independent requests, or 0."""
         if self.count < 1:
             return 0
         if self.seconds is None:
             return self.count
         watched = self.watched or self.responses
-        # The rows say nothing between p99 and the longest: beyond p99 the effect is that of p99 at least.
-        asked = {percentile, min(percentile, HIGHEST_OF_ROWS)}
-        effects = (design_effect(self.seconds, watched.percentile_ns(p) or 0.0, 1 - p / 100) for p in asked)
+        # Rows have no point between p99 and the maximum: beyond p99 the effect is at least that of p99.
+        judged = {percentile, min(percentile, HIGHEST_OF_ROWS)}
+        effects = (design_effect(self.seconds, watched.percentile_ns(p) or 0.0, 1 - p / 100) for p in judged)
         return max(1, round(self.count / max(effects)))
 
     def mean_interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
-        """Of the mean of all requests (ms), by the central limit theorem, as many of them as the seconds show
-        to be independent, on the log scale: times have their long tail above. Infinite where that is not
-        known, and above where requests failed: how long those would have taken is not known.
+        """Interval of the mean of all requests (ms): central limit theorem on the log scale, with the
+        effective sample size. Infinite where that is not known; open above where requests failed.
         """
         watched = self.watched or self.responses
         spread_s2 = max(0.0, watched.moment(2) - watched.moment(1) ** 2)
@@ -138,17 +134,16 @@ class Times:
         )
 
     def _ranks(self, percentile: float, confidence: float) -> Ranks:
-        """Those of as many independent requests as these are worth, on the places of these: the first of the
-        requests that the lower one stands for, the last of those that the upper one does. So the value lies
-        between them.
+        """Ranks for the effective sample, scaled to the requests: rounded down for the lower end, up for the
+        upper, so that the value lies between.
         """
         count, worth = self.count, self.worth(percentile)
-        found = rank_interval(worth, percentile, confidence)
-        high = None if found.high is None else -(-found.high * count // worth)
-        return Ranks((found.low - 1) * count // worth + 1, high)
+        ranks = rank_interval(worth, percentile, confidence)
+        high = None if ranks.high is None else -(-ranks.high * count // worth)
+        return Ranks((ranks.low - 1) * count // worth + 1, high)
 
     def _at(self, rank: int) -> float:
-        """The time of the request at this place (from 1), shortest first."""
+        """Time (ms) of the request at this rank (from 1), ascending; infinite among failed ones."""
         return math.inf if rank > round(self.responses.count) else self.responses.at_rank_ns(rank) / 1e6
 
 
@@ -188,10 +183,10 @@ def rank_interval(count: int, percentile: float, confidence: float = CONFIDENCE)
 
 
 def useful_samples(percentile: float, confidence: float = CONFIDENCE) -> int:
-    """The fewest samples whose interval has a useful upper end, with at least half of the tail beyond it.
+    """Fewest samples whose interval has a useful upper end, with at least half of the tail beyond it.
 
     n (1 - p) (1 - USEFUL_TAIL) >= z sqrt(n p (1 - p)), so n >= (z / (1 - USEFUL_TAIL))^2 p / (1 - p): 1,522
-    for p99. 459 samples only make it likely that one lies beyond p99; the upper end is then the maximum.
+    for p99. With 459 samples the upper end is the maximum, likely beyond p99.
     Raises ValueError for a percentile outside (0, 100).
     """
     if not 0 < percentile < 100:
@@ -202,15 +197,15 @@ def useful_samples(percentile: float, confidence: float = CONFIDENCE) -> int:
 
 
 def planned_samples(percentile: float, rows: int) -> int:
-    """As many requests as a window of so many seconds should have for it: what few seconds cost, and a margin
-    for requests that are a little correlated, or seem so.
+    """Planned requests of a window with `rows` seconds: useful samples × small-sample factor × margin for
+    weak correlation.
     """
     return math.ceil(MARGIN * few(max(rows, FEWEST_ROWS)) * useful_samples(percentile))
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """Of the median over trials: two order statistics at least as sure as CONFIDENCE; None below six
-    trials, where the range of all of them covers it with less than 95 %.
+    """Interval of the median over trials from two order statistics; None below six trials, whose whole range
+    covers it with less than 95 %.
     """
     if not values:
         return None
@@ -221,13 +216,13 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _cdf(successes: int, count: int, share: float) -> float:
-    from scipy import special  # a quarter of a second, which a command that judges nothing need not wait
+    from scipy import special  # importing it takes 0.25 s
 
     return float(special.bdtr(successes, count, share))
 
 
 def _first(count: int, holds: Callable[[int], bool]) -> int:
-    """The smallest number of successes in 0..count for which a condition that stays true holds."""
+    """Smallest number of successes in 0..count for which a monotone condition holds."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2

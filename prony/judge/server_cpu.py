@@ -1,4 +1,4 @@
-"""How busy the server's CPUs were over the window."""
+"""Utilisation of the server's CPUs over the window."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ class ServerCpuLimits(DeclaredLimits):
     bound_cpu_min: Share = 0.75
     """Server CPU ÷ granted CPU from which a server is CPU-bound (the-benchmarker's saturation rule)."""
     bound_thread_min: Share = 0.90
-    """CPU ÷ wall time of the busiest thread from which it bounds the server: it has at most 11 % left to
-    give. Higher than `bound_cpu_min`, because one thread that waits for the next request does not share its
-    CPU with others that could take it.
+    """CPU ÷ wall time of the busiest thread from which it bounds the server (at most 11 % left). Higher than
+    `bound_cpu_min`: no other thread can take the requests of one that waits.
     """
 
 
@@ -28,7 +27,7 @@ def server_cpu_share(evidence: Evidence) -> float | None:
 
 
 def server_cpus(evidence: Evidence) -> int:
-    """On how many CPUs the server may run; 1 where that is not known."""
+    """Number of CPUs that the server may run on; 1 where not known."""
     window, sides = evidence.server_window, evidence.partition
     cpus = len(sides.server) if sides is not None else 0
     if window is not None:
@@ -37,13 +36,13 @@ def server_cpus(evidence: Evidence) -> int:
 
 
 def server_cpu_used(evidence: Evidence) -> float | None:
-    """CPU time that the server used ÷ wall time of the CPUs on which it may run, over the window."""
+    """Server CPU ÷ (CPUs it may run on x wall time) over the window."""
     window, share = evidence.server_window, server_cpu_share(evidence)
     return None if window is None or share is None else share * window.granted_cpus / server_cpus(evidence)
 
 
 def busiest_server_thread_share(evidence: Evidence) -> float | None:
-    """CPU ÷ wall time of the server's busiest thread over the window, at most 1: clock ticks are coarse."""
+    """CPU ÷ wall time of the server's busiest thread, capped at 1: clock ticks are coarse."""
     window = evidence.server_window
     if window is None or window.busiest_thread is None:
         return None
@@ -52,7 +51,7 @@ def busiest_server_thread_share(evidence: Evidence) -> float | None:
 
 
 def is_exhausted(evidence: Evidence, limits: ServerCpuLimits) -> bool | None:
-    """Whether the server's CPU, or its busiest thread, is what bounds it; None where neither was read."""
+    """Whether its CPU or busiest thread bounds the server; None where neither was read."""
     share, thread = server_cpu_share(evidence), busiest_server_thread_share(evidence)
     if share is None and thread is None:
         return None
@@ -60,9 +59,8 @@ def is_exhausted(evidence: Evidence, limits: ServerCpuLimits) -> bool | None:
 
 
 def headroom(evidence: Evidence, *, by_thread: bool) -> float | None:
-    """By which share more the server could have answered: 1/u - 1, where u is how busy its CPUs were
-    (utilisation law: throughput = u ÷ CPU per request), or its busiest thread. `by_thread` False: of the CPUs
-    alone, since a thread may be busy without serving. None where nothing was read.
+    """Possible rise of the rate as a share: 1/u - 1, with u the utilisation of the server's CPUs (utilisation
+    law) or, with `by_thread`, of its busiest thread, which may be busy without serving. None: not read.
     """
     thread = busiest_server_thread_share(evidence) if by_thread else None
     shares = (server_cpu_share(evidence), thread)

@@ -1,8 +1,7 @@
-"""Which times a window is judged by, and which of its requests have none.
+"""The times that a window is judged by, and its requests without one.
 
-A request that failed took longer than any that was answered, whatever it failed with: otherwise a percentile
-is one of the survivors. A whole response has its time even when it is a wrong one; `errors` and `content`
-judge that. An open load's requests that were due and not sent count as failed.
+Failed requests count as longer than any response: else percentiles describe the survivors. A complete wrong
+response has a time; `errors` and `content` judge it. Requests due and unsent in an open loop count as failed.
 """
 
 from __future__ import annotations
@@ -24,28 +23,28 @@ NAMED: dict[str, float] = {
     "p99_ms": 99.0,
     "p999_ms": 99.9,
 }
-"""The percentiles that are figures, by their names there."""
+"""Figure name -> percentile."""
 
 UNLIKE = 0.05
-"""Latencies whose variance is this much above that of the service times are not told of by those."""
+"""Latencies whose variance exceeds that of service times by more than this need rows of their own."""
 OF_SESSIONS = ("p50_ms", "p95_ms", "p99_ms")
 
 
 def headline(window: Window, model: str) -> Histogram | None:
-    """What the figures' times are: from the intended send in an open load; else from the start of the connect
-    where requests opened connections; else from the actual send.
+    """Histogram behind the figures' times: from the intended send in an open loop; else from the start of the
+    connect where requests opened connections; else from the actual send.
     """
     return window.latency if model == "open" else request_times(window)
 
 
 def headline_times(evidence: Evidence) -> Times | None:
-    """The figures' times, with what failed; None when there are none to read."""
+    """The figures' times with the failed requests; None when unreadable."""
     window = measured(evidence)
     return None if window is None else window_times(headline(window, evidence.load.model), evidence)
 
 
 def window_times(histogram: Histogram | None, evidence: Evidence) -> Times | None:
-    """One of the window's histograms of requests, with what failed; None when there is none to read."""
+    """A request histogram of the window with the failed requests; None when unreadable."""
     window = measured(evidence)
     if window is None:
         return None
@@ -55,9 +54,7 @@ def window_times(histogram: Histogram | None, evidence: Evidence) -> Times | Non
 
 
 def _by_seconds(times: Times | None, evidence: Evidence, histogram: Histogram | None = None) -> Times | None:
-    """With what the window's seconds show of correlation. Also times of a part of its requests, or of
-    sessions: rows tell of all requests, so those are taken to cluster as all do.
-    """
+    """Adds the window's seconds. Rows cover all requests; a subset or sessions are taken to cluster alike."""
     window, engine = measured(evidence), evidence.engine
     if times is None or window is None or engine is None:
         return times
@@ -66,14 +63,16 @@ def _by_seconds(times: Times | None, evidence: Evidence, histogram: Histogram | 
         return times
     rows = full_rows(engine.rows, window.opened_ms, window.opened_ms + window.duration_s * 1000)
     if histogram is not None and histogram is window.latency and not _alike(times, watched):
-        told = all(row.latency_p50_ns is not None for row in rows if row.completed)
-        # Of rows that tell no latency only the mean is lost; percentiles are then as the service times say.
-        return replace(times, seconds=Seconds.of_latencies(rows), watched=None if told else watched.responses)
+        has_latency = all(row.latency_p50_ns is not None for row in rows if row.completed)
+        # Without latency in the rows only the mean is lost; percentiles then cluster as service times do.
+        return replace(
+            times, seconds=Seconds.of_latencies(rows), watched=None if has_latency else watched.responses
+        )
     return replace(times, seconds=Seconds.of(rows), watched=watched.responses)
 
 
 def _alike(times: Times, watched: Times) -> bool:
-    """Whether the times vary as much as those that the rows are mostly of: then the rows tell of both."""
+    """Whether the variance is that of the rows' times: the rows then describe both."""
 
     def variance(of: Times) -> float:
         return of.responses.moment(2) - of.responses.moment(1) ** 2
@@ -82,7 +81,7 @@ def _alike(times: Times, watched: Times) -> bool:
 
 
 def without_response(evidence: Evidence) -> int:
-    """Requests of the window that got none, and those that were due in it and were never sent."""
+    """Requests of the window without a response, and those due in it and never sent."""
     window, engine = measured(evidence), evidence.engine
     if window is None or engine is None:
         return 0
@@ -91,28 +90,30 @@ def without_response(evidence: Evidence) -> int:
 
 
 def step_times(step: StepFigures, evidence: Evidence) -> Times | None:
-    """Of one step. Where some responses missed an expectation it is not known which failures of a step had
-    none; then those that timed out count.
+    """Times of a step. Where responses missed an expectation, a step's failures without a response are not
+    known: only timeouts count.
     """
     window = measured(evidence)
-    known = window is not None and not expectations_missed(window) and step in window.steps
-    return _by_seconds(read_times(request_times(step), step.completed, step.failed if known else 0), evidence)
+    countable = window is not None and not expectations_missed(window) and step in window.steps
+    return _by_seconds(
+        read_times(request_times(step), step.completed, step.failed if countable else 0), evidence
+    )
 
 
 def session_times(evidence: Evidence) -> Times | None:
-    """Of the window's sessions."""
+    """Times of the window's sessions."""
     window = measured(evidence)
     return None if window is None else _by_seconds(plain_times(window.session_time), evidence)
 
 
 def plain_times(histogram: Histogram | None) -> Times | None:
-    """Of a histogram in which nothing can be missing."""
+    """Times of a histogram without failures."""
     return None if histogram is None else read_times(histogram, histogram.count, 0)
 
 
 def read_times(histogram: Histogram | None, completed: int, failed: int) -> Times | None:
-    """`failed` of `completed + failed` requests have no response; those that timed out are the longest
-    samples of the histogram.
+    """`failed` of `completed + failed` requests have no response; timeouts are the histogram's longest
+    samples.
     """
     if histogram is None or histogram.count == 0:
         return None
@@ -128,14 +129,14 @@ def read_times(histogram: Histogram | None, completed: int, failed: int) -> Time
 
 
 def percentiles(evidence: Evidence, confidence: float = CONFIDENCE) -> dict[str, Percentile]:
-    """Those that the sample supports, by their names among the figures."""
-    found = supported(headline_times(evidence), confidence)
+    """Supported percentiles by figure name."""
+    requests = supported(headline_times(evidence), confidence)
     sessions = supported(session_times(evidence), confidence)
-    return found | {f"session_{name}": sessions[name] for name in OF_SESSIONS if name in sessions}
+    return requests | {f"session_{name}": sessions[name] for name in OF_SESSIONS if name in sessions}
 
 
 def supported(times: Times | None, confidence: float = CONFIDENCE) -> dict[str, Percentile]:
-    """The percentiles of NAMED for which there are enough requests."""
+    """Percentiles of NAMED with enough requests."""
     if times is None:
         return {}
     return {

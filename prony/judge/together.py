@@ -1,8 +1,4 @@
-"""What the trials of one comparison say about each other: a slower clock in one of them, servers that send
-different responses. Pure.
-
-A check judges one trial and cannot see these: every trial may be right by itself.
-"""
+"""Findings across the trials of a comparison: a slower clock in one, servers with different responses."""
 
 from __future__ import annotations
 
@@ -20,17 +16,17 @@ from prony.judge.parts import gravest_first, joined
 from prony.numbers import number, percent
 
 LENGTH_APART = 0.1
-"""Bodies whose lengths differ by more than this share are different work, whatever they say."""
-UNEQUAL = "the ratio compares different work: make the servers send the same"
+"""Difference of body lengths, as a share, above which they are different work."""
+UNEQUAL = "the ratio compares different work: make the servers send the same response"
 DECLARED = (
-    "the ratio compares servers with what each sends: for equal work compare them on a request to which "
-    "all send the same"
+    "the ratio includes each server's own response: for equal work compare them on a request with one "
+    "response for all"
 )
-"""Of a difference that the workload declares: nobody is to make the servers equal there."""
+"""Advice where the workload declares the difference."""
 
 
 class JudgedTrial(NamedTuple):
-    """A trial that counts: its server, its block and its evidence."""
+    """A trial that counts: server, block (from 0), evidence."""
 
     server: str
     block: int
@@ -40,23 +36,23 @@ class JudgedTrial(NamedTuple):
 def together(
     trials: Sequence[JudgedTrial], limits: HostLimits | None = None, declared: str = ""
 ) -> tuple[Finding, ...]:
-    """Findings about trials that are compared with each other: those of one workload and load. `declared`:
-    why the right responses to it differ between servers.
+    """Findings about compared trials of one workload and load. `declared`: reason why the correct responses
+    differ between servers.
     """
-    found = (clock(trials, limits), responses(trials, declared))
-    return tuple(finding for finding in found if finding is not None)
+    findings = (clock(trials, limits), responses(trials, declared))
+    return tuple(finding for finding in findings if finding is not None)
 
 
 def clock(trials: Sequence[JudgedTrial], limits: HostLimits | None = None) -> Finding | None:
-    """The median CPU clock of each window against the highest; the bias is that of the slowest trial. None
-    where it was read in less than two: `host` says so in each of them.
+    """Median CPU clock of each window compared with the highest; the bias is the slowest trial's. None with
+    fewer than two readings, which `host` reports.
     """
     allowed = (limits or HostLimits()).host_frequency_drop
     read = [(median(rows), trial) for trial in trials if (rows := window_mhz(trial.evidence))]
     if len(read) < 2:
         return None
     highest = max(mhz for mhz, _ in read)
-    lowest, _ = min(read, key=lambda one: one[0])
+    lowest, _ = min(read, key=lambda reading: reading[0])
     slow = [(mhz, trial) for mhz, trial in read if mhz < (1 - allowed) * highest]
     named = ", ".join(f"{t.server} in block {t.block + 1} {number(mhz)} MHz" for mhz, t in slow[:3])
     more = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
@@ -70,7 +66,7 @@ def clock(trials: Sequence[JudgedTrial], limits: HostLimits | None = None) -> Fi
         limit=f"median CPU clock of all trials within {percent(allowed)}",
         reason=f"CPU clock lower in {named}{more}; {number(highest)} MHz in others"
         if slow
-        else f"{number(lowest)} to {number(highest)} MHz",
+        else f"CPU clock {number(lowest)} to {number(highest)} MHz",
         advice="fix the clock (governor performance, no turbo) or check cooling, then repeat" if slow else "",
         source="krun",
         outside=bool(slow),
@@ -78,41 +74,45 @@ def clock(trials: Sequence[JudgedTrial], limits: HostLimits | None = None) -> Fi
 
 
 def responses(trials: Sequence[JudgedTrial], declared: str = "") -> Finding | None:
-    """The preflight responses of the servers against each other, step by step. None with a single server.
+    """Preflight responses compared between servers, per step. None with a single server.
 
-    What one server's own trials do not agree on (a date, an identifier) is not compared between servers.
-    `declared` says why the question itself has another response on each server: other lengths are then still
-    other work, and other content is no fault.
+    Content that varies within a server's trials (a date, an identifier) is not compared. With `declared`
+    other lengths are still different work, and other content is no fault.
     """
     by_server: dict[str, list[Mapping[str, Probe]]] = {}
     for trial in trials:
         by_server.setdefault(trial.server, []).append({p.step: p for p in trial.evidence.probes})
-    asked = {server: known for server, known in by_server.items() if any(known)}
+    probed = {server: by_trial for server, by_trial in by_server.items() if any(by_trial)}
     if len(by_server) < 2:
         return None
     equal = "status and media type" if declared else "status, length and media type"
-    told = partial(
+    finding = partial(
         Finding,
         check="responses",
-        limit=f"one {equal} for all servers, lengths within {percent(LENGTH_APART)}",
+        limit=f"same {equal} for all servers, lengths within {percent(LENGTH_APART)}",
         source="TechEmpower's rules: every implementation sends the same response",
     )
     same = "the servers' responses are the same work"
-    if len(asked) < 2:
-        return told(code="unread", provided=same, reason="no preflight responses to compare")
+    if len(probed) < 2:
+        return finding(code="unread", provided=same, reason="no preflight responses to compare")
     parts = []
-    for step in dict.fromkeys(step for known in asked.values() for probes in known for step in probes):
+    for step in dict.fromkeys(step for by_trial in probed.values() for probes in by_trial for step in probes):
         mine = {
-            server: [probes[step] for probes in known if step in probes] for server, known in asked.items()
+            server: [probes[step] for probes in by_trial if step in probes]
+            for server, by_trial in probed.items()
         }
         code, text = _step({server: probes for server, probes in mine.items() if probes}, bool(declared))
         fatal = code == "status" or (code == "length" and not declared)
         advice = DECLARED if declared and not fatal else UNEQUAL
         if code != "ok":
             provided, reason = "" if fatal else same, f"{step}: {text}"
-            parts.append(told(code=code, conforms=not fatal, provided=provided, reason=reason, advice=advice))
+            parts.append(
+                finding(code=code, conforms=not fatal, provided=provided, reason=reason, advice=advice)
+            )
     if not parts:
-        return told(reason="other content, as declared" if declared else "all servers sent the same")
+        return finding(
+            reason="different content, as declared" if declared else "all servers sent the same response"
+        )
     whole = joined(gravest_first(parts)[:3])
     reason = f"the servers' responses differ: {whole.reason}" + (
         f"; declared: {declared}" if declared else ""
@@ -121,7 +121,7 @@ def responses(trials: Sequence[JudgedTrial], declared: str = "") -> Finding | No
 
 
 def _step(by_server: Mapping[str, Sequence[Probe]], declared: bool) -> tuple[str, str]:
-    """Code and words of what differs in one step."""
+    """Code and text of the difference in a step."""
     if len(by_server) < 2:
         return "ok", ""
     status = {server: _one({probe.status for probe in probes}) for server, probes in by_server.items()}
@@ -136,12 +136,12 @@ def _step(by_server: Mapping[str, Sequence[Probe]], declared: bool) -> tuple[str
         return "media_type", _values(media, "{}")
     body = {server: _one({probe.body_digest for probe in probes}) for server, probes in by_server.items()}
     if _differ(body) and not declared:
-        return "content", f"bodies of {number(shortest)} to {number(longest)} bytes with other content"
+        return "content", f"bodies of {number(shortest)} to {number(longest)} bytes differ in content"
     return "ok", ""
 
 
 def _one(values: set[str | None] | set[int]) -> str | None:
-    """The value that all trials of a server agree on; None where they do not."""
+    """A server's value if all its trials agree, else None."""
     return str(next(iter(values))) if len(values) == 1 and None not in values else None
 
 
@@ -154,5 +154,5 @@ def _values(by_server: Mapping[str, str | None], words: str) -> str:
 
 
 def _media(probe: Probe) -> str | None:
-    """The media type without parameters: `text/plain; charset=utf-8` and `text/plain` are one."""
+    """The media type without parameters such as charset."""
     return None if probe.content_type is None else probe.content_type.partition(";")[0].strip().lower()

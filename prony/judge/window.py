@@ -1,4 +1,4 @@
-"""The measured window of a trial, for checks, figures and tables."""
+"""The measured window of a trial."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from prony.evidence.engine import Counters, Histogram, StepFigures, Window
 from prony.evidence.trial import Evidence
 
 SHORTEST_S = 1e-6
-"""Below a microsecond a window has no length to divide by. A hundred requests to a fast server take less than
-a millisecond, and are counted and judged as any others."""
+"""Shortest window with a rate. A hundred requests to a fast server take less than a millisecond."""
 
 
 def measured(evidence: Evidence) -> Window | None:
-    """The measured window; None when the engine reported none, or one of no length."""
+    """The measured window; None when the engine reported none, or an empty one."""
     if evidence.engine is None or evidence.engine.window is None:
         return None
     window = evidence.engine.window
@@ -19,9 +18,9 @@ def measured(evidence: Evidence) -> Window | None:
 
 
 def request_times(of: Window | StepFigures) -> Histogram | None:
-    """From where a request begins: the start of its connect where it opened a connection, else its send.
+    """Times from the start of the connect, for requests that opened a connection, else from the actual send.
 
-    Not from the intended send, which the load generator decides: for what the server made users wait.
+    Excludes send lag, which is the load generator's.
     """
     return of.response_time or of.service_time
 

@@ -1,6 +1,4 @@
-"""Each request of a workload once, before its load and over connections like the load's: what does the server
-answer, and if nothing, why?
-"""
+"""Preflight: each request of a workload once before its load, over the same kind of connections."""
 
 from __future__ import annotations
 
@@ -25,50 +23,50 @@ from prony.plan.step import Step
 from prony.plan.workload import Scenario
 
 LONGEST_S = 600.0
-"""For all requests of a scenario together: each has a deadline of its own."""
+"""Cap for all requests of a scenario, in addition to their own deadlines."""
 NO_CONNECTION = ("connect_refused", "connect_timeout", "connect_other")
 ANY_BUT_ERRORS = Expectation(status=(), not_status=tuple(range(400, 600)))
-"""Of a step that declares nothing."""
+"""Expectation of a step that declares nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What came back, up to the first wrong response."""
+    """Responses, up to the first wrong one."""
 
     probes: tuple[Probe, ...] = ()
     silence: str | None = None
-    """Why the request after these has no response; None: all that were sent have one."""
+    """Why the next request has no response; None if all sent ones have."""
     timed_out: bool = False
-    """It was sent, and nothing came in time: the server may be busy."""
+    """Whether that request was sent but not answered in time: the server may be busy."""
     answered_monotonic_s: float | None = None
-    """When the last response had come, by the clock of the host that asked."""
+    """Time of the last response, by the requesting host's clock."""
 
     @property
     def wrong(self) -> str | None:
-        """What is wrong with the last response."""
+        """The fault of the last response; None if right."""
         return self.probes[-1].why_not if self.probes else None
 
 
 class ReadyProbe(Protocol):
-    """Asks whether a server answers rightly."""
+    """Probe for correct responses of a starting server."""
 
     @property
     def asked(self) -> Asked:
         """The latest responses, or why there are none."""
 
     def __call__(self) -> Probe | None:
-        """The first wrong response, else the last; None while nobody answers."""
+        """The first wrong response, else the last; None without a response."""
 
 
 @dataclass(slots=True)
 class Preflight:
-    """What a server answers to each step before a load, asked as often as it takes."""
+    """A server's responses to each step before a load; repeatable."""
 
     load: EngineLoad
-    """Whose steps, and whose connections."""
+    """Source of the steps and the kind of connections."""
     start: StartEngine = EngineRun
     asked: Asked = Asked()
-    """The latest responses, and why there were no more."""
+    """The latest responses, and why they ended."""
 
     @property
     def possible(self) -> bool:
@@ -76,17 +74,17 @@ class Preflight:
         return any(walk.leading for walk in self.load.workload.walks)
 
     def ask(self, known: Mapping[str, str] | None = None) -> Probe | None:
-        """Every step once: the first wrong response, else the last; None before it answers at all."""
+        """Sends every step once; returns the first wrong response, else the last, or None without one."""
         self.asked = ask_once(self.load, known, self.start)
         return None if self.asked.silence is not None else self.asked.probes[-1]
 
     def __call__(self) -> Probe | None:
-        """The same, as a server that is starting is asked."""
+        """`ask`, as a `ReadyProbe`."""
         return self.ask()
 
     @property
     def wrong_request(self) -> Step | None:
-        """The step that was answered wrongly."""
+        """The step with a wrong response."""
         if self.asked.wrong is None:
             return None
         steps = [step for walk in self.load.workload.walks for step in walk.leading]
@@ -96,19 +94,19 @@ class Preflight:
 def ask_once(
     load: EngineLoad, known: Mapping[str, str] | None = None, start: StartEngine = EngineRun
 ) -> Asked:
-    """Every step of every scenario up to its first block, in order, until one is answered wrongly or not at
-    all. Nothing when every scenario begins with a block or has variables. `known`: what a preparation has
-    captured. Raises UsageError for requests that cannot be sent as they are written.
+    """Sends every step of every scenario up to its first block, in order, until a wrong or missing response.
+    Nothing if every scenario begins with a block or has variables. `known`: values captured by a preparation.
+    Raises UsageError for requests that cannot be sent as written.
     """
     probes: list[Probe] = []
-    found = Asked()
+    result = Asked()
     for scenario in load.workload.walks:
         if scenario.leading:
-            found = _ask_scenario(load, scenario, known or {}, start)
-            probes += found.probes
-            if found.silence is not None or found.wrong is not None:
+            result = _ask_scenario(load, scenario, known or {}, start)
+            probes += result.probes
+            if result.silence is not None or result.wrong is not None:
                 break
-    return replace(found, probes=tuple(probes))
+    return replace(result, probes=tuple(probes))
 
 
 def _ask_scenario(
@@ -129,24 +127,24 @@ def _ask_scenario(
         report = start(asking).run_to_end(LONGEST_S + GRACE_S)
     except LoadRefused as fault:
         raise UsageError(str(fault), details=fault.details) from fault
-    told = report.responses
-    wrong = next((place for place, one in enumerate(told, 1) if one.error), None)
-    told = told[:wrong]  # what is sent behind it before the run ends is of no interest
-    probes = tuple(_probe(steps[one.step_index], one, report) for one in told)
-    answered_s = told[-1].ended_monotonic_ns / 1e9 if told else None
-    if len(told) == len(steps) or wrong is not None:
+    responses = report.responses
+    wrong = next((place for place, response in enumerate(responses, 1) if response.error), None)
+    responses = responses[:wrong]  # drop requests sent before the run ended
+    probes = tuple(_probe(steps[response.step_index], response, report) for response in responses)
+    answered_s = responses[-1].ended_monotonic_ns / 1e9 if responses else None
+    if len(responses) == len(steps) or wrong is not None:
         return Asked(probes, answered_monotonic_s=answered_s)
     kind = next(iter(report.totals.errors), None)
     if kind in NO_CONNECTION:
-        for address in report.ready.addresses[1:]:  # nobody need listen at each of a name's
-            one = load.model_copy(update={"addresses": (address,)})
-            if (found := _ask_scenario(one, scenario, known, start)).silence is None:
-                return found
+        for address in report.ready.addresses[1:]:  # some of a name's addresses may have no listener
+            other = load.model_copy(update={"addresses": (address,)})
+            if (result := _ask_scenario(other, scenario, known, start)).silence is None:
+                return result
     return Asked(probes, in_words(kind, report), kind == "timeout", answered_s)
 
 
 def _once(step: Step) -> Step:
-    """It is not timed: a server that has just started is slow."""
+    """The step without a time limit, as a server that has just started is slow."""
     expect = (step.expect or ANY_BUT_ERRORS).model_copy(update={"max_ms": None})
     return step.model_copy(update={"repeat": 1, "ends_run_on_error": True, "expect": expect})
 
@@ -172,20 +170,20 @@ def _probe(step: Step, response: ToldResponse, report: EngineReport) -> Probe:
 
 
 def _why_not(step: Step, response: ToldResponse, headers: dict[str, str], report: EngineReport) -> str | None:
-    """Whether it is wrong says the engine, but for a digest, which it does not know."""
+    """The fault of a response by the engine, and by its digest, which the engine does not check."""
     expect = step.expect
     if response.error is None and (expect is None or expect.body_sha256 is None):
         return None
     if response.error == "expect_status" and expect is None:
         return f"status {response.status}"
-    found = None
+    fault = None
     if expect is not None and response.body is not None:
-        found = expect.why_not(response.status, headers, response.body)
-    return found if response.error is None else found or in_words(response.error, report)
+        fault = expect.why_not(response.status, headers, response.body)
+    return fault if response.error is None else fault or in_words(response.error, report)
 
 
 def body_digest(body: bytes, content_type: str | None) -> str:
-    """A short SHA-256 of a response's body. Of JSON whatever its spaces and the order of its keys."""
+    """A short SHA-256 of a body; for JSON independent of spaces and the order of keys."""
     if content_type is not None and "json" in content_type.lower():
         with suppress(ValueError):
             body = json.dumps(json.loads(body), sort_keys=True, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""What a trial asks of a running engine, wherever it runs."""
+"""Interface of a running engine, on any host."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from prony.load.contract import EngineLoad
 
 
 class HostLost(EnvironmentFault):
-    """An engine on another host that cannot be reached any more; its text is one sentence with the reason."""
+    """A lost engine on another host; the text is a sentence with the reason."""
 
 
 class Engine(Protocol):
-    """A run of one load. `next_event` takes its events, `stop` ends it, `report` is its result."""
+    """A run of a load: `next_event` takes its events, `stop` ends it, `report` is its result."""
 
     @property
     def load(self) -> EngineLoad:
-        """As it was asked for."""
+        """The requested load."""
 
     @property
     def rows(self) -> tuple[IntervalRow, ...]:
-        """The rows so far: of each second, and of each minute once the run is longer than half an hour."""
+        """The rows so far, per second, or per minute in runs over half an hour."""
 
     @property
     def last_row(self) -> IntervalRow:
-        """The newest one. Raises IndexError before the first."""
+        """The newest row. Raises IndexError before the first."""
 
     @property
     def marks(self) -> list[Mark]:
@@ -35,11 +35,11 @@ class Engine(Protocol):
 
     @property
     def ready(self) -> Ready | None:
-        """What it said when it began to send; its start is on the laboratory's clock."""
+        """Its `ready` event, with the start on the laboratory's clock."""
 
     @property
     def pids(self) -> frozenset[int]:
-        """Its processes on this host; empty where it runs on others."""
+        """Its processes on this host, if any."""
 
     @property
     def finished(self) -> bool:
@@ -50,29 +50,29 @@ class Engine(Protocol):
         """Its own reason for its end."""
 
     def next_event(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next event; None at the timeout or after the last one. Raises EnvironmentFault when the engine
+        """The next event; None at the timeout or after the last. Raises EnvironmentFault when the engine
         reports an error or ends without its report.
         """
 
     def open_window(self, duration_s: float) -> None:
-        """Ask for a measured window of this length, from now on."""
+        """Requests a measured window of this length from now on."""
 
     def close_window(self) -> None:
-        """Ask for the end of the open window; it is complete all the same."""
+        """Ends the open window early; it counts as complete."""
 
     def stop(self) -> None:
-        """Stop the run and take all remaining events."""
+        """Stops the run and takes all remaining events."""
 
     def close(self) -> None:
-        """Make sure that it has ended."""
+        """Ensures that it has ended."""
 
     def run_to_end(
         self, timeout_s: float, on_row: Callable[[IntervalRow], None] | None = None
     ) -> EngineReport:
-        """Follow a run that ends by itself. Raises EnvironmentFault when it does not end in time."""
+        """Follows a run that ends by itself. Raises EnvironmentFault if it does not end in time."""
 
     def report(self) -> EngineReport:
-        """Everything the run said. Raises EnvironmentFault when it has not finished."""
+        """The report of a finished run. Raises EnvironmentFault if it has not finished."""
 
 
 StartEngine = Callable[[EngineLoad], Engine]

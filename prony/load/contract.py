@@ -1,4 +1,4 @@
-"""Translates a load into the engine's plan (docs/engine.md): pure functions."""
+"""Translates a load into the engine's plan (docs/engine.md)."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from prony.plan.trial import TrialPlan
 from prony.plan.workload import Feeder, Scenario, Workload
 
 LONGEST_S = 7 * 24 * 3600.0
-"""An open load that nothing else ends has phases of this length."""
+"""Length of the phases of an open load without an end."""
 
 
 class Share(Record):
-    """The part of an engine that offers a load together with others: of every `of` things in a row (users,
-    arrivals, numbers of a sequence, rows of a feeder, requests of a total) those with these slots.
+    """An engine's share of a load on several: of every `of` consecutive items (users, arrivals, numbers of a
+    sequence, rows of a feeder, requests of a total) those in these slots.
     """
 
     slots: tuple[int, ...]
-    """Rising, each below `of`."""
+    """Ascending, below `of`."""
     of: int
 
     def count(self, things: int) -> int:
-        """How many of so many things are this engine's."""
+        """Number of this engine's items among `things`."""
         rounds, rest = divmod(things, self.of)
         return rounds * len(self.slots) + sum(slot < rest for slot in self.slots)
 
 
 class Slowest(Record):
-    """Which of the slowest requests of the window are told one by one; a thread keeps 16 bytes for each."""
+    """Limits of the list of slowest requests, at 16 bytes per request and thread."""
 
     share: float = 0.01
     most: int = 20_000
 
 
 class EngineLoad(Record):
-    """A load for the engine. It ends at the first bound that is set: time, requests, iterations, or the
-    schedule of an open load.
+    """A load for the engine. It ends at the first bound: time, requests, iterations, or an open load's
+    schedule.
     """
 
     url: str
     addresses: tuple[str, ...] = ()
-    """HOST:PORT where connections go in place of the URL's host."""
+    """HOST:PORT to connect to instead of the URL's host."""
     source_addresses: tuple[str, ...] = ()
     tls: TlsOptions = TlsOptions()
     """Only used with an https URL."""
@@ -59,7 +59,7 @@ class EngineLoad(Record):
     connections: Connections = Connections()
     cpus: tuple[int, ...]
     realtime: bool = False
-    """Its threads go before every ordinary thread of these CPUs, which nothing that is measured may use."""
+    """Whether its threads have real-time priority on these CPUs, which the server must not use."""
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     after_s: float | None = None
     total_requests: int | None = None
@@ -69,31 +69,31 @@ class EngineLoad(Record):
     connect_timeout_ms: int = 5_000
     marks: tuple[int, ...] = ()
     script: Script | None = None
-    """Says what is sent, in place of the one step; or is called by blocks."""
+    """Writes the requests in place of the single step, or is called by blocks."""
     rate_groups: int | None = None
-    """Groups of users whose rates are counted; None: not counted."""
+    """Groups of users with counted rates; None: not counted."""
     rate_span_ms: int = 100
     seed: int = 1
     parts: bool = False
-    """Records send, wait and receive time of each request, at some CPU cost for the client."""
+    """Whether to record send, wait and receive time of each request, which costs the client some CPU."""
     slowest: Slowest | None = None
-    """Asked for beside a profile; None: none are kept."""
+    """Requested with a profile; None: no list."""
     log: Path | None = None
-    """A file for one row per request; read by `prony.load.request_log`."""
+    """File for a row per request, for `prony.load.request_log`."""
     report: tuple[str, ...] = ()
-    """Names of captured values that the engine reports."""
+    """Names of captured values to report."""
     responses: bool = False
-    """Each response is told, with head and body; of a load with few."""
+    """Whether to report each response with head and body, for loads with few requests."""
     injected_faults: tuple[str, ...] = ()
-    """Faults that the engine is to have, for the self-test (docs/engine.md)."""
+    """Injected faults for the self-test (docs/engine.md)."""
     share: Share | None = None
-    """What is this engine's, of a load that several offer together: everything else here is of the whole."""
+    """This engine's share of a load on several engines; the other fields describe the whole load."""
     start: Literal["at_once", "commanded"] = "at_once"
-    """Commanded: it gets ready and waits to be told the instant at which the load begins."""
+    """Commanded: the engine waits for the instant at which the load begins."""
 
     def unmeasured(self, length_s: float, **changes: object) -> Self:
-        """A load beside this one, for so long at the most: towards the same server, over connections of the
-        same kind, with none of its bounds, marks and logs. `changes`: what else differs.
+        """An unmeasured load of at most `length_s` on the same server and kind of connections, without
+        bounds, marks and logs. `changes`: other fields.
         """
         bounds: dict[str, object] = {
             "after_s": length_s,
@@ -118,8 +118,8 @@ def engine_load(
     addresses: tuple[str, ...] = (),
     seed: int = 1,
 ) -> EngineLoad:
-    """The load of a trial, towards this URL on these CPUs. `realtime`: before every ordinary thread there;
-    `workload`: with what its preparation captured.
+    """The load of a trial on this URL from these CPUs. `realtime`: with real-time priority; `workload`: with
+    values captured by its preparation.
     """
     whole = plan.measured if isinstance(plan.measured, WholeRun) else None
     return EngineLoad(
@@ -150,7 +150,7 @@ def engine_load(
 
 
 def _script_of_load(plan: TrialPlan) -> Script | None:
-    """The script, unless only the preparation or the clean-up call it."""
+    """The script, unless only preparation or clean-up call it."""
     script = plan.script
     if script is None or not script.is_called:
         return script
@@ -159,7 +159,7 @@ def _script_of_load(plan: TrialPlan) -> Script | None:
 
 
 def engine_plan(load: EngineLoad) -> dict[str, Any]:
-    """The first line that the engine reads on its standard input."""
+    """The engine's plan: the first line on its standard input."""
     return {
         "version": 1,
         "target": _target(load),
@@ -203,7 +203,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
 
 
 def _http2(load: EngineLoad) -> dict[str, Any]:
-    """How users share connections, of which every thread of the engine needs one, and sizes if given."""
+    """HTTP/2 keys: shared connections, at least one per engine thread, and given sizes."""
     users = load.load.at_once if isinstance(load.load, ClosedLoad) else load.load.user_cap
     shared = load.connections.shared_by(users)
     sizes = ("stream_window_bytes", "connection_window_bytes", "header_table_bytes")
@@ -214,11 +214,13 @@ def _http2(load: EngineLoad) -> dict[str, Any]:
 
 
 def _others(workload: Workload) -> dict[str, Any]:
-    """The servers beside the target, which have their numbers from 1 on."""
+    """Further servers, numbered from 1."""
     others = workload.other_servers
-    known = workload.server_addresses
-    found = [{"url": url, **({"addresses": [known[url]]} if url in known else {})} for url in others]
-    return {"other_targets": found} if found else {}
+    addresses = workload.server_addresses
+    targets = [
+        {"url": url, **({"addresses": [addresses[url]]} if url in addresses else {})} for url in others
+    ]
+    return {"other_targets": targets} if targets else {}
 
 
 def _number(server: str | None, others: Sequence[str]) -> dict[str, int]:
@@ -231,22 +233,27 @@ def _feeder(feeder: Feeder) -> dict[str, Any]:
 
 
 def _cookies(workload: Workload) -> bool | dict[str, Any]:
-    """Those given for a server that nothing is sent to are left out."""
+    """Cookie keys, without given cookies for unused servers."""
     if isinstance(workload.cookies, bool):
         return workload.cookies
     others = workload.other_servers
     return {
         "each_iteration": workload.cookies.each_iteration,
         "given": [
-            {"name": one.name, "value": one.value, "path": one.path, **_number(one.server, others)}
-            for one in workload.cookies.given
-            if one.server is None or one.server in others
+            {
+                "name": cookie.name,
+                "value": cookie.value,
+                "path": cookie.path,
+                **_number(cookie.server, others),
+            }
+            for cookie in workload.cookies.given
+            if cookie.server is None or cookie.server in others
         ],
     }
 
 
 def _script(load: EngineLoad) -> dict[str, Any]:
-    """What only the loads of a few have."""
+    """Keys of scripts and rates."""
     plan: dict[str, Any] = {}
     if load.script is not None:
         plan["script"] = load.script.model_dump(mode="json")
@@ -256,7 +263,7 @@ def _script(load: EngineLoad) -> dict[str, Any]:
 
 
 def _together(load: EngineLoad) -> dict[str, Any]:
-    """What only an engine among several is told."""
+    """Keys of an engine among several."""
     plan: dict[str, Any] = {}
     if load.share is not None:
         plan["share"] = load.share.model_dump(mode="json")
@@ -323,7 +330,7 @@ def _closed(load: ClosedLoad, workload: Workload) -> dict[str, Any]:
     if load.populations:
         return {
             "model": "closed",
-            "populations": [_population(one, load, workload) for one in load.populations],
+            "populations": [_population(group, load, workload) for group in load.populations],
             "think": _think(load.think),
         }
     return {
@@ -378,9 +385,7 @@ def _phase(phase: RatePhase) -> dict[str, float]:
 
 
 def _level(load: OpenLoad, after_s: float | None) -> list[dict[str, float]]:
-    """One rate, after a ramp where there is one. The engine's own deadline ends the load; the schedule must
-    only not end before.
-    """
+    """A constant rate after an optional ramp, longer than the engine's deadline."""
     rate, ramp_ms = load.highest_per_s, load.ramp_up_s * 1000
     level_ms = (LONGEST_S if after_s is None else after_s) * 1000
     ramp = {"duration_ms": ramp_ms, "from_per_s": 0.0, "to_per_s": rate}

@@ -1,6 +1,6 @@
-"""One run of `prony-engine`: its process, commands and events.
+"""A run of `prony-engine`: process, commands and events.
 
-The engine stops when its standard input closes, so it never outlives the laboratory.
+The engine stops when its standard input closes, so it cannot outlive the laboratory.
 """
 
 from __future__ import annotations
@@ -29,13 +29,11 @@ from prony.thinning import Thinned
 
 BINARY = "prony-engine"
 STOP_GRACE_S = 30.0
-"""An engine stops at once; on CPUs that others use it may take a while to write its report, and must not be
-killed over it.
-"""
+"""Time to stop before a kill: on busy CPUs writing the report takes a while."""
 
 
 def find_engine() -> Path:
-    """The engine's binary: `PRONY_ENGINE`, beside this Python, or on the PATH. Raises EnvironmentFault."""
+    """The engine's binary: `PRONY_ENGINE`, next to this Python, or on the PATH. Raises EnvironmentFault."""
     named = os.environ.get("PRONY_ENGINE")
     if named:
         if os.access(named, os.X_OK):
@@ -44,17 +42,17 @@ def find_engine() -> Path:
     beside = Path(sys.executable).parent / BINARY
     if beside.is_file():
         return beside
-    found = shutil.which(BINARY)
-    if found:
-        return Path(found)
+    on_path = shutil.which(BINARY)
+    if on_path:
+        return Path(on_path)
     raise EnvironmentFault(
-        "prony-engine was not found beside this Python or on the PATH; "
+        "prony-engine was not found next to this Python or on the PATH; "
         "install it: make setup, or pip install ."
     )
 
 
 def engine_version() -> str:
-    """The version that the binary prints, `unknown` when it cannot be asked."""
+    """The binary's version, or `unknown`."""
     try:
         done = subprocess.run(
             [find_engine(), "--version"], capture_output=True, text=True, timeout=10, check=False
@@ -108,12 +106,12 @@ class EngineRun:
 
     @property
     def rows(self) -> tuple[IntervalRow, ...]:
-        """The rows so far: of each second, and of each minute once the run is longer than half an hour."""
+        """The rows so far, per second, or per minute in runs over half an hour."""
         return self._rows.rows
 
     @property
     def last_row(self) -> IntervalRow:
-        """The newest one. Raises IndexError before the first."""
+        """The newest row. Raises IndexError before the first."""
         return self._rows.last
 
     @property
@@ -123,11 +121,11 @@ class EngineRun:
 
     @property
     def pids(self) -> frozenset[int]:
-        """Its one process."""
+        """Its process."""
         return frozenset({self.pid})
 
     def next_event(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next event as the engine wrote it; None at the timeout or after the last one.
+        """The engine's next event; None at the timeout or after the last one.
 
         Rows, marks, `ready` and `finished` are also kept. Raises EnvironmentFault when the engine reports an
         error or ends without `finished`.
@@ -140,7 +138,7 @@ class EngineRun:
             return None
         if event is None:
             self._ended = True
-            self.close()  # its output has ended: it has exited, or is about to
+            self.close()  # end of output: it has exited, or is about to
             if self._finished is None:
                 raise self._why_it_ended()
             return None
@@ -154,24 +152,24 @@ class EngineRun:
 
     @property
     def ended(self) -> bool:
-        """Whether all its events have been taken."""
+        """Whether all events have been taken."""
         return self._ended
 
     @property
     def end_reason(self) -> str:
         """The engine's own reason for its end."""
-        return str(self._finished.get("reason", "unknown")) if self._finished else "it is still running"
+        return str(self._finished.get("reason", "unknown")) if self._finished else "it is running"
 
     def open_window(self, duration_s: float) -> None:
-        """Ask for a measured window of this length, from now on (a few milliseconds from now)."""
+        """Requests a measured window of this length, a few milliseconds from now."""
         self.send({"command": "window", "duration_ms": round(duration_s * 1000)})
 
     def close_window(self) -> None:
-        """Ask for the end of the open window, a few milliseconds from now; it is complete all the same."""
+        """Ends the open window early, a few milliseconds from now; it counts as complete."""
         self.send({"command": "close_window"})
 
     def stop(self) -> None:
-        """Stop the run and take all remaining events."""
+        """Stops the run and takes all remaining events."""
         if not self._ended:
             self.send({"command": "stop"})
             deadline = time.monotonic() + STOP_GRACE_S
@@ -180,7 +178,7 @@ class EngineRun:
         self.close()
 
     def close(self) -> None:
-        """Make sure that the process has exited."""
+        """Ensures that the process has exited."""
         if self._process.stdin and not self._process.stdin.closed:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
@@ -196,7 +194,7 @@ class EngineRun:
     def run_to_end(
         self, timeout_s: float, on_row: Callable[[IntervalRow], None] | None = None
     ) -> EngineReport:
-        """Follow a run that ends by itself; raises EnvironmentFault when it does not end in time."""
+        """Follows a run that ends by itself. Raises EnvironmentFault if it does not end in time."""
         deadline = time.monotonic() + timeout_s
         try:
             while not self.finished:
@@ -211,7 +209,7 @@ class EngineRun:
         return self.report()
 
     def report(self) -> EngineReport:
-        """Everything the run said. Raises EnvironmentFault when it has not finished."""
+        """The report of a finished run. Raises EnvironmentFault if it has not finished."""
         if self.ready is None or self._finished is None:
             raise self._why_it_ended()
         return finished_report(self.ready, self.rows, self.marks, self._finished)
@@ -232,7 +230,7 @@ class EngineRun:
         except ValidationError as fault:
             raise EnvironmentFault(
                 f"the engine's '{kind}' event does not match this version of Prony "
-                f"(engine {engine_version()}): run make setup so that both have the same version",
+                f"(engine {engine_version()}): run make setup to install matching versions",
                 details=str(fault),
             ) from fault
 
@@ -255,11 +253,11 @@ class EngineRun:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
             hint = " (out of memory? see dmesg)" if -code == signal.SIGKILL else ""
             return f"the engine was killed by {name}{hint}; its last line: {last}"
-        ended = "is still running" if code is None else f"ended with exit code {code}"
+        ended = "is running" if code is None else f"ended with exit code {code}"
         return f"the engine {ended} without a report: {last}"
 
     def send(self, message: dict[str, Any]) -> None:
-        """A command of docs/engine.md; one that has ended takes none."""
+        """Sends a command (docs/engine.md); ignored after the engine's end."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(message) + "\n")

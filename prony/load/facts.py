@@ -1,4 +1,4 @@
-"""A load in the terms of the checks: pure functions."""
+"""A load in the terms of the checks."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ def load_facts(
     server_closes_after: int | None = None,
     tls: bool = False,
 ) -> LoadFacts:
-    """`claim`: `protocol` for the re-run of a fixed protocol; else the load decides: a closed loop without
-    think time claims capacity, every other load latency. So does one user: its rate is 1 ÷ its mean response
-    time, whatever the server could do.
+    """`claim`: `protocol` for a fixed protocol; else capacity for a closed loop of several users without
+    think time, latency for other loads: a single user's rate is only 1 ÷ its mean response time.
     """
     think = thinking(load, workload)
     several = isinstance(load, ClosedLoad) and load.at_once > 1
@@ -48,12 +47,12 @@ def load_facts(
         connections_per_user=1 if connections.http_version == "2" else workload.requests_at_once,
     )
     if isinstance(load, ClosedLoad):
-        known = {"users": load.users, "at_once": load.at_once, "ramp_down_s": load.ramp_down_s}
-        return facts.model_copy(update={**known, "populations": tuple(map(_population, load.populations))})
+        shared = {"users": load.users, "at_once": load.at_once, "ramp_down_s": load.ramp_down_s}
+        return facts.model_copy(update={**shared, "populations": tuple(map(_population, load.populations))})
     walks = load.session == "user"
     own = walks and connections.keep_alive and not connections.shared
     each = requests_per_walk(workload) if walks else 1.0
-    # A varying schedule has no single rate to compare with: the engine counts what was due.
+    # A varying schedule has no single rate: the engine counts due requests.
     level = load.rate_per_s is not None and load.session == "request"
     return facts.model_copy(
         update={
@@ -73,7 +72,7 @@ def load_facts(
 
 
 def _sharing(load: Load, connections: Connections, at_once: int) -> dict[str, int]:
-    """`at_once`: requests that a user may have under way."""
+    """`at_once`: concurrent requests of a user."""
     if connections.http_version != "2":
         return {}
     users = load.at_once if isinstance(load, ClosedLoad) else load.user_cap
@@ -96,19 +95,19 @@ def _population(one: Population) -> PopulationFacts:
 
 
 def thinking(load: Load, workload: Workload) -> Think:
-    """The think time between requests: the load's, or the first of the steps' own."""
+    """The think time between requests: the load's, or the first one of the steps."""
     if load.think.kind != "none":
         return load.think
     if isinstance(load, ClosedLoad):
-        for one in load.populations:
-            if one.think.kind != "none":
-                return one.think
+        for step in load.populations:
+            if step.think.kind != "none":
+                return step.think
     own = (think for walk in workload.walks for think in pauses(walk.steps))
     return next((think for think in own if think.kind != "none"), NO_THINK)
 
 
 def requests_per_walk(workload: Workload) -> float:
-    """Mean number of requests in one walk, over the scenarios by weight."""
+    """Mean requests per walk, over the scenarios by weight."""
     walks = workload.walks
     total = sum(walk.weight for walk in walks)
     return sum(walk.weight / total * walk.length for walk in walks)

@@ -1,7 +1,7 @@
-"""HdrHistograms, read and written, and those of several engines added up.
+"""Reads, writes and adds up HdrHistograms.
 
-The V2 encoding is that of HdrHistogram's reference implementation: a header of 40 bytes and the counts of the
-buckets as ZigZag LEB128, a negative one standing for so many empty buckets.
+V2 encoding of the reference implementation: a 40-byte header, then bucket counts as ZigZag LEB128, where a
+negative number is a run of empty buckets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from prony.evidence.engine import Histogram
 
 PLAIN, COMPRESSED = 0x1C849303, 0x1C849304
-"""The cookies of V2, but for their word size."""
+"""Cookies of V2, without the word size."""
 WORD = 0x10
 HEADER = struct.Struct(">iiiiqqd")
 """Cookie, length of the counts, offset of the index, significant digits, lowest and highest value, ratio."""
@@ -27,7 +27,7 @@ HEADER = struct.Struct(">iiiiqqd")
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The filled buckets: places, rising, and how many samples each holds."""
+    """Filled buckets: ascending indices, and their counts."""
 
     digits: int
     lowest_ns: int
@@ -50,7 +50,7 @@ class Counts:
         return int(self.bounds_ns(self.places[at : at + 1])[1][0])
 
     def bounds_ns(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Lowest and highest value of the buckets at these places."""
+        """Lowest and highest value of the buckets at these indices."""
         # Buckets of equal width come in halves of a power of two, the first half of them once more.
         half = (int(2 * 10**self.digits) - 1).bit_length() - 1
         unit = self.lowest_ns.bit_length() - 1
@@ -62,7 +62,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A histogram as it came: its header, and its counts not yet read."""
+    """A histogram's header and encoded counts."""
 
     digits: int
     lowest_ns: int
@@ -71,7 +71,7 @@ class Packed:
 
 
 def unpacked(text: str) -> Packed:
-    """A V2 compressed histogram in base64. Raises ValueError when it is none."""
+    """Decodes a V2 compressed base64 histogram. Raises ValueError."""
     try:
         packed = base64.b64decode(text, validate=True)
         cookie, length = struct.unpack_from(">ii", packed)
@@ -88,16 +88,16 @@ def unpacked(text: str) -> Packed:
 
 
 def added(parts: Sequence[Packed]) -> Counts:
-    """The sum of one or more, all read in one go. Raises ValueError when their buckets differ."""
+    """Sum of one or more histograms. Raises ValueError if their buckets differ."""
     first = parts[0]
-    for one in parts[1:]:
-        if (one.digits, one.lowest_ns) != (first.digits, first.lowest_ns):
+    for part in parts[1:]:
+        if (part.digits, part.lowest_ns) != (first.digits, first.lowest_ns):
             raise ValueError(
-                f"histograms of {first.digits} and {one.digits} significant digits cannot be added up"
+                f"histograms of {first.digits} and {part.digits} significant digits cannot be added up"
             )
-    words = np.frombuffer(b"".join(one.words for one in parts), dtype=np.uint8)
+    words = np.frombuffer(b"".join(part.words for part in parts), dtype=np.uint8)
     ends = np.flatnonzero(words < 0x80)
-    highest_ns = max(one.highest_ns for one in parts)
+    highest_ns = max(part.highest_ns for part in parts)
     if not ends.size:
         none = np.empty(0, dtype=np.int64)
         return Counts(first.digits, first.lowest_ns, highest_ns, none, none)
@@ -107,7 +107,7 @@ def added(parts: Sequence[Packed]) -> Counts:
     steps = np.where(values < 0, -values, 1)
     behind = np.cumsum(steps)
     # Each part counts its buckets from 0.
-    borders = np.searchsorted(starts, np.cumsum([0, *(len(one.words) for one in parts[:-1])]))
+    borders = np.searchsorted(starts, np.cumsum([0, *(len(part.words) for part in parts[:-1])]))
     before = np.concatenate(([0], behind))[borders]
     sizes = np.diff([*borders.tolist(), values.size])
     places = behind - steps - np.repeat(before, sizes)
@@ -119,20 +119,20 @@ def added(parts: Sequence[Packed]) -> Counts:
 
 
 def _numbers(words: NDArray[np.uint8], starts: NDArray[Any], ends: NDArray[Any]) -> NDArray[np.int64]:
-    """Of LEB128, seven bits a byte, the lowest first: the first byte of all numbers, then the next one of
-    those that have one. Most have one or two.
+    """Decodes LEB128 numbers (7 bits per byte, lowest first) byte position by byte position; most have one or
+    two.
     """
-    found: NDArray[np.int64] = (words[starts] & 0x7F).astype(np.int64)
+    numbers: NDArray[np.int64] = (words[starts] & 0x7F).astype(np.int64)
     further, place = np.flatnonzero(ends > starts), 1
     while further.size:
-        found[further] |= (words[starts[further] + place] & 0x7F).astype(np.int64) << (7 * place)
+        numbers[further] |= (words[starts[further] + place] & 0x7F).astype(np.int64) << (7 * place)
         place += 1
         further = further[ends[further] - starts[further] >= place]
-    return found
+    return numbers
 
 
 def encoded(counts: Counts) -> str:
-    """V2 compressed, in base64."""
+    """Encodes as V2 compressed base64."""
     words = bytearray()
     behind = 0
     for place, count in zip(counts.places.tolist(), counts.counts.tolist(), strict=True):
@@ -153,22 +153,22 @@ def _put(words: bytearray, value: int) -> None:
 
 
 def added_up(parts: Sequence[Histogram | None]) -> Histogram | None:
-    """One histogram with the samples of all; None where nobody has any."""
-    known = [part for part in parts if part is not None and part.count > 0]
-    if not known:
+    """A histogram with the samples of all; None without samples."""
+    filled = [part for part in parts if part is not None and part.count > 0]
+    if not filled:
         return None
-    if len(known) == 1:
-        return known[0]
-    count = sum(part.count for part in known)
-    means = [part.mean_ns * part.count for part in known if part.mean_ns is not None]
-    smallest = [part.min_ns for part in known if part.min_ns is not None]
-    longest = [part.max_ns for part in known if part.max_ns is not None]
+    if len(filled) == 1:
+        return filled[0]
+    count = sum(part.count for part in filled)
+    means = [part.mean_ns * part.count for part in filled if part.mean_ns is not None]
+    smallest = [part.min_ns for part in filled if part.min_ns is not None]
+    longest = [part.max_ns for part in filled if part.max_ns is not None]
     return Histogram(
-        unit=known[0].unit,
+        unit=filled[0].unit,
         count=count,
-        mean_ns=sum(means) / count if len(means) == len(known) else None,
+        mean_ns=sum(means) / count if len(means) == len(filled) else None,
         min_ns=min(smallest, default=None),
         max_ns=max(longest, default=None),
-        saturated=sum(part.saturated for part in known),
-        v2=encoded(added([unpacked(part.v2) for part in known])),
+        saturated=sum(part.saturated for part in filled),
+        v2=encoded(added([unpacked(part.v2) for part in filled])),
     )

@@ -1,4 +1,4 @@
-"""Merges rows of seconds into a row of a minute: a pure function."""
+"""Merges rows of seconds into a row of a minute."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from prony.evidence.engine import IntervalRow
 
 
 def merged(rows: Sequence[IntervalRow]) -> IntervalRow:
-    """One row over all of these: counts and durations are summed, gauges are those of the last row, means are
-    weighted, percentiles are medians of the rows' own (percentiles of the whole cannot be computed from
-    them).
+    """A row over all of these: sums of counts and durations, gauges of the last row, weighted means, and
+    medians of the rows' percentiles (those of the whole cannot be computed).
     """
     last = rows[-1]
     duration_ms = sum(row.duration_ms for row in rows)
@@ -48,13 +47,13 @@ def merged(rows: Sequence[IntervalRow]) -> IntervalRow:
 
 
 def same_part(before: IntervalRow, after: IntervalRow) -> bool:
-    """Whether both lie in the measured window, or both outside of it."""
+    """Whether both are inside, or both outside of the measured window."""
     return before.in_window == after.in_window
 
 
 def _sum(values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    present = [value for value in values if value is not None]
+    return sum(present) if len(present) == len(values) else None
 
 
 def _most(values: Sequence[int | None]) -> int | None:
@@ -62,5 +61,5 @@ def _most(values: Sequence[int | None]) -> int | None:
 
 
 def _middle(values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return round(median(known)) if known else None
+    present = [value for value in values if value is not None]
+    return round(median(present)) if present else None

@@ -28,15 +28,13 @@ from prony.plan.workload import Workload
 WARM_S = 0.5
 MEASURED_S = 1.5
 MOST_CONNECTIONS = 1024
-"""The ceiling depends on the number of connections, but hardly from here on; the reference server needs a
-descriptor for each.
-"""
+"""Most connections of a calibration: the ceiling hardly changes beyond, and each needs a descriptor."""
 LIKE_BYTES = 64
-"""Responses whose lengths differ by no more than this, or by a quarter, cost the client the same."""
+"""Difference of response lengths (or a quarter) within which they cost the client the same."""
 
 
 class ReferenceLoad(Record):
-    """A load as the reference server gets it: whatever of it decides what a request costs the client."""
+    """The properties of a load that decide the client's cost per request."""
 
     workload: Workload
     users: int
@@ -46,19 +44,19 @@ class ReferenceLoad(Record):
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     client_cpus: tuple[int, ...]
     server_cpus: tuple[int, ...] = ()
-    """Those of the server that was measured; empty: where the kernel puts it."""
+    """CPUs of the measured server; empty: the kernel's choice."""
     closes_after: int | None = None
-    """The server closes a connection after this many requests."""
+    """Requests after which the server closes a connection."""
 
     def like(self, other: ReferenceLoad) -> bool:
-        """Whether the ceiling of one is that of the other."""
+        """Whether both have the same ceiling."""
         near = abs(self.body_bytes - other.body_bytes) <= max(LIKE_BYTES, self.body_bytes // 4)
         return near and self == other.model_copy(update={"body_bytes": self.body_bytes})
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The reference server's, for TLS: PEM files."""
+    """PEM files of the reference server."""
 
     ca: Path
     cert: Path
@@ -77,9 +75,8 @@ def calibrate(
     start: StartEngine = EngineRun,
     server: StartReference | None = None,
 ) -> Calibration:
-    """The rate that the engine reaches with this load against the reference server, and what it cost it, in
-    `times` MEASURED_S. With TLS the server needs a `certificate`. `start`, `server`: where they run, this
-    host by default. Raises EnvironmentFault.
+    """The engine's rate and CPU with this load against the reference server, over `times` MEASURED_S. TLS
+    needs a `certificate`. `start`, `server`: on other hosts; default: here. Raises EnvironmentFault.
     """
     length_s = times * MEASURED_S
     options = ["--body-bytes", str(asked.body_bytes)]
@@ -114,8 +111,8 @@ def reference_server(
     certificate: Certificate | None = None,
     host: str = "127.0.0.1",
 ) -> Iterator[str]:
-    """The URL of a reference server with these options: a thread on each of these CPUs, or one that the
-    kernel may put on any. It listens on this address of the host. Raises EnvironmentFault.
+    """The URL of a reference server with these options on this address, with a thread per CPU, or a single
+    unpinned one. Raises EnvironmentFault.
     """
     server = _start([*options, *_tls(certificate)], cpus, host)
     try:
@@ -130,9 +127,8 @@ def reference_server(
 
 
 def _for_reference(workload: Workload) -> Workload:
-    """The same requests with expectations that the reference server meets: status 200 only, and a default for
-    every captured value, also those of the preparation. One server stands for all. No think times: the
-    ceiling is wanted. No script is called, whose functions could not use these responses.
+    """The same requests for the reference server: status 200 expected, defaults for all captured values, one
+    server for all, no think times, and no calls into scripts, which could not use its responses.
     """
 
     def stand_in(capture: Capture) -> str:
@@ -155,8 +151,8 @@ def _for_reference(workload: Workload) -> Workload:
         )
 
     prepared = dict.fromkeys(captured_values.captured(workload.prepare), "0")
-    for one in requests(workload.prepare):
-        prepared |= {name: stand_in(capture) for name, capture in one.capture.items()}
+    for request in requests(workload.prepare):
+        prepared |= {name: stand_in(capture) for name, capture in request.capture.items()}
     quiet = captured_values.knowing(workload, prepared).with_steps(step, pausing=False)
     return quiet.model_copy(
         update={
@@ -217,7 +213,7 @@ def _address(server: subprocess.Popen[str]) -> str:
         return str(json.loads(line)["address"])
     except (ValueError, KeyError) as fault:
         raise EnvironmentFault(
-            "the reference server did not start; run `prony-engine serve` to see why"
+            "the reference server did not start; run `prony-engine serve` for the reason"
         ) from fault
 
 

@@ -1,4 +1,4 @@
-"""Reads the engine's request log (docs/engine.md): one row per request, one at a time."""
+"""Reads the engine's request log (docs/engine.md) row by row."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from prony.errors import EnvironmentFault
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One request that ended. None: not applicable."""
+    """A finished request. None: not applicable."""
 
     start_unix_ms: int
     start_ns: int
-    """Of the actual send, after the start of the run."""
+    """Actual send, from the start of the run."""
     latency_ns: int
     """From the intended send to the end."""
     service_ns: int
     """From the actual send to the end."""
     connect_ns: int | None
-    """Of the connection, in the row of its first request; it lies before `start_ns`, like `tls_ns`."""
+    """Connect time, in the row of a connection's first request; precedes `start_ns`, like `tls_ns`."""
     tls_ns: int | None
     first_byte_ns: int | None
     """From the actual send."""
@@ -35,29 +35,27 @@ class LoggedRequest:
     thread: int
     status: int | None
     error: str | None
-    """A kind of error of docs/engine.md, such as `expect_body`; None: answered as expected."""
+    """Kind of error (docs/engine.md), such as `expect_body`; None: as expected."""
     bytes_out: int
     bytes_in: int
     body_bytes: int
     users: int
-    """Alive in this thread at the end of the request."""
+    """Users alive in this thread at the end of the request."""
     branch: int | None
-    """In a parallel block: which of its branches sent it, from 0."""
+    """Branch of a parallel block, from 0."""
 
 
 COLUMNS = tuple(LoggedRequest.__slots__)
 
 
 def read_log(file: Path) -> Iterator[LoggedRequest]:
-    """The rows, in the order of the file: by their end within a thread. Raises EnvironmentFault for a file
-    that is no request log.
-    """
+    """The rows in file order (by end within a thread). Raises EnvironmentFault for another file."""
     with file.open(newline="", encoding="utf-8") as text:
         lines = csv.reader(text)
-        found = next(lines, [])
-        if tuple(found) != COLUMNS:
+        header = next(lines, [])
+        if tuple(header) != COLUMNS:
             raise EnvironmentFault(
-                f"{file} begins with '{','.join(found)[:80]}', expected the header of a request log of this "
+                f"{file} starts with '{','.join(header)[:80]}', expected the header of a request log of this "
                 "version: start_unix_ms,start_ns,…"
             )
         for line in lines:

@@ -1,6 +1,4 @@
-"""Short unmeasured runs of the engine in which every response must be as declared: preparation, clean-up, and
-the conformance suite.
-"""
+"""Short unmeasured runs of the engine with checked responses: preparation, clean-up, conformance suite."""
 
 from __future__ import annotations
 
@@ -20,9 +18,9 @@ from prony.plan.target import TlsOptions
 from prony.plan.workload import Workload
 
 GRACE_S = 15.0
-"""For the engine's start, and for requests in flight when its time is up."""
+"""Allowance for the engine's start and for requests in flight at its end."""
 ONE_EACH = Connections()
-"""A connection of its own for each user, over HTTP/1.1."""
+"""A connection per user, over HTTP/1.1."""
 KINDS = {
     "expect_status": "another status",
     "expect_header": "another header",
@@ -44,7 +42,7 @@ KINDS = {
     "stream_reset": "the stream reset by the server",
     "goaway": "a server that went away before it looked at the request",
 }
-"""The engine's kinds of error (docs/engine.md) as the end of a sentence; others are printed as they are."""
+"""The engine's kinds of error (docs/engine.md) as text; others are printed unchanged."""
 
 
 def short_load(
@@ -57,7 +55,7 @@ def short_load(
     tls: TlsOptions | None = None,
     connections: Connections = ONE_EACH,
 ) -> EngineLoad:
-    """`users` users, each of whom walks its scenario `iterations` times, on any CPU."""
+    """A load of `users` with `iterations` each, on any CPU."""
     return EngineLoad(
         url=url,
         tls=tls or TlsOptions(),
@@ -81,7 +79,7 @@ def run_short(
     tls: TlsOptions | None = None,
     connections: Connections = ONE_EACH,
 ) -> EngineReport:
-    """The end of such a load. Raises EnvironmentFault when the engine fails."""
+    """Runs such a load to its end. Raises EnvironmentFault if the engine fails."""
     load = short_load(
         url,
         workload,
@@ -95,8 +93,8 @@ def run_short(
 
 
 def by_one_user(load: EngineLoad, workload: Workload, bound_s: float, **changes: object) -> EngineLoad:
-    """One user who walks this workload once, over connections like those of a load and under its deadlines,
-    on any CPU. `changes`: what else differs from the load.
+    """A single walk of this workload by one user, with a load's kind of connections and deadlines, on any
+    CPU. `changes`: other fields.
     """
     once: dict[str, object] = {
         "load": ClosedLoad(users=1),
@@ -113,10 +111,7 @@ def by_one_user(load: EngineLoad, workload: Workload, bound_s: float, **changes:
 
 
 def complaint(report: EngineReport, expected: int | None = None) -> str | None:
-    """What is wrong with the responses, in one clause, by step and kind; None when all are as declared.
-
-    `expected` is the number of responses there should be.
-    """
+    """Wrong responses by step and kind, as a clause; None if all are right. `expected`: their number."""
     totals = report.totals
     if totals.failed:
         kinds = [
@@ -134,24 +129,24 @@ def complaint(report: EngineReport, expected: int | None = None) -> str | None:
 def in_words(kind: str | None, report: EngineReport) -> str:
     """A kind of error with the engine's reason; None: the run ended without one."""
     if kind is None:
-        return f"the run ended before its end: {report.reason}"
+        return f"the run ended early: {report.reason}"
     reason = report.totals.error_reasons.get(kind)
     return KINDS.get(kind, kind) + (f": {reason}" if reason else "")
 
 
 @dataclass(frozen=True, slots=True)
 class WalkedOnce:
-    """The result of one walk."""
+    """Result of a walk."""
 
     wrong: str | None = None
-    """What was wrong, in one clause; None when all was as declared."""
+    """The fault as a clause; None if all was as declared."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Captured values, by name."""
     report: EngineReport | None = None
 
 
 ENDED = "walk_ended"
-"""A value that is set at the end of a walk with blocks: how many responses it brings nobody knows."""
+"""Value set at the end of a walk with blocks, whose number of responses is not known."""
 
 
 def walk_once(
@@ -163,8 +158,8 @@ def walk_once(
     script: Script | None = None,
     start: StartEngine = EngineRun,
 ) -> WalkedOnce:
-    """One user walks these steps once: a preparation or clean-up of the load's workload, with its feeders
-    and cookies, and with these values. `script`: what blocks of it call.
+    """A single walk by one user: a preparation or clean-up of the load's workload, with its feeders, cookies
+    and these values. `script`: called by blocks.
     """
     if not entries:
         return WalkedOnce()
@@ -182,35 +177,35 @@ def walk_once(
     )
     called = script if any(True for _ in calls(walked)) else None
     try:
-        asked = by_one_user(load, once, bound_s, report=captured_values.captured(walked), script=called)
-        report = start(asked).run_to_end(bound_s + GRACE_S)
+        walk = by_one_user(load, once, bound_s, report=captured_values.captured(walked), script=called)
+        report = start(walk).run_to_end(bound_s + GRACE_S)
     except EnvironmentFault as fault:
         return WalkedOnce(str(fault))
-    found = {name: value for name, value in report.values.items() if name != ENDED}
+    captured = {name: value for name, value in report.values.items() if name != ENDED}
     wrong = complaint(report, expected)
     if wrong is None and end and ENDED not in report.values:
         wrong = _not_ended(report)
-    return WalkedOnce(wrong, found, report)
+    return WalkedOnce(wrong, captured, report)
 
 
 def _not_ended(report: EngineReport) -> str:
-    """Why a walk did not come to its end."""
+    """Why a walk did not finish."""
     script = report.script
     if script is not None and script.error is not None:
         return script.error
     errors = [] if script is None else [name for name in script.counters if name.startswith("errors.")]
     why = f" ({', '.join(errors)})" if errors else ""
-    return f"it did not come to its end{why}: {report.totals.completed} requests completed"
+    return f"it did not finish{why}: {report.totals.completed} requests completed"
 
 
 def _seen(kind: str, report: EngineReport) -> str:
-    """The statuses received, where the status is wrong."""
+    """The received statuses, for a wrong status."""
     if kind != "expect_status":
         return ""
     return f" ({', '.join(f'{count} x {status}' for status, count in report.totals.status.items())} in all)"
 
 
 def _where(window: Window | None) -> str:
-    """The steps that failed, where there are several."""
+    """The failed steps."""
     failed = [step.name for step in window.steps if step.failed] if window is not None else []
     return f" in {', '.join(failed)}" if failed else ""

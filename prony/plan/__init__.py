@@ -1,1 +1,1 @@
-"""What to run: workloads, loads and experiments as values, and reading them from YAML."""
+"""Workloads, loads and experiments as values, and their YAML files."""

@@ -1,8 +1,7 @@
-"""The order of servers within blocks: drawn, and balanced for position and for what came before.
+"""Order of servers within blocks: random, and balanced for position and predecessor.
 
-An order that is merely drawn lets one of two servers go first in all of three blocks with a chance of one in
-four, and whatever goes first on this host is then taken for the server. One that is merely balanced is always
-the same, and what comes round as often as it does is then taken for the server.
+A purely random order puts one of two servers first in all of three blocks with a chance of one in four, which
+confounds it with position. A fixed balanced order is confounded with anything periodic.
 """
 
 from __future__ import annotations
@@ -14,30 +13,27 @@ from itertools import pairwise
 
 
 def drawn_orders(items: int, source: random.Random) -> Iterator[tuple[int, ...]]:
-    """Orders of range(items), without end: a block takes one, and each group of blocks is drawn anew.
+    """Endless orders of range(items), one per block; each group of blocks is drawn anew.
 
-    A group has as many blocks as a Williams square has rows (`items`, twice that where it is odd). In it
-    every item has every place equally often, and within blocks follows every other equally often (Williams
-    1949, Australian Journal of Scientific Research A 2). Which item has which place in the square is drawn,
-    and so is the order of its rows, as far as the first `items` of them have every item once at every place.
-    Of two items a group is 0 1, 1 0 or 1 0, 0 1, with equal chance.
+    A group has one block per row of a Williams square (`items`, or twice that if odd): every item has every
+    position, and follows every other within blocks, equally often (Williams 1949, Australian Journal of
+    Scientific Research A 2). Items and the order of rows are drawn such that the first `items` rows have
+    every item once at every position. With two items a group is 0 1, 1 0 or 1 0, 0 1 with equal chance.
 
-    Groups know nothing of each other: what comes round every so many trials (a cron job, a collection) falls
-    on an item by chance and not by the order. So does what follows what from one block to the next, which
-    comparisons allow for (`prony.compare.carry_over`).
+    Groups are independent, so periodic events (a cron job, a collection) fall on items by chance, and so do
+    neighbours across blocks, which comparisons allow for (`prony.compare.shared`).
     """
     while True:
         yield from _rows_of(_square(items, source), lambda _row: 0)
 
 
 def balanced_orders(items: int, source: random.Random) -> Iterator[tuple[int, ...]]:
-    """As `drawn_orders`, but what follows what is balanced across blocks and groups too: each item follows
-    each other one, and itself, about as often. So the loads of a process come, of which each leaves something
-    behind (a grown heap, compiled code). Two items take turns as 0 1, 1 0, 0 1, 1 0 or the other way round,
-    and nothing else is drawn of them.
+    """As `drawn_orders`, with predecessors balanced across blocks and groups too: each item follows each
+    other one, and itself, about equally often. For the loads of a process, which leave effects (a grown heap,
+    compiled code). Two items alternate as 0 1, 1 0, 0 1, 1 0 or the reverse.
     """
     followed: Counter[tuple[int, int]] = Counter()
-    ran = [-1]  # nobody
+    ran = [-1]  # no predecessor
 
     def followed_last(row: tuple[int, ...]) -> int:
         return followed[ran[-1], row[0]]
@@ -63,8 +59,8 @@ def _square(items: int, source: random.Random) -> list[tuple[int, ...]]:
 def _rows_of(
     left: list[tuple[int, ...]], less: Callable[[tuple[int, ...]], int]
 ) -> Iterator[tuple[int, ...]]:
-    """The rows of a square so that the first blocks are as near to balance of places as their number allows;
-    of rows that are equally good the one that has least of `less`, then the one that was drawn first.
+    """The rows of a square, ordered so that the first blocks balance positions as far as possible; ties by
+    `less`, then by the drawn order.
     """
     seen: list[tuple[int, ...]] = []
     while left:
@@ -75,7 +71,7 @@ def _rows_of(
 
 
 def williams_square(items: int) -> list[tuple[int, ...]]:
-    """`items` rows, or twice as many for an odd number: the second half is the first one backwards."""
+    """`items` rows, or twice as many if odd: the second half mirrors the first."""
     first = [0]
     low, high = 1, items - 1
     while len(first) < items:

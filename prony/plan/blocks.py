@@ -15,16 +15,16 @@ KINDS = (
     "loop", "parallel", "if", "once", "choice", "share",
     "transaction", "group", "pause", "pace", "set", "call",
 )  # fmt: skip
-"""The keys that make an entry of a list of steps a block; each block has exactly one of them."""
+"""Keys of blocks; each block has exactly one."""
 MOST_AT_ONCE = 256
-"""Branches of a user at the most, each of which needs a connection."""
+"""Most parallel branches of a user, each with a connection."""
 ALONE = ("pause", "pace", "set", "call")
 """Blocks without steps."""
 
 
 class Condition(Record):
-    """What decides: a comparison (left, op, right), exists, not, all or any. Texts may hold placeholders; two
-    texts that are numbers are compared as numbers. In place of one of these true or false may stand.
+    """A comparison (left, op, right), exists, not, all or any; or true or false in place of a nested one.
+    Texts may hold placeholders; two numeric texts are compared as numbers.
     """
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
@@ -32,9 +32,9 @@ class Condition(Record):
     left: str | None = None
     op: Op | None = None
     right: str | None = None
-    """With `matches` a regex, without placeholders."""
+    """With `matches`, a regex without placeholders."""
     exists: str | None = None
-    """The name of a value."""
+    """Name of a value."""
     negated: Condition | bool | None = Field(default=None, alias="not")
     all: tuple[Condition | bool, ...] | None = None
     any: tuple[Condition | bool, ...] | None = None
@@ -50,7 +50,7 @@ class Condition(Record):
 
 
 class Loop(Record):
-    """How often: at most one of count, while, over and each; without one, for ever."""
+    """Bound of a loop: at most one of count, while, over and each; endless without."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
@@ -58,13 +58,13 @@ class Loop(Record):
     condition: Condition | bool | None = Field(default=None, alias="while")
     over: tuple[str, ...] | None = None
     each: str | None = None
-    """One round for each element of the JSON list that the value of this name holds when the loop begins."""
+    """Name of a JSON list at the loop's start, with a round per element."""
     element: str | None = Field(default=None, alias="as")
-    """The name of the round's text or element; with `over` and `each`."""
+    """Name of the round's text or element; with `over` and `each`."""
     as_json: Literal[True] | None = None
     """With `each`: elements are values as JSON, a text with its quotes."""
     index: str | None = None
-    """The name of the round's number, from 0."""
+    """Name of the round's number, from 0."""
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
@@ -78,19 +78,18 @@ class Loop(Record):
 
 
 class Parallel(Record):
-    """Branches that a user walks in parallel, each on a connection that no other has meanwhile: each step of
-    the block is one, or with `each` all of them are, once for each element. The user goes on when all have
-    ended.
+    """Parallel branches of a user, each on its own connection: each step is a branch, or with `each` all
+    steps once per element. The user continues when all have ended.
     """
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
     at_once: int = Field(ge=1, le=MOST_AT_ONCE)
-    """So many branches at a time at the most."""
+    """Most branches at a time."""
     each: str | None = None
-    """A branch for each element of the JSON list that the value of this name holds."""
+    """Name of a JSON list, with a branch per element."""
     element: str | None = Field(default=None, alias="as")
-    """The name of the branch's element; with `each`."""
+    """Name of the branch's element; with `each`."""
     as_json: Literal[True] | None = None
     """With `each`: elements are values as JSON, a text with its quotes."""
 
@@ -102,16 +101,16 @@ class Parallel(Record):
 
 
 class Share(Record):
-    """A part of the visits, those of each user or of all together."""
+    """A percentage of the visits, per user or over all users."""
 
     percent: float = Field(ge=0, le=100)
     per: Literal["user", "run"] = "user"
     rounding: Literal["down", "nearest"] = "down"
-    """Of n visits n * percent / 100 are walked, rounded down, or to the nearest (a half down)."""
+    """Rounding of n * percent / 100 visits: down, or to the nearest (a half down)."""
 
 
 class PacePhase(Record):
-    """A time over which a rate changes linearly."""
+    """A phase with a linearly changing rate."""
 
     duration_s: float = Field(gt=0, le=1e7)
     from_per_s: float = Field(ge=0, le=1e6)
@@ -119,14 +118,14 @@ class PacePhase(Record):
 
 
 class Pace(Record):
-    """At most this many passages, of each user or of all together: exactly one of per_min and phases."""
+    """A limit on passages, per user or over all users: exactly one of per_min and phases."""
 
     per_min: float | None = Field(default=None, ge=0.001, le=6e7)
     phases: tuple[PacePhase, ...] = ()
-    """A rate that changes, from the first passage on; when they are over nobody passes any more."""
+    """A changing rate from the first passage on; no passages after its end."""
     per: Literal["user", "run"] = "user"
     name: str | None = None
-    """Paces of one name count each other's passages; without one each place counts its own."""
+    """Paces of one name share a count; without a name each counts its own."""
 
     @model_validator(mode="after")
     def _one_rate(self) -> Self:
@@ -136,11 +135,11 @@ class Pace(Record):
 
     @property
     def end_s(self) -> float | None:
-        """So long after the first passage nobody passes any more."""
+        """Time after the first passage at which passages end."""
         return sum(phase.duration_s for phase in self.phases) if self.phases else None
 
     def engine_keys(self) -> dict[str, Any]:
-        """In the engine's words."""
+        """The engine's form."""
         plan: dict[str, Any] = self.model_dump(exclude_none=True, exclude={"phases"})
         if self.phases:
             plan["phases"] = [
@@ -155,18 +154,18 @@ class Pace(Record):
 
 
 class Call(Record):
-    """What the trial's script is asked to do for a user; it may fail the user, whose iteration then ends."""
+    """A call into the trial's script for a user; on failure the user's iteration ends."""
 
     task: dict[str, Any]
-    """In the words of the script's interface."""
+    """As the script's interface defines it."""
     give: dict[str, str] = Field(default_factory=dict)
     """Name in the script -> text with placeholders."""
     take: dict[str, str] = Field(default_factory=dict)
-    """Name in the script -> what `${name}` stands for it afterwards."""
+    """Name in the script -> name for `${name}` afterwards."""
 
 
 class BlockKeys(Record):
-    """What a block does; exactly one of KINDS is given. Which steps it has is not said here."""
+    """The keys of a block, without its steps; exactly one of KINDS is given."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
@@ -174,26 +173,26 @@ class BlockKeys(Record):
     parallel: Parallel | None = None
     condition: Condition | bool | None = Field(default=None, alias="if")
     once: Literal[True] | None = None
-    """The first time only that a user comes by."""
+    """Only on a user's first visit."""
     choice: Literal["random", "interleave"] | None = None
     weights: tuple[float, ...] = ()
-    """Of a random choice: the share of each step."""
+    """Random choice: the weight of each step."""
     share: Share | None = None
     transaction: Name | None = None
-    """The name of a figure of its own: the sum of the service times of the requests in the steps."""
+    """Name of a figure: the sum of service times of the requests in the steps."""
     group: Literal[True] | None = None
     """Several steps as one, for a choice."""
     pause: Think | None = None
     pace: Pace | None = None
     set: dict[str, str] | None = None
-    """What `${name}` stands for from here on."""
+    """Name -> value of `${name}` from here on."""
     call: Call | None = None
 
     @model_validator(mode="after")
     def _one_of_the_kinds(self) -> Self:
         if len(self.kinds) != 1:
-            found = " and ".join(self.kinds)
-            raise ValueError(f"a block has exactly one of the keys {', '.join(KINDS)}; found {found}")
+            given = " and ".join(self.kinds)
+            raise ValueError(f"a block has exactly one of the keys {', '.join(KINDS)}; given {given}")
         return self
 
     @property
@@ -205,12 +204,12 @@ class BlockKeys(Record):
 
     @property
     def each(self) -> str | None:
-        """The name of the list for each of whose elements its steps are walked."""
+        """Name of the list that its steps iterate over."""
         own = (self.loop, self.parallel)
-        return next((one.each for one in own if one is not None and one.each is not None), None)
+        return next((block.each for block in own if block is not None and block.each is not None), None)
 
     def engine_keys(self) -> dict[str, Any]:
-        """This block in the engine's words, without its steps."""
+        """The engine's form of this block, without its steps."""
         plan: dict[str, Any] = self.model_dump(
             mode="json",
             by_alias=True,

@@ -1,6 +1,4 @@
-"""A plan within a given time: how many trials each cell has at least, and up to how many blocks
-may follow.
-"""
+"""A plan within a time budget: trials per cell, and further blocks where time is left."""
 
 from __future__ import annotations
 
@@ -12,15 +10,15 @@ from prony.plan.part import MOST_LOOKS, Part
 from prony.plan.plan import Plan
 
 FEWEST = 3
-"""Trials of a cell: from fewer nothing is concluded about a pair."""
+"""Fewest trials of a cell for a conclusion about a pair."""
 ROOM_TO_CHOOSE = 2.0
-"""So many times its even share of the time that is left may go to one part."""
+"""Multiple of its even share of the remaining time that a part may use."""
 
 
 def within(plan: Plan, budget_s: float) -> Plan:
-    """The plan with this time for all its trials, builds apart: the planned number of trials of each cell, or
-    FEWEST where these do not fit; then blocks where the intervals are widest, which hold at every look. What
-    that means is among its changes. Raises UsageError where not even the fewest fit.
+    """The plan with this time for all its trials, without builds: planned trials per cell, or FEWEST where
+    they do not fit, then blocks where intervals are widest. Its `changes` say so. Raises UsageError where
+    FEWEST do not fit.
     """
     plan = plan.model_copy(
         update={
@@ -34,7 +32,7 @@ def within(plan: Plan, budget_s: float) -> Plan:
         fixed = _planned_s(plan)
     if fixed > budget_s:
         raise UsageError(
-            f"--budget is {budget_s / 60:.3g} min, and the fewest trials that say anything take about "
+            f"--budget is {budget_s / 60:.3g} min, but the fewest useful trials take about "
             f"{fixed / 60:.0f} min ({_counted(plan)}); give more time, or a part of the plan (--only)"
         )
     left_s = budget_s - fixed
@@ -49,17 +47,17 @@ def within(plan: Plan, budget_s: float) -> Plan:
         )
         for part in plan.parts
     )
-    told = f"budget of {budget_s / 60:.3g} min: {_counted(plan)}, about {fixed / 60:.1f} min"
+    change = f"budget of {budget_s / 60:.3g} min: {_counted(plan)}, about {fixed / 60:.1f} min"
     if together_s and more:
         about = int(left_s / together_s)
-        told += (
+        change += (
             f"; then about {about} more of each" if about else "; then some more"
         ) + ", or where the intervals are widest"
-    return plan.model_copy(update={"parts": parts, "changes": (*plan.changes, told)})
+    return plan.model_copy(update={"parts": parts, "changes": (*plan.changes, change)})
 
 
 def _planned_s(plan: Plan) -> float:
-    """Without the blocks that a part may add, and what a search may try."""
+    """Duration without additional blocks and searches."""
     parts = tuple(part.model_copy(update={"until_clear": None, "search": None}) for part in plan.parts)
     return plan.model_copy(update={"parts": parts}).estimate_s
 
@@ -79,7 +77,7 @@ def _counted(plan: Plan) -> str:
 
 
 def _cells(plan: Plan, part: Part) -> Sequence[Cell]:
-    """Its own, or those of the part that it follows."""
+    """Its cells, or those of the part that it follows."""
     return plan.of(part.name) or (plan.of(part.follows.part) if part.follows is not None else ())
 
 
@@ -90,14 +88,14 @@ def _adds(plan: Plan, part: Part) -> bool:
 
 
 def _block_s(plan: Plan, part: Part) -> float:
-    """About how long one block of it takes."""
+    """Estimated duration of a block."""
     alike = {"trials": 1, "part": part.name, "explain": False}
     once = tuple(cell.model_copy(update=alike) for cell in _cells(plan, part))
     if not once:
         return 0.0
     alone = part.model_copy(update={"until_clear": None, "follows": None, "search": None})
-    made = plan.model_copy(update={"parts": (alone,), "cells": once})
-    return sum(made.times_s(made.order()))
+    block = plan.model_copy(update={"parts": (alone,), "cells": once})
+    return sum(block.times_s(block.order()))
 
 
 def _last_look(plan: Plan, part: Part, more: int) -> int:

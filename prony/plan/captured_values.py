@@ -1,4 +1,4 @@
-"""What a workload's preparation captures, and the workload that goes on with it."""
+"""Values captured by a workload's preparation, as variables of its scenarios."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from prony.plan.workload import Scenario, Workload
 
 
 def captured(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """The names that these steps give a value: captured, set, or taken from a script."""
+    """Names with a value from these steps: captured, set, or taken from a script."""
     return tuple(dict.fromkeys(_given_in(entries)))
 
 
@@ -25,21 +25,19 @@ def _given_in(entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def knowing(workload: Workload, values: Mapping[str, str]) -> Workload:
-    """This workload with each of these values as a variable of the scenarios that use its name and do not
-    capture it themselves.
-    """
+    """The workload with each value as a variable of the scenarios that use but do not capture it."""
     if not values:
         return workload
     if workload.scenarios:
         return workload.model_copy(
-            update={"scenarios": tuple(_knowing(one, values) for one in workload.scenarios)}
+            update={"scenarios": tuple(_knowing(scenario, values) for scenario in workload.scenarios)}
         )
     alone = _knowing(Scenario(name=workload.name, variables=workload.variables, steps=workload.steps), values)
     return workload.model_copy(update={"variables": alone.variables})
 
 
 def variables(entries: Iterable[Entry], values: Mapping[str, str]) -> dict[str, str]:
-    """Those of the values that these steps use, as variables."""
+    """The values used by these steps, as variables."""
     text = "\n".join(entry.model_dump_json(by_alias=True) for entry in entries)
     return {
         name: value.replace("${", "$${")

@@ -1,7 +1,5 @@
-"""Where the catalogue (servers, workloads, plans) is looked for.
-
-In this order, all of them, first name wins: the folders in an environment variable, the checkout around the
-current folder, the checkout of an editable install, and what a wheel installed below `<prefix>/share/prony`.
+"""Folders of the catalogue (servers, workloads, plans), by precedence: an environment variable, the checkout
+around the current folder, the checkout of an editable install, a wheel's `<prefix>/share/prony`.
 """
 
 from __future__ import annotations
@@ -12,18 +10,17 @@ from pathlib import Path
 
 
 def yaml_files(room: str) -> dict[str, Path]:
-    """Every YAML file of a room: name -> file, of the first folder that has it."""
-    found: dict[str, Path] = {}
+    """YAML files of a kind: name -> file, from the first folder that has it."""
+    files: dict[str, Path] = {}
     for root in roots(room):
         for file in sorted(root.glob("*.yaml")):
-            found.setdefault(file.stem, file)
-    return found
+            files.setdefault(file.stem, file)
+    return files
 
 
 def roots(room: str) -> list[Path]:
-    """The existing folders of one room (`servers`, `workloads`, `plans`), in the order of precedence.
-
-    `PRONY_SERVERS`, `PRONY_WORKLOADS` and `PRONY_PLANS` hold further folders, separated as in PATH.
+    """Existing folders of a kind (`servers`, `workloads`, `plans`), by precedence. `PRONY_SERVERS`,
+    `PRONY_WORKLOADS` and `PRONY_PLANS` add folders, separated as in PATH.
     """
     candidates = [
         Path(part) for part in os.environ.get(f"PRONY_{room.upper()}", "").split(os.pathsep) if part
@@ -35,8 +32,8 @@ def roots(room: str) -> list[Path]:
             break
     candidates.append(Path(__file__).resolve().parent.parent.parent / room)
     candidates.append(Path(sys.prefix) / "share" / "prony" / room)
-    found: list[Path] = []
+    folders: list[Path] = []
     for candidate in candidates:
-        if candidate.is_dir() and candidate.resolve() not in found:
-            found.append(candidate.resolve())
-    return found
+        if candidate.is_dir() and candidate.resolve() not in folders:
+            folders.append(candidate.resolve())
+    return folders

@@ -1,4 +1,4 @@
-"""The cell of a plan: one server under one load of one workload."""
+"""The cell of a plan: a server, a workload and a load."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from prony.redaction import Name, name
 
 
 class PublishedFigures(Record):
-    """What one source printed for a cell."""
+    """A source's published figures of a cell."""
 
     label: str
     source: str
@@ -24,52 +24,50 @@ class PublishedFigures(Record):
 
 
 class HostNeeds(Record):
-    """What the host must have before a part starts; ports and descriptors are forecast besides."""
+    """Requirements on the host, in addition to the forecast of ports and descriptors."""
 
     descriptors: int | None = Field(default=None, ge=1)
     ports: int | None = Field(default=None, ge=1)
-    """The size of the range of ephemeral ports."""
+    """Size of the range of ephemeral ports."""
     cpus: int | None = Field(default=None, ge=1)
 
 
 class Cell(Record):
-    """One server under one load of one workload: this many trials of it are run."""
+    """A server under a load of a workload, with its number of trials."""
 
     id: Name
     """`part/server/workload/load`, unique in the plan."""
     part: Name
     server: Name
-    """As the reader knows it."""
+    """Name for readers."""
     target: Target
     trial: TrialPlan
     trials: int = Field(ge=1)
     controls: int = 0
-    """Extra trials that are pinned from the start: do both ways of warming up agree?"""
+    """Additional trials pinned from the start, to compare warm-up methods."""
     explain: bool = False
-    """One more trial with a profiler, when all others have ended; nothing of it is a figure."""
+    """An additional trial with a profiler after all others; its measurements are no figures."""
     limits: dict[str, Any] = Field(default_factory=dict)
-    """Of the checks (docs/method.md), in place of their defaults."""
+    """Limits of checks (docs/method.md) that replace defaults."""
     expected_requests_per_s: float | None = None
     needs: HostNeeds | None = None
     optional: bool = False
-    """Left out where the host cannot do it, instead of refusing the whole plan."""
+    """Whether a host without the needs skips it instead of refusing the plan."""
     published: tuple[PublishedFigures, ...] = ()
 
     @property
     def users(self) -> int | None:
-        """Of a closed load."""
+        """Users of a closed loop."""
         return self.trial.load.users if isinstance(self.trial.load, ClosedLoad) else None
 
     @property
     def control(self) -> TrialPlan:
-        """What a control of this cell does."""
+        """The trial of a control."""
         return self.trial.model_copy(update={"warm_up": pinned(self.trial.warm_up)})
 
     @property
     def explained(self) -> TrialPlan:
-        """What the explained trial of this cell does: the same load, warm-up and window, and nothing that
-        only a figure needs.
-        """
+        """The explained trial: the same load, warm-up and window, without extras for figures."""
         update: dict[str, Any] = {
             "published_requests": None, "beside": (), "scaling_probe": False, "log": None,
         }  # fmt: skip
@@ -79,15 +77,15 @@ class Cell(Record):
 
     @property
     def trial_s(self) -> float:
-        """About how long one trial takes."""
+        """Estimated duration of a trial."""
         return self.takes_s(self.trial)
 
     def takes_s(self, trial: TrialPlan) -> float:
-        """About how long a trial of this cell takes that does `trial`: a server at a URL is not started."""
+        """Estimated duration of `trial`; a server at a URL is not started."""
         return trial.estimate_s - (0.0 if self.target.owned else START_S + STOP_S)
 
     def under(self, load: Load) -> Cell:
-        """The same server under another load, once."""
+        """The same server under another load, with one trial."""
         trial = self.trial.model_copy(update={"load": load})
         return self.model_copy(
             update={
@@ -107,17 +105,15 @@ def cell_id(part: str, server: str, trial: TrialPlan) -> str:
 
 
 def cell_of(part: str, server: str, target: Target, trial: TrialPlan, trials: int = 1, **more: Any) -> Cell:
-    """A cell with the id that follows from what it is. Raises UsageError for steps that name servers beside
-    one that is launched.
-    """
+    """A cell with its id. Raises UsageError for steps with further servers if Prony launches the server."""
     if others := trial.workload.other_servers:
         if not isinstance(target, Url):
             raise UsageError(
-                f"a step of the workload '{trial.workload.name}' names the server {others[0]}, and "
-                f"{server} is launched here; start it yourself and give its URL"
+                f"a step of the workload '{trial.workload.name}' names the server {others[0]}, but Prony "
+                f"launches {server}; start it yourself and give its URL"
             )
-        known = trial.workload.server_addresses
-        reached = (f"http://{known[other]}" if other in known else other for other in others)
+        addresses = trial.workload.server_addresses
+        reached = (f"http://{addresses[other]}" if other in addresses else other for other in others)
         target = target.model_copy(update={"others": tuple(reached)})
     return Cell(
         id=cell_id(part, server, trial),

@@ -1,4 +1,4 @@
-"""A service level objective as a value: which figures must stay below what."""
+"""Service level objectives: figures that must stay below a limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIGURES: Mapping[str, str] = {
     "p99.9": "p999_ms",
     "max": "max_ms",
 }
-"""What an objective may be about -> the figure's name."""
+"""Name in an objective -> figure."""
 _UNITS_MS = {"us": 0.001, "µs": 0.001, "ms": 1.0, "s": 1000.0}
 
 
@@ -34,7 +34,7 @@ class Objective:
 
 
 def objectives(text: str) -> tuple[Objective, ...]:
-    """From `p99<50ms` or `p99<50ms,p99.9<1s`. Raises UsageError with the figures and units there are."""
+    """From `p99<50ms` or `p99<50ms,p99.9<1s`. Raises UsageError with the valid figures and units."""
     return tuple(_one(part) for part in text.split(","))
 
 
@@ -42,22 +42,22 @@ def _one(part: str) -> Objective:
     match = re.fullmatch(r"\s*([a-z0-9.]+)\s*<\s*(\d+(?:\.\d+)?)\s*(us|µs|ms|s)\s*", part)
     if match is None or match[1] not in FIGURES or float(match[2]) <= 0:
         raise UsageError(
-            f"the objective '{part.strip()}' is not understood; expected one of {', '.join(FIGURES)}, "
+            f"invalid objective '{part.strip()}'; expected one of {', '.join(FIGURES)}, "
             "'<', and a time in us, ms or s, such as 'p99<50ms' (quote it from the shell)"
         )
     return Objective(match[1], FIGURES[match[1]], float(match[2]) * _UNITS_MS[match[3]])
 
 
 def searchable(text: str) -> tuple[Objective, ...]:
-    """As `objectives`, for a new search. Raises UsageError for a maximum, too: no interval bounds it from
-    above, so no rate could be shown to hold. Older searches with one are read as `objectives`.
+    """As `objectives`, for a new search. Also raises UsageError for a maximum, which no interval bounds from
+    above. Older searches with one are read by `objectives`.
     """
     wanted = objectives(text)
-    for one in wanted:
-        if one.figure == "max_ms":
+    for objective in wanted:
+        if objective.figure == "max_ms":
             raise UsageError(
-                f"the objective 'max < {one.below_ms:g} ms' cannot be shown to hold: the longest of the "
-                "requests that were sent says nothing of the next one; give a percentile, such as "
-                f"'p99.9<{one.below_ms:g}ms'"
+                f"the objective 'max < {objective.below_ms:g} ms' cannot be shown to hold: an observed "
+                "maximum does not bound the next request; give a percentile, such as "
+                f"'p99.9<{objective.below_ms:g}ms'"
             )
     return wanted

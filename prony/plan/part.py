@@ -1,4 +1,4 @@
-"""A part of a plan: cells that are read together, and by which question."""
+"""A part of a plan: cells reported together, and the question they answer."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from prony.evidence.base import Record
 from prony.redaction import Name, Title
 
 Shape = Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check", "aa", "gate"]
-"""How the result of a part is read: servers against each other, a table of cells, throughput over users, the
-highest rate at which an objective holds, one trial, other load generators beside Prony, a server against
-itself, a candidate against its base.
+"""Kind of result: a comparison of servers, a table of cells, throughput over users, the highest rate that
+meets an objective, a single trial, other load generators, a server against itself, a candidate against its
+base.
 """
 Sharing = Literal["loads", "workloads"]
-"""Which cells of a server are measured in one process, one after the other: those of one workload, which
-differ in their load, or those of all workloads (prony.plan.processes).
+"""Cells of a server that share a process: the loads of a workload, or all workloads (prony.plan.processes).
 """
 
 
@@ -25,33 +24,33 @@ MOST_LOOKS = 100
 
 
 class Search(Record):
-    """A part that grows: the rate of each trial follows from those before it."""
+    """A part that grows: previous trials decide the rate of the next."""
 
     objectives: str
-    """What must hold, such as `p99<50ms,p99.9<1s` (prony.plan.objective)."""
+    """Objectives such as `p99<50ms,p99.9<1s` (prony.plan.objective)."""
     highest_per_s: float
     resolution: float
-    """The search ends when the bracket is so narrow, as a share."""
+    """Width of the bracket, as a share, that ends the search."""
     most_trials: int
     arrivals: Literal["constant", "poisson"] = "constant"
 
 
 class Follow(Record):
-    """A part whose loads are open at a share of what the servers carried in another part of the plan."""
+    """A part with open loads at a share of the servers' capacity in another part."""
 
     part: Name
     share: float = Field(gt=0)
     rate: Literal["own", "common"]
-    """Of each server's own capacity, or of the lowest of all."""
+    """Each server's own capacity, or the lowest of all."""
 
 
 class CrossCheck(Record):
-    """The other tools of a cross-check. Their runs are in the trials (`TrialPlan.beside`)."""
+    """Other tools of a cross-check; their runs are in the trials (`TrialPlan.beside`)."""
 
     versions: dict[str, str] = Field(default_factory=dict)
-    """Tool -> version, of those that run."""
+    """Tool -> version, of available tools."""
     left_out: dict[str, str] = Field(default_factory=dict)
-    """Tool -> why it does not run, and how to get it."""
+    """Tool -> why it is missing, and how to install it."""
 
 
 class AATest(Record):
@@ -59,21 +58,21 @@ class AATest(Record):
 
     experiments: int = Field(ge=1)
     each: int = Field(ge=3)
-    """Trials per name in one experiment."""
+    """Trials per name in an experiment."""
 
 
 class StoredFigures(Record):
-    """The trials of one stored experiment that count, of the base of a gate."""
+    """Trials that count of a stored experiment with a gate's base."""
 
     experiment: str
     created: str
     """ISO 8601."""
     values: dict[str, tuple[float, ...]]
-    """Figure -> its value in each trial."""
+    """Figure -> value per trial."""
 
 
 class Baseline(Record):
-    """What a candidate is held against where its base is not measured anew."""
+    """Stored base of a gate."""
 
     tag: str
     """Of the stored experiments."""
@@ -84,19 +83,19 @@ class GateTest(Record):
     """Is a candidate no worse than its base? (prony.compare.noninferiority)"""
 
     base: Name
-    """A server of the part; with `baseline` the name of the stored one."""
+    """A server of the part, or with `baseline` the stored server's name."""
     candidate: Name
     figures: tuple[str, ...] = Field(min_length=1)
     margin: float = Field(gt=0, lt=1)
-    """The loss that is tolerated, as a share."""
+    """Tolerated loss, as a share."""
     margins: dict[str, float] = Field(default_factory=dict)
-    """Of figures that have a margin of their own."""
+    """Own margins of figures."""
     baseline: Baseline | None = None
-    """None: base and candidate are measured in turns."""
+    """None: base and candidate are measured round-robin."""
 
 
 class Part(Record):
-    """Cells that are read together."""
+    """Cells reported together."""
 
     name: Name
     title: Title
@@ -105,17 +104,17 @@ class Part(Record):
     comparisons: tuple[tuple[Name, Name], ...] | None = None
     """Pairs of servers; all pairs when None, no pair when empty."""
     band: float = Field(default=0.02, gt=0, lt=1)
-    """Servers whose ratio is surely nearer to 1 than this are equivalent: no practical difference."""
+    """Servers whose ratio is shown to be within this of 1 are equivalent."""
     at_least: float = Field(default=0.01, ge=0, lt=100)
-    """A difference is claimed where it is larger than this with everything unknown against it."""
+    """Smallest difference that is claimed, at the worst case."""
     until_clear: int | None = Field(default=None, ge=1)
-    """After each cell's `trials` add blocks, up to this many, until every pair is clear; the intervals then
-    hold at every look (docs/method.md). None: exactly `trials`.
+    """Cap on blocks that are added after `trials` until every pair is clear; intervals then hold at every
+    look (docs/method.md). None: exactly `trials`.
     """
     budget_s: float | None = Field(default=None, gt=0)
-    """No block begins that would end later than this after the first trial of the plan began: one time for
-    all parts that have it. With `until_clear` blocks are added when every part has had its planned ones, to
-    those cells first whose intervals are widest (prony.experiment.blocks).
+    """Latest end of a block, from the start of the plan's first trial; shared by all parts. With
+    `until_clear`, blocks are added after all planned ones, to the cells with the widest intervals first
+    (prony.experiment.blocks).
     """
     share_process: Sharing | None = None
     """None: a process for each trial."""

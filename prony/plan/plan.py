@@ -1,6 +1,6 @@
-"""The plan of an experiment: its parts, their cells (server x workload x load), and the order of the trials.
+"""The plan of an experiment: parts, cells (server x workload x load) and the order of trials.
 
-Every command, plan file and script builds this value; it is what is stored and what is resumed.
+Commands, plan files and scripts build it; it is stored and resumed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from prony.plan.trial import CONFORMANCE_S, TrialPlan
 from prony.redaction import Name, Title
 
 MAIN = "main"
-"""The part of a plan that has one."""
+"""Name of a single part."""
 RESUMABLE = frozenset(
     {"aa", "compare", "gate", "run", "load", "sweep", "capacity", "second-opinion", "explain"}
 )
@@ -30,10 +30,10 @@ RESUMABLE = frozenset(
 
 
 Kind = Literal["trial", "control", "explained"]
-"""What a trial is for (`prony.evidence.trial.TrialRecord`)."""
+"""Purpose of a trial (`prony.evidence.trial.TrialRecord`)."""
 Orders = Literal["drawn", "balanced"]
-"""Of the cells within blocks: Williams squares, each drawn anew (prony.plan.balanced); `balanced`, in which
-published results were measured, each square goes on from the one before.
+"""Order of cells within blocks: Williams squares, each drawn anew (prony.plan.balanced); with `balanced`,
+used for published results, each square continues the previous one.
 """
 
 
@@ -54,7 +54,7 @@ class Skipped(Record):
 
 
 class ScheduledTrial(Record):
-    """One trial in the order of the experiment."""
+    """A trial in the order of the experiment."""
 
     index: int
     """From 1; the end of the trial's id."""
@@ -64,15 +64,15 @@ class ScheduledTrial(Record):
     """Within the block."""
     kind: Kind = "trial"
     process: str | None = None
-    """Trials that follow each other and have the same one share a process; None: one of its own."""
+    """Key of a process shared by consecutive trials; None: its own process."""
 
     def follows_in_process(self, before: ScheduledTrial | None) -> bool:
-        """Whether it finds the process that the trial before it used."""
+        """Whether it uses the process of the trial before."""
         return self.process is not None and before is not None and before.process == self.process
 
 
 class _Row(NamedTuple):
-    """A trial in the order, before it has its number."""
+    """A trial in the order, without its index."""
 
     cell: str
     block: int
@@ -82,26 +82,26 @@ class _Row(NamedTuple):
 
 
 class UsedHost(Record):
-    """One of several hosts that a plan is run on."""
+    """A host of a plan on several hosts."""
 
     name: str
     role: Literal["server", "load"]
     group: str = ""
-    """Of a server's host: its name under `servers:`."""
+    """Server's host: its name under `servers:`."""
     weight: float = 1.0
 
 
 class Plan(Record):
-    """Everything that is run, with nothing left to look up.
+    """A self-contained plan.
 
-    A part that searches or follows another grows while it runs: cells are appended and the stored plan is
-    rewritten. Trials that have ended keep their place in the order.
+    Parts that search or follow another grow while they run: cells are appended and the stored plan is
+    rewritten. Finished trials keep their index.
     """
 
     schema_version: Literal[2] = Field(default=2, alias="schema")
     kind: Literal["plan"] = "plan"
     name: Name
-    """Of the plan file, or of the command."""
+    """Name of the plan file or the command."""
     command: str
     title: Title
     note: Title = ""
@@ -109,20 +109,20 @@ class Plan(Record):
     cells: tuple[Cell, ...] = Field(min_length=1)
     skipped: tuple[Skipped, ...] = ()
     changes: tuple[str, ...] = ()
-    """What --quick and the like changed, in words."""
+    """Changes by --quick and similar options, as text."""
     cpus: CpuSets = CpuSets()
     hosts: tuple[UsedHost, ...] = ()
-    """Empty: one host is the laboratory's, the server's and the load generator's."""
+    """Empty: everything on this host."""
     hosts_file: str | None = None
-    """The hosts.yaml that it was begun with."""
+    """The hosts.yaml it started with."""
     seed: int = 0
     quick: bool = False
     orders: Orders = "drawn"
     repeat_disturbed: int = Field(default=0, ge=0)
-    """A trial that was rejected for what happened outside of it is run again, at most so often in a run."""
+    """Most repetitions of disturbed trials in a run."""
     goes_on: bool = False
-    """A trial under which no load could be offered never ends the experiment. Otherwise it does where nothing
-    has been measured of its server yet, or where what is tried next depends on it.
+    """Whether the experiment continues after a trial without any load. If False it ends where the server has
+    no result yet, or the next trial depends on this one.
     """
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
@@ -140,7 +140,7 @@ class Plan(Record):
 
     @property
     def resume_command(self) -> str | None:
-        """The command whose --resume continues it; None where there is none."""
+        """The command whose --resume continues it; else None."""
         return self.command if self.command in RESUMABLE else None
 
     def part(self, name: str) -> Part:
@@ -157,9 +157,7 @@ class Plan(Record):
 
     @property
     def budget_s(self) -> float | None:
-        """The time that its trials may take; None: no limit. Of a gate with a stored base it bounds nothing,
-        as its trials are counted beforehand.
-        """
+        """Time for its trials; None: no limit. Ignores a gate with a stored base, whose trials are fixed."""
         given = (part.budget_s for part in self.parts if not _counted(part))
         return max((seconds for seconds in given if seconds is not None), default=None)
 
@@ -169,9 +167,9 @@ class Plan(Record):
         return tuple(dict.fromkeys(cell.server for cell in self.cells))
 
     def order(self) -> tuple[ScheduledTrial, ...]:
-        """Part by part; within a part block by block, each holding one trial of every cell in an order drawn
-        from the seed, and controls at the end. Cells that share a process stand together. A search has no
-        blocks: each rate follows from the last trial. Explained trials come when all parts have ended.
+        """By part and block; a block has a trial of every cell in an order drawn from the seed. Cells that
+        share a process are consecutive. Controls end a part, explained trials the plan. A search has no
+        blocks.
         """
         source = random.Random(self.seed)
         rows: list[_Row] = []
@@ -201,50 +199,52 @@ class Plan(Record):
                 yield _Row(cell.id, blocks + control, position, kind="control")
 
     def trial_of(self, scheduled: ScheduledTrial) -> TrialPlan:
-        """What this trial does."""
+        """Plan of this trial."""
         return _trial_of(self.cell(scheduled.cell), scheduled.kind)
 
     def sharing(self, scheduled: ScheduledTrial) -> tuple[Cell, ...]:
-        """The cells that its process is for, in the order of the plan; itself where it has one of its own."""
+        """The cells of its process, in the plan's order."""
         cell = self.cell(scheduled.cell)
         kind = self.part(cell.part).share_process
         if scheduled.process is None or kind is None:
             return (cell,)
-        return next(unit for unit in units(self.of(cell.part), kind) if cell.id in {one.id for one in unit})
+        return next(
+            unit for unit in units(self.of(cell.part), kind) if cell.id in {cell_.id for cell_ in unit}
+        )
 
     def seed_of(self, scheduled: ScheduledTrial) -> int:
-        """Of this trial's draws; the first trial's is the plan's."""
+        """Seed of this trial; the first trial has the plan's."""
         return (self.seed + scheduled.index - 1) % 2**63
 
     @property
     def estimate_s(self) -> float:
-        """About how long it takes at the most, builds apart."""
+        """Estimated longest duration, without builds."""
         return self.remaining_s(self.order())
 
     def remaining_s(self, left: Sequence[ScheduledTrial]) -> float:
-        """About how long these trials take, with those that a search may still add."""
-        cells = (self.cell(one.cell) for one in left)
-        asked = {(cell.server, cell.trial.workload.name) for cell in cells if cell.target.owned}
-        found_s = sum(self.times_s(left)) + sum(cell.trial_s * times for cell, times in self._growing())
+        """Estimated duration of these trials and of those that a search may add."""
+        cells = (self.cell(trial.cell) for trial in left)
+        suites = {(cell.server, cell.trial.workload.name) for cell in cells if cell.target.owned}
+        total_s = sum(self.times_s(left)) + sum(cell.trial_s * times for cell, times in self._growing())
         if self.budget_s is not None:
-            found_s = min(found_s, self.budget_s)
-        return found_s + CONFORMANCE_S * len(asked)
+            total_s = min(total_s, self.budget_s)
+        return total_s + CONFORMANCE_S * len(suites)
 
     def times_s(self, trials: Sequence[ScheduledTrial]) -> tuple[float, ...]:
-        """About how long each of these trials takes, one after the other."""
-        found: list[float] = []
+        """Estimated duration of each of these consecutive trials."""
+        times: list[float] = []
         had: set[str] = set()
-        """The workloads of the process so far."""
-        for before, one in zip((None, *trials), trials, strict=False):
-            later, workload = one.follows_in_process(before), self.cell(one.cell).trial.workload.name
+        """Workloads of the process so far."""
+        for before, trial in zip((None, *trials), trials, strict=False):
+            later, workload = trial.follows_in_process(before), self.cell(trial.cell).trial.workload.name
             had = had if later else set()
-            found.append(self.time_s(one, later=later, new=workload not in had))
+            times.append(self.time_s(trial, later=later, new=workload not in had))
             had.add(workload)
-        return tuple(found)
+        return tuple(times)
 
     def time_s(self, one: ScheduledTrial, *, later: bool, new: bool = False) -> float:
-        """About how long this trial takes; `later`: in a process that a trial before it has warmed up, `new`:
-        under other workloads only.
+        """Estimated duration; `later`: in a process warmed up by an earlier trial, `new`: under other
+        workloads only.
         """
         cell = self.cell(one.cell)
         if one.kind != "trial":
@@ -255,11 +255,11 @@ class Plan(Record):
 
     @property
     def growth(self) -> int:
-        """At the most this many trials are added while it runs."""
+        """Most trials added while it runs."""
         return sum(times for _, times in self._growing())
 
     def _growing(self) -> Iterator[tuple[Cell, int]]:
-        """Cells as those that are added will be, and how many trials of each."""
+        """(cell like those to be added, number of trials)."""
         for part in self.parts:
             cells = self.of(part.name)
             if part.search is not None and cells:
@@ -270,26 +270,28 @@ class Plan(Record):
                 yield from ((cell, part.until_clear or cell.trials) for cell in cells)
 
     def _was_skipped(self, part: Part) -> bool:
-        return any(one.part == part.name for one in self.skipped)
+        return any(cell.part == part.name for cell in self.skipped)
 
     def grown(self, cells: Sequence[Cell]) -> Plan:
-        """With these cells; one that is there already has a trial more."""
-        found = {cell.id: cell for cell in self.cells}
+        """The plan with these cells added; an existing cell gets another trial."""
+        by_id = {cell.id: cell for cell in self.cells}
         for cell in cells:
-            known = found.get(cell.id)
-            found[cell.id] = cell if known is None else known.model_copy(update={"trials": known.trials + 1})
-        return self.model_copy(update={"cells": tuple(found.values())})
+            existing = by_id.get(cell.id)
+            by_id[cell.id] = (
+                cell if existing is None else existing.model_copy(update={"trials": existing.trials + 1})
+            )
+        return self.model_copy(update={"cells": tuple(by_id.values())})
 
     def only(self, pattern: str) -> Plan | None:
-        """The cells whose id matches the pattern (or lies in a part of that name), and of those that are not
-        run the same ones; None when there is none to run.
+        """The plan with the cells, run or skipped, whose id matches the pattern or that lie in a part of that
+        name; None without a cell to run.
         """
 
         def asked(identifier: str, part: str) -> bool:
             return fnmatch.fnmatchcase(identifier, pattern) or part == pattern
 
         kept = tuple(cell for cell in self.cells if asked(cell.id, cell.part))
-        skipped = tuple(one for one in self.skipped if asked(one.cell, one.part))
+        skipped = tuple(cell_ for cell_ in self.skipped if asked(cell_.cell, cell_.part))
         return self.model_copy(update={"cells": kept, "skipped": skipped}) if kept else None
 
     def as_stored(self) -> dict[str, Any]:
@@ -300,7 +302,7 @@ class Plan(Record):
 def one_part(
     command: str, title: str, cells: Sequence[Cell], *, seed: int, quick: bool = False, **part: Any
 ) -> Plan:
-    """The plan of a command that makes a single part. `part`: further fields of it, such as its shape."""
+    """A plan with a single part. `part`: further fields of it, such as its shape."""
     return Plan(
         name=command,
         command=command,
@@ -321,14 +323,12 @@ def _counted(part: Part) -> bool:
 
 
 def shape_of(cells: Sequence[Cell]) -> Shape:
-    """Of loads on a running server: one trial is shown as it is, several as a table."""
+    """Shape for loads on a running server: a single trial, or a table."""
     return "single" if len(cells) == 1 and cells[0].trials == 1 else "matrix"
 
 
 def _search_order(part: Part, cells: Sequence[Cell]) -> Iterator[_Row]:
-    """A rate that is tried again is tried again at once, so that the trials of a cell follow each other; in a
-    process of its own, as that is what is repeated.
-    """
+    """Repeated rates are consecutive, each in a fresh process."""
     for cell in cells:
         for block in range(cell.trials):
             process = process_key(cell, block, part.share_process) if part.share_process else None

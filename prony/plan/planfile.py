@@ -1,4 +1,4 @@
-"""What a plan file says: the keys of `plans/*.yaml`, one part or several, before anything is expanded."""
+"""The keys of plan files (`plans/*.yaml`), before expansion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from prony.plan.workload import Workload
 
 
 def _listed(value: object) -> object:
-    """One value stands for a list of one."""
+    """Wraps a single value in a list."""
     return value if isinstance(value, list | tuple) or value is None else [value]
 
 
@@ -49,7 +49,7 @@ Pauses = Annotated[
 
 
 def _timed(value: object) -> object:
-    """A number of seconds stands for a warm-up of exactly that length."""
+    """Turns a number of seconds into a fixed warm-up."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return value
     if not value >= 0:
@@ -71,21 +71,21 @@ TRIAL_KEYS = (
     "before",
     "after",
 )
-"""What a trial calls as a plan file does, with the same defaults."""
+"""Keys with the same name and default in `TrialPlan`."""
 
 
 class UrlKeys(Record):
-    """A server that is running already: where it listens and, with https, how it is spoken to."""
+    """A running server: its URL and, with https, TLS options."""
 
     url: str
-    """Scheme, host and port; the paths stand in the workload."""
+    """Scheme, host and port; paths are in the workload."""
     ca: str | None = None
     insecure: bool = False
     client_cert: str | None = None
     client_key: str | None = None
     sni: str | None = None
     addresses: tuple[str, ...] = ()
-    """HOST:PORT where connections go in place of the URL's host, such as a proxy."""
+    """HOST:PORT to connect to instead of the URL's host, such as a proxy."""
     source_addresses: tuple[str, ...] = ()
     counts: CountKeys | None = None
 
@@ -113,39 +113,39 @@ Workloads = Annotated[
 
 
 class LoadKeys(Record):
-    """One load, or a sweep: a list of users, rates or think times stands for every combination of them."""
+    """A load, or a sweep: lists of users, rates or think times give every combination."""
 
     users: Counts | None = None
-    """Closed: this many users, each waiting for its response. A list is a sweep."""
+    """Closed loop: number of users. A list is a sweep."""
     populations: tuple[Population, ...] | None = Field(default=None, min_length=1)
-    """Closed, in place of users: several groups, each with a start, an end and scenarios of its own."""
+    """Closed loop: groups of users in place of `users`, each with its start, end and scenarios."""
     think: Pauses | None = None
-    """Closed, or open with session: user."""
+    """Closed loop, or open loop with session: user."""
     ramp_up_s: float = Field(default=0.0, ge=0)
     ramp_up_steps: int | None = Field(default=None, ge=1)
     ramp_down_s: float = Field(default=0.0, ge=0)
     ramp_down_steps: int | None = Field(default=None, ge=1)
     rate_per_s: Rates | None = None
-    """Open: this many arrivals per second. A list is a sweep."""
+    """Open loop: arrivals per second. A list is a sweep."""
     phases: tuple[RatePhase, ...] | None = None
-    """Open: rates one after the other."""
+    """Open loop: consecutive rates."""
     arrivals: Literal["constant", "poisson"] = "constant"
     session: Literal["request", "user"] = "request"
     max_users: int | None = Field(default=None, ge=1)
     at_cap: Literal["block", "wait"] = "block"
-    """Open: what becomes of an arrival that finds no place."""
+    """Open loop: handling of arrivals above `max_users`."""
     connections: int | None = Field(default=None, ge=0)
     deadline_ms: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
     def _one_model(self) -> Self:
         models = ("users", "populations", "rate_per_s", "phases")
-        said = [name for name in models if getattr(self, name) is not None]
-        if len(said) != 1:
+        given = [name for name in models if getattr(self, name) is not None]
+        if len(given) != 1:
             raise ValueError(
                 "expected exactly one of users and populations (a closed load), rate_per_s and phases "
                 "(an open one); "
-                f"found {' and '.join(said) or 'none of them'}"
+                f"found {' and '.join(given) or 'none of them'}"
             )
         closed = self.users is not None or self.populations is not None
         other = (
@@ -161,22 +161,20 @@ class LoadKeys(Record):
 
 
 class MeasuredKeys(Record):
-    """Which part of a run is measured: a steady window (`window_s`), or everything until the first bound."""
+    """The measured part of a run: a steady window (`window_s`), or everything until the first bound."""
 
     window_s: float | None = Field(default=None, gt=0)
     windows: int = Field(default=1, ge=1, le=MOST_WINDOWS)
-    """Of `window_s` each, one after the other in each process: how the variance is made up."""
+    """Consecutive windows of `window_s` in each process, to separate the levels of variance."""
     precision: float | None = Field(default=None, gt=0, lt=1)
-    """Ends the window when its figure is known so precisely (0.02: ± 2 %)."""
+    """Ends the window at this precision of its figure (0.02: ± 2 %)."""
     duration_s: float | None = Field(default=None, gt=0)
     total_requests: int | None = Field(default=None, ge=1)
     iterations_per_user: int | None = Field(default=None, ge=1)
     warm_up_s: float = Field(default=0.0, ge=0)
-    """Before a whole run: the same load so long, as a run that is not measured; 0: a fresh server."""
+    """Whole run: length of an unmeasured run of the same load beforehand; 0: a fresh server."""
     drain_s: float | None = Field(default=None, gt=0)
-    """After the last arrival of an open load's phases: sessions that are under way may take so long to end
-    (60).
-    """
+    """Longest drain after the last arrival of an open load's phases (60)."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -185,7 +183,7 @@ class MeasuredKeys(Record):
         if self.window_s is not None and whole:
             raise ValueError("window_s is a steady window and excludes the keys of a whole run")
         if self.windows > 1 and whole:
-            raise ValueError("windows are steady windows (window_s); a whole run is one by itself")
+            raise ValueError("windows applies to steady windows (window_s), not to a whole run")
         if self.windows > 1 and self.precision is not None:
             raise ValueError("windows have a fixed length, which precision would end early: give one of them")
         if self.precision is not None and whole:
@@ -194,7 +192,7 @@ class MeasuredKeys(Record):
 
 
 class PublishedCell(Record):
-    """What was printed for one cell. A key that is left out holds for every server, workload, load."""
+    """Published figures of a cell. An omitted key matches every server, workload or load."""
 
     server: str | None = None
     workload: str | None = None
@@ -206,39 +204,39 @@ class PublishedCell(Record):
 
 
 class PublishedKeys(Record):
-    """Figures of one source: history, on other hardware; shown for shape and order, never as a target."""
+    """Figures of a source, on other hardware: for shape and order, not as a target."""
 
     source: str
     label: str = "published"
-    """The heading of its column."""
+    """Heading of its column."""
     cells: tuple[PublishedCell, ...]
 
 
 class ServerKeys(Record):
-    """How servers of a part are started, where that differs from their own defaults."""
+    """How servers of a part are launched, where not by default."""
 
     jdk: Text | None = None
     heap: str | None = Field(default=None, pattern=r"^[1-9]\d*[kmgKMG]$")
     jvm_flags: tuple[str, ...] | None = None
     settings: dict[str, Value] | None = None
-    """Of the server (`settings` in its server.yaml)."""
+    """Settings of the server (`settings` in its server.yaml)."""
 
 
 class PartKeys(ServerKeys):
-    """The keys of a part; written at the top level they hold for every part that does not say otherwise."""
+    """The keys of a part; at the top level they are defaults for every part."""
 
     servers: Servers | None = None
-    """NAME, NAME:VARIANT or NAME:VARIANT+setting=value, launched for each trial; or a URL with its options:
-    a server that is running already.
+    """NAME, NAME:VARIANT or NAME:VARIANT+setting=value, launched for each trial; or the URL of a running
+    server with its options.
     """
     per_server: dict[str, ServerKeys] = Field(default_factory=dict)
     """Server, as in `servers` -> its own JDK, heap, flags, settings."""
     workloads: Workloads | None = None
-    """Names, files, or written out."""
+    """Names, files, or inline."""
     workload_settings: dict[str, float] | None = None
     """Settings of the workloads, such as delay_ms."""
     loops: int | None = Field(default=None, ge=1)
-    """How often a user walks the workload's steps in one iteration, or in one session of an open load."""
+    """Walks through the workload's steps per iteration, or per session of an open load."""
     loads: (
         Annotated[
             tuple[LoadKeys, ...],
@@ -247,7 +245,7 @@ class PartKeys(ServerKeys):
         ]
         | None
     ) = None
-    """Without: the workload's users in a closed loop."""
+    """Default: the workload's users in a closed loop."""
     measured: MeasuredKeys | None = None
     warm_up: WarmUp | None = None
     """Before a steady window: until the server is level, or for this many seconds."""
@@ -256,73 +254,74 @@ class PartKeys(ServerKeys):
     request_timeout_ms: int | None = Field(default=None, ge=1)
     connect_timeout_ms: int | None = Field(default=None, ge=1)
     preflight: bool | None = None
-    """Whether one request per step is sent, and its response checked, before the load."""
+    """Whether a request per step is sent, and its response checked, before the load."""
     script: Script | None = None
-    """A script in Lua that says what is sent, in place of the workload's one step; beside the plan's file."""
+    """A Lua script that writes the requests in place of the workload's single step; relative to the plan
+    file.
+    """
     log: str | None = None
-    """A file for one row per request."""
+    """File for a row per request."""
     before: Stage | None = None
-    """A load of its own that ends before this one begins; nothing of it is judged."""
+    """A separate load that ends before this one; not judged."""
     after: Stage | None = None
-    """One that begins when this one has ended."""
+    """A separate load after this one; not judged."""
     driver: Literal["auto", "io_uring", "epoll"] | None = None
     published_requests: int | None = Field(default=None, ge=1)
-    """With a steady window: note when this many requests had completed since the start of the process."""
+    """With a steady window: record the time of this many requests from the start of the process."""
     comparisons: tuple[tuple[str, str], ...] | None = None
-    """Pairs of servers; all pairs when not given, none when empty."""
+    """Pairs of servers. Default: all pairs; none when empty."""
     band: float | None = Field(default=None, gt=0, lt=1)
-    """Of the comparisons: ratios that are surely nearer to 1 than this are equivalent (0.02)."""
+    """Comparisons: ratios shown to be within this of 1 are equivalent (0.02)."""
     at_least: float | None = Field(default=None, ge=0, lt=100)
-    """Of the comparisons: the smallest difference that is worth a claim (0.01)."""
+    """Comparisons: smallest difference that is claimed (0.01)."""
     limits: dict[str, Any] | None = None
-    """Limits of the checks (docs/method.md) in place of their defaults."""
+    """Limits of checks (docs/method.md) that replace defaults."""
     expected_requests_per_s: float | None = Field(default=None, gt=0)
-    """For the forecast of ports where every request takes a connection of its own."""
+    """For the forecast of ports without keep-alive."""
     needs: HostNeeds | None = None
     published: tuple[PublishedKeys, ...] | None = None
     until_clear: int | None = Field(default=None, ge=3, le=MOST_LOOKS)
-    """After `trials` add blocks, up to this many, until every pair of servers is clear (docs/method.md)."""
+    """Cap on blocks added after `trials` until every pair of servers is clear (docs/method.md)."""
     share_process: Sharing | None = None
-    """`loads`: the loads of a server under one workload are measured in one process, one after the other;
-    `workloads`: all workloads and loads of a server are.
+    """`loads`: a server's loads of a workload share a process; `workloads`: all its workloads and loads do.
     """
     request_parts: bool | None = None
-    """Takes the time of each request apart: connect, send, wait, receive; costs the client some CPU."""
+    """Breaks down request time into connect, send, wait and receive; costs the client some CPU."""
     explain: bool | None = None
-    """After the measured trials one more of each cell, with a profiler; nothing of it is a figure."""
+    """An additional trial per cell with a profiler; its measurements are no figures."""
     scaling_probe: bool | None = None
-    """After the window of a capacity trial half as many users again for seconds: does the rate rise?"""
+    """Ends a capacity trial with half as many users again for seconds: does the rate rise?"""
     soak: bool | None = None
-    """Only run with --duration, which says how long."""
+    """Only runs with --duration, which sets its length."""
     optional: bool | None = None
-    """Left out where the host cannot do it, and said in the report, instead of refusing the whole plan."""
+    """Whether a host without the needs skips it, as the report shows, instead of refusing the plan."""
 
 
 class NamedPart(PartKeys):
-    """One part of a plan that has several."""
+    """A part of a plan with several."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     title: str = ""
     note: str = ""
-    """What a reader should know about this part, shown with its table."""
+    """Note for readers, shown with its table."""
 
 
 class CpuKeys(Record):
-    """Which CPUs, as in `0-3,8`; chosen when not given, always disjoint where the host allows."""
+    """CPU sets such as `0-3,8`. Default: chosen, disjoint where the host allows."""
 
     server: Text | None = None
     client: Text | None = None
 
 
 class PlanFile(PartKeys):
-    """A whole plan file."""
+    """A plan file."""
 
     title: str = ""
     note: str = ""
     cpus: CpuKeys | None = None
     seed: int | None = Field(default=None, ge=0)
     parts: tuple[NamedPart, ...] = ()
-    """Without: the keys at the top level are the only part."""
+    """Default: the keys at the top level are the only part."""
 
     @field_validator("parts")
     @classmethod
@@ -330,12 +329,12 @@ class PlanFile(PartKeys):
         names = [part.name for part in parts]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"two parts are called '{twice}'; give each a name of its own")
+            raise ValueError(f"two parts are named '{twice}'; give each its own name")
         return parts
 
     @property
     def whole_parts(self) -> tuple[NamedPart, ...]:
-        """The parts with everything that they inherit from the top level."""
+        """The parts with the keys inherited from the top level."""
         inherited = {name: getattr(self, name) for name in PartKeys.model_fields}
         if not self.parts:
             return (NamedPart(name="main", title=self.title, **inherited),)
@@ -343,7 +342,7 @@ class PlanFile(PartKeys):
 
 
 def _inherit(part: NamedPart, inherited: Mapping[str, Any]) -> NamedPart:
-    """Mappings are merged key by key, everything else replaces."""
+    """Merges mappings by key; other values replace the inherited ones."""
     merged: dict[str, Any] = {}
     for name, above in inherited.items():
         own = getattr(part, name)

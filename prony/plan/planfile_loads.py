@@ -1,4 +1,4 @@
-"""What the keys `loads` and `measured` of a plan file stand for. Pure."""
+"""Expansion of the keys `loads` and `measured` of a plan file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEFAULT_WINDOW_S = 30.0
 
 
 def expand(keys: LoadKeys) -> list[Load]:
-    """Every load of a sweep. Raises pydantic's ValidationError for what makes no load."""
+    """Every load of a sweep. Raises pydantic's ValidationError for an invalid load."""
     is_open = keys.rate_per_s is not None or keys.phases is not None
     model: type[ClosedLoad] | type[OpenLoad] = OpenLoad if is_open else ClosedLoad
     listed, values = ("rate_per_s", keys.rate_per_s) if is_open else ("users", keys.users)
@@ -24,10 +24,10 @@ def expand(keys: LoadKeys) -> list[Load]:
 
 
 def measured(keys: MeasuredKeys, load: Load) -> Measured:
-    """The measured part; without a word about it a steady window, or all of a load that ends by itself."""
+    """The measured part; by default a steady window, or all of a load that ends by itself."""
     bounds = (keys.duration_s, keys.total_requests, keys.iterations_per_user)
     groups = load.populations if isinstance(load, ClosedLoad) else ()
-    ends = bool(groups) and all(one.bounded for one in groups)
+    ends = bool(groups) and all(group.bounded for group in groups)
     ends = ends or (isinstance(load, OpenLoad) and bool(load.phases))
     if keys.window_s is None and (any(bound is not None for bound in bounds) or ends):
         return WholeRun(

@@ -1,5 +1,5 @@
-"""Makes a plan shorter: --quick (about five minutes), --miniature (seconds per server), and the length of a
-soak. Every change is told in words, which the report repeats.
+"""Shorter plans: --quick (about five minutes), --miniature (seconds per server), and the length of a soak.
+Changes are recorded as text for the report.
 """
 
 from __future__ import annotations
@@ -14,31 +14,30 @@ from prony.plan.plan import Plan, Skipped
 from prony.plan.trial import QUICK_WARM_UP, TrialPlan, WarmUpPlan
 
 QUICK_S = 300.0
-"""What --quick aims at, builds apart."""
+"""Target of --quick, without builds."""
 MIN_LOOK = 3
-"""From fewer trials nothing is concluded about a pair."""
+"""Fewest trials for a conclusion about a pair."""
 LEAST_DRAIN_S = 20.0
-"""Fewer arrivals are sooner over, but the last of them still walks its whole session."""
+"""Least drain: the last arrival walks its whole session however few there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How short a trial is made; None leaves a bound as it is."""
+    """Limits of a shortened trial; None keeps a bound."""
 
     trials: int
     window_s: float
     warm_up: WarmUpPlan
     whole_s: float
-    """The longest whole run; what is bounded by requests or loops keeps that bound besides."""
+    """Longest whole run, in addition to bounds on requests or loops."""
     points: int | None = None
-    """Of a sweep, this many points at most: the ends and between them."""
+    """Most points of a sweep: its ends and some between."""
     workloads: int | None = None
-    """Of the workloads of one part and server likewise."""
+    """Most workloads per part and server, likewise."""
     users: int | None = None
-    """This many users at most."""
+    """Most users."""
     loops: int = 3
-    """What is bounded by loops keeps this many: with fewer nothing can be said about connections that stay.
-    """
+    """Fewest loops of a run bounded by them: fewer show nothing about keep-alive."""
 
 
 def _warm(min_s: float, cap_s: float, settle_s: float, settle_cap_s: float) -> WarmUpPlan:
@@ -57,29 +56,27 @@ LADDER = (
     Scale(1, 8.0, _warm(6, 10, 2, 3), 5.0, points=1),
     Scale(1, 8.0, _warm(6, 10, 2, 3), 5.0, points=1, workloads=2),
 )
-"""From the least cut to the deepest; --quick takes the first that fits. No window is shorter than 8 s: from
-fewer whole seconds nothing can be said about steadiness.
-"""
+"""From the mildest cut; --quick takes the first that fits. Windows have at least 8 s, for steadiness."""
 MINIATURE = Scale(1, 1.0, _warm(1, 2, 1, 1), 2.0, points=2, users=16, loops=1)
-"""For tests of the machinery: no figure of it means anything."""
+"""For tests of the machinery: its figures mean nothing."""
 
 
 def quicken(plan: Plan) -> Plan:
-    """The plan cut to about QUICK_S by the gentlest rung that does it, or by the last one."""
+    """The plan cut to about QUICK_S by the mildest scale that fits, else by the last."""
     for scale in LADDER:
-        made = scaled(plan, scale)
-        if made.estimate_s <= QUICK_S:
+        shorter = scaled(plan, scale)
+        if shorter.estimate_s <= QUICK_S:
             break
-    return made.model_copy(update={"quick": True})
+    return shorter.model_copy(update={"quick": True})
 
 
 def miniature(plan: Plan) -> Plan:
-    """The plan in seconds per server."""
+    """The plan cut to seconds per server."""
     return scaled(plan, MINIATURE).model_copy(update={"quick": True})
 
 
 def scaled(plan: Plan, scale: Scale) -> Plan:
-    """The plan cut by one scale, with what that changed in words."""
+    """The plan cut by a scale, with its changes as text."""
     kept, left_out = _thinned(plan.cells, scale.workloads, _server, lambda cell: cell.trial.workload.name)
     kept, fewer_points = _thinned(kept, scale.points, _sweep, lambda cell: cell.trial.load_name)
     left_out += fewer_points
@@ -99,7 +96,7 @@ def scaled(plan: Plan, scale: Scale) -> Plan:
     parts = plan.parts
     if scale.trials < MIN_LOOK and any(part.until_clear for part in parts):
         parts = tuple(part.model_copy(update={"until_clear": None}) for part in parts)
-        changes.append("quick: no further trials until every pair is clear")
+        changes.append("quick: until_clear does not apply")
     return plan.model_copy(update={"parts": parts, "cells": cells, "changes": tuple(changes)})
 
 
@@ -112,7 +109,7 @@ def _window_s(trial: TrialPlan) -> float:
 
 
 def _whole_s(trial: TrialPlan) -> float:
-    """Of a whole run that does not end by its loops."""
+    """Length of a whole run without loops."""
     return trial.measured_s if isinstance(trial.measured, WholeRun) and not _loops(trial) else 0.0
 
 
@@ -135,7 +132,7 @@ def _thinned(
     series: Callable[[Cell], tuple[object, ...]],
     value: Callable[[Cell], str],
 ) -> tuple[list[Cell], list[str]]:
-    """Of every series of cells at most this many values, and in words what is left out of which part."""
+    """At most this many values per series of cells, and text about the omitted ones."""
     if most is None:
         return list(cells), []
     had: dict[tuple[object, ...], dict[str, None]] = {}
@@ -182,7 +179,7 @@ def _shorter(cell: Cell, scale: Scale) -> Cell:
 
 
 def _least(own: WarmUpPlan, other: WarmUpPlan) -> WarmUpPlan:
-    """The shorter of both, limit by limit. A length of time takes no longer than a watched phase."""
+    """The shorter of both by limit. A fixed length is no longer than a watched phase."""
     shorter: dict[str, object] = {"closed_s": min(own.closed_s, other.warm_s)}
     if own.method == "fixed":
         length_s = min(own.cap_s, other.warm_s)
@@ -197,8 +194,8 @@ def _least(own: WarmUpPlan, other: WarmUpPlan) -> WarmUpPlan:
 def _shorter_whole(
     trial: TrialPlan, load: ClosedLoad | OpenLoad, part: WholeRun, scale: Scale
 ) -> tuple[ClosedLoad | OpenLoad, WholeRun]:
-    """A whole run within `scale.whole_s`: phases are squeezed in time, loops are counted down, and a bound in
-    time is added to one in requests.
+    """A whole run within `scale.whole_s`: shorter phases, fewer loops, and a time bound in addition to one in
+    requests.
     """
     most_s = scale.whole_s
     if isinstance(load, OpenLoad) and load.total_s is not None and load.total_s > most_s:
@@ -224,9 +221,8 @@ def _shorter_whole(
 
 
 def with_soak(plan: Plan, duration_s: float | None) -> Plan:
-    """With a duration the soak parts alone, so long; without one all the other parts.
-
-    Raises UsageError when there is nothing to run for so long.
+    """With a duration, only the soak parts, this long; without one, all other parts. Raises UsageError if
+    nothing remains.
     """
     soaks = {part.name for part in plan.parts if part.soak}
     if duration_s is None:
@@ -242,13 +238,11 @@ def with_soak(plan: Plan, duration_s: float | None) -> Plan:
             if cell.part in soaks
         )
         if not cells:
-            raise UsageError(
-                f"the plan '{plan.name}' is a soak: say how long with --duration, such as --duration 8h"
-            )
+            raise UsageError(f"the plan '{plan.name}' is a soak: give its length, such as --duration 8h")
         return plan.model_copy(update={"cells": cells, "skipped": (*plan.skipped, *left)})
     if not soaks:
         raise UsageError(
-            f"the plan '{plan.name}' has no part that is a soak (soak: true), so --duration does not apply"
+            f"the plan '{plan.name}' has no soak part (soak: true), so --duration does not apply"
         )
     cells = tuple(
         cell.model_copy(

@@ -1,6 +1,4 @@
-"""Finds and reads plan files, and expands them into cells. Errors name file, line, key and the nearest valid
-one.
-"""
+"""Finds, reads and expands plan files. Errors name file, line, key and the nearest valid key."""
 
 from __future__ import annotations
 
@@ -36,17 +34,17 @@ from prony.plan.workload import Workload, beside
 from prony.plan.yamlfile import nearest, read_mapping, validate
 
 DEFAULT_TRIALS = 5
-"""Fresh processes; of a server that is running already there is one."""
+"""Trials of a launched server; a running one gets a single trial."""
 Lines = dict[tuple[object, ...], int]
 
 
 def known() -> dict[str, Path]:
-    """Every plan in the catalogue: name -> file."""
+    """Plans in the catalogue: name -> file."""
     return yaml_files("plans")
 
 
 def find(name: str) -> Path:
-    """The file of a plan: its name in the catalogue, or a path. Raises UsageError."""
+    """The file of a plan, by catalogue name or path. Raises UsageError."""
     if name.endswith((".yaml", ".yml")) or "/" in name:
         return Path(name)
     files = known()
@@ -57,10 +55,12 @@ def find(name: str) -> Path:
 
 
 def place_of(path: Path, part: str, server: str) -> str:
-    """FILE:LINE where this part names this server, or where the top level does for all parts."""
+    """FILE:LINE where this part, or the top level, names this server."""
     data, lines = read_mapping(path)
     parts = data.get("parts")
-    names = [one.get("name") for one in parts if isinstance(one, dict)] if isinstance(parts, list) else []
+    names = (
+        [entry.get("name") for entry in parts if isinstance(entry, dict)] if isinstance(parts, list) else []
+    )
     above: list[tuple[object, ...]] = [("parts", names.index(part))] if part in names else []
     for at in (*above, ()):
         key = (*at, "servers")
@@ -75,7 +75,7 @@ def place_of(path: Path, part: str, server: str) -> str:
 
 
 def read(path: Path, *, limits: type[BaseModel], seed: int) -> Plan:
-    """The plan of a file, expanded. `seed` is used when the file names none. Raises UsageError."""
+    """The expanded plan of a file. `seed`: default. Raises UsageError."""
     data, lines = read_mapping(path)
     plan = validate(PlanFile, data, path, lines)
     _check_limits(plan, path, lines, limits)
@@ -84,17 +84,17 @@ def read(path: Path, *, limits: type[BaseModel], seed: int) -> Plan:
     cells: list[Cell] = []
     for number, part in enumerate(plan.whole_parts):
         expansion = _Expansion(source, number, part)
-        made = expansion.cells()
-        cells += made
+        added = expansion.cells()
+        cells += added
         parts.append(
             Part(
                 name=part.name,
                 title=part.title or part.name,
                 note=part.note,
-                shape="matrix" if any(cell.target.owned for cell in made) else shape_of(made),
+                shape="matrix" if any(cell.target.owned for cell in added) else shape_of(added),
                 comparisons=part.comparisons,
                 until_clear=part.until_clear,
-                share_process=expansion.shared(made),
+                share_process=expansion.shared(added),
                 **({} if part.band is None else {"band": part.band}),
                 **({} if part.at_least is None else {"at_least": part.at_least}),
                 soak=bool(part.soak),
@@ -125,21 +125,21 @@ def _check_limits(plan: PlanFile, path: Path, lines: Lines, model: type[BaseMode
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where the keys stand, for messages."""
+    """Positions of keys, for messages."""
 
     path: Path
     lines: Lines
     several: bool
 
     def fault(self, part: int, key: str, message: str) -> UsageError:
-        """An error at a key of a part, or of the top level where the part inherits it."""
+        """An error at a key of a part, or at the inherited key of the top level."""
         own = ("parts", part, key) if self.several else (key,)
         line = next((self.lines[at] for at in (own, (key,), own[:2]) if at in self.lines), 1)
         return UsageError(f"{self.path}:{line}: {message}")
 
 
 class _Server(NamedTuple):
-    """A server as a part names it."""
+    """A server of a part."""
 
     name: str
     target: Target
@@ -148,7 +148,7 @@ class _Server(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Expansion:
-    """One part while it is expanded."""
+    """Expansion of a part."""
 
     source: _Source
     number: int
@@ -159,33 +159,33 @@ class _Expansion:
         if part.servers is None or part.workloads is None:
             key = "servers" if part.servers is None else "workloads"
             raise self._fault("name", f"the key '{key}' is missing in the part '{part.name}'")
-        servers = [self._server(one) for one in part.servers]
+        servers = [self._server(given) for given in part.servers]
         self._check_names([server.name for server in servers])
         self._check_launched(servers)
-        made = [
+        cells = [
             self._cell(server, workload, load)
             for workload in map(self._workload, part.workloads)
             for load in self._loads(workload)
             for server in servers
         ]
-        twice = {cell.id for cell in made if sum(cell.id == other.id for other in made) > 1}
+        twice = {cell.id for cell in cells if sum(cell.id == other.id for other in cells) > 1}
         if twice:
             raise self._fault("loads", f"the part '{part.name}' holds the same cell twice: {min(twice)}")
-        return made
+        return cells
 
     def shared(self, cells: list[Cell]) -> Sharing | None:
-        """Which of these cells share a process; what the top level says may be about another part."""
-        asked = self.part.share_process
-        why = why_not(cells, asked) if asked is not None else None
+        """Which cells share a process; an inapplicable key of the top level is ignored."""
+        requested = self.part.share_process
+        why = why_not(cells, requested) if requested is not None else None
         if why is not None and self._own("share_process"):
             raise self._fault("share_process", f"share_process does not apply: {why}")
-        return None if why is not None else asked
+        return None if why is not None else requested
 
     def _fault(self, key: str, message: str) -> UsageError:
         return self.source.fault(self.number, key, message)
 
     def _own(self, key: str) -> bool:
-        """Whether the part itself has this key: what the top level says may be about another part."""
+        """Whether the part itself has this key, instead of inheriting it."""
         return not self.source.several or ("parts", self.number, key) in self.source.lines
 
     def _check_names(self, servers: list[str]) -> None:
@@ -240,8 +240,8 @@ class _Expansion:
             if warm_up is not None and self._own("warm_up"):
                 raise self._fault(
                     "warm_up",
-                    "warm_up applies to a steady window (measured: window_s); of a whole run say measured: "
-                    "warm_up_s",
+                    "warm_up applies to a steady window (measured: window_s); for a whole run give "
+                    "measured: warm_up_s",
                 )
             warm_up = fixed(0.0)
         try:
@@ -273,7 +273,7 @@ class _Expansion:
         )
 
     def _trial_keys(self) -> dict[str, object]:
-        """What is given of them; files are looked for beside the plan's."""
+        """The given trial keys; file names are relative to the plan file."""
         given = {name: value for name in TRIAL_KEYS if (value := getattr(self.part, name)) is not None}
         folder = self.source.path.parent
         for name, value in given.items():
@@ -296,7 +296,7 @@ class _Expansion:
             raise self._fault(
                 "servers",
                 f"the url is {given.url}; expected scheme, host and port alone: {target.url} "
-                "(the paths stand in the workload's steps)",
+                "(paths belong in the workload's steps)",
             )
         tls = TlsOptions.model_validate({name: getattr(given, name) for name in TlsOptions.model_fields})
         more = {"tls": tls, "addresses": given.addresses, "counts": given.counts}
@@ -306,7 +306,7 @@ class _Expansion:
         own = self.part.per_server.get(server, ServerKeys())
         flags = own.jvm_flags if own.jvm_flags is not None else self.part.jvm_flags
         try:
-            found = launched(
+            target = launched(
                 server,
                 folder=self.source.path.parent,
                 jdk=own.jdk or self.part.jdk,
@@ -316,7 +316,7 @@ class _Expansion:
             )
         except UsageError as fault:
             raise self._fault("servers", str(fault)) from fault
-        return found.model_copy(update={"known_as": server}) if is_path(server) else found
+        return target.model_copy(update={"known_as": server}) if is_path(server) else target
 
     def _published(self, server: str, workload: Workload, load: Load) -> Iterator[PublishedFigures]:
         users = load.users if isinstance(load, ClosedLoad) else None

@@ -1,4 +1,4 @@
-"""A plan as the file that says it: what `--explain` of a front end prints and `prony import` writes."""
+"""A plan as a plan file, for a front end's `--explain` and `prony import`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from prony.plan.target import Url
 from prony.plan.trial import TrialPlan, WarmUpPlan, fixed
 
 UNSEEN = re.compile("[\\x7f-\\xa0\\u2028\\u2029\\ufeff]")
-"""Breaks and blanks that no editor shows, and that a YAML file may only hold as escapes."""
+"""Invisible breaks and blanks, which YAML needs as escapes."""
 
 
 def text(plan: Plan, remarks: tuple[str, ...] = ()) -> str:
-    """A plan of one cell on a running server as a file that `planfile_read.read` understands; remarks stand
-    above it as comments. The seed is left out: each run draws its own, and records it.
+    """A plan with a single cell on a running server as text for `planfile_read.read`, with remarks as leading
+    comments. Without the seed: each run draws and records its own.
     """
     (cell,) = plan.cells
     assert isinstance(cell.target, Url)
@@ -40,51 +40,51 @@ def text(plan: Plan, remarks: tuple[str, ...] = ()) -> str:
 
 
 def _printable(line: str) -> str:
-    """A comment has no escapes: what no file of YAML may hold stands there as Python writes it."""
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line)
+    """A comment line with unprintable characters as Python escapes: YAML comments have none."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in line)
 
 
 def _as_written(value: Any) -> Any:
-    """As a person writes it: 30 and not 30.0, and 2xx for all its hundred codes."""
+    """Short forms: 30 for 30.0, 2xx for all its codes."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return int(value)
     if isinstance(value, list):
-        return [_as_written(one) for one in value]
+        return [_as_written(item) for item in value]
     if not isinstance(value, dict):
         return value
-    # What is expected of a body is not touched: 30 and 30.0 are two texts.
-    found = {key: one if key == "expect" else _as_written(one) for key, one in value.items()}
-    expected = found.get("expect")
+    # Expected bodies stay: 30 and 30.0 are different texts.
+    keys = {key: item if key == "expect" else _as_written(item) for key, item in value.items()}
+    expected = keys.get("expect")
     if isinstance(expected, dict):
-        found["expect"] = expected | {
+        keys["expect"] = expected | {
             key: _classes(expected[key])
             for key in ("status", "not_status")
             if isinstance(expected.get(key), list)
         }
-    return found
+    return keys
 
 
 def _classes(codes: list[int]) -> list[int | str]:
-    """A class for each hundred that is complete, the other codes as they are."""
-    found: list[int | str] = []
+    """Complete hundreds as classes, other codes unchanged."""
+    entries: list[int | str] = []
     for first in sorted({code // 100 for code in codes}):
         hundred = sorted({code for code in codes if code // 100 == first})
-        found += [f"{first}xx"] if len(hundred) == 100 else hundred
-    return found
+        entries += [f"{first}xx"] if len(hundred) == 100 else hundred
+    return entries
 
 
 def _server(target: Url, trial: TrialPlan) -> dict[str, Any]:
-    """What differs from the defaults; files with their whole path."""
-    found = target.model_dump(mode="json", exclude_defaults=True, exclude={"tls", "others"}) | {
+    """Non-default values; files with absolute paths."""
+    keys = target.model_dump(mode="json", exclude_defaults=True, exclude={"tls", "others"}) | {
         name: str(value.absolute()) if isinstance(value, Path) else value
         for name, value in target.tls
         if value
     }
-    return found | ({"source_addresses": list(trial.source_addresses)} if trial.source_addresses else {})
+    return keys | ({"source_addresses": list(trial.source_addresses)} if trial.source_addresses else {})
 
 
 def _warm_up(warm: WarmUpPlan) -> dict[str, Any]:
-    """The users that come first only where somebody chose them, and for how long only where there are any."""
+    """Keys of the first users only where chosen."""
     chosen = {} if warm.closed_users == "auto" else {"closed_users": warm.closed_users}
     if warm.closed_users in ("auto", 0):
         return warm.model_dump(mode="json", exclude={"closed_users", "closed_s"}) | chosen
@@ -92,16 +92,16 @@ def _warm_up(warm: WarmUpPlan) -> dict[str, Any]:
 
 
 def _trial(trial: TrialPlan) -> dict[str, Any]:
-    """What differs from the defaults; load and measured part always."""
-    found = trial.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    load = found["load"]
+    """Non-default values, load and measured part."""
+    keys = trial.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    load = keys["load"]
     if load.get("populations"):
         del load["users"]  # it is their sum
-    data = {"workloads": found["workload"], "loads": load, "measured": found["measured"]}
+    data = {"workloads": keys["workload"], "loads": load, "measured": keys["measured"]}
     if isinstance(trial.measured, SteadyWindow):
         warm = trial.warm_up
         data["warm_up"] = warm.cap_s if warm == fixed(warm.cap_s) else _warm_up(warm)
-    data |= {name: found[name] for name in TRIAL_KEYS if name in found}
+    data |= {name: keys[name] for name in TRIAL_KEYS if name in keys}
     if trial.log is not None:
         data["log"] = str(Path(trial.log).absolute())
     return data

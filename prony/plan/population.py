@@ -1,4 +1,4 @@
-"""Several groups of users in one closed load, each with a start, an end and scenarios of its own."""
+"""Groups of users in a closed load, each with its start, end and scenarios."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from prony.plan.think import NO_THINK, Pause
 
 
 class Population(Record):
-    """One group of users."""
+    """A group of users."""
 
     name: str = Field(min_length=1)
     users: int = Field(ge=1)
     users_before: int = Field(default=0, ge=0)
-    """Users of the same group in populations before this one: `${user}` counts on from them."""
+    """Users of the same group in earlier populations, after which `${user}` counts on."""
     start_s: float = Field(default=0.0, ge=0)
-    """Its first user starts so long after the start of the run."""
+    """Start of its first user, from the start of the run."""
     ramp_up_s: float = Field(default=0.0, ge=0)
-    """Its users start evenly spread over this time."""
+    """Its users start evenly over this time."""
     ramp_up_steps: int | None = Field(default=None, ge=1)
     duration_s: float | None = Field(default=None, gt=0)
-    """So long after `start_s` its users end, each after the response under way; with the run when not given.
-    """
+    """End of its users after `start_s`, each after its current response. Default: with the run."""
     iterations_per_user: int | None = Field(default=None, ge=1)
     think: Pause = NO_THINK
     scenarios: tuple[str, ...] = ()
-    """What its users walk, drawn by the weights; all of the workload's when not given."""
+    """Scenarios of its users, drawn by weight. Default: all of the workload's."""
     feeders: tuple[str, ...] | None = None
-    """Whose rows its users draw; those that its scenarios name when not given."""
+    """Feeders of its users. Default: those that its scenarios name."""
 
     @property
     def bounded(self) -> bool:
@@ -39,7 +38,7 @@ class Population(Record):
 
     @property
     def end_s(self) -> float | None:
-        """When its time is over, after the start of the run."""
+        """Its end, from the start of the run."""
         return None if self.duration_s is None else self.start_s + self.duration_s
 
     def walks(self, scenario: str) -> bool:
@@ -47,7 +46,7 @@ class Population(Record):
         return not self.scenarios or scenario in self.scenarios
 
     def started(self, at_s: float) -> int:
-        """Its users who have started by then, those who have ended too."""
+        """Users started by then, including ended ones."""
         after_s = at_s - self.start_s
         if after_s < 0:
             return 0
@@ -59,7 +58,7 @@ class Population(Record):
 
 
 def most_at_once(populations: Sequence[Population]) -> int:
-    """Users who are there together, at most; those who end by their iterations are taken to stay."""
+    """Most concurrent users; those bounded by iterations are taken to stay."""
     moments = {one.start_s + one.ramp_up_s for one in populations}
     moments |= {one.end_s - 1e-9 for one in populations if one.end_s is not None}
 
@@ -70,39 +69,39 @@ def most_at_once(populations: Sequence[Population]) -> int:
 
 
 def last_end_s(populations: Sequence[Population]) -> float | None:
-    """When the time of all of them is over, after the start of the run; None where one has no such end."""
-    ends = [one.end_s for one in populations]
-    known = [end_s for end_s in ends if end_s is not None]
-    return max(known) if known and len(known) == len(ends) else None
+    """End of all populations, from the start of the run; None if any has none."""
+    ends = [group.end_s for group in populations]
+    finite = [end_s for end_s in ends if end_s is not None]
+    return max(finite) if finite and len(finite) == len(ends) else None
 
 
 def misfit(
     populations: Sequence[Population], scenarios: Mapping[str, str], feeders: Sequence[str]
 ) -> str | None:
-    """Why these populations cannot walk these scenarios (name -> all of it as text); None when they can."""
-    names = [one.name for one in populations]
-    for one in populations:
-        if names.count(one.name) > 1:
-            return f"two populations are called '{one.name}'; give each a name of its own"
-        for kind, given, known in (
-            ("scenario", one.scenarios, list(scenarios)),
-            ("feeder", one.feeders or (), feeders),
+    """Why these populations cannot walk these scenarios (name -> text); None if they can."""
+    names = [group.name for group in populations]
+    for group in populations:
+        if names.count(group.name) > 1:
+            return f"two populations are named '{group.name}'; give each its own name"
+        for kind, given, declared in (
+            ("scenario", group.scenarios, list(scenarios)),
+            ("feeder", group.feeders or (), feeders),
         ):
             for name in given:
-                if name not in known:
+                if name not in declared:
                     return (
-                        f"the population '{one.name}' names the {kind} '{name}'; "
-                        f"the workload has: {', '.join(known) or 'none'}"
+                        f"the population '{group.name}' names the {kind} '{name}'; "
+                        f"the workload has: {', '.join(declared) or 'none'}"
                     )
-        if one.feeders is not None:
-            for name in _named(one, scenarios, feeders):
-                if name not in one.feeders:
+        if group.feeders is not None:
+            for name in _named(group, scenarios, feeders):
+                if name not in group.feeders:
                     return (
-                        f"the population '{one.name}' does not draw from the feeder '{name}', but a scenario "
-                        "of its users sends values of it; add it to its feeders"
+                        f"the population '{group.name}' lacks the feeder '{name}', whose values its "
+                        "scenarios send; add it to its feeders"
                     )
     for name in scenarios:
-        who = [one for one in populations if one.walks(name)]
+        who = [group for group in populations if group.walks(name)]
         if not who:
             return f"the scenario '{name}' is walked by no population; name it in one of them"
         for other in who[1:]:
@@ -115,7 +114,7 @@ def misfit(
 
 
 def drawn(one: Population, scenarios: Mapping[str, str], feeders: Sequence[str]) -> tuple[str, ...]:
-    """The feeders whose rows its users draw."""
+    """The feeders that its users draw from."""
     return _named(one, scenarios, feeders) if one.feeders is None else one.feeders
 
 

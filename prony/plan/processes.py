@@ -1,4 +1,4 @@
-"""Which cells share a process of their server, and in which order they come in it."""
+"""Cells that share a process of their server, and their order in it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from prony.plan.part import Sharing
 
 
 def units(cells: Sequence[Cell], sharing: Sharing = "loads") -> list[tuple[Cell, ...]]:
-    """The cells by the process that they share: those of one server and, with `loads`, of one workload. A
-    window and a whole run share none. In the order of the plan.
+    """Cells grouped by shared process, in plan order: those of a server and, with `loads`, of a workload,
+    with the same measured part.
     """
-    found: dict[object, list[Cell]] = {}
+    groups: dict[object, list[Cell]] = {}
     for cell in cells:
-        found.setdefault((_shared_by(cell, sharing), cell.trial.measured), []).append(cell)
-    return [tuple(group) for group in found.values()]
+        groups.setdefault((_shared_by(cell, sharing), cell.trial.measured), []).append(cell)
+    return [tuple(group) for group in groups.values()]
 
 
 def _shared_by(cell: Cell, sharing: Sharing) -> str:
@@ -26,21 +26,21 @@ def _shared_by(cell: Cell, sharing: Sharing) -> str:
 
 
 def name_within(cell: Cell, sharing: Sharing) -> str:
-    """A cell as the others of its process call it: by its load; where workloads share, by both."""
+    """Name of a cell within its process: its load, with the workload where workloads share it."""
     load = cell.trial.load_name
     return f"{cell.trial.workload.name}/{load}" if sharing == "workloads" else load
 
 
 def why_not(cells: Sequence[Cell], sharing: Sharing = "loads", *, grows: bool = False) -> str | None:
-    """Why the cells of a part cannot share processes, as the end of a sentence; None where they can. `grows`:
-    further loads are added while it runs.
+    """Why the cells of a part cannot share processes, as the end of a sentence; None if they can. `grows`:
+    loads are added while it runs.
     """
     for cell in cells:
         trial = cell.trial
         if not cell.target.owned:
-            return f"{cell.server} is already running, and its process is not Prony's to share out"
+            return f"{cell.server} is already running, and Prony does not launch its processes"
         if trial.published_requests is not None:
-            return "published_requests asks for a fresh process of each load"
+            return "published_requests needs a fresh process for each load"
         if isinstance(trial.measured, WholeRun) and not trial.measured.warm_up_s:
             return (
                 f"{name_within(cell, sharing)} is measured from the first request of a fresh process; give "
@@ -53,16 +53,15 @@ def why_not(cells: Sequence[Cell], sharing: Sharing = "loads", *, grows: bool = 
 
 
 def process_key(cell: Cell, block: int, sharing: Sharing) -> str:
-    """Trials of one part that follow each other and have the same key share a process."""
+    """Key of the process that consecutive trials of a part share."""
     return f"{cell.part}/{_shared_by(cell, sharing)}#{block + 1}"
 
 
 class LoadOrders:
-    """The order of the cells within the processes of each block: of loads, or of workloads and loads.
+    """Order of the cells within the processes of each block.
 
-    All servers with the same cells have the same order in a block, so that what one of them leaves behind for
-    the next one falls on all alike and is not in their ratios; over the blocks each comes at every place and
-    follows every other as often as their number allows (Williams squares).
+    Servers with the same cells have the same order in a block, so that carry-over cancels in their ratios;
+    over the blocks positions and predecessors are balanced (Williams squares).
     """
 
     def __init__(self, seed: str, sharing: Sharing = "loads") -> None:
@@ -71,14 +70,14 @@ class LoadOrders:
         self._orders: dict[tuple[str, ...], tuple[Iterator[tuple[int, ...]], list[tuple[int, ...]]]] = {}
 
     def of(self, unit: Sequence[Cell], block: int) -> list[Cell]:
-        """The cells of a process of this block, in their order."""
+        """The cells of a process in this block, in order."""
         if len(unit) < 2:
             return list(unit)
         names = [name_within(cell, self._sharing) for cell in unit]
         return [unit[place] for place in self.order(names, block)]
 
     def order(self, names: Sequence[str], block: int) -> tuple[int, ...]:
-        """The places of the cells of these names in the order of this block."""
+        """Indices of `names` in the order of this block."""
         key = tuple(names)
         if key not in self._orders:
             source = random.Random(f"{self._seed}/{'/'.join(key)}")

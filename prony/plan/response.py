@@ -1,4 +1,4 @@
-"""What a right response looks like, and what is taken from it."""
+"""Expectations on responses, and captures from them."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from prony.evidence.base import Record
 
 
 def _codes(value: object) -> object:
-    """Codes, those of a class such as 2xx written out."""
+    """Codes, with classes such as 2xx expanded."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         return value
-    found: list[object] = []
+    codes: list[object] = []
     for code in value:
         if isinstance(code, str) and re.fullmatch("[1-5]xx", code):
             first = int(code[0]) * 100
-            found += range(first, first + 100)
+            codes += range(first, first + 100)
         elif isinstance(code, str) and not code.isdigit():
-            raise ValueError(f"a status is '{code}', expected a code such as 200 or a class such as 2xx")
+            raise ValueError(f"status '{code}'; expected a code such as 200 or a class such as 2xx")
         else:
-            found.append(code)
-    return tuple(found)
+            codes.append(code)
+    return tuple(codes)
 
 
 Codes = Annotated[tuple[int, ...], BeforeValidator(_codes)]
-"""Status codes; `2xx` stands for a hundred of them."""
+"""Status codes; `2xx` is the whole class."""
 
 
 class Expectation(Record):
-    """What a right response looks like. Everything given must hold."""
+    """Expectations on a response; all given ones must hold."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
@@ -48,39 +48,33 @@ class Expectation(Record):
     body_contains: tuple[str, ...] = ()
     body_not_contains: tuple[str, ...] = ()
     body_matches: tuple[str, ...] = ()
-    """Regexes, each of which must be found in the body."""
+    """Regexes that must match in the body."""
     body_not_matches: tuple[str, ...] = ()
     head_matches: tuple[str, ...] = ()
-    """Regexes, each of which must be found in the line with the status and the headers. The next, too, is
-    the engine's alone.
-    """
+    """Regexes that must match in the status line and headers; like the next, checked by the engine only."""
     head_not_matches: tuple[str, ...] = ()
     body_bytes: int | None = None
     min_bytes: int | None = Field(default=None, ge=0)
     max_bytes: int | None = Field(default=None, ge=0)
     max_ms: float | None = Field(default=None, gt=0)
-    """The longest service time. Only under load: requests beforehand are not timed."""
+    """Longest service time, under load only."""
     body_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    """Of every byte, for bodies too long to write down. Only the requests before a load are held to it;
-    under load `body_bytes` stands for it.
-    """
+    """Digest of the body, for long ones, checked before the load; `body_bytes` replaces it under load."""
     json_values: dict[str, Any] = Field(default_factory=dict, alias="json")
-    """JSON pointer (RFC 6901) -> the value that must be there."""
+    """JSON pointer (RFC 6901) -> expected value."""
     json_filled: dict[str, str] = Field(default_factory=dict)
-    """JSON pointer -> the value that must be there, as JSON with placeholders, filled in when the response is
-    looked at.
-    """
+    """JSON pointer -> expected value as JSON with placeholders."""
     json_matches: dict[str, str] = Field(default_factory=dict)
-    """JSON pointer -> a regex that must be found in the value: a text as it is, any other as JSON."""
+    """JSON pointer -> regex that must match in the value: raw text, or JSON of other types."""
     json_exists: tuple[str, ...] = ()
-    """JSON pointers at which there must be something."""
+    """JSON pointers that must exist."""
     json_absent: tuple[str, ...] = ()
-    """JSON pointers at which there must be nothing; the body must be JSON all the same."""
+    """JSON pointers that must not exist in the JSON body."""
 
     @model_validator(mode="after")
     def _lengths_agree(self) -> Self:
         if self.body_sha256 is not None and self.body_bytes is None:
-            raise ValueError("body_sha256 is not checked under load; give body_bytes beside it")
+            raise ValueError("body_sha256 is not checked under load; add body_bytes")
         bounds = (self.min_bytes, self.max_bytes)
         if self.body_bytes is not None and bounds != (None, None):
             raise ValueError("expected body_bytes, or min_bytes and max_bytes")
@@ -90,7 +84,7 @@ class Expectation(Record):
 
     @property
     def declares_body(self) -> bool:
-        """Whether a body that is cut short, or another one, would be noticed."""
+        """Whether a truncated or different body would be detected."""
         return any(
             getattr(self, name) not in (None, (), {})
             for name in type(self).model_fields
@@ -98,11 +92,11 @@ class Expectation(Record):
         )
 
     def why_not(self, status: int, headers: dict[str, str], body: bytes) -> str | None:
-        """None when the response is right, else one sentence. `headers` has lower-case names."""
+        """None for a correct response, else a sentence. `headers` has lower-case names."""
         if self.status and status not in self.status:
             return f"status {status}, expected {_in_words(self.status)}"
         if status in self.not_status:
-            return f"status {status}, expected another than {_in_words(self.not_status)}"
+            return f"status {status}, expected anything but {_in_words(self.not_status)}"
         for name, part in self.headers.items():
             value = headers.get(name.lower())
             if value is None or part.lower() not in value.lower():
@@ -122,11 +116,9 @@ class Expectation(Record):
         if self.body_equals is not None and body != self.body_equals.encode():
             return f"the body ({len(body)} bytes) differs from the declared one"
         if self.body_not_equals is not None and body == self.body_not_equals.encode():
-            return f"the body ({len(body)} bytes) is the one that it must not be"
+            return f"the body ({len(body)} bytes) equals the excluded one"
         if self.body_sha256 is not None and hashlib.sha256(body).hexdigest() != self.body_sha256:
-            return (
-                f"the body has the right length ({len(body)} bytes) and another SHA-256 than the declared one"
-            )
+            return f"the body has the declared length ({len(body)} bytes), but not the declared SHA-256"
         for part in self.body_contains:
             if part.encode() not in body:
                 return f"the body does not contain {part!r}"
@@ -146,12 +138,12 @@ class Expectation(Record):
         if not any((self.json_values, self.json_matches, self.json_exists, self.json_absent)):
             return None
         try:
-            found = json.loads(body)
+            document = json.loads(body)
         except ValueError:
             return f"the body ({len(body)} bytes) is not JSON"
         for pointer in (*self.json_exists, *self.json_values, *self.json_matches):
             try:
-                value = at_pointer(found, pointer)
+                value = at_pointer(document, pointer)
             except LookupError:
                 return f"the JSON has nothing at {pointer}"
             if pointer in self.json_values and value != self.json_values[pointer]:
@@ -161,7 +153,7 @@ class Expectation(Record):
                 return f"the JSON has {value!r} at {pointer}, expected it to match {regex!r}"
         for pointer in self.json_absent:
             try:
-                value = at_pointer(found, pointer)
+                value = at_pointer(document, pointer)
             except LookupError:
                 continue
             return f"the JSON has {value!r} at {pointer}, expected nothing"
@@ -169,7 +161,7 @@ class Expectation(Record):
 
 
 def _in_words(codes: Sequence[int]) -> str:
-    """`200 or 304`; a whole class as `2xx`."""
+    """`200 or 304`; a complete class as `2xx`."""
     words: list[str] = []
     left = list(dict.fromkeys(codes))
     for digit in range(1, 6):
@@ -181,12 +173,12 @@ def _in_words(codes: Sequence[int]) -> str:
 
 
 def _as_text(value: object) -> str:
-    """As the engine has it for a regex."""
+    """The text that the engine matches."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _found(regex: str, text: str) -> bool | None:
-    """None for a regex that only the engine can read (the syntax is that of the Rust crate `regex`)."""
+    """Whether the regex matches; None if only the engine's Rust `regex` can read it."""
     try:
         return re.search(regex, text) is not None
     except re.error:
@@ -194,7 +186,7 @@ def _found(regex: str, text: str) -> bool | None:
 
 
 def at_pointer(value: Any, pointer: str) -> Any:
-    """What a JSON pointer (RFC 6901) points at; LookupError when there is nothing."""
+    """The value at a JSON pointer (RFC 6901). Raises LookupError."""
     for token in pointer.split("/")[1:]:
         key = token.replace("~1", "/").replace("~0", "~")
         if isinstance(value, list):
@@ -209,21 +201,21 @@ def at_pointer(value: Any, pointer: str) -> Any:
 
 
 class Boundary(Record):
-    """The texts around a value; an empty one is the beginning or the end."""
+    """Texts around a value; an empty one is the beginning or the end."""
 
     left: str
     right: str
 
 
 class Resources(Record):
-    """What an HTML page or a style sheet embeds on its own server, as a JSON list of paths (without their
-    first slash) for a loop over `each` of them; which tags are looked at: docs/engine.md.
+    """Embedded resources of an HTML page or a style sheet on its own server, as a JSON list of paths (without
+    the first slash) for a loop with `each`. Tags: docs/engine.md.
     """
 
     into: str
-    """The name of the list."""
+    """Name of the list."""
     matching: str | None = None
-    """A regex that must be found in the whole URL (the syntax of the Rust crate `regex`)."""
+    """A regex that must match in the URL (syntax of the Rust crate `regex`)."""
     not_matching: str | None = None
 
 
@@ -239,25 +231,25 @@ class Capture(Record):
     """RFC 9535, such as `$.items[*].id`."""
     header: str | None = None
     cookie: str | None = None
-    """One that the response sets."""
+    """A cookie that the response sets."""
     regex: str | None = None
     group: int | None = Field(default=None, ge=0)
     template: str | None = None
-    """Of the regex: a text in which `$1$` stands for the first group."""
+    """With regex: a text in which `$1$` is the first group."""
     boundary: Boundary | None = None
     status: bool = False
     part: Literal["body", "head"] = Field(default="body", alias="in")
-    """Where a regex and a boundary look."""
+    """Part searched by regex and boundary."""
     match: int = Field(default=1, ge=-1)
-    """Which of several: from 1, 0 for any of them, -1 for all: then `${name_1}`… and `${name_matchNr}`."""
+    """Which match: from 1; 0 any; -1 all, as `${name_1}`… and `${name_matchNr}`."""
     default: str | None = None
-    """Used when nothing is found; without it that is an error."""
+    """Value without a match, which else is an error."""
     optional: bool = False
-    """Nothing found is no error, and the value stays as it was."""
+    """Whether the value stays unchanged without a match."""
     always: bool = False
-    """Taken also from a response that is not as expected."""
+    """Whether it also captures from an unexpected response."""
     as_json: bool = False
-    """Kept as JSON: a text with its quotes, and of all that are found (`match`: -1) the list."""
+    """Whether it is kept as JSON: texts with quotes, all matches (`match`: -1) as a list."""
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:

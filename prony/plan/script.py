@@ -1,5 +1,5 @@
-"""A script that says what is sent (in Lua, in the interface of wrk), or that blocks of the scenarios call (in
-JavaScript, in that of Artillery's processors).
+"""Scripts that write requests (Lua, wrk's interface) or that blocks call (JavaScript, Artillery's
+processors).
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from prony.evidence.base import Record
 
 
 class Script(Record):
-    """Without calls the workload's one step is the request of a script that says nothing else."""
+    """A script. Without calls the workload's single step is its default request."""
 
     file: str
     args: tuple[str, ...] = ()
-    """What `init` is given, after the URL; of one in JavaScript its surroundings, as JSON."""
+    """Arguments of `init` after the URL; for JavaScript its environment as JSON."""
     url: str | None = None
-    """As it was given: number 0 of what `init` is given."""
+    """The URL as given: argument 0 of `init`."""
     threads: int = Field(default=1, ge=1, le=1000)
-    """Interpreters, among which the users are shared out."""
+    """Number of interpreters; users are divided among them."""
     call_timeout_ms: float = Field(default=10_000.0, ge=100)
-    """A call into the script that takes longer is ended, and the run with it."""
+    """Longest call into the script; a longer one ends the run."""
 
     @property
     def is_called(self) -> bool:
-        """It writes no requests: blocks call it."""
+        """Whether blocks call it and it writes no requests."""
         return self.file.endswith((".js", ".cjs", ".mjs"))

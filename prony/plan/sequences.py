@@ -1,4 +1,4 @@
-"""The numbers of `${sequence}` in requests that are not the load's: they take none away from it."""
+"""Numbers of `${sequence}` in requests outside the load, apart from the load's own."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ SEQUENCE = re.compile(r"\$\$\{|\$\{\s*sequence\b(?P<options>[^}|]*)(?P<escape>\|
 
 
 def renumbered(workload: Workload, offset: int) -> Workload:
-    """The workload with every `${sequence}` starting `offset` numbers later, or earlier, and without think
-    times.
-    """
+    """The workload with every `${sequence}` shifted by `offset` numbers, and without think times."""
 
     def later(match: re.Match[str]) -> str:
         if match["options"] is None:
             return match[0]
         options = dict(word.split("=", 1) for word in match["options"].split() if "=" in word)
-        if "end" in options:  # it has no new ones
+        if "end" in options:  # a bounded sequence has no further numbers
             return match[0]
         step = int(options.get("step", "1"))
         options["start"] = str(int(options.get("start", "1")) + offset * step)

@@ -1,6 +1,4 @@
-"""A load of its own that is offered wholly before the measured one, or wholly after it: what JMeter calls
-setUp and tearDown groups. Nothing of it is judged.
-"""
+"""A separate load before or after the measured one, like JMeter's setUp and tearDown groups. Not judged."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from prony.plan.workload import Workload
 
 
 class Stage(Record):
-    """Groups of users who end by themselves, and what they walk."""
+    """Bounded groups of users and their workload."""
 
     workload: Workload
     loads: ClosedLoad
@@ -23,9 +21,9 @@ class Stage(Record):
     @model_validator(mode="after")
     def _ends(self) -> Self:
         groups = self.loads.populations
-        if not groups or not all(one.bounded for one in groups):
+        if not groups or not all(group.bounded for group in groups):
             raise ValueError(
-                "a load before or after another one ends by itself; expected loads: populations, each with "
+                "a load before or after the measured one must end: expected loads: populations, each with "
                 "iterations_per_user or duration_s"
             )
         wrong = misfit(groups, self.workload.scenario_texts, list(self.workload.feeders))
@@ -35,6 +33,6 @@ class Stage(Record):
 
     @property
     def bound_s(self) -> float:
-        """It is ended after this, whatever the server does."""
+        """Longest duration (s)."""
         end_s = last_end_s(self.loads.populations)
         return WHOLE_CAP_S if end_s is None else end_s + DRAIN_S

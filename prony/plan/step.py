@@ -1,4 +1,4 @@
-"""The steps of a scenario: requests, and the blocks that say which of them are walked and how often."""
+"""The steps of a scenario: requests and blocks."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from prony.plan.think import NO_THINK, Think
 from prony.redaction import Name
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
-"""The methods that everybody knows."""
+"""Common methods, expected in capitals."""
 
 
 def _method(method: str) -> str:
     if method.upper() == "CONNECT":
-        raise ValueError("CONNECT asks for a tunnel; expected another method")
+        raise ValueError("CONNECT opens a tunnel; expected another method")
     if method not in METHODS and method.upper() in METHODS:
         raise ValueError(f"methods are written in capitals; expected {method.upper()}")
     return method
 
 
 Method = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"), AfterValidator(_method)]
-"""Any word that HTTP allows, but CONNECT."""
+"""Any HTTP token except CONNECT."""
 
 PLACEHOLDER = re.compile(r"\$\{[^}]*\}")
 
 
 class Basic(Record):
-    """User and password of RFC 7617."""
+    """User and password (RFC 7617)."""
 
     user: str
     password: str
 
 
 class Auth(Record):
-    """Written as the Authorization header: exactly one of basic and bearer."""
+    """The Authorization header: exactly one of basic and bearer."""
 
     basic: Basic | None = None
     bearer: str | None = None
@@ -58,7 +58,7 @@ class BodyPart(Record):
     text: str | None = None
     """May hold placeholders."""
     file: str | None = None
-    """Read before the load; a path beside the workload's file."""
+    """Read before the load; relative to the workload's file."""
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
@@ -68,53 +68,50 @@ class BodyPart(Record):
 
 
 class Step(Record):
-    """One request of the scenario. Path, header values, bearer token and body may hold `${…}` placeholders
-    (docs/engine.md).
-    """
+    """A request. Path, header values, bearer token and body may hold `${…}` placeholders (docs/engine.md)."""
 
     name: Name = "request"
     method: Method = "GET"
     server: str | None = Field(default=None, pattern=r"^https?://[^\s/?#@]+$")
-    """Scheme, host and port of a server beside the load's own; each user keeps a connection to each."""
+    """Scheme, host and port of a further server; each user keeps a connection to each."""
     path: str
     headers: dict[str, str] = Field(default_factory=dict)
     added_headers_at: int | None = Field(default=None, ge=0)
-    """Before which of the headers, from 0, those stand that the engine adds itself: validators, Cookie,
-    Expect, Transfer-Encoding, Content-Length. Without it they are the last, as Authorization always is.
+    """Index of the header before which the engine adds its own: validators, Cookie, Expect,
+    Transfer-Encoding, Content-Length. Default: last, as Authorization always is.
     """
     header_lines: str | None = None
-    """Stands behind the headers as it is: whole lines with their ends, as a script writes them."""
+    """Raw lines, with line ends, after the headers, as a script writes them."""
     body: str | None = None
     body_file: str | None = None
-    """Sent as it is; a path beside the workload's file."""
+    """Sent unchanged; relative to the workload's file."""
     body_parts: tuple[BodyPart, ...] = ()
-    """Texts and files that are one body, one after the other."""
+    """Texts and files, concatenated into a body."""
     chunked: bool = False
     expect_continue: bool = False
-    """The body waits until the server asks for it (100 Continue)."""
+    """Whether the body waits for 100 Continue."""
     auth: Auth | None = None
     expect: Expectation | None = None
     capture: dict[str, Capture] = Field(default_factory=dict)
     resources: Resources | None = None
-    """Of a page: what it embeds, for a loop that asks for each."""
+    """Embedded resources of a page, for a loop over them."""
     think: Think | None = None
-    """The pause after this step, in place of the load's."""
+    """Pause after this step, in place of the load's."""
     think_before: Think | None = None
-    """A pause before it besides."""
+    """Additional pause before this step."""
     repeat: int = Field(default=1, ge=1)
     follow_redirects: int = Field(default=0, ge=0, le=100)
-    """This many redirects, one after the other, are followed on the same host; each is a request of its own.
-    """
+    """Most redirects followed on the same host; each is a request."""
     end_on: tuple[Literal["unanswered", "capture", "redirect", "body"], ...] = ()
-    """What ends the iteration after this step; without it a user goes on whatever came of it."""
+    """Failures that end the iteration after this step. Default: none."""
     ends_run_on_error: bool = False
-    """A request of it that fails ends the whole run."""
+    """Whether a failed request ends the whole run."""
 
     @field_validator("path")
     @classmethod
     def _path_is_absolute(cls, path: str) -> str:
         plain = PLACEHOLDER.sub("x", path)
-        # The whole URL is what a proxy is asked for.
+        # A proxy gets the whole URL.
         if not plain.startswith(("/", "http://")) or re.search(r"[\s\x00-\x1f\x7f]", plain):
             raise ValueError("expected a path that starts with '/' and has no blanks (encode them as %20)")
         return path
@@ -133,7 +130,7 @@ class Step(Record):
 
     @property
     def used(self) -> str:
-        """Everything in which placeholders may stand."""
+        """All text that may hold placeholders."""
         bearer = None if self.auth is None else self.auth.bearer
         return "\n".join(
             (self.path, *self.headers.values(), self.header_lines or "", self.body or "", bearer or "")
@@ -141,18 +138,18 @@ class Step(Record):
 
 
 def _kind(value: object) -> str:
-    """Whether an entry of a list of steps is a request or a block."""
+    """Tag of an entry: request or block."""
     if isinstance(value, dict):
         return "block" if any(kind in value for kind in (*KINDS, "condition")) else "request"
     return "block" if isinstance(value, BlockKeys) else "request"
 
 
 class Block(BlockKeys):
-    """Steps that are walked in a loop, on a condition, as a choice and so on; see docs/workloads.md."""
+    """Steps in a loop, on a condition, as a choice and so on (docs/workloads.md)."""
 
     steps: tuple[Entry, ...] = ()
     otherwise: tuple[Entry, ...] = Field(default=(), alias="else")
-    """Of `if`: walked when the condition does not hold."""
+    """With `if`: walked when the condition is false."""
 
     @model_validator(mode="after")
     def _steps_belong(self) -> Self:
@@ -163,7 +160,7 @@ class Block(BlockKeys):
         if self.otherwise and kind != "if":
             raise ValueError("'else' applies to 'if' only")
         if self.weights and (self.choice != "random" or len(self.weights) != len(self.steps)):
-            raise ValueError("'weights' stand beside 'choice: random', one for each step")
+            raise ValueError("'weights' apply to 'choice: random', one for each step")
         return self
 
 
@@ -175,7 +172,7 @@ Block.model_rebuild()
 
 
 def requests(entries: tuple[Entry, ...]) -> Iterator[Step]:
-    """The requests of a list of steps, those in blocks too, in the order in which they are written down."""
+    """The requests of a list of steps, including those in blocks, in written order."""
     for entry in entries:
         if isinstance(entry, Step):
             yield entry
@@ -184,9 +181,7 @@ def requests(entries: tuple[Entry, ...]) -> Iterator[Step]:
 
 
 def requests_at_once(entries: tuple[Entry, ...]) -> int:
-    """Requests of a user that may be under way at once: 1, or as many as a parallel block sends. Raises
-    ValueError where one lies in another.
-    """
+    """Most concurrent requests of a user. Raises ValueError for nested parallel blocks."""
     most = 1
     for entry in entries:
         if not isinstance(entry, Block):
@@ -195,7 +190,7 @@ def requests_at_once(entries: tuple[Entry, ...]) -> int:
         most = max(most, requests_at_once(inside))
         if entry.parallel is not None:
             if _has_branches(inside):
-                raise ValueError("a parallel block lies in another one, expected none inside")
+                raise ValueError("parallel blocks cannot be nested")
             at_once = entry.parallel.at_once
             most = max(most, at_once if entry.parallel.each else min(at_once, len(entry.steps)))
     return most
@@ -203,11 +198,13 @@ def requests_at_once(entries: tuple[Entry, ...]) -> int:
 
 def _has_branches(entries: tuple[Entry, ...]) -> bool:
     blocks = [entry for entry in entries if isinstance(entry, Block)]
-    return any(one.parallel is not None or _has_branches((*one.steps, *one.otherwise)) for one in blocks)
+    return any(
+        block.parallel is not None or _has_branches((*block.steps, *block.otherwise)) for block in blocks
+    )
 
 
 def pauses(entries: tuple[Entry, ...]) -> Iterator[Think]:
-    """Every pause that stands in a list of steps."""
+    """All pauses in a list of steps."""
     for entry in entries:
         if isinstance(entry, Step):
             yield from (think for think in (entry.think_before, entry.think) if think is not None)
@@ -217,7 +214,7 @@ def pauses(entries: tuple[Entry, ...]) -> Iterator[Think]:
 
 
 def calls(entries: tuple[Entry, ...]) -> Iterator[Call]:
-    """Every call into a script that stands in a list of steps."""
+    """All calls into a script in a list of steps."""
     for entry in entries:
         if isinstance(entry, Block):
             yield from () if entry.call is None else (entry.call,)
@@ -225,7 +222,7 @@ def calls(entries: tuple[Entry, ...]) -> Iterator[Call]:
 
 
 def changed(entry: Entry, change: Callable[[Step], Step], pausing: bool) -> Entry:
-    """The entry with every request of it changed; without `pausing` nothing in it makes a user wait."""
+    """The entry with every request changed; without `pausing` also without pauses and paces."""
     if isinstance(entry, Step):
         step = change(entry)
         return step if pausing else step.model_copy(update={"think": None, "think_before": None})
@@ -241,7 +238,7 @@ def changed(entry: Entry, change: Callable[[Step], Step], pausing: bool) -> Entr
 
 
 def uncalled(entry: Entry, value: str) -> Entry:
-    """The entry with every call into a script replaced by this value for all that it gives."""
+    """The entry with every call into a script replaced by this value for its results."""
     if isinstance(entry, Step):
         return entry
     if entry.call is not None:
@@ -255,7 +252,7 @@ def uncalled(entry: Entry, value: str) -> Entry:
 
 
 def length(entries: tuple[Entry, ...]) -> int:
-    """Requests of one walk through a list of steps; an estimate where blocks decide."""
+    """Requests of a walk through a list of steps; an estimate with blocks."""
     total = 0
     for entry in entries:
         if isinstance(entry, Step):
@@ -272,7 +269,7 @@ def length(entries: tuple[Entry, ...]) -> int:
 
 
 def settled(step: Step, settings: Mapping[str, str]) -> Step:
-    """The step with the settings' placeholders replaced: the engine does not know them."""
+    """The step with placeholders of settings replaced, which the engine does not know."""
 
     def text(value: str) -> str:
         for placeholder, setting in settings.items():

@@ -1,4 +1,4 @@
-"""What is measured, as a value: a server that Prony starts, or the URL of one that is running already.
+"""Targets: a server that Prony launches, or the URL of a running one.
 
 A further kind is a class here and a class in prony.targets.
 """
@@ -17,28 +17,28 @@ from prony.errors import UsageError
 from prony.evidence.base import Record
 
 Value = int | float | str
-"""What a server's setting holds."""
+"""Value of a server's setting."""
 _URL = re.compile(r"[A-Za-z][\w+.-]*://|unix:/|([^/\s:=+]+|\[[^/\s]+\]):\d+(/|$)")
-"""How a URL begins, with a scheme or with HOST:PORT; no variant of a server is a number."""
+"""Start of a URL: a scheme or HOST:PORT (variants of servers are not numbers)."""
 
 
 class TlsOptions(Record):
-    """How the engine speaks TLS with an https URL."""
+    """TLS options of an https URL."""
 
     ca: Path | None = None
-    """A PEM file with the certificates to trust instead of the system's."""
+    """PEM file of trusted certificates, instead of the system's."""
     insecure: bool = False
-    """Any certificate is taken for the server's own."""
+    """Whether any certificate is accepted."""
     client_cert: Path | None = None
-    """A PEM file with the client's certificate chain; together with `client_key`."""
+    """PEM file of the client's certificate chain; with `client_key`."""
     client_key: Path | None = None
     sni: str | None = None
-    """The name that the server is asked for, in place of the URL's host."""
+    """Server name in the handshake, in place of the URL's host."""
 
 
 class CountKeys(Record):
-    """Where a server says how many requests it has read: a JSON response, and where in it the number stands.
-    That request itself is not counted there.
+    """A server's request counter: a path with a JSON response, and the pointer to the number. The request
+    itself is not counted.
     """
 
     path: str = Field(pattern="^/")
@@ -47,49 +47,49 @@ class CountKeys(Record):
 
 
 class Launch(Record):
-    """A server that Prony starts for each trial: its address, and what the plan sets."""
+    """A server that Prony launches for each trial, with the plan's settings."""
 
     kind: Literal["launch"] = "launch"
     owned: ClassVar[bool] = True
-    """Prony starts and stops it."""
+    """Whether Prony starts and stops it."""
     address: str
-    """NAME, NAME:VARIANT or NAME:VARIANT+setting=value; in place of NAME the absolute path of a server.yaml
-    or of its folder.
+    """NAME, NAME:VARIANT or NAME:VARIANT+setting=value; NAME may be the absolute path of a server.yaml or of
+    its folder.
     """
     known_as: str | None = None
-    """In results, where that is not its own name: another folder of the plan has that name, too."""
+    """Name in results, where another folder of the plan has the same name."""
     jdk: str | None = None
     heap: str | None = None
     jvm_flags: tuple[str, ...] = ()
     settings: dict[str, Value] = Field(default_factory=dict)
     machine: str | None = None
-    """Of hosts.yaml: the group of the host that launches it; None: its only server's host, or this one."""
+    """Group in hosts.yaml of the launching host; None: the only server's host, or this one."""
 
 
 class Url(Record):
-    """A server that is running already, and stays so: Prony neither starts, pins nor stops it."""
+    """A running server: Prony does not start, pin or stop it."""
 
     kind: Literal["url"] = "url"
     owned: ClassVar[bool] = False
     url: str
-    """Scheme, host and port (`http://127.0.0.1:8080`), or `unix:/PATH`; the paths stand in the workload."""
+    """Scheme, host and port (`http://127.0.0.1:8080`), or `unix:/PATH`; paths are in the workload."""
     tls: TlsOptions = TlsOptions()
     """Only used with https."""
     addresses: tuple[str, ...] = ()
-    """HOST:PORT where connections go in place of the URL's host, such as a proxy; several in turn."""
+    """HOST:PORT to connect to instead of the URL's host, such as a proxy; several round-robin."""
     others: tuple[str, ...] = ()
-    """Where the further servers are that the workload's steps name, as URLs."""
+    """URLs of further servers named by the workload's steps."""
     counts: CountKeys | None = None
-    """A server that counts its requests: the engine's own count is held against it."""
+    """The server's request counter, to compare with the engine's count."""
 
     @property
     def unix(self) -> str | None:
-        """The path of a Unix socket, in place of host and port."""
+        """Path of a Unix socket, else None."""
         return self.url.removeprefix("unix:") if self.url.startswith("unix:") else None
 
     @property
     def https(self) -> bool:
-        """Whether connections are secured."""
+        """Whether connections use TLS."""
         return self.url.startswith("https:")
 
     @property
@@ -99,12 +99,12 @@ class Url(Record):
 
     @property
     def port(self) -> int:
-        """The port of the URL; 0 of a Unix socket."""
+        """The port of the URL; 0 for a Unix socket."""
         return 0 if self.unix is not None else urlsplit(self.url).port or (443 if self.https else 80)
 
     @property
     def all_addresses(self) -> tuple[tuple[str, int], ...]:
-        """Hosts and ports that connections go to, in turn."""
+        """(host, port) of connections, round-robin."""
         if not self.addresses:
             return ((self.host, self.port),)
         parts = (address.rpartition(":") for address in self.addresses)
@@ -112,7 +112,7 @@ class Url(Record):
 
     @property
     def every_address(self) -> tuple[tuple[str, int], ...]:
-        """Those of the further servers too."""
+        """All addresses, including the further servers'."""
         others = (Url(url=other) for other in self.others)
         return (*self.all_addresses, *((other.host, other.port) for other in others))
 
@@ -126,20 +126,18 @@ Target = Annotated[Launch | Url, Field(discriminator="kind")]
 
 
 def is_url(word: str) -> bool:
-    """Whether it says where a running server is: `http://HOST:PORT/PATH`, `HOST:PORT` or `unix:/PATH`."""
+    """Whether it is `http://HOST:PORT/PATH`, `HOST:PORT` or `unix:/PATH`."""
     return _URL.match(word) is not None
 
 
 def is_path(address: str) -> bool:
-    """Whether it names a folder or a file, and not a server of the catalogue."""
+    """Whether it names a folder or a file, not a server of the catalogue."""
     name = address.partition(":")[0]
     return "/" in name or name in (".", "..") or name.endswith((".yaml", ".yml"))
 
 
 def divided(address: str) -> tuple[str, str]:
-    """The name or path of a server, and behind the colon its variants and settings. A path that is there may
-    have colons of its own.
-    """
+    """(name or path of a server, variants and settings after the colon). Existing paths may hold colons."""
     ends = [len(address), *(match.start() for match in re.finditer(":", address))] if is_path(address) else []
     there = next((end for end in ends if Path(address[:end]).exists()), None)
     if there is not None:
@@ -157,9 +155,8 @@ def launched(
     jvm_flags: tuple[str, ...] = (),
     settings: dict[str, Value] | None = None,
 ) -> Launch:
-    """The server that a command or a plan file names by NAME or by path, and how it is to be started. A path
-    is relative to `folder` (by default the current one), and from then on means the same everywhere. Raises
-    UsageError for a command line.
+    """The server named by NAME or path, with its launch options. A path is relative to `folder` (default: the
+    current one) and becomes absolute. Raises UsageError for a command line.
     """
     name, rest = divided(_absolute(address, folder) if is_path(address) else address)
     at = Path(name)
@@ -184,18 +181,18 @@ def _absolute(address: str, folder: Path | None) -> str:
 
 def _no_server(word: str, what: str) -> UsageError:
     return UsageError(
-        f"'{word}' is {what}; put the program into a server.yaml as its command: and name that folder "
+        f"'{word}' is {what}; put the program into a server.yaml (command:) and give that folder "
         "(docs/servers.md)"
     )
 
 
 def with_jdk(target: Target, jdk: str) -> Target | None:
-    """The same on another JDK; None where that is not Prony's to choose."""
+    """The target on another JDK; None for a running server."""
     return target.model_copy(update={"jdk": jdk}) if isinstance(target, Launch) else None
 
 
 class RequestUrl(NamedTuple):
-    """What a user typed: where it goes, and what is requested there."""
+    """A URL as target and request path."""
 
     target: Url
     path: str
@@ -225,7 +222,7 @@ def parse_url(text: str) -> RequestUrl:
 
 
 def _parse_unix(text: str) -> RequestUrl:
-    """`unix:/path/of.sock`, and behind another colon what is requested: `unix:/run/app.sock:/hello`."""
+    """`unix:/path/of.sock`, with an optional request path: `unix:/run/app.sock:/hello`."""
     file, colon, path = text.removeprefix("unix:").partition(":/")
     if not file.startswith("/"):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Think times, as users, steps and sessions have them."""
+"""Think times of users, steps and sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prony.evidence.base import Record
 
 
 class Think(Record):
-    """The pause of a user between a response and its next request. Times in ms."""
+    """Pause of a user between a response and its next request, in ms."""
 
     kind: Literal["none", "constant", "uniform", "exponential", "gaussian", "poisson"]
     ms: float | None = None
@@ -38,7 +38,7 @@ class Think(Record):
 
     @property
     def expected_ms(self) -> float:
-        """The mean that is asked for; of a Gaussian, before it is truncated at 0."""
+        """Requested mean; for a Gaussian, before truncation at 0."""
         match self.kind:
             case "constant":
                 return self.ms or 0.0
@@ -57,7 +57,7 @@ _PAUSE = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
 
 
 def _pause(value: object) -> object:
-    """`none`, `500ms` or `2s` in place of the keys of a think time."""
+    """Parses `none`, `500ms` or `2s`."""
     if not isinstance(value, str):
         return value
     if value == "none":
@@ -69,4 +69,4 @@ def _pause(value: object) -> object:
 
 
 Pause = Annotated[Think, BeforeValidator(_pause, json_schema_input_type=str | Think)]
-"""A think time, or a word for it."""
+"""A think time, or a short form of it."""

@@ -1,6 +1,4 @@
-"""One trial as a value: what is offered, how the server is warmed up, what is measured, and how long each
-phase may take.
-"""
+"""The plan of a trial: load, warm-up, measured part, and the time of each phase."""
 
 from __future__ import annotations
 
@@ -30,15 +28,15 @@ PUBLISHED_REQUESTS = 10_000
 
 
 CONFORMANCE_S = 6.0
-"""About how long a server is asked, in a process of its own, whether it answers a workload as declared."""
+"""Estimated duration of the conformance suite's short part."""
 
 
 class WarmUpPlan(Record):
-    """How a trial warms its server up under the trial's own load.
+    """Warm-up of the server under the trial's own load.
 
-    `all-cpus`: the server may use every CPU while it warms up and is put on its own CPUs for the window; the
-    JIT compiler's threads then do not compete with requests (same plateau, a third of the time). `pinned`: on
-    its own CPUs from the start. `fixed`: pinned, for `cap_s`, and nobody watches whether that is enough.
+    `all-cpus`: every CPU for the warm-up, the server's own CPUs for the window; JIT compiler threads then do
+    not compete with requests (same plateau, a third of the time). `pinned`: its own CPUs from the start.
+    `fixed`: pinned, for exactly `cap_s`, not watched.
     """
 
     method: Literal["all-cpus", "pinned", "fixed"] = "all-cpus"
@@ -46,16 +44,16 @@ class WarmUpPlan(Record):
     cap_s: float = 90.0
     settle_min_s: float = 6.0
     settle_cap_s: float = 90.0
-    """Back on its own CPUs the server settles for at most so long."""
+    """Longest settling on its own CPUs."""
     settle_until: Literal["level", "shown"] = "shown"
-    """What ends the settling before its cap. `level`: the rows are level and the JIT compiler is idle.
-    `shown`: besides, at most 3 % residual drift can be expected of the window; with 1 % noise from second to
-    second that takes about a minute, and a window of 10 s hardly ever shows it.
+    """End of settling before its cap. `level`: level rows and an idle JIT compiler. `shown`: also at most 3 %
+    expected residual drift of the window, which takes about a minute with 1 % noise per second, and which a
+    window of 10 s hardly ever shows.
     """
     closed_users: Annotated[int, Field(ge=0)] | Literal["auto"] = "auto"
-    """So many users without think time load a fresh process first, for `closed_s`; 0: none. A JIT compiler
-    compiles what is called often: under a low rate it is at work for minutes. And it gets little of a CPU
-    that many users keep busy. `auto`: FEW_USERS for half of `min_s`, before a load that would starve it.
+    """Users without think time that load a fresh process first, for `closed_s`; 0: none. Under a low rate a
+    JIT compiler works for minutes, and many users keep the CPU from it. `auto`: FEW_USERS for half of `min_s`
+    before a load that would starve it.
     """
     closed_s: float = Field(default=30.0, gt=0)
 
@@ -67,24 +65,22 @@ class WarmUpPlan(Record):
 
     @property
     def warm_s(self) -> float:
-        """About how long the watch takes until the server is level."""
+        """Estimated time until the server is level."""
         return self._about(self.min_s, self.cap_s, LEVEL_AFTER)
 
     @property
     def settle_s(self) -> float:
-        """About how long it settles on its own CPUs."""
+        """Estimated settling on its own CPUs."""
         return self._about(self.settle_min_s, self.settle_cap_s, SETTLED_AFTER)
 
     @property
     def settle_new_s(self) -> float:
-        """The same in a process that other workloads have warmed up: this one brings code of its own."""
+        """The same in a process warmed up by other workloads, as this one brings new code."""
         return self._about(self.settle_min_s, self.settle_cap_s, NEW_CODE_AFTER)
 
     @property
     def compiling_cap_s(self) -> float:
-        """There it settles for at most so long while the JIT compiler is at work: as long as a fresh process
-        has in all.
-        """
+        """Cap there while the JIT compiler is at work: the total of a fresh process."""
         return self.cap_s + self.settle_cap_s
 
     def _about(self, min_s: float, cap_s: float, level_after: float) -> float:
@@ -93,94 +89,93 @@ class WarmUpPlan(Record):
 
 
 def fixed(seconds: float) -> WarmUpPlan:
-    """A warm-up of exactly this length, without a look at whether the server is level after it."""
+    """A warm-up of exactly this length, not watched."""
     return WarmUpPlan(method="fixed", min_s=seconds, cap_s=seconds, settle_min_s=0.0, settle_cap_s=0.0)
 
 
 FEW_USERS = 4
-"""Enough to call everything often, and too few to keep a JIT compiler from the CPU. Spring Boot on one CPU
-under 64 users was ready to be measured after 36 s with them first and 64 s without (docs/benchmarks.md).
+"""Enough to call everything often, too few to starve a JIT compiler. Spring Boot on a CPU under 64 users was
+ready after 36 s with them first and 64 s without (docs/benchmarks.md).
 """
 
 QUICK_WARM_UP = WarmUpPlan(min_s=10.0, cap_s=60.0, settle_min_s=5.0, settle_cap_s=30.0, settle_until="level")
-"""Too short to show of any but the quietest server that it is at its plateau: `steady` is then unknown. The
-caps are for slow machines, where a JIT compiler is at work for more than a minute.
+"""Too short to show a plateau of any but the quietest server: `steady` is then unknown. The caps are for slow
+machines, where a JIT compiler works for more than a minute.
 """
 SETTLES = 0.6
-"""Share of the time between the least and the cap of a phase that it takes, about."""
+"""Typical duration of a phase as a share of the way from its least to its cap."""
 LEVEL_AFTER, SETTLED_AFTER, NEW_CODE_AFTER = 2.5, 1.2, 2.0
-"""About so many times the least that is waited, a JVM on a usual machine is level: warming up (FEW_USERS
-before it included), back on its own CPUs, and there under a workload that its process has not had yet. Where
-no more is waited for, only a slow machine comes near the cap.
+"""Typical time until a JVM is level ÷ the least time: warming up (with FEW_USERS first), back on its own
+CPUs, and there under a workload that is new to its process. Only slow machines come near the cap.
 """
 
 PROBE_MOST_S = 5.0
 START_S, STOP_S, PUBLISHED_S = 6.0, 1.0, 9.0
-"""About how long a server takes to start and to stop, and the published part to run."""
+"""Estimated start, stop and published part."""
 SLACK_S = 30.0
-"""After a window of known length the engine waits so long for its end."""
+"""Engine's wait for the end after a window of known length."""
 
 
 class TrialPlan(Record):
-    """What one trial does, from a fresh process to its end."""
+    """A trial, from a fresh process to its end."""
 
     workload: Workload
     load: Load
     measured: Measured
     connections: Connections = Connections()
     warm_up: WarmUpPlan = WarmUpPlan()
-    """Before a steady window; a whole run has a warm-up of its own, or none."""
+    """Before a steady window; a whole run has its own, or none."""
     published_requests: int | None = None
-    """Note when this many requests had completed since the start of the fresh process; None: do not."""
+    """Records the time of this many requests to the fresh process; None: not recorded."""
     published_cap_s: float = 30.0
     start_timeout_s: float = 60.0
     request_timeout_ms: int = 10_000
     connect_timeout_ms: int = 5_000
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     preflight: bool = True
-    """One request per step is sent before the load, and its response checked. False: the server sees the load
-    alone, as it does with the tool whose script this is; responses are then compared with each other.
+    """Whether a request per step is sent, and its response checked, before the load. False: the server sees
+    only the load, as with the front end's own tool; responses are then compared with each other.
     """
     source_addresses: tuple[str, ...] = ()
-    """Addresses of the load host that connections come from; the kernel chooses when there are none."""
+    """Source addresses of connections. Default: the kernel's choice."""
     script: Script | None = None
-    """In Lua it says what is sent, in place of the workload's one step; in JavaScript blocks call it."""
+    """Lua: writes the requests in place of the workload's single step; JavaScript: called by blocks."""
     threads: int | None = Field(default=None, ge=1)
-    """At most this many threads of the engine; one for each CPU of the load when not given."""
+    """Most engine threads. Default: one per client CPU."""
     rate_groups: int | None = None
-    """Groups of users whose rates are counted."""
+    """Groups of users with counted rates."""
     rate_span_ms: int = Field(default=100, ge=1)
-    """Over how long a time each of those rates is."""
+    """Span of each of those rates."""
     request_parts: bool = False
-    """Takes the time of each request apart: connect, send, wait, receive; costs the client some CPU."""
+    """Breaks down request time into connect, send, wait and receive; costs the client some CPU."""
     log: str | None = None
-    """A file for one row per request."""
+    """File for a row per request."""
     before: Stage | None = None
-    """A load of its own that ends before this one begins; nothing of it is judged."""
+    """A separate load that ends before this one; not judged."""
     after: Stage | None = None
-    """One that begins when this one has ended."""
+    """A separate load after this one; not judged."""
     beside: tuple[str, ...] = ()
-    """Other load generators that offer the same load to the same process, in shuffled order,
-    some before and some after this one.
-    """
+    """Other load generators with the same load on the same process, in random order around this one."""
     scaling_probe: bool = True
-    """A trial that claims a capacity ends with some seconds under half as many users again (outside the
-    window), which show whether the rate still rises.
+    """Whether a capacity trial ends with seconds under half as many users again, after the window, to show
+    whether the rate rises.
     """
     injected_faults: tuple[str, ...] = ()
-    """Faults that the engine is to have (docs/engine.md). Only `prony selftest` sets them; a trial with any
-    is invalid.
+    """Injected faults of the engine (docs/engine.md); only `prony selftest` sets them. Such a trial does not
+    conform.
     """
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         whole = self.measured if isinstance(self.measured, WholeRun) else None
         if whole is not None and self.published_requests is not None:
-            raise ValueError("published_requests applies to a steady window: a whole run is measured itself")
+            raise ValueError("published_requests applies to a steady window, not to a whole run")
         if whole is not None and whole.iterations_per_user is not None and self.load.model == "open":
-            raise ValueError("iterations_per_user applies to a closed load: a user of an open one walks once")
+            raise ValueError(
+                "iterations_per_user applies to a closed load; a user of an open load walks once"
+            )
         if whole is None and isinstance(self.load, OpenLoad) and self.load.phases:
-            raise ValueError("phases go with measured: whole; a steady window asks for one rate_per_s")
+            raise ValueError("phases need a whole run; a steady window needs a single rate_per_s")
         phased = isinstance(self.load, OpenLoad) and bool(self.load.phases)
         if whole is not None and whole.drain_s is not None and (whole.duration_s is not None or not phased):
             raise ValueError("drain_s applies to the phases of an open load without duration_s")
@@ -193,7 +188,7 @@ class TrialPlan(Record):
 
     def _bounded(self, whole: WholeRun) -> bool:
         given = (whole.duration_s, whole.total_requests, whole.iterations_per_user)
-        if self.populations and all(one.bounded for one in self.populations):
+        if self.populations and all(group.bounded for group in self.populations):
             return True
         return any(bound is not None for bound in given) or bool(
             isinstance(self.load, OpenLoad) and self.load.phases
@@ -208,19 +203,19 @@ class TrialPlan(Record):
             raise ValueError(wrong)
         if whole is not None and whole.iterations_per_user is not None:
             raise ValueError("iterations_per_user belongs in each population")
-        ending = [one.name for one in self.populations if one.bounded]
+        ending = [group.name for group in self.populations if group.bounded]
         if ending and (whole is None or whole.warm_up_s):
             raise ValueError(
-                f"the population '{ending[0]}' ends by itself, which goes with a whole run without a warm-up "
+                f"the population '{ending[0]}' ends by itself, which needs a whole run without a warm-up "
                 "(measured: duration_s, total_requests, or nothing)"
             )
 
     @property
     def first_users(self) -> int:
-        """So many users without think time load a fresh process first; 0: none."""
-        asked = self.warm_up.closed_users
-        if asked != "auto":
-            return asked
+        """Users without think time that load a fresh process first; 0: none."""
+        users = self.warm_up.closed_users
+        if users != "auto":
+            return users
         load = self.load
         busy = (
             isinstance(load, ClosedLoad)
@@ -229,13 +224,13 @@ class TrialPlan(Record):
             and not load.populations
         )
         watched = isinstance(self.measured, SteadyWindow) and self.warm_up.method != "fixed"
-        # A wait by design keeps no CPU busy; rows of data and a script's state are the load's own.
+        # A declared delay keeps no CPU busy; feeders and scripts belong to the load itself.
         own = self.script is not None or self.workload.feeders or self.workload.delay_ms
         return FEW_USERS if busy and watched and not own else 0
 
     @property
     def first_s(self) -> float:
-        """For so long; 0 without them."""
+        """Their duration; 0 without them."""
         warm = self.warm_up
         if not self.first_users:
             return 0.0
@@ -243,16 +238,16 @@ class TrialPlan(Record):
 
     @property
     def _chosen_first_s(self) -> float:
-        """What they take where the plan chose them."""
+        """Their duration where the plan chose them."""
         return 0.0 if self.warm_up.closed_users == "auto" else self.first_s
 
     @property
     def populations(self) -> tuple[Population, ...]:
-        """Of a closed load that has several groups of users."""
+        """Groups of users of a closed load."""
         return self.load.populations if isinstance(self.load, ClosedLoad) else ()
 
     def spoken(self, http_version: str | None) -> Self:
-        """The same in the version of HTTP that a server asks for; None: as it is."""
+        """The plan with a server's HTTP version; None: unchanged."""
         if http_version is None:
             return self
         connections = self.connections.model_copy(update={"http_version": http_version})
@@ -260,7 +255,7 @@ class TrialPlan(Record):
 
     @property
     def load_name(self) -> str:
-        """The load in a word, with what is unusual about its connections."""
+        """Short name of the load, with unusual connection options."""
         if not self.connections.keep_alive:
             return f"{self.load.name}-close"
         most = self.connections.max_requests
@@ -272,7 +267,7 @@ class TrialPlan(Record):
 
     @property
     def measured_s(self) -> float:
-        """About how long the measured part takes; unknown lengths are taken for 10 s."""
+        """Estimated duration of the measured part; 10 s if not known."""
         match self.measured:
             case SteadyWindow(length_s=length_s):
                 return length_s
@@ -281,18 +276,18 @@ class TrialPlan(Record):
         if isinstance(self.load, OpenLoad) and self.load.total_s is not None:
             return self.load.total_s
         if self.populations:
-            return max(10.0, *(self._population_s(one) for one in self.populations))
+            return max(10.0, *(self._population_s(group) for group in self.populations))
         loops = self.measured.iterations_per_user or 0
         return max(10.0, loops * self._walk_s + self.load.ramp_up_s)
 
     def _population_s(self, one: Population) -> float:
-        """At least so long after the start of the run its last user ends, as far as is known."""
+        """Earliest known end of its last user, from the start of the run."""
         walking_s = one.start_s + one.ramp_up_s + (one.iterations_per_user or 0) * self._walk_s
         return walking_s if one.end_s is None else min(one.end_s, walking_s or one.end_s)
 
     @property
     def probe_s(self) -> float:
-        """How long the scaling probe takes: a second to connect and half the window, up to five; 0: none."""
+        """Duration of the scaling probe: 1 s to connect plus half the window, up to 5 s; 0: none."""
         if not self.scaling_probe or not isinstance(self.measured, SteadyWindow):
             return 0.0
         closed = isinstance(self.load, ClosedLoad) and not self.populations
@@ -302,20 +297,20 @@ class TrialPlan(Record):
 
     @property
     def last_session_s(self) -> float:
-        """At least so long after the last arrival its user is still walking: pauses, and waits by design."""
+        """Least duration of the last session: pauses and declared delays."""
         if not (isinstance(self.load, OpenLoad) and self.load.session == "user"):
             return 0.0
         return self._walk_s
 
     @property
     def _walk_s(self) -> float:
-        """At least so long one walk takes: a pause and a wait by design for each of its requests."""
+        """Least duration of a walk: a pause and the declared delay per request."""
         each_ms = (self.workload.delay_ms or 0.0) + self.load.think.expected_ms
         return max(walk.length for walk in self.workload.walks) * each_ms / 1000
 
     @property
     def estimate_s(self) -> float:
-        """About how long one trial takes: start, published part, warm-up, settling, window, stop."""
+        """Estimated duration of a trial: start, published part, warm-up, settling, window, stop."""
         if isinstance(self.measured, WholeRun):
             runs_s = (1 + len(self.beside)) * self.measured_s
             return START_S + self.measured.warm_up_s + runs_s + self.last_session_s + STOP_S
@@ -338,9 +333,7 @@ class TrialPlan(Record):
 
     @property
     def later_s(self) -> float:
-        """About how long one trial takes in a process that another load has warmed up: it is not started, and
-        settles only.
-        """
+        """Estimated duration in a process warmed up by another load: without start, settling only."""
         if isinstance(self.measured, WholeRun):
             return self.estimate_s - START_S - STOP_S
         if self.warm_up.method == "fixed":
@@ -349,7 +342,7 @@ class TrialPlan(Record):
 
     @property
     def later_new_s(self) -> float:
-        """The same in a process that other workloads alone have warmed up."""
+        """The same in a process warmed up by other workloads only."""
         if isinstance(self.measured, WholeRun) or self.warm_up.method == "fixed":
             return self.later_s
         warm = self.warm_up
@@ -357,7 +350,7 @@ class TrialPlan(Record):
 
     @property
     def deadline_s(self) -> float:
-        """After this the engine stops by itself, whatever happens to the lab."""
+        """The engine's own deadline, in case the laboratory is lost."""
         if isinstance(self.measured, WholeRun):
             if self.measured.duration_s is not None:
                 return self.measured.duration_s
@@ -373,14 +366,14 @@ class TrialPlan(Record):
 
 
 def pinned(warm_up: WarmUpPlan) -> WarmUpPlan:
-    """The same warm-up on the server's own CPUs from the start: it needs about three times as long."""
+    """The same warm-up on the server's own CPUs from the start, with three times the time."""
     return warm_up.model_copy(
         update={"method": "pinned", "min_s": 3 * warm_up.min_s, "cap_s": 3 * warm_up.cap_s}
     )
 
 
 def capped(warm_up: WarmUpPlan, cap_s: float) -> WarmUpPlan:
-    """The same warm-up, of at most `cap_s`; settling takes no longer than warming up."""
+    """The same warm-up, and its settling, of at most `cap_s`."""
     settle_s = min(warm_up.settle_cap_s, cap_s)
     return warm_up.model_copy(
         update={
@@ -400,11 +393,11 @@ def _http2_name(connections: Connections) -> str:
 
 
 def quick_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
-    """The quick form: a 10 s window, a warm-up that ends when the server is level, and neither scaling probe
-    nor published protocol, for a first look.
+    """The quick form: a 10 s window after a warm-up until level, without scaling probe and published
+    protocol.
 
-    A JVM on one CPU was measured to be level after 24 s of load; the watch needs 10 more to see it. On a
-    virtual machine a quarter as fast the JIT compiler was at work for longer than a minute.
+    A JVM on one CPU was level after 24 s of load, and 10 s more detect that. On a virtual machine a quarter
+    as fast the JIT compiler worked for over a minute.
     """
     return TrialPlan(
         workload=workload,
@@ -426,10 +419,10 @@ def full_trial(workload: Workload, users: int, window_s: float | None) -> TrialP
 
 
 def gate_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
-    """For many trials in a short time: a 10 s window after the warm-up of a quick one, about a minute in all.
+    """For many short trials: a 10 s window after a quick warm-up, about a minute in total.
 
-    Processes differ more than windows of one do, so that a budget buys more certainty with more processes
-    than with longer windows; how level a server is, is judged over all its trials together.
+    Processes vary more than windows, so more processes give more precision than longer windows. Residual
+    drift is judged over all trials together.
     """
     return TrialPlan(
         workload=workload,
@@ -440,8 +433,8 @@ def gate_trial(workload: Workload, users: int, window_s: float | None) -> TrialP
 
 
 def protocol(trial: TrialPlan, warm_up_s: float, run_s: float) -> TrialPlan:
-    """The same load as a fixed protocol: a run of `warm_up_s` that is not measured, then one of `run_s` that
-    is. It claims nothing beyond itself: no plateau, no capacity.
+    """The same load as a fixed protocol: an unmeasured run of `warm_up_s`, then a measured one of `run_s`,
+    without a claim of a plateau or a capacity.
     """
     return trial.model_copy(
         update={

@@ -1,4 +1,4 @@
-"""A workload: which requests, and what a right response looks like."""
+"""Workloads: requests and expected responses."""
 
 from __future__ import annotations
 
@@ -30,35 +30,33 @@ from prony.plan.yamlfile import nearest, read_mapping, validate
 from prony.redaction import Name, Title
 
 MOST_STEPS = 1_000
-"""Requests that the engine takes, of all scenarios together, as often as each is written down."""
+"""Most requests over all scenarios, as written."""
 SETTINGS = ("delay_ms",)
-"""The keys of a workload that a plan may change; one that the file leaves out is no setting of it."""
+"""Keys of a workload that a plan may change, if the file has them."""
 
 
 class Feeder(Record):
-    """A CSV file whose first line names its columns, unless `columns` does, or rows that are written out;
-    `${name.column}` is a value of the user's row.
+    """A CSV file with column names in its first line or in `columns`, or inline rows; `${name.column}` is a
+    value of the user's row.
     """
 
     file: str | None = None
     rows: tuple[tuple[str, ...], ...] = ()
-    """In place of a file, with `columns`: as many texts in each."""
+    """Inline rows with a text per column, in place of a file."""
     order: Literal["sequence", "random", "unique_per_user"]
     at_end: Literal["recycle", "stop", "eof"] | None = None
-    """When the rows are used up: begin again, the user ends, or every value is `<EOF>`. Not with random,
-    which has no end.
-    """
+    """After the last row: start over, end the user, or give `<EOF>` for every value. Not with random."""
 
     columns: tuple[str, ...] = ()
-    """Their names, for a file whose first line is a row as the others."""
+    """Column names, for a file without a header line."""
     delimiter: str = Field(default=",", min_length=1, max_length=1)
-    """What stands between two values."""
+    """Separator of values."""
     quotes: bool = True
-    """Whether a value may stand in quotes."""
+    """Whether values may be quoted."""
     per: Literal["run", "user"] = "run"
-    """Of a sequence: `user` for rows of its own for each user."""
+    """With sequence: `user` gives each user its own rows."""
     on_use: bool = False
-    """A user takes a row when it wants a value and holds none; `${next NAME}` lets it go."""
+    """Whether a user takes a row on first use; `${next NAME}` releases it."""
 
     @model_validator(mode="after")
     def _end_is_declared(self) -> Self:
@@ -72,44 +70,44 @@ class Feeder(Record):
 
 
 class GivenCookie(Record):
-    """A cookie that each user has before any server sets it."""
+    """A cookie that each user has from the start."""
 
     name: str = Field(min_length=1)
     value: str
     path: str = Field(default="/", pattern="^/")
-    """It is sent to this path and to those below it."""
+    """Path prefix it is sent to."""
     server: str | None = None
-    """Of a step, whose host it is for; None: the load's own server."""
+    """Server of a step whose host it is for; None: the load's own server."""
 
 
 class Cookies(Record):
-    """How each user keeps cookies."""
+    """Cookie handling of users."""
 
     each_iteration: bool = False
-    """They are forgotten at the begin of each iteration, but for those that are given."""
+    """Whether each iteration starts with the given cookies only."""
     given: tuple[GivenCookie, ...] = ()
 
 
 class Cache(Record):
-    """What each user remembers of responses to GET: it asks again only whether they have changed."""
+    """A user's cache of GET responses, revalidated on reuse."""
 
     fresh: bool = False
-    """While a response is fresh by its own words its request is passed over: nothing is sent or counted."""
+    """Whether requests for fresh responses are skipped: neither sent nor counted."""
     each_iteration: bool = False
-    """It begins anew with each iteration."""
+    """Whether it is cleared at each iteration."""
     most_urls: int = Field(default=5000, ge=1)
-    """Of more the oldest is forgotten."""
+    """Capacity; the oldest entry is evicted."""
     rules: Literal["rfc9111", "jmeter"] = "rfc9111"
 
 
 class Scenario(Record):
-    """Steps that a user walks, one of several ways to use the server."""
+    """Steps that a user walks."""
 
     name: Name
     weight: float = Field(default=1.0, gt=0)
     loops: int = Field(default=1, ge=1)
     variables: dict[str, str] = Field(default_factory=dict)
-    """Set when a user starts and kept over its iterations: what `${name}` stands for."""
+    """Values of `${name}`, set when a user starts and kept over its iterations."""
     steps: tuple[Entry, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -125,81 +123,73 @@ class Scenario(Record):
 
     @property
     def requests(self) -> tuple[Step, ...]:
-        """Its requests, those in blocks too."""
+        """Its requests, including those in blocks."""
         return tuple(requests(self.steps))
 
     @property
     def has_blocks(self) -> bool:
-        """Whether which requests are sent, and with what, depends on blocks and variables."""
+        """Whether its requests depend on blocks or variables."""
         return bool(self.variables) or any(isinstance(entry, Block) for entry in self.steps)
 
     @property
     def leading(self) -> tuple[Step, ...]:
-        """The requests that are sent in any case, one after the other: all of them, or those before the first
-        block; none when there are variables.
-        """
-        found: list[Step] = []
+        """The leading requests that are always sent, up to the first block; none with variables."""
+        steps: list[Step] = []
         for entry in () if self.variables else self.steps:
             if isinstance(entry, Block):
                 break
-            found.append(entry)
-        return tuple(found)
+            steps.append(entry)
+        return tuple(steps)
 
     @property
     def length(self) -> int:
-        """Requests of one iteration; an estimate where blocks decide: every list once, as often as its loop
-        says.
-        """
+        """Requests of an iteration; an estimate with blocks."""
         return self.loops * length(self.steps)
 
 
 class Published(Record):
-    """Figures that somebody printed for this workload on other hardware: history, for shape and order, never
-    a target.
-    """
+    """Published figures of this workload on other hardware: for shape and order, not as a target."""
 
     source: str
     note: str = "other hardware, other versions: for shape and order, not a target"
     figures: dict[str, dict[str, float]]
-    """Figure (its name in the table of figures) -> server -> value."""
+    """Figure -> server -> value."""
 
 
 class Workload(Record):
-    """A scenario of one or more steps, or several scenarios; every user walks one again and again."""
+    """Steps, or several scenarios, that every user walks repeatedly."""
 
     name: Name = "url"
-    """Of its file; one that a plan writes out needs none."""
+    """Name of its file; optional in a plan."""
     title: Title = ""
     steps: tuple[Entry, ...] = ()
     loops: int = Field(default=1, ge=1)
-    """How often the steps are walked in one iteration."""
+    """Walks through the steps per iteration."""
     variables: dict[str, str] = Field(default_factory=dict)
-    """Of the steps: set when a user starts and kept over its iterations."""
+    """Variables of the steps, set when a user starts and kept over its iterations."""
     scenarios: tuple[Scenario, ...] = ()
-    """In place of steps: several, drawn by their weights."""
+    """Scenarios in place of steps, drawn by weight."""
     scenario_choice: Literal["per_user", "per_iteration"] = "per_user"
     feeders: dict[str, Feeder] = Field(default_factory=dict)
     server_addresses: dict[str, str] = Field(default_factory=dict)
-    """Servers that steps name -> HOST:PORT where connections go in place of the URL's host."""
+    """Server of a step -> HOST:PORT to connect to."""
     cookies: bool | Cookies = False
-    """Whether each user keeps its cookies and sends them back."""
+    """Whether users keep and send cookies."""
     cache: Cache | None = None
     users: int = Field(default=10, ge=1)
-    """Users when the command line names none."""
+    """Default number of users."""
     delay_ms: float | None = Field(default=None, gt=0)
-    """A setting: how long the server waits by design; with a limit on workers it makes a ceiling that is not
-    CPU.
-    """
+    """A setting: the server's delay by design; with a limit on workers it makes a ceiling other than CPU."""
     prepare: tuple[Entry, ...] = ()
-    """Walked once, by one user, before the load starts: what the steps need to find there. What it captures
-    or sets the scenarios know.
+    """Walked once by a single user before the load, to create what the steps need; its captured and set
+    values are variables of the scenarios.
     """
     cleanup: tuple[Entry, ...] = ()
-    """Walked once after the load has ended."""
+    """Walked once after the load."""
     conformance: tuple[Step, ...] = ()
-    """Further requests and their right responses, sent by the conformance suite and never by a load."""
+    """Further requests with expected responses, for the conformance suite only."""
     responses_differ: str = ""
-    """Why the right responses to it differ from server to server, where the question itself makes them."""
+    """Reason why correct responses differ between servers, if they do."""
     published: Published | None = None
 
     @model_validator(mode="after")
@@ -209,7 +199,7 @@ class Workload(Record):
         if self.steps and self.scenarios:
             raise ValueError("expected steps or scenarios, not both")
         if self.scenarios and (self.loops != 1 or self.variables):
-            raise ValueError("loops and variables stand with steps; with scenarios each has its own")
+            raise ValueError("loops and variables apply to steps; give each scenario its own")
         if self.steps and not any(requests(self.steps)):
             raise ValueError("the steps send no request; expected at least one")
         return self
@@ -224,20 +214,18 @@ class Workload(Record):
         for step in self.conformance:
             if step.expect is None:
                 raise ValueError(
-                    f"the conformance step '{step.name}' has no expect; say what a right response looks like"
+                    f"the conformance step '{step.name}' has no expect; declare the correct response"
                 )
         return self
 
     @property
     def settings(self) -> dict[str, float]:
-        """What a plan may change; `${name}` in a step stands for the value."""
+        """Settings that a plan may change; `${name}` in a step is the value."""
         values = {name: getattr(self, name) for name in SETTINGS}
         return {name: value for name, value in values.items() if value is not None}
 
     def with_settings(self, given: Mapping[str, float]) -> Workload:
-        """This workload with these settings in place of its own. Raises UsageError for one that it has not or
-        a value that it cannot have.
-        """
+        """The workload with these settings. Raises UsageError for an unknown setting or an invalid value."""
         own = self.settings
         for name in given:
             if name not in own:
@@ -251,8 +239,8 @@ class Workload(Record):
         return self.model_copy(update=dict(given))
 
     def with_steps(self, change: Callable[[Step], Step], *, pausing: bool = True) -> Workload:
-        """This workload with every request changed: of scenarios, blocks, preparation, clean-up and
-        conformance too. Without `pausing` nothing that stands in the steps makes a user wait.
+        """The workload with every request changed, including scenarios, blocks, preparation, clean-up and
+        conformance. Without `pausing` also without pauses and paces.
         """
 
         def allchanged(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
@@ -266,7 +254,7 @@ class Workload(Record):
 
     @property
     def walks(self) -> tuple[Scenario, ...]:
-        """The scenarios, also when there is but one; `${delay_ms}` and the like are settled."""
+        """The scenarios, or the steps as one, with placeholders of settings replaced."""
         walks = self.scenarios or (
             Scenario(name=self.name, loops=self.loops, variables=self.variables, steps=self.steps),
         )
@@ -286,7 +274,7 @@ class Workload(Record):
 
     @property
     def scenario_texts(self) -> dict[str, str]:
-        """All of each scenario as text, in which names and placeholders can be looked for."""
+        """Scenario name -> its JSON text, to search for names and placeholders."""
         return {walk.name: walk.model_dump_json() for walk in self.walks}
 
     @property
@@ -296,29 +284,29 @@ class Workload(Record):
 
     @property
     def requests_at_once(self) -> int:
-        """Requests of a user that may be under way at once."""
+        """Most concurrent requests of a user."""
         return max(requests_at_once(walk.steps) for walk in self.walks)
 
     @property
     def other_servers(self) -> tuple[str, ...]:
-        """The servers beside the load's own that its steps name, in their order."""
+        """Further servers named by its steps, in order."""
         named = (step.server for step in self.all_steps)
         return tuple(dict.fromkeys(server for server in named if server is not None))
 
     @property
     def has_blocks(self) -> bool:
-        """Whether a scenario of it has."""
+        """Whether any scenario has blocks or variables."""
         return any(scenario.has_blocks for scenario in self.walks)
 
     @property
     def content_declared(self) -> bool:
-        """Whether every step says what a right response looks like."""
+        """Whether every step declares the correct response."""
         return all(step.expect is not None for step in self.all_steps)
 
     @property
     def length_from_preflight(self) -> bool:
-        """Whether every step declares a status and no body, and sends the same request every time: then a
-        response of another length than the preflight's is another response.
+        """Whether every step declares only a status and sends a constant request: a response of another
+        length than the preflight's is then a different one.
         """
         return all(
             step.expect is not None
@@ -336,7 +324,7 @@ def from_url(
     body: str | None = None,
     body_file: str | None = None,
 ) -> Workload:
-    """The workload of `prony load URL`: one request, nothing declared about the response."""
+    """The workload of `prony load URL`: a request without a declared response."""
     # What a person writes in an address bar; the engine sends a step's path as it is.
     path = quote(path, safe=string.punctuation)
     step = Step(path=path, method=method, headers=headers or {}, body=body, body_file=body_file)
@@ -344,12 +332,12 @@ def from_url(
 
 
 def known() -> dict[str, Path]:
-    """Every workload in the catalogue: name -> file."""
+    """Workloads in the catalogue: name -> file."""
     return yaml_files("workloads")
 
 
 def load(name: str) -> Workload:
-    """The workload of this name, or of this file when `name` ends in .yaml. Raises UsageError."""
+    """A workload by name, or by path if it ends in .yaml or .yml. Raises UsageError."""
     if name.endswith((".yaml", ".yml")):
         return read(Path(name))
     files = known()
@@ -360,14 +348,14 @@ def load(name: str) -> Workload:
 
 
 def read(path: Path) -> Workload:
-    """One workload file. The name is the file's name unless the file says otherwise."""
+    """A workload file; its name defaults to the file's."""
     data, lines = read_mapping(path)
     data.setdefault("name", path.stem)
     return beside(validate(Workload, data, path, lines), path.parent)
 
 
 def beside(workload: Workload, folder: Path) -> Workload:
-    """The workload with the files that it names looked for beside its own."""
+    """The workload with file names resolved relative to `folder`."""
 
     def step(step: Step) -> Step:
         file = step.body_file

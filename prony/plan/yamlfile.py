@@ -1,4 +1,4 @@
-"""YAML files into models, with errors that name the file, the line and the nearest valid key."""
+"""YAML files as models, with errors that name file, line and the nearest valid key."""
 
 from __future__ import annotations
 
@@ -16,16 +16,13 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    """`, did you mean 'x'?` for the known word most like this one, or nothing."""
+    """`, did you mean 'x'?` with the most similar known word, or empty."""
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     return f", did you mean '{close[0]}'?" if close else ""
 
 
 def read_mapping(path: Path) -> tuple[dict[str, object], dict[tuple[object, ...], int]]:
-    """The file's top-level mapping, and the 1-based line of every key path within it.
-
-    Raises UsageError when the file cannot be read, is not YAML or is not a mapping.
-    """
+    """(top-level mapping, key path -> 1-based line). Raises UsageError for anything but a YAML mapping."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
@@ -52,14 +49,14 @@ def read_mapping(path: Path) -> tuple[dict[str, object], dict[tuple[object, ...]
 
 
 def _kind(data: object) -> str:
-    """What stands at the top of the file, in words."""
+    """Text for the type of the top-level value."""
     if isinstance(data, dict):
         return "keys that are not words"
     return {type(None): "nothing", list: "a list", str: "a text"}.get(type(data), "a single value")
 
 
 class _Twice(Exception):
-    """YAML lets the last of two equal keys win without a word; here it is a mistake."""
+    """A duplicate key: an error here, while YAML silently keeps the last."""
 
     def __init__(self, key: str, line: int) -> None:
         super().__init__(key)
@@ -88,7 +85,7 @@ def _collect_lines(
 def validate(
     model: type[M], data: dict[str, object], path: Path, lines: dict[tuple[object, ...], int] | None = None
 ) -> M:
-    """The model made from `data`; UsageError naming file, line, key, and what was expected."""
+    """The model of `data`. Raises UsageError with file, line, key and expectation."""
     try:
         return model.model_validate(data)
     except ValidationError as fault:
@@ -98,14 +95,12 @@ def validate(
 
 
 def _first(fault: ValidationError) -> list[dict[str, object]]:
-    """At most five errors: a person fixes the first ones first. A list that is too short only because what
-    was in it is wrong is no error of its own.
-    """
-    found = [dict(error) for error in fault.errors(include_url=False)]
-    inner = [error["loc"] for error in found if error["type"] != "too_short"]
+    """At most five errors, without lists that are too short only because of wrong elements."""
+    errors = [dict(error) for error in fault.errors(include_url=False)]
+    inner = [error["loc"] for error in errors if error["type"] != "too_short"]
     return [
         error
-        for error in found
+        for error in errors
         if error["type"] != "too_short" or not any(_below(loc, error["loc"]) for loc in inner)
     ][:5]
 
@@ -125,20 +120,18 @@ def _explain(
     where = ".".join(str(part) for part in named) or "the file"
     kind = error["type"]
     if kind == "extra_forbidden":
-        known = _keys_at(model, at[:-1])
-        hint = nearest(str(at[-1]), known) or f"; known here: {', '.join(known)}"
+        valid = _keys_at(model, at[:-1])
+        hint = nearest(str(at[-1]), valid) or f"; known here: {', '.join(valid)}"
         return f"{path}:{line}: unknown key '{where}'{hint}"
     if kind == "missing":
         return f"{path}:{line}: the key '{where}' is missing"
-    found = repr(error.get("input"))
+    given = repr(error.get("input"))
     message = str(error["msg"]).removeprefix("Value error, ")
-    return f"{path}:{line}: '{where}' is {found if len(found) < 60 else found[:57] + '…'}: {message}"
+    return f"{path}:{line}: '{where}' is {given if len(given) < 60 else given[:57] + '…'}: {message}"
 
 
 def _in_file(at: tuple[object, ...], lines: dict[tuple[object, ...], int]) -> tuple[object, ...]:
-    """The part of an error's place that stands in the file: one value may stand for a list of one, and the
-    branches of a union have names that nobody wrote.
-    """
+    """An error's location as in the file, without list indices of single values and tags of unions."""
     here: tuple[object, ...] = ()
     for part in at:
         if (*here, part) in lines:
@@ -147,23 +140,25 @@ def _in_file(at: tuple[object, ...], lines: dict[tuple[object, ...], int]) -> tu
 
 
 def _keys_at(model: type[BaseModel], at: tuple[object, ...]) -> list[str]:
-    """The valid keys of the model that sits at this place, as far as it can be followed."""
+    """Valid keys of the model at this location, as far as it can be followed."""
     here: list[_Branch] = [(model, None)]
     for part in at:
         tagged = [branch for branch in here if branch[1] == part]
         inside = [
             branch
-            for one, _ in here
-            for name, field in one.model_fields.items()
+            for candidate, _ in here
+            for name, field in candidate.model_fields.items()
             if part in (name, field.alias)
             for branch in _branches(field.annotation)
         ]
         here = tagged or inside or here
-    return sorted({field.alias or name for one, _ in here for name, field in one.model_fields.items()})
+    return sorted(
+        {field.alias or name for candidate, _ in here for name, field in candidate.model_fields.items()}
+    )
 
 
 _Branch = tuple[type[BaseModel], str | None]
-"""A model that a value may be, and its tag where a union tells its branches apart by tags."""
+"""A possible model of a value, and its tag in a tagged union."""
 
 
 def _branches(annotation: object, tag: str | None = None) -> Iterator[_Branch]:

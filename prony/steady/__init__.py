@@ -1,1 +1,1 @@
-"""Steady-state detection: pure functions on interval rows, used during the warm-up and again by the judge."""
+"""Steady-state detection on interval rows, for the warm-up and for the judge."""

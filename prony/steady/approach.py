@@ -1,7 +1,6 @@
-"""How far a series may still move after its window: to its plateau, or up to a horizon.
+"""Residual drift: bound on the change of a series after its window, to its plateau or up to a horizon.
 
-Pure arithmetic on arrays. An undetected change is no proof that there is none: this bound says how large one
-may be.
+An undetected change does not prove its absence; this bound limits its size.
 """
 
 from __future__ import annotations
@@ -17,26 +16,24 @@ from prony.steady.changes import MAX_POINTS, NOISE_FLOOR
 from prony.steady.quantile import t_quantile
 
 SHORTEST_S, LONGEST_S = 3.0, 300.0
-"""Range of time constants. A slower approach looks level over any practical window: the bound does not cover
-it, and says so.
-"""
+"""Range of time constants. A slower approach looks level over any practical window and is not covered."""
 TIME_CONSTANTS = 28
-"""Values on the grid, evenly spaced on the log scale, 19 % apart."""
+"""Grid points, evenly spaced on the log scale, 19 % apart."""
 CONFIDENCE = 0.95
-"""One-sided confidence of the bound for one time constant ..."""
+"""One-sided confidence of the bound to the plateau, per time constant ..."""
 TWO_SIDED = 0.975
 """... and of either end of the interval up to a horizon."""
 DISMISSED = 3.84
-"""A time constant is dismissed when its fit is worse than the best by this much (chi-square, one degree of
-freedom, 95 %) in units of the long-run variance.
+"""Misfit above the best, in long-run variances, that dismisses a time constant (chi-square, one degree of
+freedom, 95 %).
 """
 APART = 4.0
-"""Two approaches whose time constants differ by less are one to the eye of a fit."""
+"""Least ratio of two time constants that a fit can separate."""
 MOST_CORRELATED = 0.9
-"""Above this autocorrelation a series of minutes is indistinguishable from a random walk."""
+"""Autocorrelation above which a series of minutes is indistinguishable from a random walk."""
 FEWEST_ROWS = 8
 ROUNDING = 1e-9
-"""Residuals of this size are those of the arithmetic."""
+"""Residuals of this size are rounding."""
 
 Floats = NDArray[np.float64]
 
@@ -46,19 +43,15 @@ class Approach:
     """The remaining change, as differences of log levels (0.03 is about 3 %)."""
 
     remaining: float
-    """Best estimate of the level at the horizon less the mean of the window: positive while the series still
-    rises.
-    """
+    """Best estimate of (level at the horizon - mean of the window): positive while the series rises."""
     coming: tuple[tuple[float, float], ...]
-    """The same for every time constant that the rows do not contradict, each with its half-width (95 %)."""
+    """(change, 95 % half-width) for every time constant that the rows do not contradict."""
     time_constant_s: float
-    """Of the best fit (infinite: a straight line); meaningless where `remaining` is small."""
+    """Of the best fit (infinite: a straight line); arbitrary where `remaining` is small."""
     noise: float
     """Standard deviation of a row around the fit."""
     autocorrelation: float
-    """Lag-1 autocorrelation of the rows around the fit, corrected for the bias of a short series; never below
-    0.
-    """
+    """Lag-1 autocorrelation of the rows around the fit, corrected for short series; at least 0."""
     rows: int
 
     @property
@@ -73,12 +66,12 @@ class Approach:
 
     @property
     def bound(self) -> float:
-        """The level at the horizon differs from the window's mean by at most this, either way."""
+        """Largest difference between the level at the horizon and the window's mean, either way."""
         return max(-self.low, self.high)
 
     def less(self, other: Approach) -> tuple[float, float]:
-        """Interval of the change of this series less that of another, independent one: whatever time constant
-        either has. Errors of independent series add as squares.
+        """Interval of this series' change minus that of an independent one, over all time constants of both.
+        Errors add as squares.
         """
         ends = [
             (mine - theirs, math.hypot(half, others_half))
@@ -96,21 +89,19 @@ def approach(
     *,
     horizon_s: float = math.inf,
 ) -> Approach | None:
-    """Fit level - gap x exp(-t / T) to a series on the log scale, for each T of a grid and for a straight
-    line, and bound how far the series moves from the mean of `window` until `horizon_s` after the window's
-    end. Without a horizon: to the plateau, and on a straight line over the window's own length.
+    """Fits level - gap x exp(-t / T) to a series on the log scale, for each T of a grid and a straight line,
+    and bounds its change from the mean of `window` until `horizon_s` after the window. Without a horizon: to
+    the plateau, and for a straight line over the window's own length.
 
-    `at_s`: the middle of each row, from any origin. `regime`: rows of different numbers have levels of their
-    own and share the approach (the server was moved to other CPUs between them, or they are of another
-    trial). Rows that are not measured yet are NaN in `logs`: the bound is then the one to expect when they
-    agree with the fit. None with fewer than FEWEST_ROWS measured rows, or no row in the window.
+    `at_s`: the middle of each row, from any origin. `regime`: rows of one number share a level (the server's
+    CPUs, a trial); all share the approach. Future rows are NaN in `logs`: the bound is then the expected one.
+    None with fewer than FEWEST_ROWS measured rows, or no row in the window.
 
-    For one T the model is linear: least squares, with the variance of the gap widened by (1 + rho) / (1 -
-    rho) and the degrees of freedom narrowed likewise for rows that resemble their neighbours (Bartlett 1946).
-    Over T it is a profile: the bound is the largest over all T that the rows do not dismiss, so a fast
-    approach whose end was seen adds nothing and a slow one is bounded by the slope that would have shown.
-    What dismisses a T may be a fast approach that ended early in the rows: a much slower one can still go on
-    behind it, so each T above APART times the best is bounded beside the best one, whatever fits better.
+    For one T the model is linear: least squares, with variance and degrees of freedom corrected by (1 + rho)
+    / (1 - rho) for autocorrelation (Bartlett 1946). Over T it is a profile: the bound is the largest over all
+    T that the rows do not dismiss. A fast approach that ended in the rows adds nothing; a slow one is bounded
+    by the slope that would have shown. As a fast approach early in the rows may mask a much slower one, each
+    T above APART times the best is also fitted together with the best.
     """
     y, t = np.asarray(logs, dtype=np.float64), np.asarray(at_s, dtype=np.float64)
     inside = np.asarray(window, dtype=bool)
@@ -120,14 +111,14 @@ def approach(
     if np.count_nonzero(~np.isnan(y)) < FEWEST_ROWS or not inside.any():
         return None
     series = _thinned(y, t - t.min(), inside, part)
-    found = [fit for tau in (*_grid(), math.inf) if (fit := _fit(series, tau, horizon_s)) is not None]
-    if not found:
+    fits = [fit for tau in (*_grid(), math.inf) if (fit := _fit(series, tau, horizon_s)) is not None]
+    if not fits:
         return None
-    best = min(found, key=lambda fit: fit.misfit)
+    best = min(fits, key=lambda fit: fit.misfit)
     inflation = (1 + best.rho) / (1 - best.rho)
     unit = max(best.misfit / best.freedom, NOISE_FLOOR**2) * inflation
-    kept = [fit for fit in found if fit.misfit - best.misfit <= DISMISSED * unit]
-    slower = [fit.tau for fit in found if fit.tau > APART * best.tau and fit not in kept]
+    kept = [fit for fit in fits if fit.misfit - best.misfit <= DISMISSED * unit]
+    slower = [fit.tau for fit in fits if fit.tau > APART * best.tau and fit not in kept]
     kept += [fit for tau in slower if (fit := _fit(series, tau, horizon_s, best.tau)) is not None]
     return Approach(
         remaining=best.remaining,
@@ -143,11 +134,9 @@ MOST_ROWS = 3600
 
 
 def rows_needed(noise: float, autocorrelation: float, window_rows: int, limit: float) -> int:
-    """About how many rows of one second, the window's among them, a level series of this noise needs for its
-    bound to fall below `limit`; MOST_ROWS when that is not enough.
-
-    What a level series would show: no gap, so the bound is the standard error's share alone, at the longest
-    time constant.
+    """Approximate number of one-second rows, including the window's, at which a level series of this noise
+    has a bound below `limit`; at most MOST_ROWS. Without a gap the bound is the standard error at the longest
+    T.
     """
     low, high = max(FEWEST_ROWS, window_rows + 3), MOST_ROWS
     while low < high:
@@ -161,7 +150,7 @@ def rows_needed(noise: float, autocorrelation: float, window_rows: int, limit: f
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """`known`: rows that are measured; the others only say what will be."""
+    """`known`: measured rows; the others are future ones."""
 
     y: Floats
     t: Floats
@@ -185,7 +174,7 @@ def _grid() -> Floats:
 
 
 def _thinned(y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.int_]) -> _Series:
-    """Equal parts of long regimes, of the same width in all; a part is in the window as its first row is."""
+    """Averages long regimes over parts of one width; a part is in the window if its first row is."""
     known = ~np.isnan(y)
     width = math.ceil(max(int(np.count_nonzero(part == number)) for number in np.unique(part)) / MAX_POINTS)
     if width == 1:
@@ -200,12 +189,12 @@ def _thinned(y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.i
 
 
 def _fit(series: _Series, tau: float, horizon_s: float, beside: float | None = None) -> _Fit | None:
-    """`beside`: the time constant of another approach that is fitted with it. None where the rows do not
-    determine these time constants.
-    """
+    """`beside`: time constant of a second approach in the fit. None where the rows do not determine both."""
     known, regimes = series.known, int(series.part.max()) + 1
-    shapes = [_shape(series, one, horizon_s) for one in ((tau,) if beside is None else (tau, beside))]
-    y = _centred(series.y[known], series.part[known])  # a level for each regime, taken out beforehand
+    shapes = [
+        _shape(series, constant, horizon_s) for constant in ((tau,) if beside is None else (tau, beside))
+    ]
+    y = _centred(series.y[known], series.part[known])  # removes a level per regime
     seen = np.column_stack([_centred(shape[known], series.part[known]) for shape, _ in shapes])
     design = np.column_stack([_centred(shape, series.part) for shape, _ in shapes])
     normal = seen.T @ seen
@@ -227,9 +216,8 @@ def _fit(series: _Series, tau: float, horizon_s: float, beside: float | None = N
 
 
 def _shape(series: _Series, tau: float, horizon_s: float) -> tuple[Floats, float]:
-    """What is left of a gap of 1 at each row (of a straight line its rise), and by how much less is left at
-    the horizon than in the window on average; the mean over regimes, as of several trials each has a window
-    of its own.
+    """Remainder of a unit gap at each row (for a straight line its rise), and its decrease from the window's
+    mean to the horizon, averaged over the regimes with a window.
     """
     if math.isinf(tau):
         unit = float(series.t.max()) or 1.0
@@ -245,7 +233,7 @@ def _shape(series: _Series, tau: float, horizon_s: float) -> tuple[Floats, float
 
 
 def _line_ahead(t: Floats, horizon_s: float) -> float:
-    """Mean of the window less the horizon; without one the window's own length, negative as a gap's rest."""
+    """Mean of the window minus the horizon; without one the negative length of the window."""
     return -float(np.ptp(t)) if math.isinf(horizon_s) else float(t.mean() - t.max()) - horizon_s
 
 
@@ -255,14 +243,14 @@ def _mean_over_windows(series: _Series, of: Callable[[NDArray[np.bool_]], float]
 
 
 def _centred(values: Floats, part: NDArray[np.int_]) -> Floats:
-    """Less the mean of each regime."""
+    """Values minus the mean of their regime."""
     counts = np.maximum(np.bincount(part), 1)
     means = np.bincount(part, values) / counts
     return np.asarray(values - means[part], dtype=np.float64)
 
 
 def _autocorrelation(residual: Floats, misfit: float, parameters: int) -> float:
-    """Lag-1; the bias of a short series, about (parameters + 3 rho) / n (Kendall 1954), is added."""
+    """Lag-1, corrected by (parameters + 3 rho) / n for short series (Kendall 1954)."""
     if misfit <= residual.size * ROUNDING**2:
         return 0.0
     raw = float(residual[1:] @ residual[:-1]) / misfit
@@ -275,5 +263,5 @@ def _level_bound(noise: float, rho: float, window_rows: int, rows: int) -> float
     spread = float(((decay - decay.mean()) ** 2).sum())
     t_value = t_quantile(max(rows / inflation - 2, 1.5), CONFIDENCE)
     error = max(noise, NOISE_FLOOR) * math.sqrt(inflation / spread) * float(decay[-window_rows:].mean())
-    # 0.8 standard errors is where the estimate of a level series lies on average: the chance is then even.
+    # The estimate of a level series lies 0.8 standard errors away on average: an even chance.
     return error * (t_value + 0.8)

@@ -1,7 +1,4 @@
-"""Change points and trend of a series on the log scale, calibrated against false alarms.
-
-Pure arithmetic on arrays. docs/method.md describes the calibration, tests/judge/test_calibration.py holds it.
-"""
+"""Change points and trend of a series on the log scale, calibrated against false alarms (docs/method.md)."""
 
 from __future__ import annotations
 
@@ -17,24 +14,20 @@ from numpy.typing import NDArray
 from prony.steady.quantile import t_quantile
 
 MIN_SEGMENT_ROWS = 3
-"""Shortest level, in rows: two deviating rows are usually noise."""
+"""Shortest level: two deviating rows are usually noise."""
 MAX_CHANGES_FOR_VARIANCE = 2
-"""The residual variance is that of the best partition with at most this many changes."""
+"""Most changes of the partition that the residual variance comes from."""
 LONG_RUN_FACTOR = 3.0
-"""(1 + rho) / (1 - rho) for an autocorrelation rho = 0.5: how much it inflates the variance of the mean."""
+"""(1 + rho) / (1 - rho) for rho = 0.5: inflation of the variance of a mean."""
 TREND_CONFIDENCE = 0.995
 """Two-sided, after inflation by LONG_RUN_FACTOR."""
 UNSETTLED = 6.0
-"""A leading row is cut off a level when its squared distance exceeds this, in variances: 1 row of noise in
-70.
-"""
+"""Squared distance, in variances, above which a leading row is cut off a level: 1 row of noise in 70."""
 LONE, LONE_WINDOW = 10.0, 5
 MAX_POINTS = 240
-"""Longer series are averaged into at most this many equal parts (an eight-hour soak has 28,800 rows)."""
+"""Parts into which longer series are averaged (an eight-hour soak has 28,800 rows)."""
 NOISE_FLOOR = 0.0005
-"""Standard deviation below which a series counts as exact: half the resolution of three
-significant digits.
-"""
+"""Standard deviation of an exact series: half the resolution of three significant digits."""
 NORMAL_MAD = 0.6744897501960817
 """Median absolute deviation of the standard normal distribution."""
 
@@ -43,10 +36,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Changes in one series, as differences of log levels: 0.02 is about 2 %."""
+    """Changes in a series, as differences of log levels: 0.02 is about 2 %."""
 
     cuts: tuple[int, ...]
-    """Indices (into the series as given) at which a new segment begins."""
+    """Indices into the original series at which a new segment begins."""
     levels: tuple[float, ...]
     """Mean log level per segment: one more than cuts."""
     trend: float
@@ -54,11 +47,9 @@ class Changes:
     trend_error: float
     """Standard error of `trend`, inflated for autocorrelation."""
     is_trend: bool
-    """Whether a line describes the series better than levels (a step tilts the line, a slope
-    makes stairs).
-    """
+    """Whether a line describes the series better than levels."""
     resolution: float
-    """About the smallest step in mid-series that would have been detected; infinite when too short."""
+    """Approximate smallest detectable step in mid-series; infinite when too short."""
 
     @property
     def largest_step(self) -> float:
@@ -73,8 +64,8 @@ class Changes:
 
 
 def kernel_search() -> Any:
-    """The class of the exact search. Importing its library costs a second of CPU: done only where rows are
-    judged, and before the load begins where that happens each second.
+    """The class of the exact search. Importing its library takes 1 s of CPU: call it before the load begins
+    where rows are judged each second.
     """
     import ruptures as untyped_ruptures
 
@@ -83,9 +74,7 @@ def kernel_search() -> Any:
 
 
 def log_levels(values: Sequence[float]) -> Floats:
-    """Logarithms with a floor at a twentieth of the median: a second without completions is an outlier, not
-    -inf.
-    """
+    """Logarithms, floored at a twentieth of the median so that an empty second is an outlier, not -inf."""
     array = np.asarray(values, dtype=np.float64)
     positive = array[array > 0]
     floor = float(np.median(positive)) / 20 if positive.size else 1.0
@@ -114,11 +103,11 @@ def find_changes(
 
 
 def unsettled_rows(logs: Floats) -> int:
-    """Number of leading rows that do not belong to the level of the newest half yet.
+    """Number of leading rows that do not yet belong to the level of the newest half.
 
-    The last rows of a ramp are no significant change of a long series, but no part of its level either. The
-    cut k minimises UNSETTLED × k + Σ over the rows from k on of their squared distance from the level, in
-    units of the newest half's variance (from its median absolute deviation).
+    The last rows of a ramp are neither a significant change nor part of the level. The cut k minimises
+    UNSETTLED × k + Σ squared distances of the rows from k on, in variances of the newest half (from its
+    median absolute deviation).
     """
     half = logs[logs.size // 2 :]
     if half.size < MIN_SEGMENT_ROWS:
@@ -131,8 +120,8 @@ def unsettled_rows(logs: Floats) -> int:
 
 
 def lone_rows(logs: Floats) -> tuple[int, ...]:
-    """Outlier rows: further than LONE deviations from the median of the five around them. A silent second is
-    one; a level, which lasts at least three rows, is not.
+    """Outlier rows, further than LONE deviations from the median of the five around them, e.g. a silent
+    second. A level has at least three rows.
     """
     if logs.size < LONE_WINDOW:
         return ()
@@ -152,7 +141,7 @@ def _averaged(logs: Floats, width: int) -> Floats:
 
 
 def _cuts(points: Floats, penalty: float, max_changes: int) -> tuple[list[int], float]:
-    """Where the level changes, and the variance around the levels (infinite for too short a series)."""
+    """Change points, and the variance around the levels (infinite if too short)."""
     if points.size < 2 * MIN_SEGMENT_ROWS:
         return [], math.inf
     scaled = (points - points.mean())[:, None]
@@ -177,7 +166,7 @@ def _residual(points: Floats, cuts: list[int]) -> float:
 
 
 def _joined(points: Floats, cuts: list[int], least: float) -> list[int]:
-    """Drop the cut with the smallest step until every step is at least `least`."""
+    """Drops the cut with the smallest step until every step is at least `least`."""
     kept = list(cuts)
     while kept:
         levels = [float(part.mean()) for part in np.split(points, kept)]
@@ -190,9 +179,7 @@ def _joined(points: Floats, cuts: list[int], least: float) -> list[int]:
 
 
 def _trend(points: Floats) -> tuple[float, float, bool, float]:
-    """Least squares: total change over the series, its inflated standard error, significance, residual
-    variance.
-    """
+    """Least squares: (total change, inflated standard error, significance, residual variance)."""
     count = points.size
     if count < MIN_SEGMENT_ROWS:
         return 0.0, math.inf, False, math.inf

@@ -1,4 +1,4 @@
-"""What a JIT compiler took between two readings of a JVM."""
+"""JIT compilation between two readings of a JVM."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from prony.evidence.server import JvmSnapshot
 
 
 def compiling_s(before: JvmSnapshot, after: JvmSnapshot) -> float | None:
-    """CPU time of the compilers' threads; where that was not read, the time that the compilations took which
-    ended in between. None: neither is known.
+    """CPU time of the compiler threads; if not read, elapsed time of the compilations that ended in between.
+    None: neither is known.
     """
     if not elapsed_only(before, after):
         return _between(before.compilers_cpu_s, after.compilers_cpu_s)
@@ -15,8 +15,8 @@ def compiling_s(before: JvmSnapshot, after: JvmSnapshot) -> float | None:
 
 
 def waited_s(before: JvmSnapshot, after: JvmSnapshot) -> float | None:
-    """For how long the compilations that ended in between waited for a CPU, all compilers together. None: the
-    JVM's own count or the CPU time of its compilers is not known.
+    """Time in which compilations that ended in between waited for a CPU, summed over compilers. None: the
+    JVM's count or the compilers' CPU time is not known.
     """
     if elapsed_only(before, after):
         return None
@@ -26,7 +26,7 @@ def waited_s(before: JvmSnapshot, after: JvmSnapshot) -> float | None:
 
 
 def elapsed_only(before: JvmSnapshot, after: JvmSnapshot) -> bool:
-    """Whether it is the JVM's own count, with the time in which a compilation waited for a CPU."""
+    """Whether only the JVM's own count is known, which includes waits for a CPU."""
     return before.compilers_cpu_s is None or after.compilers_cpu_s is None
 
 

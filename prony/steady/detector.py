@@ -1,6 +1,4 @@
-"""Steady-state detection on interval rows: each second of a warm-up, and once more for the chart. Pure; no
-clock.
-"""
+"""Steady-state detection on interval rows: each second of a warm-up, and for the chart."""
 
 from __future__ import annotations
 
@@ -18,30 +16,28 @@ from prony.steady.compiling import compiling_s, waited_s
 from prony.steady.limits import SteadyClass, SteadyLimits
 
 HOLD_ROWS = 10
-"""Newest rows that must be level: long enough for a garbage collection or two, short enough to wait for."""
+"""Newest rows that must be level: long enough for a garbage collection or two."""
 MAX_STRETCH_ROWS = 120
-"""How far back the start of the steady stretch may lie."""
+"""Longest steady stretch."""
 JIT_SHARE_MAX = 0.02
-"""Compilation ÷ process CPU over the newest rows; above it the server is still warming up."""
+"""Compilation ÷ process CPU over the newest rows, above which the server is warming up."""
 WAITING_SHARE_MAX = 0.25
-"""Time in which compilations waited for a CPU ÷ length of the newest rows, from: a compiler that gets no CPU
-is not one that is done.
+"""Time in which compilations waited for a CPU ÷ length of the newest rows, from which the compiler is starved
+rather than done.
 """
 FULL_ROW_SHARE = 0.5
-"""Rows shorter than this share of the median row are left out: their rate is mostly rounding."""
+"""Share of the median row's length below which a row is left out: its rate is mostly rounding."""
 CHART_MAX_CHANGES = 6
-"""Changes allowed over a whole run: with its warm-up it has more levels than a window."""
+"""Most changes over a whole run, which has more levels than a window."""
 
 
 @dataclass(frozen=True, slots=True)
 class SteadyState:
-    """The state of the rows so far. Classes after Barrett et al. 2017, "Virtual Machine Warmup Blows Hot and
-    Cold".
-    """
+    """State of the rows so far; classes of Barrett et al. 2017, Virtual Machine Warmup Blows Hot and Cold."""
 
     steady: bool
     since_ms: float | None
-    """Where the steady stretch begins, in the engine's time; None when not steady."""
+    """Start of the steady stretch (engine time); None when not steady."""
     klass: SteadyClass
     reason: str
 
@@ -49,7 +45,7 @@ class SteadyState:
 def full_rows(
     rows: Sequence[IntervalRow], start_ms: float | None = None, end_ms: float | None = None
 ) -> list[IntervalRow]:
-    """Rows of full length inside [start_ms, end_ms], to within 0.5 ms."""
+    """Full-length rows inside [start_ms, end_ms], ± 0.5 ms."""
     inside = [
         row
         for row in rows
@@ -64,7 +60,7 @@ def full_rows(
 
 
 def rate_changes(rows: Sequence[IntervalRow], limits: SteadyLimits, max_changes: int = 2) -> Changes:
-    """Changes of throughput, row by row."""
+    """Changes of throughput."""
     logs = log_levels([row.completed_per_s for row in rows])
     return find_changes(
         logs,
@@ -83,12 +79,10 @@ def median_changes(rows: Sequence[IntervalRow], limits: SteadyLimits) -> Changes
 
 
 def change_points_ms(rows: Sequence[IntervalRow]) -> tuple[float, ...]:
-    """Times, on the engine's clock, at which the level of throughput changed: for the chart of a
-    whole run.
-    """
+    """Times (engine clock) at which the level of throughput changed, for the chart of a whole run."""
     usable = full_rows(rows)
-    found = rate_changes(usable, SteadyLimits(), CHART_MAX_CHANGES)
-    return tuple(usable[cut].t_ms - usable[cut].duration_ms for cut in found.cuts)
+    changes = rate_changes(usable, SteadyLimits(), CHART_MAX_CHANGES)
+    return tuple(usable[cut].t_ms - usable[cut].duration_ms for cut in changes.cuts)
 
 
 def steady_state(
@@ -99,13 +93,13 @@ def steady_state(
 ) -> SteadyState:
     """Whether the newest `hold_rows` rows are level in throughput and p50 and the JIT compiler is idle.
 
-    Level: no change point, and a trend below `limits.change` or below its own standard error. Without JVM
-    readings only the rows count. Takes a few milliseconds, so that it can be called each second.
+    Level: no change point, and a trend below `limits.change` or its standard error. Without JVM readings only
+    the rows count. Takes a few milliseconds.
     """
     limits = limits or SteadyLimits()
     usable = full_rows(rows)
     if len(usable) < hold_rows:
-        return _not_yet(f"{len(usable)} of {hold_rows} rows seen")
+        return _not_yet(f"{len(usable)} of {hold_rows} rows")
     newest = usable[-hold_rows:]
     restless = _unlevel(newest, limits)
     if restless is not None:
@@ -128,20 +122,18 @@ def compiling(rows: Sequence[IntervalRow], jvm: Sequence[JvmSnapshot], hold_rows
 
 
 def _at_work(jvm: Sequence[JvmSnapshot], span_s: float) -> str | None:
-    """What the JIT compiler was doing over the last `span_s` seconds of readings; None when it was idle, or
-    that is not known.
-    """
+    """Activity of the JIT compiler over the last `span_s` seconds of readings; None when idle or unread."""
     share, waiting = jit_share(jvm, span_s), waiting_share(jvm, span_s)
     if share is not None and share > JIT_SHARE_MAX:
-        return f"JIT compilation still takes {percent(share)} of server CPU"
+        return f"JIT compilation takes {percent(share)} of server CPU"
     if waiting is not None and waiting >= WAITING_SHARE_MAX:
-        return f"JIT compilations still wait for a CPU, {percent(waiting)} of the time"
+        return f"JIT compilations wait for a CPU {percent(waiting)} of the time"
     return None
 
 
 def waiting_share(jvm: Sequence[JvmSnapshot], span_s: float) -> float | None:
-    """Time in which compilations waited for a CPU ÷ the last `span_s` seconds of readings; None when not
-    known. Where several compilers wait it can exceed 1.
+    """Time in which compilations waited for a CPU ÷ the last `span_s` seconds of readings, summed over
+    compilers; None when not known.
     """
     ends = _ends(jvm, span_s)
     waiting_s = None if ends is None else waited_s(*ends)
@@ -183,35 +175,33 @@ def _span_s(rows: Sequence[IntervalRow]) -> float:
 
 
 def _unlevel(rows: Sequence[IntervalRow], limits: SteadyLimits) -> str | None:
-    """Why these rows are not level, None when they are."""
+    """Why these rows are not level; None if they are."""
     if not any(row.completed for row in rows):
         return "nothing completed"
     series = (("throughput", rate_changes(rows, limits)), ("p50", median_changes(rows, limits)))
-    for name, found in series:
-        if found is None:
+    for name, changes in series:
+        if changes is None:
             continue
-        if found.cuts:
-            return f"{name} stepped by {percent(math.expm1(found.largest_step))}"
-        if abs(found.trend) > max(limits.change, found.trend_error):
-            return f"{name} moved by {percent(math.expm1(found.trend))}"
+        if changes.cuts:
+            return f"{name} stepped by {percent(math.expm1(changes.largest_step))}"
+        if abs(changes.trend) > max(limits.change, changes.trend_error):
+            return f"{name} moved by {percent(math.expm1(changes.trend))}"
     return None
 
 
 def level_rows_at_end(rows: Sequence[IntervalRow], limits: SteadyLimits, least: int) -> Sequence[IntervalRow]:
-    """The last `least` rows and as many before them, up to MAX_STRETCH_ROWS, as no significant change
-    separates from them.
-    """
+    """The last `least` rows and up to MAX_STRETCH_ROWS before them without a significant change."""
     return rows[len(rows) - _stretch(rows, limits, least, least + MAX_STRETCH_ROWS) :] if rows else rows
 
 
 def _stretch(
     rows: Sequence[IntervalRow], limits: SteadyLimits, hold_rows: int, most: int = MAX_STRETCH_ROWS
 ) -> int:
-    """Number of newest rows in the steady stretch: as far back as no change is significant."""
+    """Number of newest rows without a significant change."""
     longest = min(len(rows), most)
     if not _changed(rows[-longest:], limits):
         length = max(hold_rows, longest)
-    else:  # the change lies between these two, each half as far apart as before
+    else:  # bisection for the change
         length, too_long = hold_rows, longest
         while too_long - length > 1:
             middle = (length + too_long) // 2
@@ -224,13 +214,13 @@ def _stretch(
 
 
 def _changed(rows: Sequence[IntervalRow], limits: SteadyLimits) -> bool:
-    """Whether throughput or p50 changes significantly over these rows."""
-    found = (find(rows, limits) for find in (rate_changes, median_changes))
-    return any(one is not None and abs(one.largest) > limits.change for one in found)
+    """Whether throughput or p50 changes significantly."""
+    both = (find(rows, limits) for find in (rate_changes, median_changes))
+    return any(changes is not None and abs(changes.largest) > limits.change for changes in both)
 
 
 def _class(rows: Sequence[IntervalRow], start: int, limits: SteadyLimits) -> SteadyClass:
-    """Flat when no earlier level differs; else by whether the last one is as fast as any before it."""
+    """Flat if no earlier level differs; else by whether the last is the fastest."""
     if start == 0:
         return "flat"
     levels = rate_changes(rows, limits, CHART_MAX_CHANGES).levels

@@ -1,4 +1,4 @@
-"""The limits of steady-state detection."""
+"""Limits of steady-state detection."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ faster; there is no last level.
 
 @dataclass(frozen=True, slots=True)
 class SteadyLimits:
-    """Limits of the detector and of the check `steady`; docs/method.md has the calibration."""
+    """Limits of the detector and of the check `steady` (docs/method.md)."""
 
     change: float = 0.02
-    """Largest allowed difference between the levels of two segments, or trend."""
+    """Largest difference between segments, or trend."""
     remaining: float = 0.03
-    """Most that may still be to come: the upper bound on plateau less window, and on the trend within it."""
+    """Largest residual drift, and trend within the window."""
     penalty: float = 42.0
     """PELT's penalty in units of the residual variance."""

@@ -1,6 +1,4 @@
-"""How precisely a mean is known from correlated rows: pure functions, used to end a window that is precise
-enough.
-"""
+"""Precision of a mean of correlated rows, to end a window that is precise enough."""
 
 from __future__ import annotations
 
@@ -11,16 +9,14 @@ from itertools import pairwise
 from prony.steady.quantile import t_quantile
 
 LEAST_ROWS = 10
-"""Rows below which no window ends early: the correlation between neighbours is hardly known."""
+"""Fewest rows of a window: with fewer the autocorrelation is hardly known."""
 
 
 def half_width(values: Sequence[float], least: int = LEAST_ROWS) -> float | None:
-    """Half of the 95 % interval of the mean ÷ the mean; None below `least` rows, or where the mean is not
-    above 0.
+    """Half of the 95 % interval of the mean ÷ the mean; None below `least` rows, or for a mean not above 0.
 
-    Neighbouring rows are correlated: with a correlation of ρ from one row to the next, n rows say as much as
-    n (1-ρ)/(1+ρ) independent ones. ρ is estimated too low from few rows, by about (1+4ρ)/n (Kendall 1954),
-    which is added.
+    n rows with lag-1 correlation ρ equal n (1-ρ)/(1+ρ) independent ones. The estimate of ρ from few rows is
+    low by about (1+4ρ)/n (Kendall 1954), which is added.
     """
     n = len(values)
     mean = math.fsum(values) / n if n else 0.0

@@ -1,6 +1,4 @@
-"""Student's t. SciPy is imported when it is first asked for: a quarter of a second, for which a command that
-judges nothing need not wait.
-"""
+"""Student's t, importing SciPy (0.25 s) on first use."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from typing import Any
 
 
 def t_quantile(freedom: float, probability: float) -> float:
-    """The value that Student's t with this many degrees of freedom stays below with this probability."""
+    """Quantile of Student's t with this many degrees of freedom."""
     from scipy import special as untyped_special
 
     special: Any = untyped_special

@@ -1,6 +1,4 @@
-"""The rows from which it can be said how level a window is, and the bound on residual drift; of one
-trial, or of several of one cell together. Pure.
-"""
+"""The rows that bound a window's residual drift, of a trial or pooled over a cell."""
 
 from __future__ import annotations
 
@@ -20,23 +18,21 @@ from prony.steady.limits import SteadyLimits
 
 Series = Literal["rate", "p50", "p99"]
 LONE_SHARE = 0.1
-"""At most this share of the rows may be left out as outliers; they belong to the check `stall`."""
+"""Most rows left out as outliers, as a share; they belong to the check `stall`."""
 FULL_SHARE = 0.8
-"""At least this share of the rows must have a p50, where p50 is asked for."""
+"""Least share of the rows with a value of the series."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """One series on the log scale over the window and the level rows before it, the shape that `approach`
-    takes.
-    """
+    """A series on the log scale over the window and the level rows before it, as `approach` takes it."""
 
     logs: Floats
     at_s: Floats
-    """Middle of each row, from the first request."""
+    """Middle of each row, s from the first request."""
     window: NDArray[np.bool_]
     regime: NDArray[np.int_]
-    """0: the server had other CPUs than in the window; 1: those of the window."""
+    """0: on other CPUs than in the window; 1: on the window's."""
 
     @property
     def window_rows(self) -> int:
@@ -45,11 +41,11 @@ class Stretch:
 
     @property
     def row_s(self) -> float:
-        """The usual distance of rows."""
+        """Median distance of rows."""
         return float(np.median(np.diff(self.at_s))) if self.at_s.size > 1 else 1.0
 
     def ahead(self, window_s: float) -> Stretch:
-        """The same rows with a window of this length after them that is not measured yet."""
+        """The same rows followed by a future window of this length."""
         more = max(1, round(window_s / self.row_s))
         coming = self.at_s[-1] + self.row_s * np.arange(1, more + 1)
         return Stretch(
@@ -62,30 +58,28 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class LevelRows:
-    """The window's rows and as many before them as no significant change separates from it, whatever series
-    of them is asked for.
-    """
+    """The window's rows and those before it without a significant change in between, for all series."""
 
     rows: Sequence[IntervalRow]
     before: int
-    """Of the first rows, those on other CPUs than the window's."""
+    """Number of leading rows on other CPUs than the window's."""
     inside: int
-    """Of the last rows, those of the window."""
+    """Number of trailing rows in the window."""
 
     def of(self, series: Series) -> Stretch | None:
-        """None without rows of the window's CPUs, or where too many have no value."""
+        """A series; None without rows on the window's CPUs, or where too many lack a value."""
         rows = self.rows
         values = [_VALUES[series](row) for row in rows]
         there = np.ones(len(rows), dtype=bool) if series == "rate" else np.asarray(values) > 0
         if not rows or np.count_nonzero(there) < FULL_SHARE * len(rows):
             return None
-        made = Stretch(
+        series_rows = Stretch(
             log_levels([value for value, has in zip(values, there, strict=True) if has]),
             np.asarray([(row.t_ms - row.duration_ms / 2) / 1000 for row in rows])[there],
             (np.arange(len(rows)) >= len(rows) - self.inside)[there],
             (np.arange(len(rows)) >= self.before).astype(int)[there],
         )
-        kept = _without_lone(made)
+        kept = _without_lone(series_rows)
         return kept if kept.regime.any() else None
 
 
@@ -96,7 +90,7 @@ def level_up_to(
     opens_ms: float | None = None,
     limits: SteadyLimits | None = None,
 ) -> LevelRows:
-    """The rows of which `stretch` takes a series; its arguments are the same."""
+    """The rows of `stretch`, with the same arguments."""
     limits = limits or SteadyLimits()
     inside = sum(1 for row in own if opens_ms is not None and _starts_ms(row) >= opens_ms - 0.5)
     level = level_rows_at_end(own, limits, max(inside, min(HOLD_ROWS, len(own))))
@@ -112,12 +106,11 @@ def stretch(
     series: Series = "rate",
     limits: SteadyLimits | None = None,
 ) -> Stretch | None:
-    """The window's rows and as many before them as no significant change separates from it.
+    """The window's rows and those before it without a significant change in between.
 
-    `own`: full rows with the server on the window's CPUs, up to the window's end; `elsewhere`: earlier ones
-    on other CPUs, of which the last level is taken. `opens_ms`: where the window opens, None when it is yet
-    to come. `series`: which figure of a row; in an open loop the schedule sets the throughput. None without
-    rows of its own, or where too many have no value.
+    `own`: full rows on the window's CPUs, up to its end; `elsewhere`: earlier ones on other CPUs, of which
+    the last level counts. `opens_ms`: opening of the window, None if in the future. `series`: figure of a
+    row. None without rows on the window's CPUs, or where too many lack a value.
     """
     return level_up_to(own, elsewhere, opens_ms=opens_ms, limits=limits).of(series)
 
@@ -130,19 +123,18 @@ _VALUES: dict[Series, Callable[[IntervalRow], float]] = {
 
 
 def still_to_come(stretches: Sequence[Stretch], *, horizon_s: float = math.inf) -> Approach | None:
-    """The bound over these trials together, up to the horizon after their windows: each has levels of its
-    own, all share the approach. None with too few rows.
+    """Residual drift pooled over trials, up to the horizon after their windows: levels differ, the approach
+    is shared. None with too few rows.
 
-    A trend that is weak in each of five trials is a strong one in all five: pooled, the gap is the mean gap
-    of the trials, which is what a mean or median over them is off by.
+    Pooling finds trends that are weak in each trial; the gap is the mean gap, the bias of a mean over trials.
     """
     if not stretches:
         return None
-    regimes = [2 * place + one.regime for place, one in enumerate(stretches)]
+    regimes = [2 * place + part.regime for place, part in enumerate(stretches)]
     return approach(
-        np.concatenate([one.logs for one in stretches]),
-        np.concatenate([one.at_s for one in stretches]),
-        np.concatenate([one.window for one in stretches]),
+        np.concatenate([part.logs for part in stretches]),
+        np.concatenate([part.at_s for part in stretches]),
+        np.concatenate([part.window for part in stretches]),
         np.concatenate(regimes),
         horizon_s=horizon_s,
     )
@@ -153,7 +145,7 @@ def _starts_ms(row: IntervalRow) -> float:
 
 
 def _without_lone(made: Stretch) -> Stretch:
-    """Without the few outlier rows, each judged among the rows of its own regime."""
+    """Without outlier rows, judged within their regime."""
     kept = np.ones(made.logs.size, dtype=bool)
     for number in (0, 1):
         rows = np.flatnonzero(made.regime == number)

@@ -1,5 +1,5 @@
-"""The catalogue of results: experiments and their trials, each written in one transaction and never changed
-(but for the calibration that follows a trial).
+"""The catalogue of results: experiments and trials, each written in a transaction and immutable (except for
+the calibration that follows a trial).
 """
 
 from __future__ import annotations
@@ -47,26 +47,25 @@ from prony.store.rows import (
 )
 
 _PROBE_BYTES = 256 * 1024
-"""Size of `check_writable`'s probe: more than a long trial's record, so that one still fits afterwards."""
+"""Size of `check_writable`'s probe: more than a long trial's record."""
 
 _ID_ATTEMPTS = 64
 
 
 class Store:
-    """An open catalogue. Every method raises StoreError, in one sentence, when the database fails; where the
-    connection to a server is lost it is tried again for a minute first.
+    """An open catalogue. Methods raise StoreError, a sentence, when the database fails; a lost connection to
+    a server is retried for a minute first.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._running: dict[str, dict[str, Any]] = {}
-        """Rows of the experiments that this process runs, for saving a trial that cannot be stored."""
+        """Rows of this process's experiments, to rescue a trial that cannot be stored."""
 
     @classmethod
     def open(cls, target: str | Path | None = None) -> Store:
-        """Open a file or an SQLAlchemy URL (default: `$PRONY_DB`, else the user's data directory), creating
-        it when absent and migrating it when an earlier Prony wrote it. Refuses, without changing it, a file
-        that is not Prony's and a schema newer than this program.
+        """Opens or creates a file or SQLAlchemy URL (default: `$PRONY_DB`, else the user's data directory).
+        Raises StoreError, changing nothing, for a foreign file or another schema version.
         """
         return cls(Database.open(target))
 
@@ -83,9 +82,7 @@ class Store:
     # ---------------------------------------------------------------------------------------------------
 
     def check_writable(self) -> None:
-        """Write and delete a probe, so that a full disk or missing permission is found before the first
-        trial.
-        """
+        """Writes and deletes a probe, to detect a full disk or missing permission before the first trial."""
         name = f"probe-{uuid.uuid4().hex}"
         with self._database.faults():
             with self._database.writing() as connection:
@@ -96,8 +93,8 @@ class Store:
     def create_experiment(
         self, *, name: str, spec: Mapping[str, Any], fingerprint: Fingerprint, seed: int, quick: bool
     ) -> str:
-        """Start an experiment; returns its id. `spec` is the plan, plain JSON values only; it is kept without
-        credentials, as everything is.
+        """Starts an experiment and returns its id. `spec`: the plan as plain JSON values, stored without
+        credentials.
         """
         created = datetime.now(UTC)
         values = {
@@ -121,23 +118,23 @@ class Store:
                         connection.execute(insert(schema.experiments).values(**row))
                         summaries.add_experiment(connection, row)
                 except IntegrityError:
-                    continue  # two experiments within the same instant
+                    continue  # another experiment within the same instant
                 self._running[identifier] = {"ended": None, **row}
                 return identifier
         raise StoreError(f"No free experiment id in {self.where}; try again.")
 
     def add_trial(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
-        """Store a trial with its judgement in one transaction.
+        """Stores a trial with its judgement in a transaction, also when interrupted.
 
-        When the database refuses, the trial is saved as a file that `prony results import` takes, and the
-        StoreError names it. An interrupt while writing does not lose it either.
+        If the database refuses, the trial is saved as a file for `prony results import`, which the StoreError
+        names.
         """
         judged = keeping.judgement_values(record.id, judgement, figures)
         try:
             try:
                 self._insert_trial(record, judged)
             except KeyboardInterrupt:
-                self._insert_trial(record, judged, patience_s=0.0)  # who interrupts waits no minute
+                self._insert_trial(record, judged, patience_s=0.0)  # no retries after an interrupt
                 raise
         except StoreError as fault:
             saved = rescue.save(self._running.get(record.experiment_id), keeping.trial_values(record), judged)
@@ -151,33 +148,31 @@ class Store:
     def _insert_trial(
         self, record: TrialRecord, judged: Mapping[str, Any], *, patience_s: float | None = None
     ) -> None:
-        """Changes nothing when the same trial is stored already, as after a connection that was lost while it
-        was committed.
-        """
+        """Idempotent, as a connection may be lost during the commit."""
         try:
             self._database.write(
                 lambda connection: keeping.insert_trial(connection, record, judged), patience_s=patience_s
             )
         except IntegrityError:
-            known = self._database.read(lambda connection: keeping.record_of(connection, record.id))
-            if known == keeping.record_text(record):
+            stored = self._database.read(lambda connection: keeping.record_of(connection, record.id))
+            if stored == keeping.record_text(record):
                 return
             why = (
-                "a trial of this id is already stored, and a stored trial is never changed"
-                if known is not None
+                "another trial with this id is stored, and stored trials are immutable"
+                if stored is not None
                 else f"no experiment {record.experiment_id}"
             )
             raise StoreError(f"Trial {record.id} cannot be stored in {self.where}: {why}.") from None
 
     def complete_trial(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
-        """Replace a trial that `add_trial` stored a moment ago by the same one with its calibration, and its
-        judgement by the one that follows; whoever reads meanwhile finds the earlier or the later.
+        """Atomically replaces a trial just stored by `add_trial` with the same one plus its calibration and
+        new judgement.
         """
         judged = keeping.judgement_values(record.id, judgement, figures)
         self._database.write(lambda connection: keeping.replace_trial(connection, record, judged))
 
     def add_judgements(self, made: Mapping[str, tuple[Judgement, Mapping[str, Any]]]) -> None:
-        """Store new judgements and figures by trial id, beside the older ones: all or none."""
+        """Adds new judgements and figures by trial id to the older ones: all or none."""
         rows = [keeping.judgement_values(trial_id, *new) for trial_id, new in made.items()]
 
         def work(connection: Connection) -> None:
@@ -193,16 +188,14 @@ class Store:
             ) from None
 
     def update_plan(self, experiment_id: str, spec: Mapping[str, Any]) -> None:
-        """Replace the stored plan, which has grown by cells. Trials stay as they are; credentials are left
-        out.
-        """
+        """Replaces the stored plan with one that has more cells, without credentials."""
         text = _stored(spec)
         self._update(experiment_id, spec=text)
         if experiment_id in self._running:
             self._running[experiment_id]["spec"] = text
 
     def drop_empty(self, experiment_id: str) -> None:
-        """Remove an experiment that has no trial; one that has any stays."""
+        """Removes an experiment without trials."""
 
         def work(connection: Connection) -> None:
             trial = select(schema.trials.c.id).where(schema.trials.c.experiment_id == experiment_id)
@@ -212,7 +205,7 @@ class Store:
         self._database.write(work, alone=True)
 
     def finish_experiment(self, experiment_id: str, status: ExperimentStatus = "finished") -> None:
-        """Record how an experiment ended."""
+        """Records the end of an experiment."""
         self._update(experiment_id, status=status, ended=datetime.now(UTC).isoformat())
 
     def _update(self, experiment_id: str, **values: str) -> None:
@@ -220,7 +213,7 @@ class Store:
         self._database.write(lambda connection: connection.execute(query))
 
     def resume_experiment(self, experiment_id: str) -> None:
-        """Make this process the one that runs a stored experiment. StoreError when another one does."""
+        """Makes this process an experiment's owner. Raises StoreError if another process runs it."""
         query = select(schema.experiments).where(schema.experiments.c.id == experiment_id)
         mine = {"status": "running", "owner": owner.this_process(), "ended": None}
 
@@ -229,7 +222,7 @@ class Store:
             if row is None:
                 raise StoreError(f"No experiment {experiment_id} in {self.where}.")
             if row.status == "running" and row.owner != mine["owner"] and not owner.is_gone(row.owner):
-                raise StoreError(f"{experiment_id} is being run by another process; wait for it.")
+                raise StoreError(f"{experiment_id} runs in another process; wait for its end.")
             connection.execute(
                 update(schema.experiments).where(schema.experiments.c.id == experiment_id).values(**mine)
             )
@@ -243,8 +236,8 @@ class Store:
     def experiments(
         self, *, command: str | None = None, fingerprint_key: str | None = None
     ) -> list[ExperimentRow]:
-        """All experiments that can be read, or those of a command or a fingerprint, newest first. A list
-        that shows no plan wants `search`, which is quicker and names the others.
+        """Readable experiments, optionally of a command or a fingerprint, newest first. `search` is faster,
+        and names the unreadable ones, where plans are not needed.
         """
         conditions = []
         if command is not None:
@@ -256,8 +249,8 @@ class Store:
         )
 
     def experiment(self, which: str) -> ExperimentRow:
-        """One experiment by its id, a unique prefix of it (or of the part after the dash), a tag (the newest
-        that has it), or `latest`. Raises UsageError when there is none or more than one.
+        """An experiment by id, a unique prefix of it (or of the part after the dash), a tag (the newest one),
+        or `latest`. Raises UsageError for none or several.
         """
 
         def work(connection: Connection) -> ExperimentRow:
@@ -268,31 +261,29 @@ class Store:
         return self._database.read(work)
 
     def ahead_s(self) -> float:
-        """By how much the newest stored experiment is newer than this host's clock: more than 0 when the
-        clock went back, or another host's is ahead.
+        """Newest stored experiment - this host's clock (s): positive if the clock went back, or another
+        host's is ahead.
         """
         newest = self.search(limit=1).experiments
         return (newest[0].created - datetime.now(UTC)).total_seconds() if newest else 0.0
 
     def has(self, experiment_id: str) -> bool:
-        """Whether an experiment of this full id is stored."""
+        """Whether an experiment with this full id is stored."""
         query = select(schema.experiments.c.id).where(schema.experiments.c.id == experiment_id)
         return self._database.read(lambda connection: connection.execute(query).first() is not None)
 
     def trials(self, experiment_id: str) -> list[StoredTrial]:
-        """All trials of an experiment (its full id) in the order in which they were stored, which is that in
-        which they ran, whatever the host's clock did.
-        """
+        """Trials of an experiment (full id) in the order of storing and running."""
         mine = schema.trials.c.experiment_id == experiment_id
         return self._database.read(lambda connection: reading.trials(connection, self.where, mine))
 
     def trial(self, trial_id: str) -> StoredTrial:
-        """One trial by its full id. Raises UsageError when there is none."""
+        """A trial by its full id. Raises UsageError."""
         mine = schema.trials.c.id == trial_id
-        found = self._database.read(lambda connection: reading.trials(connection, self.where, mine))
-        if not found:
+        trials = self._database.read(lambda connection: reading.trials(connection, self.where, mine))
+        if not trials:
             raise UsageError(f"No trial '{trial_id}' in {self.where}.")
-        return found[0]
+        return trials[0]
 
     # -- searching
     # ---------------------------------------------------------------------------------------------------
@@ -300,12 +291,12 @@ class Store:
     def search(
         self, wanted: search.Search | None = None, *, limit: int | None = None, offset: int = 0
     ) -> Found:
-        """The experiments that match, newest first, without their plans."""
+        """Matching experiments, newest first, without plans."""
         chosen = wanted or search.Search()
         return self._database.read(lambda connection: search.search(connection, chosen, limit, offset))
 
     def series_names(self) -> tuple[SeriesName, ...]:
-        """Every server x workload x load of which a trial is stored, in the order of their names."""
+        """Every server x workload x load with stored trials, by name."""
         return self._database.read(search.series_names)
 
     def series(
@@ -319,9 +310,7 @@ class Store:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> tuple[SeriesTrial, ...]:
-        """The trials of one series in the order in which they ran, whether they conform or not: of all
-        experiments, or of those with a tag, on one host, or of a time.
-        """
+        """Trials of a series in order, conforming or not, optionally of a tag, a host or a time."""
         return self._database.read(
             lambda connection: search.series(
                 *(connection, server, workload, load_name),
@@ -333,19 +322,19 @@ class Store:
         )
 
     def fingerprints(self) -> tuple[SeenHost, ...]:
-        """Hosts with their software, the newest seen first."""
+        """Hosts with their software, latest first."""
         return self._database.read(search.fingerprints)
 
     def fingerprint(self, key: str) -> Fingerprint | None:
-        """The fingerprint of this key, as the newest experiment on it read it."""
-        found = self._database.read(lambda connection: search.fingerprints(connection, key))
-        return found[0].fingerprint if found else None
+        """The fingerprint with this key, from its newest experiment."""
+        hosts = self._database.read(lambda connection: search.fingerprints(connection, key))
+        return hosts[0].fingerprint if hosts else None
 
     # -- tags and notes (of full ids)
     # ---------------------------------------------------------------------------------------------------
 
     def tag(self, experiment_id: str, name: str, *, only: bool = False) -> None:
-        """Give an experiment a tag; with `only` no other keeps it. Raises UsageError for an odd name."""
+        """Tags an experiment; with `only`, others lose the tag. Raises UsageError for an invalid name."""
         labels.checked_tag(name)
 
         def work(connection: Connection) -> None:
@@ -354,11 +343,11 @@ class Store:
         self._database.write(work, alone=True)
 
     def untag(self, experiment_id: str, name: str) -> bool:
-        """Whether it had this tag, which is gone now."""
+        """Removes a tag; returns whether it was present."""
         return self._database.write(lambda connection: labels.remove_tag(connection, experiment_id, name))
 
     def tags(self) -> dict[str, int]:
-        """Every tag -> how many experiments have it."""
+        """Tag -> number of experiments."""
         return self._database.read(labels.tags)
 
     def tagged(self, name: str) -> tuple[FoundExperiment, ...]:
@@ -366,7 +355,7 @@ class Store:
         return self.search(search.Search(tag=name)).experiments
 
     def labels_of(self, experiment_id: str) -> tuple[tuple[str, ...], tuple[Note, ...]]:
-        """The tags of an experiment, and its notes, the oldest first."""
+        """(tags, notes by age) of an experiment."""
 
         def work(connection: Connection) -> tuple[tuple[str, ...], tuple[Note, ...]]:
             mine = (experiment_id,)
@@ -376,7 +365,7 @@ class Store:
         return self._database.read(work)
 
     def note(self, experiment_id: str, text: str) -> None:
-        """Add a note to an experiment. Raises UsageError for an empty or an absurdly long one."""
+        """Adds a note to an experiment. Raises UsageError for an empty or too long one."""
         row = labels.new_note(experiment_id, redaction.text(labels.checked_note(text)))
         self._database.write(lambda connection: labels.add_notes(connection, (row,)))
 
@@ -384,11 +373,11 @@ class Store:
     # ---------------------------------------------------------------------------------------------------
 
     def stored_bytes(self, experiment_id: str) -> int:
-        """About how much room an experiment takes."""
+        """Approximate size of an experiment."""
         return self._database.read(lambda connection: pruning.stored_bytes(connection, experiment_id))
 
     def remove(self, experiment_id: str) -> bool:
-        """Remove an experiment with everything in it, for good; False when it is gone, tagged or running."""
+        """Permanently removes an experiment; False if it is gone, tagged or running."""
         return self._database.write(
             lambda connection: (
                 pruning.unwanted(connection, experiment_id) and pruning.remove(connection, experiment_id)
@@ -397,7 +386,7 @@ class Store:
         )
 
     def shrink(self) -> None:
-        """Give the room of what was removed back to the disk."""
+        """Returns the space of removed rows to the disk."""
         self._database.shrink()
 
     # -- moving to another store
@@ -408,8 +397,8 @@ class Store:
         return self._database.read(lambda connection: moving.raw(connection, experiment_id))
 
     def add_raw(self, found: RawExperiment) -> int:
-        """Add what is new, in one transaction; returns the number of new trials. Raises StoreError, changing
-        nothing, when another experiment or trial has the same id.
+        """Adds new rows in a transaction; returns the number of new trials. Raises StoreError, changing
+        nothing, if another experiment or trial has the same id.
         """
         try:
             return self._database.write(

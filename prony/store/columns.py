@@ -1,6 +1,4 @@
-"""What the text of a column says: a moment, figures, JSON. Rows that are imported and rows that are read keep
-to the same rules.
-"""
+"""Values of text columns: times, figures, JSON. The same rules for imported and for stored rows."""
 
 from __future__ import annotations
 
@@ -12,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 MOST_CONTAINERS = 1_000_000
-"""Lists and objects in one piece of JSON, each of which takes some hundred bytes of memory. The largest
-published trial has 4,000.
+"""Most lists and objects in a JSON text, at some 100 bytes of memory each. The largest published trial has
+4,000.
 """
 LARGEST_FIGURE = 1e18
 YEARS = range(1970, 9000)
@@ -25,20 +23,20 @@ _NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def time_of(text: object) -> datetime:
-    """The moment that a time says. Raises ValueError with what was expected."""
+    """A stored time. Raises ValueError with the expectation."""
     if not isinstance(text, str) or len(text) > 40 or text.isdecimal():
         raise ValueError(A_TIME)
     try:
-        found = datetime.fromisoformat(text)
-        if found.tzinfo is not None and found.year in YEARS:
-            return found.astimezone(UTC)
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None and moment.year in YEARS:
+            return moment.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
     raise ValueError(A_TIME)
 
 
 def is_time(text: object) -> bool:
-    """Whether it says a moment."""
+    """Whether it is a stored time."""
     try:
         time_of(text)
     except ValueError:
@@ -47,7 +45,7 @@ def is_time(text: object) -> bool:
 
 
 def column_time(name: str, text: object) -> datetime:
-    """The same of a column. Raises ValueError: which one, what was found, what was expected."""
+    """The time of a column. Raises ValueError with column, value and expectation."""
     try:
         return time_of(text)
     except ValueError as fault:
@@ -55,7 +53,7 @@ def column_time(name: str, text: object) -> datetime:
 
 
 def parsed(text: str | bytes) -> Any:
-    """A piece of JSON, of which no more is read than memory holds. Raises ValueError."""
+    """Parses JSON of bounded size. Raises ValueError."""
     lists, objects = (
         (text.count("["), text.count("{"))
         if isinstance(text, str)
@@ -70,16 +68,16 @@ def parsed(text: str | bytes) -> Any:
 
 
 def figures_of(text: str) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Name -> number, and of each figure that is none a sentence. Raises ValueError for what is no object."""
-    found = parsed(text)
-    if not isinstance(found, dict):
+    """(name -> number, a sentence per invalid figure). Raises ValueError unless an object."""
+    document = parsed(text)
+    if not isinstance(document, dict):
         raise ValueError("expected a JSON object with figures by their names")
-    wrong = {name: sentence for name, value in found.items() if (sentence := not_a_figure(name, value))}
-    return {name: value for name, value in found.items() if name not in wrong}, tuple(wrong.values())
+    wrong = {name: sentence for name, value in document.items() if (sentence := not_a_figure(name, value))}
+    return {name: value for name, value in document.items() if name not in wrong}, tuple(wrong.values())
 
 
 def stored_figures(text: str) -> tuple[dict[str, float], tuple[str, ...]]:
-    """The same of a row that is there: without any where the column cannot be read."""
+    """Like `figures_of` for a stored row; without figures if the column is unreadable."""
     try:
         return figures_of(text)
     except (ValueError, RecursionError) as fault:
@@ -87,9 +85,9 @@ def stored_figures(text: str) -> tuple[dict[str, float], tuple[str, ...]]:
 
 
 def not_a_figure(name: str, value: object) -> str | None:
-    """What is wrong with a figure; None for a number that can be drawn and compared."""
+    """A sentence about an invalid figure; else None."""
     if not _FIGURE_NAME.fullmatch(name):
-        return f"a figure is called {shown(name)}; expected a name of at most 100 letters"
+        return f"a figure is named {shown(name)}; expected a name of at most 100 letters"
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if number and -LARGEST_FIGURE <= value <= LARGEST_FIGURE:  # type: ignore[operator]  # NaN is not
         return None
@@ -97,19 +95,19 @@ def not_a_figure(name: str, value: object) -> str | None:
 
 
 def finite(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that are known: a figure that came to no number has none."""
+    """The finite figures."""
     return {
         name: value for name, value in figures.items() if not isinstance(value, float) or math.isfinite(value)
     }
 
 
 def storable(text: str) -> str:
-    """Text that every database takes: without the character 0 and halves of characters."""
+    """Text for every database: without NUL and surrogates."""
     return _NOT_STORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def shown(value: object) -> str:
-    """A value in a sentence, as JSON has it and not longer than a line."""
+    """A value as JSON for a sentence, at most a line."""
     try:
         text = json.dumps(value, default=str)
     except (ValueError, RecursionError):  # a number of more than 4,300 digits, or nested too deeply

@@ -1,4 +1,4 @@
-"""A database of Prony's: opens, creates or migrates it, and its transactions."""
+"""A database of Prony: opening, creation and transactions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from prony.store.location import APPLICATION_ID, WRITES, Location, locate, sqlit
 T = TypeVar("T")
 
 FIRST_PAUSE_S = 0.1
-"""Before a lost connection is opened again; twice as long each time."""
+"""First pause before reconnecting; doubled each time."""
 
 
 class Database:
@@ -32,9 +32,7 @@ class Database:
 
     @classmethod
     def open(cls, target: str | Path | None) -> Self:
-        """Create the tables where there are none. Raises StoreError, changing nothing, for a database that is
-        not Prony's.
-        """
+        """Opens a database, creating its tables. Raises StoreError, changing nothing, for a foreign one."""
         database = cls(locate(target))
         database._prepare()
         return database
@@ -50,8 +48,8 @@ class Database:
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Connection]:
-        """A transaction that writes. `alone`: nobody else writes what depends on what they read until it
-        ends, as always in SQLite; for a transaction that decides by what it finds.
+        """A writing transaction. `alone`: excludes other `alone` writers (always so in SQLite), for decisions
+        based on reads.
         """
         with self._location.engine.connect() as connection:
             chosen = connection.execution_options(**{WRITES: True})
@@ -63,10 +61,9 @@ class Database:
     def write(
         self, work: Callable[[Connection], T], *, alone: bool = False, patience_s: float | None = None
     ) -> T:
-        """`work` in a transaction that writes, and its result. Where the connection to a server is lost it is
-        done again, and it may have been committed before: `work` must come to the same when it is repeated.
-        Database errors become StoreError, but for IntegrityError. `patience_s`: for how long it is tried
-        again [RECONNECT_S].
+        """Runs `work` in a writing transaction. After a lost connection it is repeated, possibly after a
+        commit, so `work` must be idempotent. Raises StoreError for database errors except IntegrityError.
+        `patience_s`: longest retry [RECONNECT_S].
         """
 
         def once() -> T:
@@ -76,7 +73,7 @@ class Database:
         return self._again_if_lost(once, patience_s)
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """`work` in a transaction that only reads, and its result; done again if the connection is lost."""
+        """Runs `work` in a reading transaction, repeated after a lost connection."""
 
         def once() -> T:
             with self._location.engine.begin() as connection:
@@ -99,9 +96,7 @@ class Database:
 
     @contextmanager
     def faults(self) -> Iterator[None]:
-        """Turns database errors into StoreError, in one sentence; not an IntegrityError, which says something
-        about the data and not about the database.
-        """
+        """Turns database errors into StoreError, except IntegrityError, which is about the data."""
         try:
             yield
         except IntegrityError:
@@ -110,7 +105,7 @@ class Database:
             raise explained(error, self.where) from None
 
     def shrink(self) -> None:
-        """Give the room of deleted rows back to the disk; a server does so by itself."""
+        """Returns the space of deleted rows to the disk (SQLite)."""
         if self._location.sqlite:
             with self.faults(), self._location.engine.connect() as connection:
                 raw = connection.connection.driver_connection
@@ -126,11 +121,11 @@ class Database:
             self._refuse_foreign_file()
         with self.faults():
             with self._location.engine.connect() as connection:
-                found = self._schema_version(connection)
-            if found == schema.SCHEMA_VERSION:
+                version = self._schema_version(connection)
+            if version == schema.SCHEMA_VERSION:
                 return
             with self.writing(alone=True) as connection:
-                if self._schema_version(connection) is None:  # another program may have been faster
+                if self._schema_version(connection) is None:  # another process may have created it
                     if self._location.sqlite:
                         connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
                     schema.create(connection, f"prony {__version__}")
@@ -140,33 +135,33 @@ class Database:
             tables = sqlite_tables(self.where)
         except sqlite3.Error as error:
             raise StoreError(
-                f"{self.where} cannot be read as a database ({error}) and was left alone; "
+                f"{self.where} cannot be read as a database ({error}) and was not changed; "
                 "name another file with --db."
             ) from None
         if tables and schema.about.name not in tables:
             raise StoreError(
                 f"{self.where} is a database of another program (it has the table '{tables[0]}') "
-                "and was left alone; name another file with --db."
+                "and was not changed; name another file with --db."
             )
 
     def _schema_version(self, connection: Connection) -> int | None:
-        """The schema version; None when there are no tables yet. Another or unclear one raises StoreError."""
+        """The schema version; None without tables. Raises StoreError for another or unclear one."""
         tables = set(inspect(connection).get_table_names())
         if schema.about.name not in tables:
             taken = tables & set(schema.metadata.tables)
             if taken:
                 raise StoreError(
                     f"{self.where} already has a table '{min(taken)}' that is not Prony's; "
-                    "give Prony a database of its own."
+                    "use a separate database for Prony."
                 )
             return None
-        found = schema.version_of(connection)
-        if found is None:
-            raise StoreError(f"{self.where} does not say which version of the schema it has; it is damaged.")
-        if found != schema.SCHEMA_VERSION:
-            age = "a newer" if found > schema.SCHEMA_VERSION else "an older"
+        version = schema.version_of(connection)
+        if version is None:
+            raise StoreError(f"{self.where} has no schema version; it is damaged.")
+        if version != schema.SCHEMA_VERSION:
+            age = "a newer" if version > schema.SCHEMA_VERSION else "an older"
             raise StoreError(
-                f"{self.where} was written by {age} Prony (schema {found}; this one knows "
+                f"{self.where} was written by {age} Prony (schema {version}; this one knows "
                 f"{schema.SCHEMA_VERSION}); use that version, or name another file with --db."
             )
-        return found
+        return version

@@ -1,6 +1,4 @@
-"""The rows of an export as models: what comes from another host, or from anybody who may upload, is checked
-here, and its credentials left out, before it gets near the database.
-"""
+"""The rows of an export as models, which validate untrusted input and remove its credentials."""
 
 from __future__ import annotations
 
@@ -25,30 +23,30 @@ LOCAL = frozenset({"owner"})
 T = TypeVar("T")
 R = TypeVar("R", bound=BaseModel)
 LARGEST_WHOLE = 2**64
-"""Nothing that is counted, and no clock, gets there."""
+"""Beyond any counter or clock."""
 
 
 class Misfit(ValueError):
-    """One sentence: which field, what was found, what was expected."""
+    """A sentence with field, value and expectation."""
 
 
 def _plain(text: str) -> str:
     if storable(text) != text:
-        raise ValueError("expected text without the character 0 and without halves of characters")
+        raise ValueError("expected text without NUL characters and surrogates")
     return text
 
 
 def _in_utc(value: object) -> str:
-    """As every time is stored: in UTC, so that the order of the texts is that of the times."""
+    """A time in UTC, so that text order is time order."""
     return time_of(value).isoformat()
 
 
 def _object(text: str) -> str:
     try:
-        found = parsed(text)
+        document = parsed(text)
     except (ValueError, RecursionError) as fault:
         raise ValueError(f"expected a JSON object ({fault})") from fault
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise ValueError("expected a JSON object")
     return text
 
@@ -56,7 +54,7 @@ def _object(text: str) -> str:
 _Text = Annotated[str, AfterValidator(_plain)]
 _Id = Annotated[str, Field(pattern=r"^[0-9]{6}-[0-9a-z]{4}$")]
 _TrialId = Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]{0,63}$")]
-"""Files are named by it (`prony results export -o FOLDER`): it leads into no other folder."""
+"""Safe as a file name (`prony results export -o FOLDER`)."""
 _Key = Annotated[str, Field(pattern=r"^[0-9A-Za-z_-]{1,32}$")]
 _Word = Annotated[_Text, Field(max_length=32)]
 _Name = Annotated[_Text, Field(max_length=128)]
@@ -70,7 +68,7 @@ class _Row(BaseModel):
 
 
 class ExperimentColumns(_Row):
-    """Of table experiments, without those that are local."""
+    """Columns of table experiments, without local ones."""
 
     id: _Id
     name: Annotated[_Text, Field(max_length=10_000)]
@@ -86,7 +84,7 @@ class ExperimentColumns(_Row):
 
 
 class TrialColumns(_Row):
-    """Of table trials; those that repeat the record must say the same."""
+    """Columns of table trials; those repeated from the record must match."""
 
     id: _TrialId
     experiment_id: _Id
@@ -107,7 +105,7 @@ class TrialColumns(_Row):
 
 
 class JudgementColumns(_Row):
-    """Of table judgements, without its number."""
+    """Columns of table judgements, without its number."""
 
     trial_id: _TrialId
     made: _Time
@@ -118,7 +116,7 @@ class JudgementColumns(_Row):
 
 
 class NoteColumns(_Row):
-    """Of table notes, without its number."""
+    """Columns of table notes, without its number."""
 
     experiment_id: _Id
     made: _Time
@@ -127,13 +125,13 @@ class NoteColumns(_Row):
 
 
 def experiment(row: object) -> dict[str, Any]:
-    """The row as it is stored, when it is one. Raises Misfit."""
+    """The row for storing. Raises Misfit."""
     what = "experiment"
     columns = _row(what, ExperimentColumns, row)
     _numbers(f"{what}.spec", parsed(columns.spec), finite=False)
     _numbers(f"{what}.fingerprint", parsed(columns.fingerprint), finite=True)
-    found = _read(f"{what}.fingerprint", lambda: Fingerprint.model_validate_json(columns.fingerprint))
-    if found.key != columns.fingerprint_key:
+    host = _read(f"{what}.fingerprint", lambda: Fingerprint.model_validate_json(columns.fingerprint))
+    if host.key != columns.fingerprint_key:
         raise Misfit(f"the fingerprint of {columns.id} has two keys")
     return columns.model_dump() | {
         "name": redaction.text(columns.name),
@@ -142,12 +140,12 @@ def experiment(row: object) -> dict[str, Any]:
 
 
 def trial(row: object) -> dict[str, Any]:
-    """The row with its record compressed, when the two agree. Raises Misfit."""
+    """The row for storing, with its record compressed. Raises Misfit if the two disagree."""
     what = _named("trial", row, "id")
     columns = _row(what, TrialColumns, row)
-    said = parsed(columns.record)
-    _read(f"{what}: record", lambda: _Moment.model_validate(said))
-    _numbers(f"{what}: record", said, finite=False)
+    document = parsed(columns.record)
+    _read(f"{what}: record", lambda: _Moment.model_validate(document))
+    _numbers(f"{what}: record", document, finite=False)
     record = _read(f"{what}: record", lambda: TrialRecord.model_validate_json(columns.record))
     stored = columns.model_dump() | {
         name: redaction.name(getattr(columns, name)) for name in ("server", "workload", "load_name")
@@ -166,14 +164,14 @@ class _Moment(BaseModel):
 
 
 def judgement(row: object, of: set[str]) -> dict[str, Any]:
-    """The row, when it judges one of these trials. Raises Misfit."""
+    """The row for storing. Raises Misfit unless it judges one of these trials."""
     what = _named("judgement of trial", row, "trial_id")
     columns = _row(what, JudgementColumns, row)
-    said = parsed(columns.judgement)
-    _numbers(f"{what}: judgement", said, finite=False)
-    found = _read(f"{what}: judgement", lambda: Judgement.model_validate_json(columns.judgement))
-    if found.conforms is not columns.conforms:
-        raise Misfit(f"{what}: it says that the trial conforms, and that it does not")
+    document = parsed(columns.judgement)
+    _numbers(f"{what}: judgement", document, finite=False)
+    parsed_ = _read(f"{what}: judgement", lambda: Judgement.model_validate_json(columns.judgement))
+    if parsed_.conforms is not columns.conforms:
+        raise Misfit(f"{what}: column and judgement disagree about conforming")
     _, wrong = figures_of(columns.figures)
     if wrong:
         raise Misfit(f"{what}: {wrong[0]}")
@@ -183,13 +181,13 @@ def judgement(row: object, of: set[str]) -> dict[str, Any]:
 
 
 def note(row: object) -> dict[str, Any]:
-    """The row, when it is a note. Raises Misfit."""
-    found = _row("note", NoteColumns, row)
-    return found.model_dump() | {"text": redaction.text(found.text)}
+    """The row for storing. Raises Misfit."""
+    columns = _row("note", NoteColumns, row)
+    return columns.model_dump() | {"text": redaction.text(columns.text)}
 
 
 def without_local(row: object) -> object:
-    """The row without what has no meaning on another host."""
+    """The row without local columns."""
     if not isinstance(row, dict):
         return row
     return {name: value for name, value in row.items() if name not in LOCAL}
@@ -226,14 +224,14 @@ def _read(what: str, make: Callable[[], T]) -> T:
 
 
 def _sentence(what: str, fault: ValidationError) -> str:
-    """The first thing that is wrong: the field, what was found, what was expected."""
+    """The first error: field, value, expectation."""
     first = fault.errors(include_url=False)[0]
-    where = ".".join([what, *(str(one) for one in first["loc"])])
+    where = ".".join([what, *(str(part) for part in first["loc"])])
     match first["type"]:
         case "missing":
             return f"{where} is missing"
         case "extra_forbidden":
-            return f"{where} is not known here"
+            return f"{where} is an unknown field"
         case "value_error":
             expected = str(first["ctx"]["error"])
         case _:
@@ -244,29 +242,29 @@ def _sentence(what: str, fault: ValidationError) -> str:
 
 
 def _named(what: str, row: object, key: str) -> str:
-    """Which row it is, as far as it says so itself."""
+    """The row's kind with its key, if printable."""
     name = row.get(key) if isinstance(row, Mapping) else None
     return f"{what} {name}" if isinstance(name, str) and len(name) <= 64 and name.isprintable() else what
 
 
 def _leaves(value: object, where: str) -> Iterator[tuple[str, object]]:
-    """Every value of JSON with its place."""
+    """(path, value) of every JSON leaf."""
     stack: list[tuple[str, object]] = [(where, value)]
     while stack:
-        place, one = stack.pop()
-        if isinstance(one, dict):
-            stack.extend((f"{place}.{key[:MOST_SHOWN]}", inner) for key, inner in one.items())
-        elif isinstance(one, list):
-            stack.extend((f"{place}.{at}", inner) for at, inner in enumerate(one))
+        place, item = stack.pop()
+        if isinstance(item, dict):
+            stack.extend((f"{place}.{key[:MOST_SHOWN]}", inner) for key, inner in item.items())
+        elif isinstance(item, list):
+            stack.extend((f"{place}.{at}", inner) for at, inner in enumerate(item))
         else:
-            yield place, one
+            yield place, item
 
 
 def _numbers(where: str, value: object, *, finite: bool) -> None:
-    for place, one in _leaves(value, where):
-        if isinstance(one, bool):
+    for place, number in _leaves(value, where):
+        if isinstance(number, bool):
             continue
-        if isinstance(one, int) and abs(one) > LARGEST_WHOLE:
-            raise Misfit(f"{place} is {shown(one)}; expected a number of at most 20 digits")
-        if finite and isinstance(one, float) and not math.isfinite(one):
-            raise Misfit(f"{place} is {shown(one)}; expected a finite number")
+        if isinstance(number, int) and abs(number) > LARGEST_WHOLE:
+            raise Misfit(f"{place} is {shown(number)}; expected a number of at most 20 digits")
+        if finite and isinstance(number, float) and not math.isfinite(number):
+            raise Misfit(f"{place} is {shown(number)}; expected a finite number")

@@ -1,4 +1,4 @@
-"""One sentence for every database error."""
+"""A sentence for every database error."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ _SQLSTATE = {
 
 
 def is_lost(error: DBAPIError) -> bool:
-    """Whether the connection to the server was lost, or could not be opened: nothing is known to be wrong
-    with what was asked. libpq gives such an error no SQLSTATE when the server could not say it.
-    """
+    """Whether the connection to the server was lost or not opened; libpq may give no SQLSTATE then."""
     state = str(getattr(error.orig, "sqlstate", "") or "")
     if not state:
         return isinstance(error, OperationalError)
@@ -47,13 +45,13 @@ def is_lost(error: DBAPIError) -> bool:
 
 
 def explained(error: SQLAlchemyError, where: str) -> StoreError:
-    """The error as one sentence that names the database and what to do."""
+    """The error as a sentence with the database and a remedy."""
     original = error.orig if isinstance(error, DBAPIError) else None
     name = str(getattr(original, "sqlite_errorname", "") or "")
     state = str(getattr(original, "sqlstate", "") or "")
-    for known, code in ((_SQLITE, name), (_SQLSTATE, state)):
-        matches = [beginning for beginning in known if code.startswith(beginning)] if code else []
+    for table, code in ((_SQLITE, name), (_SQLSTATE, state)):
+        matches = [beginning for beginning in table if code.startswith(beginning)] if code else []
         if matches:
-            return StoreError(f"The results in {where} cannot be used: {known[max(matches, key=len)]}.")
+            return StoreError(f"The results in {where} cannot be used: {table[max(matches, key=len)]}.")
     text = " ".join(str(original or error).split()).rstrip(".") or type(error).__name__
     return StoreError(f"The results in {where} cannot be used: {text}.")

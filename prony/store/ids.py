@@ -14,9 +14,7 @@ _MISTYPED = str.maketrans("ilo", "110")
 
 
 def experiment_id(moment: datetime, later: int = 0) -> str:
-    """`261121-9k3f`: the date and, in four letters, the time of day in UTC to 82 ms. `later` adds steps when
-    the id is taken (within the same day).
-    """
+    """`261121-9k3f`: date and time of day (UTC, 82 ms steps). `later`: steps to add if taken."""
     utc = moment.astimezone(UTC)
     seconds = utc.hour * 3600 + utc.minute * 60 + utc.second + utc.microsecond / 1e6
     step = min(int(seconds / _DAY_S * _PER_DAY) + later, _PER_DAY - 1)
@@ -28,13 +26,11 @@ def experiment_id(moment: datetime, later: int = 0) -> str:
 
 
 def as_typed(text: str) -> str:
-    """A typed id normalised: lower case, and letters outside the alphabet read as the digits they
-    resemble.
-    """
+    """A typed id normalised: lower case, with look-alike letters as digits."""
     return text.strip().lower().translate(_MISTYPED)
 
 
 def looks_like_id(text: str) -> bool:
-    """Whether it has the shape of a whole id."""
+    """Whether it has the form of a full id."""
     date, dash, letters = as_typed(text).partition("-")
     return bool(dash) and len(date) == 6 and date.isdecimal() and len(letters) == LETTERS

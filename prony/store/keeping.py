@@ -1,4 +1,4 @@
-"""A trial and its judgement as rows, and how they are written."""
+"""Rows of a trial and its judgement, and writing them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from prony.store.columns import finite
 
 
 def insert_trial(connection: Connection, record: TrialRecord, judged: Mapping[str, Any]) -> None:
-    """A new trial with its first judgement. Raises IntegrityError when its id is taken, or its experiment is
-    not there.
-    """
+    """Inserts a trial with its first judgement. Raises IntegrityError for a taken id or no experiment."""
     trial = trial_values(record)
     connection.execute(insert(schema.trials).values(**trial))
     connection.execute(insert(schema.judgements).values(**judged))
@@ -28,7 +26,7 @@ def insert_trial(connection: Connection, record: TrialRecord, judged: Mapping[st
 
 
 def replace_trial(connection: Connection, record: TrialRecord, judged: Mapping[str, Any]) -> None:
-    """Another record for a trial that is there, with the only judgement that it has then."""
+    """Replaces the record of a trial, and its judgements by this one."""
     values = {name: value for name, value in trial_values(record).items() if name != "id"}
     connection.execute(update(schema.trials).where(schema.trials.c.id == record.id).values(**values))
     connection.execute(delete(schema.judgements).where(schema.judgements.c.trial_id == record.id))
@@ -37,19 +35,19 @@ def replace_trial(connection: Connection, record: TrialRecord, judged: Mapping[s
 
 
 def record_of(connection: Connection, trial_id: str) -> str | None:
-    """The stored record of a trial, as JSON; None when there is none of this id."""
+    """The stored record of a trial as JSON; None without one."""
     query = select(schema.trials.c.record).where(schema.trials.c.id == trial_id)
     record = connection.execute(query).scalar_one_or_none()
     return None if record is None else zlib.decompress(record).decode()
 
 
 def record_text(record: TrialRecord) -> str:
-    """The record as it is stored: without credentials."""
+    """The record as stored JSON, without credentials."""
     return redaction.as_json(record.model_dump_json())
 
 
 def trial_columns(record: TrialRecord) -> dict[str, Any]:
-    """What the row of a trial repeats of its record, without credentials."""
+    """Columns that repeat parts of the record, without credentials."""
     return {
         "id": record.id,
         "experiment_id": record.experiment_id,
@@ -77,7 +75,7 @@ def trial_values(record: TrialRecord) -> dict[str, Any]:
 
 
 def judgement_values(trial_id: str, judgement: Judgement, figures: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of a judgement that is made now."""
+    """The row of a new judgement."""
     return {
         "trial_id": trial_id,
         "made": datetime.now(UTC).isoformat(),

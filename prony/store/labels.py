@@ -1,4 +1,4 @@
-"""What people say of experiments: tags, by which they are found, and notes."""
+"""Tags and notes of experiments."""
 
 from __future__ import annotations
 
@@ -25,31 +25,29 @@ _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,63}")
 
 
 def checked_tag(name: str) -> str:
-    """The name of a tag. Raises UsageError for one that could be taken for something else."""
+    """A valid tag. Raises UsageError for an invalid or ambiguous name."""
     if not _TAG.fullmatch(name):
         raise UsageError(
-            f"'{name[:80]}' is not a name for a tag; expected 1 to 64 letters, digits and . _ / -, "
+            f"'{name[:80]}' is not a valid tag; expected 1 to 64 letters, digits and . _ / -, "
             "beginning with a letter or digit"
         )
     if name.lower() == LATEST or looks_like_id(name):
-        raise UsageError(f"'{name}' cannot be a tag: it means an experiment already; choose another name")
+        raise UsageError(f"'{name}' cannot be a tag, as it names an experiment; choose another name")
     return name
 
 
 def checked_note(text: str) -> str:
-    """A note without the blanks around it. Raises UsageError for an empty one, or one of absurd length."""
+    """A stripped note. Raises UsageError for an empty or too long one."""
     text = text.strip()
     if not text:
-        raise UsageError("the note is empty; write what should be remembered of this result")
+        raise UsageError("the note is empty; give its text")
     if len(text) > MOST_NOTE_CHARACTERS:
-        raise UsageError(
-            f"the note has {len(text):,} characters; expected {MOST_NOTE_CHARACTERS:,} at the most"
-        )
+        raise UsageError(f"the note has {len(text):,} characters; expected at most {MOST_NOTE_CHARACTERS:,}")
     return text
 
 
 def who() -> str:
-    """user@host of this process; `unknown` for a user without a name."""
+    """user@host of this process; `unknown` without a user name."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
@@ -58,7 +56,7 @@ def who() -> str:
 
 
 def add_tag(connection: Connection, experiment_id: str, name: str, *, only: bool) -> None:
-    """Tag an experiment, which changes nothing when it has the tag already; with `only` no other keeps it."""
+    """Tags an experiment (idempotent); with `only`, others lose the tag."""
     others = schema.tags.c.experiment_id != experiment_id
     if only:
         connection.execute(delete(schema.tags).where(schema.tags.c.name == name, others))
@@ -69,13 +67,13 @@ def add_tag(connection: Connection, experiment_id: str, name: str, *, only: bool
 
 
 def remove_tag(connection: Connection, experiment_id: str, name: str) -> bool:
-    """Whether it had this tag."""
+    """Removes a tag; returns whether it was present."""
     mine = (schema.tags.c.name == name, schema.tags.c.experiment_id == experiment_id)
     return connection.execute(delete(schema.tags).where(*mine)).rowcount > 0
 
 
 def tags(connection: Connection) -> dict[str, int]:
-    """Every tag -> how many experiments have it."""
+    """Tag -> number of experiments."""
     query = select(schema.tags.c.name, func.count()).group_by(schema.tags.c.name).order_by(schema.tags.c.name)
     return {str(row[0]): int(row[1]) for row in connection.execute(query)}
 
@@ -93,12 +91,12 @@ def newest_tagged(connection: Connection, name: str) -> str | None:
 
 
 def new_note(experiment_id: str, text: str) -> dict[str, Any]:
-    """The row of a note that is made now."""
+    """The row of a new note."""
     return {"experiment_id": experiment_id, "made": _now(), "made_by": who(), "text": text}
 
 
 def add_notes(connection: Connection, notes: tuple[Mapping[str, Any], ...]) -> None:
-    """Those that are not there yet: a note is known by its time and author."""
+    """Adds missing notes, identified by experiment, time and author."""
     for note in notes:
         same = (schema.notes.c[name] == note[name] for name in ("experiment_id", "made", "made_by"))
         if connection.execute(select(schema.notes.c.id).where(*same)).first() is None:
@@ -106,29 +104,29 @@ def add_notes(connection: Connection, notes: tuple[Mapping[str, Any], ...]) -> N
 
 
 def tags_of(connection: Connection, ids: Sequence[str]) -> dict[str, list[str]]:
-    """Experiment -> its tags, of some hundreds of experiments."""
+    """Experiment -> tags, for some hundreds of experiments."""
     query = select(schema.tags).where(schema.tags.c.experiment_id.in_(ids))
-    found: dict[str, list[str]] = defaultdict(list)
+    by_experiment: dict[str, list[str]] = defaultdict(list)
     for row in connection.execute(query.order_by(schema.tags.c.name)):
-        found[row.experiment_id].append(row.name)
-    return found
+        by_experiment[row.experiment_id].append(row.name)
+    return by_experiment
 
 
 def notes_of(
     connection: Connection, ids: Sequence[str], unreadable: list[Unreadable]
 ) -> dict[str, list[Note]]:
-    """Experiment -> its notes, the oldest first; of one that cannot be read `unreadable` gets a sentence."""
+    """Experiment -> notes, oldest first; appends unreadable ones to `unreadable`."""
     query = select(schema.notes).where(schema.notes.c.experiment_id.in_(ids))
-    found: dict[str, list[Note]] = defaultdict(list)
+    by_experiment: dict[str, list[Note]] = defaultdict(list)
     for row in connection.execute(query.order_by(schema.notes.c.id)):
         try:
-            made = column_time("made", row.made)
+            moment = column_time("made", row.made)
         except ValueError as fault:
             sentence = f"a note on experiment {row.experiment_id} cannot be read: {fault}"
             unreadable.append(Unreadable(row.experiment_id, sentence, whole=False))
         else:
-            found[row.experiment_id].append(Note(made, row.made_by, redaction.text(row.text)))
-    return found
+            by_experiment[row.experiment_id].append(Note(moment, row.made_by, redaction.text(row.text)))
+    return by_experiment
 
 
 def _now() -> str:

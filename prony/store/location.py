@@ -1,6 +1,6 @@
-"""Where the results are, and how to connect to them.
+"""Location of the results, and connecting to it.
 
-A file that is not Prony's is recognised by reading its header: it is never opened for writing.
+A foreign file is recognised by its header and never opened for writing.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from sqlalchemy.pool import NullPool
 from prony.errors import StoreError
 
 BUSY_S = 15.0
-"""How long a writer waits for another."""
+"""Longest wait of a writer for another."""
 AGAIN_S = 0.02
 
 RECONNECT_S = 60.0
-"""How long a connection to a server that was lost is tried again: a restart takes seconds."""
+"""Longest retry of a lost connection: a server's restart takes seconds."""
 
 CONNECT_S = 10
 DEAD_S = 30
-"""After how long without an acknowledgement a connection counts as lost."""
+"""Time without an acknowledgement after which a connection is lost."""
 
 IN_MEMORY = ":memory:"
 NOT_IN_MEMORY = "Results are not kept in memory; name a file for the SQLite database."
 
 WRITES = "prony_writes"
-"""Execution option of a writing connection: it takes SQLite's write lock at its start, so that two writers
-wait for each other instead of failing midway.
+"""Execution option of writing connections: takes SQLite's write lock at the start, so that writers wait
+instead of failing midway.
 """
 
 APPLICATION_ID = 0x50524F4E
@@ -49,18 +49,18 @@ _APPLICATION_ID_AT = 68  # https://sqlite.org/fileformat2.html, "The Database He
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A database: its location without a password, and how to open it."""
+    """A database: location without password, and engine."""
 
     where: str
     engine: Engine
     sqlite: bool
     writable: bool = True
     marked: bool = False
-    """The file's header has Prony's application id."""
+    """Whether the file's header has Prony's application id."""
 
 
 def default_path() -> str:
-    """`$PRONY_DB` (a file or an SQLAlchemy URL), else results.db in the user's data folder."""
+    """`$PRONY_DB` (a file or SQLAlchemy URL), else results.db in the user's data folder."""
     named = os.environ.get("PRONY_DB")
     if named:
         return named
@@ -70,7 +70,7 @@ def default_path() -> str:
 
 
 def locate(target: str | Path | None) -> Location:
-    """Connect to a file or an SQLAlchemy URL (default: `default_path()`). Raises StoreError."""
+    """Connects to a file or SQLAlchemy URL (default: `default_path()`). Raises StoreError."""
     text = str(target) if target is not None else default_path()
     if text == IN_MEMORY:
         raise StoreError(NOT_IN_MEMORY)
@@ -103,7 +103,7 @@ def _server(url: URL) -> Location:
         engine = create_engine(url, pool_pre_ping=True, connect_args=_patience(url))
     except NoSuchModuleError:
         raise StoreError(
-            f"'{url.drivername}' is not a database that is known here; use a file (SQLite) or postgresql://."
+            f"'{url.drivername}' is not a supported database; use a file (SQLite) or postgresql://."
         ) from None
     except ModuleNotFoundError as missing:
         raise StoreError(
@@ -114,7 +114,7 @@ def _server(url: URL) -> Location:
 
 
 def _patience(url: URL) -> dict[str, Any]:
-    """libpq's own waits have no end. What the URL says itself stays."""
+    """Timeouts for libpq, which has none, unless the URL sets them."""
     if url.get_backend_name() != "postgresql":
         return {}
     wanted = {"connect_timeout": CONNECT_S, "keepalives_idle": DEAD_S, "tcp_user_timeout": DEAD_S * 1000}
@@ -147,7 +147,7 @@ def _may_write(path: Path) -> bool:
 
 
 def _read_header(path: Path) -> bytes:
-    """The file's header, empty when there is no file; StoreError when it is unreadable or not SQLite."""
+    """The file's header; empty without a file. Raises StoreError if unreadable or not SQLite."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEADER_BYTES)
@@ -163,8 +163,8 @@ def _read_header(path: Path) -> bytes:
         ) from None
     if head and not head.startswith(_MAGIC):
         raise StoreError(
-            f"{path} is not a database of results (it does not begin like an SQLite file) "
-            "and was left alone; name another file with --db."
+            f"{path} is not a database of results (it does not start like an SQLite file) "
+            "and was not changed; name another file with --db."
         )
     return head
 
@@ -174,19 +174,18 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
-            f"The folder {folder} cannot be made ({error.strerror}); name a file elsewhere with --db."
+            f"The folder {folder} cannot be created ({error.strerror}); name a file elsewhere with --db."
         ) from None
 
 
 def _connect(path: Path, writable: bool) -> sqlite3.Connection:
-    """A connection in autocommit mode: SQLAlchemy's begin event says when a transaction starts."""
+    """A connection in autocommit mode: SQLAlchemy's begin event starts transactions."""
     if writable:
         mode = "mode=rwc"
     elif Path(f"{path}-wal").exists():
         mode = "mode=ro"
     else:
-        # Without write permission SQLite cannot make its shared-memory file; nobody else can be writing
-        # either.
+        # Without write permission SQLite cannot create its shared-memory file, but nobody else writes either.
         mode = "mode=ro&immutable=1"
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?{mode}",
@@ -207,7 +206,7 @@ def _connect(path: Path, writable: bool) -> sqlite3.Connection:
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """The journal's mode, which the file keeps. While another program sets it SQLite waits for nobody."""
+    """Sets the journal mode, retrying while another process does: SQLite does not wait here."""
     until = time.monotonic() + BUSY_S
     while True:
         try:
@@ -226,7 +225,7 @@ def _begin(connection: Connection) -> None:
 
 
 def sqlite_tables(path: str) -> list[str] | None:
-    """The tables of an SQLite file, read without changing it; None when it is absent or empty."""
+    """The tables of an SQLite file, read-only; None when absent or empty."""
     if not Path(path).exists() or Path(path).stat().st_size == 0:
         return None
     mode = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"

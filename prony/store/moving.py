@@ -1,4 +1,4 @@
-"""An experiment's raw rows, out of one database and into another."""
+"""Copies an experiment's raw rows between databases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prony.store import labels, owner, schema, summaries
 from prony.store.rows import ExperimentStatus, RawExperiment
 
 IMPORTED = "imported"
-"""The owner of an experiment from another host."""
+"""Owner of an experiment from another host."""
 
 
 def raw(connection: Connection, experiment_id: str) -> RawExperiment:
@@ -44,65 +44,66 @@ def raw(connection: Connection, experiment_id: str) -> RawExperiment:
 
 
 def _public(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """The row without credentials, which rows of earlier versions hold."""
-    made = {str(name): value for name, value in row.items()}
+    """The row without credentials, which earlier versions stored."""
+    values = {str(name): value for name, value in row.items()}
     for name in ("spec", "judgement"):
-        if name in made:
-            made[name] = redaction.as_json(made[name])
+        if name in values:
+            values[name] = redaction.as_json(values[name])
     for name in ("name", "failure", "text"):
-        if made.get(name):
-            made[name] = redaction.text(made[name])
-    if "record" in made:
-        text = zlib.decompress(made["record"]).decode()
+        if values.get(name):
+            values[name] = redaction.text(values[name])
+    if "record" in values:
+        text = zlib.decompress(values["record"]).decode()
         public = redaction.as_json(text)
-        made["record"] = made["record"] if public == text else zlib.compress(public.encode())
-    return made
+        values["record"] = values["record"] if public == text else zlib.compress(public.encode())
+    return values
 
 
 def add(connection: Connection, found: RawExperiment, where: str) -> int:
-    """Add what is new, in a transaction that nobody else writes beside; returns the number of new trials.
-    Raises StoreError when another experiment or trial has the same id: the caller's transaction then comes to
-    nothing. `where`: the database, for that sentence.
+    """Adds new rows in an exclusive transaction; returns the number of new trials. Raises StoreError, for a
+    rollback, if another experiment or trial has the same id. `where`: name of the database, for errors.
     """
     identifier = str(found.experiment["id"])
     mine = schema.experiments.c.id == identifier
     trials_of = schema.trials.c.experiment_id == identifier
     there = connection.execute(select(schema.experiments).where(mine)).first()
-    known = {row.id: row.record for row in connection.execute(select(schema.trials).where(trials_of))}
+    stored_records = {
+        row.id: row.record for row in connection.execute(select(schema.trials).where(trials_of))
+    }
     if there is None:
         experiment = found.experiment | {"owner": IMPORTED}
         connection.execute(insert(schema.experiments).values(**experiment))
         summaries.add_experiment(connection, experiment)
     elif any(there._mapping[key] != found.experiment[key] for key in ("created", "seed")):
-        raise StoreError(
-            f"{where} has another experiment {identifier}, made at the same instant; nothing was imported."
-        )
-    elif there.owner == IMPORTED and len(found.trials) >= len(known):
+        raise StoreError(f"{where} has another experiment with the id {identifier}; nothing was imported.")
+    elif there.owner == IMPORTED and len(found.trials) >= len(stored_records):
         progress = {key: found.experiment[key] for key in ("status", "ended", "spec")}
         connection.execute(update(schema.experiments).where(mine).values(**progress))
         summaries.renew_experiment(connection, identifier, progress["spec"])
-    new = [trial for trial in found.trials if trial["id"] not in known]
+    new = [trial for trial in found.trials if trial["id"] not in stored_records]
     for trial in found.trials:
-        stored = known.get(trial["id"])
+        stored = stored_records.get(trial["id"])
         if stored is not None and stored != trial["record"] and _text(stored) != _text(trial["record"]):
             raise StoreError(
-                f"Trial {trial['id']} in {where} differs from the imported one, and a stored trial is never "
-                "changed; nothing was imported."
+                f"Trial {trial['id']} in {where} differs from the imported one, and stored trials are "
+                "immutable; nothing was imported."
             )
     for trial in new:
         connection.execute(insert(schema.trials).values(**trial))
-    more = [one for one in found.judgements if add_judgement(connection, one)]
+    more = [judgement for judgement in found.judgements if add_judgement(connection, judgement)]
     added = {trial["id"] for trial in new}
     for trial in new:
         summaries.add_trial(connection, trial, summaries.newest_judgement(connection, trial["id"]))
-    for trial_id in dict.fromkeys(one["trial_id"] for one in more if one["trial_id"] not in added):
+    for trial_id in dict.fromkeys(
+        judgement["trial_id"] for judgement in more if judgement["trial_id"] not in added
+    ):
         summaries.renew_trial(connection, summaries.newest_judgement(connection, trial_id))
     labels.add_notes(connection, found.notes)
     return len(new)
 
 
 def add_judgement(connection: Connection, judgement: Mapping[str, Any]) -> bool:
-    """Add a judgement unless it is there: it is known by its trial and its time. Whether it was new."""
+    """Adds a missing judgement, identified by trial and time; returns whether it was new."""
     same = (schema.judgements.c[name] == judgement[name] for name in ("trial_id", "made"))
     if connection.execute(select(schema.judgements.c.id).where(*same)).first() is not None:
         return False
@@ -115,7 +116,7 @@ def _text(record: bytes) -> str:
 
 
 def status_of(row: Row[Any]) -> ExperimentStatus:
-    """The status of the row; `interrupted` when the process that ran it has gone."""
+    """The row's status; `interrupted` after its process ended."""
     status: ExperimentStatus = row.status
     return "interrupted" if status == "running" and owner.is_gone(row.owner) else status
 

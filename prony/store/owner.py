@@ -1,4 +1,4 @@
-"""Which process runs an experiment, so that one left behind by a crash is not shown as running for ever."""
+"""The process that runs an experiment, to detect crashed ones."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from prony.host.proc import process_stat, read_text
 
 
 def this_process() -> str:
-    """`host|boot id|pid|start tick`: the identity of this process, also across reboots."""
+    """`host|boot id|pid|start tick`: identity of this process, unique across reboots."""
     return _identity(os.getpid())
 
 
 def is_gone(owner: str) -> bool:
-    """True only when the process has certainly ended: it ran on this host and is not there any more."""
+    """True only if the process certainly ended: it ran on this host and is gone."""
     host, _, rest = owner.partition("|")
     if host != socket.gethostname() or not Path("/proc/self/stat").exists():
         return False

@@ -1,4 +1,4 @@
-"""Which experiments nobody keeps, and how they are removed."""
+"""Selection and removal of experiments that are not kept."""
 
 from __future__ import annotations
 
@@ -16,67 +16,65 @@ from prony.store.rows import ExperimentStatus, FoundExperiment
 
 _E, _T = schema.experiments.c, schema.trials.c
 AHEAD = timedelta(hours=1)
-"""A result that is so much newer than the clock shows that the clock is wrong."""
+"""Lead of a result over the clock that shows a wrong clock."""
 
 RUNS_AT_MOST = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """What stays: the newest `newest` experiments, and those of the last `age`. One of them is given at
-    least; what either keeps, stays.
-    """
+    """Keeps the newest `newest` experiments and those of the last `age`; at least one is given."""
 
     newest: int | None = None
     age: timedelta | None = None
 
     def drops(self, found: Sequence[FoundExperiment], now: datetime) -> tuple[FoundExperiment, ...]:
-        """Of all experiments, the newest first, those that go. Raises UsageError when the clock went back:
-        ages are then not to be trusted.
-        """
+        """The experiments to remove; `found`: all, newest first. Raises UsageError if the clock went back."""
         if self.age is not None and found and found[0].created > now + AHEAD:
             raise UsageError(
-                f"{found[0].id} was stored at {found[0].created:%Y-%m-%d %H:%M} UTC, and this host's clock "
-                f"says {now:%Y-%m-%d %H:%M}: it went back, or another host's is ahead; set the clock, or "
+                f"{found[0].id} was stored at {found[0].created:%Y-%m-%d %H:%M} UTC, but this host's clock "
+                f"is at {now:%Y-%m-%d %H:%M}: it went back, or another host's is ahead; set the clock, or "
                 "keep by number (--keep 50)"
             )
-        kept = {one.id for one in found[: self.newest or 0]}
+        kept = {experiment.id for experiment in found[: self.newest or 0]}
         if self.age is not None:
-            kept |= {one.id for one in found if one.created >= now - self.age}
+            kept |= {experiment.id for experiment in found if experiment.created >= now - self.age}
         return tuple(
-            one
-            for one in found
-            if one.id not in kept and not one.tags and not may_run(one.status, one.created, now)
+            experiment
+            for experiment in found
+            if experiment.id not in kept
+            and not experiment.tags
+            and not may_run(experiment.status, experiment.created, now)
         )
 
 
 def may_run(status: ExperimentStatus, created: datetime, now: datetime) -> bool:
-    """Whether it may still be running: on another host, which cannot be asked, so long at the most."""
+    """Whether it may be running, possibly on another host, for at most RUNS_AT_MOST."""
     return status == "running" and created >= now - RUNS_AT_MOST
 
 
 def stored_bytes(connection: Connection, experiment_id: str) -> int:
-    """Of its records, as they are stored: nearly all of what it takes."""
+    """Size of its stored records, which is nearly all."""
     size = func.coalesce(func.sum(func.length(_T.record)), 0)
     return int(connection.execute(select(size).where(_T.experiment_id == experiment_id)).scalar_one())
 
 
 def unwanted(connection: Connection, experiment_id: str) -> bool:
-    """Whether an experiment is there, has no tag and does not run (again)."""
+    """Whether an experiment exists, has no tag and does not run."""
     row: Any = connection.execute(
         select(_E.status, _E.owner, _E.created).where(_E.id == experiment_id)
     ).first()
     tag = select(schema.tags.c.name).where(schema.tags.c.experiment_id == experiment_id)
     if row is None or connection.execute(tag).first() is not None:
         return False
-    # What says no time when it began cannot be shown, and nobody knows that it ends.
+    # An experiment without a valid time of creation cannot be shown, and never ends.
     return not is_time(row.created) or not may_run(
         moving.status_of(row), time_of(row.created), datetime.now(UTC)
     )
 
 
 def remove(connection: Connection, experiment_id: str) -> bool:
-    """Remove one experiment with everything in it; whether it was there."""
+    """Removes an experiment with everything in it; returns whether it existed."""
     mine = select(_T.id).where(_T.experiment_id == experiment_id)
     for table in (schema.trial_summaries, schema.judgements):
         connection.execute(delete(table).where(table.c.trial_id.in_(mine)))

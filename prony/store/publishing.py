@@ -1,9 +1,8 @@
-"""The rows of an experiment as they may be published: without what says who measured.
+"""The rows of an experiment for publication: without the identity of the user.
 
-The command lines of servers are evidence, so paths stay: a home folder becomes `~`, the cache
-`~/.cache/prony`, the checkout `.`. The host is named by its fingerprint; a note keeps its text, not its
-author. Programs that ran beside the measurement, which are somebody's own, are "another process"; what
-they took stays.
+Command lines of servers are evidence, so paths stay: a home folder becomes `~`, the cache `~/.cache/prony`,
+the checkout `.`. Hosts are named by fingerprint, notes lose their author, and other programs become "another
+process" with their CPU use.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ NOBODY = "anonymous"
 """The author of a published note."""
 ANOTHER = "another process"
 _PROCESS = re.compile(r"(.+ \(pid \d+\)), ", re.DOTALL)
-"""At the head of `busiest_other`; a name may have any character, so it is taken from there and looked for."""
+"""Start of `busiest_other`; its process name, with any characters, is then replaced everywhere."""
 _BUILT = re.compile(r"(/[^\s:=,;\"']*)/builds/[\w.+-]+-[0-9a-f]{16}/")
-"""A build in the cache, whose folder is the group."""
+"""A build in the cache; the group is the cache folder."""
 _CATALOGUE = re.compile(r"(?<![\w.~/-])(/[^\s:=,;\"']*)/servers/[\w.-]+/")
-"""A file beside a server's own, whose checkout is the group."""
+"""A file next to a server's own; the group is the checkout."""
 _HOME = re.compile(
     r"(?<![\w.~/-])(/root|/(?:var/|export/|usr/)?home/[^\s/:=,;\"']+|/Users/[^\s/:=,;\"']+)(?=/)"
 )
 _SENT = "workload"
-"""What a plan sends: there `/home/…` is the path of a request, and only these keys name files."""
+"""Part of a plan where `/home/…` is a request path, and only _FILES name files."""
 _FILES = frozenset({"file", "body_file"})
 
 
 def anonymous(found: RawExperiment, home: Path | None = None) -> RawExperiment:
-    """The same trials and judgements. The folders are `home`, of who publishes, and the home folders and
-    caches in the servers' command lines. Publishing what was published changes nothing.
+    """The anonymised rows. Replaces `home`, of the publisher, and home folders and caches in the servers'
+    command lines. Idempotent.
     """
     records = {str(trial["id"]): json.loads(zlib.decompress(trial["record"])) for trial in found.trials}
     words = [word for record in records.values() for word in _commands(record)]
@@ -64,12 +63,12 @@ def anonymous(found: RawExperiment, home: Path | None = None) -> RawExperiment:
 
 
 def mentions(found: RawExperiment, names: Iterable[str]) -> dict[str, str]:
-    """Which of these names still stand as words in the rows, each with the text around its first place:
-    what no rule can know, such as a folder that somebody named after himself.
+    """Name -> context of its first occurrence as a word in the rows, for what no rule can know, such as a
+    folder with a person's name.
     """
     texts = [str(found.experiment[key]) for key in ("name", "spec", "fingerprint")]
     texts += [zlib.decompress(trial["record"]).decode() for trial in found.trials]
-    texts += [str(one["judgement"]) for one in found.judgements] + [str(one["text"]) for one in found.notes]
+    texts += [str(row["judgement"]) for row in found.judgements] + [str(row["text"]) for row in found.notes]
     left: dict[str, str] = {}
     for name in names:
         word = re.compile(rf".{{0,30}}(?<![\w.-]){re.escape(name)}(?![\w.-]).{{0,30}}")
@@ -80,18 +79,18 @@ def mentions(found: RawExperiment, names: Iterable[str]) -> dict[str, str]:
 
 
 def host_name(key: str) -> str:
-    """What a host with this fingerprint is called where it is published."""
+    """Published name of a host with this fingerprint."""
     return f"host-{key[:6]}"
 
 
 class _Names:
-    """What stands for which folder and process, and values without them."""
+    """Replacements of folders and processes."""
 
     def __init__(self, words: Iterable[str], homes: Iterable[str], others: Iterable[str]) -> None:
-        said = list(words)
-        short = {match[1]: CACHE for word in said for match in _BUILT.finditer(word)}
-        short |= {match[1]: "." for word in said for match in _CATALOGUE.finditer(word)}
-        short |= {match[1]: "~" for word in said for match in _HOME.finditer(word)}
+        commands = list(words)
+        short = {match[1]: CACHE for word in commands for match in _BUILT.finditer(word)}
+        short |= {match[1]: "." for word in commands for match in _CATALOGUE.finditer(word)}
+        short |= {match[1]: "~" for word in commands for match in _HOME.finditer(word)}
         short |= dict.fromkeys(homes, "~")
         self._rules = [
             (re.compile(rf"(?<!\w){re.escape(name)}"), ANOTHER)
@@ -103,23 +102,21 @@ class _Names:
         ]
 
     def without(self, value: Any, *, sent: bool = False) -> Any:
-        """A value of JSON with other texts. `sent`: it is sent to the server, so that only its files have
-        other names.
-        """
+        """A JSON value with replacements. `sent`: it is sent to the server, so only file names change."""
         if isinstance(value, str):
             return value if sent else self._text(value)
         if isinstance(value, list):
-            return [self.without(one, sent=sent) for one in value]
+            return [self.without(item, sent=sent) for item in value]
         if not isinstance(value, Mapping):
             return value
-        made = {}
-        for key, one in value.items():
+        replaced = {}
+        for key, item in value.items():
             if key == "hostname" and not sent:
-                made[key] = host_name(str(value.get("key", "")))
+                replaced[key] = host_name(str(value.get("key", "")))
             else:
-                below = key not in _FILES and (sent or (key == _SENT and isinstance(one, Mapping)))
-                made[key] = self.without(one, sent=below)
-        return made
+                below = key not in _FILES and (sent or (key == _SENT and isinstance(item, Mapping)))
+                replaced[key] = self.without(item, sent=below)
+        return replaced
 
     def _text(self, text: str) -> str:
         for name, short in self._rules:
@@ -128,25 +125,25 @@ class _Names:
 
 
 def _commands(record: Mapping[str, Any]) -> Iterator[str]:
-    """The words of the command lines of the server and of its backing services."""
+    """Words of the command lines of the server and its backing services."""
     evidence = record.get("evidence") or {}
-    for one in (evidence.get("server") or {}, *(evidence.get("services") or ())):
-        yield from (word for word in one.get("command") or () if isinstance(word, str))
+    for process in (evidence.get("server") or {}, *(evidence.get("services") or ())):
+        yield from (word for word in process.get("command") or () if isinstance(word, str))
 
 
 def _others(evidence: Any) -> Iterator[str]:
-    """The processes, each with its pid, that `busiest_other` names: of each host that was sampled."""
+    """Processes with pid named in `busiest_other` of every sampled host."""
     if isinstance(evidence, list):
-        for one in evidence:
-            yield from _others(one)
+        for item in evidence:
+            yield from _others(item)
     if not isinstance(evidence, Mapping):
         return
-    for key, one in evidence.items():
-        if key == "busiest_other" and isinstance(one, str):
-            found = _PROCESS.match(one)
-            yield from () if found is None else (found[1],)
+    for key, item in evidence.items():
+        if key == "busiest_other" and isinstance(item, str):
+            match = _PROCESS.match(item)
+            yield from () if match is None else (match[1],)
         else:
-            yield from _others(one)
+            yield from _others(item)
 
 
 def _json(value: Any) -> str:

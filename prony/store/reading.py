@@ -1,6 +1,4 @@
-"""Experiments and trials out of their rows, without the credentials that rows of earlier versions hold. Must
-not write, nor know what is done with them.
-"""
+"""Reads experiments and trials from their rows, without credentials that earlier versions stored."""
 
 from __future__ import annotations
 
@@ -31,8 +29,8 @@ _NEWEST_FIRST = (_E.created.desc(), schema.experiment_summaries.c.number.desc())
 def experiments(
     connection: Connection, where: str, *conditions: ColumnElement[bool], readable: bool = False
 ) -> list[ExperimentRow]:
-    """The experiments that fulfil the conditions, newest first; with `readable` without those that cannot be
-    read, which a search names. `where`: the database, for the sentence of a StoreError about such a row.
+    """Matching experiments, newest first; `readable` skips unreadable ones instead of raising StoreError.
+    `where`: name of the database, for errors.
     """
     count = select(func.count()).select_from(schema.trials).where(_T.experiment_id == _E.id).scalar_subquery()
     query = (
@@ -41,16 +39,16 @@ def experiments(
         .where(*conditions)
         .order_by(*_NEWEST_FIRST)
     )
-    found: list[ExperimentRow] = []
+    rows: list[ExperimentRow] = []
     for row in connection.execute(query):
         with suppress(StoreError) if readable else nullcontext():
-            found.append(_experiment(row, where))
-    return found
+            rows.append(_experiment(row, where))
+    return rows
 
 
 def identify(connection: Connection, where: str, which: str) -> str:
-    """The full id of an experiment by its id, a tag (of the newest that has it), a unique beginning of its id
-    (or of the part after the dash), or `latest`. Raises UsageError when there is none or more than one.
+    """The full id of an experiment by id, tag (the newest one), a unique prefix of the id (or of the part
+    after the dash), or `latest`. Raises UsageError for none or several.
     """
     query = select(_E.id, _E.created).select_from(_WITH_NUMBER).order_by(*_NEWEST_FIRST)
     rows: list[Any] = list(connection.execute(query))
@@ -65,19 +63,21 @@ def identify(connection: Connection, where: str, which: str) -> str:
     tagged = labels.newest_tagged(connection, which.strip())
     if tagged is not None:
         return tagged
-    found = [
-        one for one in ids if typed and (one.startswith(typed) or one.partition("-")[2].startswith(typed))
+    matches = [
+        identifier
+        for identifier in ids
+        if typed and (identifier.startswith(typed) or identifier.partition("-")[2].startswith(typed))
     ]
-    if len(found) == 1:
-        return found[0]
-    shown = ", ".join((found or ids)[:5])
-    if found:
-        raise UsageError(f"'{which}' matches {len(found)} experiments ({shown} ...); type more of the id.")
+    if len(matches) == 1:
+        return matches[0]
+    shown = ", ".join((matches or ids)[:5])
+    if matches:
+        raise UsageError(f"'{which}' matches {len(matches)} experiments ({shown} ...); give more of the id.")
     raise UsageError(f"No experiment '{which}' in {where}; the newest are {shown}.")
 
 
 def trials(connection: Connection, where: str, *conditions: ColumnElement[bool]) -> list[StoredTrial]:
-    """The trials that fulfil the conditions, in the order in which they were stored."""
+    """Matching trials in the order of storing."""
     joined = schema.trials.join(schema.trial_summaries)
     number = schema.trial_summaries.c.number
     rows = connection.execute(
@@ -85,8 +85,8 @@ def trials(connection: Connection, where: str, *conditions: ColumnElement[bool])
     ).all()
     judged: dict[str, list[Row[Any]]] = defaultdict(list)
     query = select(schema.judgements).join(schema.trials).where(*conditions).order_by(_J.id)
-    for one in connection.execute(query):
-        judged[one.trial_id].append(one)
+    for row_ in connection.execute(query):
+        judged[row_.trial_id].append(row_)
     return [_trial(row, judged[row.id], where) for row in rows]
 
 
@@ -113,7 +113,7 @@ def _trial(row: Row[Any], judged: list[Row[Any]], where: str) -> StoredTrial:
             raise ValueError(f"unknown format {row.record_format}")
         return StoredTrial(
             record=TrialRecord.model_validate_json(redaction.as_json(zlib.decompress(row.record).decode())),
-            judgements=tuple(_judgement(one) for one in judged),
+            judgements=tuple(_judgement(row_) for row_ in judged),
             prony_version=row.prony_version,
         )
 
@@ -135,8 +135,8 @@ def _understood(what: str, where: str, written_by: str) -> Iterator[None]:
         yield
     except pydantic.ValidationError as error:
         raise StoreError(
-            f"{what} in {where} cannot be read: it is damaged, or Prony {written_by}, "
-            f"which wrote it, records something else than this one ({__version__}).",
+            f"{what} in {where} cannot be read: it is damaged, or Prony {written_by} wrote it in another "
+            f"format than this one ({__version__}).",
             details=str(error),
         ) from None
     except (ValueError, RecursionError, zlib.error) as error:

@@ -1,4 +1,4 @@
-"""Saves a trial that the database refused as a file, and reads such a file back. Saving must not raise."""
+"""Rescue files for trials that the database refused. Saving must not raise."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ MARK = "prony_rescue"
 def save(
     experiment: Mapping[str, Any] | None, trial: Mapping[str, Any], judgement: Mapping[str, Any]
 ) -> Path | None:
-    """Write the rows as JSON to the first writable directory; None when there is none. `experiment`: None
-    when this process does not know the row; the file can then be imported only into a store that has the
-    experiment.
+    """Writes the rows as JSON to the first writable directory; None without one. Without `experiment` the
+    file can only be imported into a store that has the experiment.
     """
     content = {
         MARK: FORMAT,
@@ -43,9 +42,8 @@ def save(
 
 
 def read(path: Path, text: bytes) -> RawExperiment:
-    """What `save` wrote to `path`, as rows; the experiment's is empty when it was not known.
-
-    Raises UsageError when the file is something else or damaged.
+    """The rows of a rescue file; the experiment's may be empty. Raises UsageError for another or damaged
+    file.
     """
     try:
         content = parsed(text)
@@ -56,8 +54,8 @@ def read(path: Path, text: bytes) -> RawExperiment:
             )
         trial = exported.trial(content["trial"])
         judgement = exported.judgement(content["judgement"], {str(trial["id"])})
-        known = content["experiment"]
-        experiment = {} if known is None else exported.experiment(exported.without_local(known))
+        row = content["experiment"]
+        experiment = {} if row is None else exported.experiment(exported.without_local(row))
         if experiment and experiment["id"] != trial["experiment_id"]:
             raise exported.Misfit(f"{trial['id']} belongs to another experiment")
         return RawExperiment(experiment, (trial,), (judgement,))

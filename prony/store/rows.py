@@ -15,7 +15,7 @@ ExperimentStatus = Literal["running", "finished", "interrupted"]
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRow:
-    """One experiment. `status` is `interrupted` also when its process died."""
+    """An experiment. `status` is `interrupted` also after its process died."""
 
     id: str
     name: str
@@ -33,8 +33,8 @@ class ExperimentRow:
 
 @dataclass(frozen=True, slots=True)
 class RawExperiment:
-    """The raw rows of an experiment, columns by name, for another store. Trials in the order of storing,
-    notes without an id.
+    """Raw rows of an experiment (column -> value) for another store: trials in the order of storing, notes
+    without an id.
     """
 
     experiment: dict[str, Any]
@@ -45,19 +45,19 @@ class RawExperiment:
 
 @dataclass(frozen=True, slots=True)
 class StoredJudgement:
-    """One judging of a trial."""
+    """A judgement of a trial."""
 
     judgement: Judgement
     figures: dict[str, Any]
     made: datetime
     prony_version: str
     odd: tuple[str, ...] = ()
-    """A sentence for each stored figure that is no number, and so is none of `figures`."""
+    """A sentence per invalid stored figure, which `figures` lacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTrial:
-    """One trial with its judgements, oldest first; the newest counts."""
+    """A trial with its judgements, oldest first; the newest counts."""
 
     record: TrialRecord
     judgements: tuple[StoredJudgement, ...]
@@ -81,7 +81,7 @@ class StoredTrial:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What somebody wrote about an experiment."""
+    """A note on an experiment."""
 
     made: datetime
     by: str
@@ -91,7 +91,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class FoundExperiment:
-    """One experiment as a list shows it; neither plan nor records were read."""
+    """An experiment in a list, without plan and records."""
 
     id: str
     name: str
@@ -104,9 +104,9 @@ class FoundExperiment:
     fingerprint_key: str
     hostname: str
     trials: int = 0
-    """Stored: controls and repeated ones too, but no explained ones."""
+    """Stored trials, including controls and repeated ones, without explained ones."""
     conforming: int = 0
-    """So many of them, by their newest judgement."""
+    """Conforming ones, by their newest judgement."""
     servers: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -116,18 +116,18 @@ class FoundExperiment:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A row that is there and cannot be shown."""
+    """An unreadable row."""
 
     experiment_id: str
     sentence: str
-    """Which row, what was found, what was expected."""
+    """Row, value and expectation."""
     whole: bool = True
-    """The experiment itself; else a note on it."""
+    """Whether it is the experiment itself, or a note on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A page of what a search found, newest first, and how many there are in all."""
+    """A page of search results, newest first, and their total."""
 
     experiments: tuple[FoundExperiment, ...]
     total: int
@@ -136,7 +136,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class SeriesName:
-    """A server under a load of a workload, measured again and again."""
+    """A repeatedly measured server, workload and load."""
 
     server: str
     workload: str
@@ -147,7 +147,7 @@ class SeriesName:
 
 @dataclass(frozen=True, slots=True)
 class SeriesTrial:
-    """One trial of a series, without its record."""
+    """A trial of a series, without its record."""
 
     trial_id: str
     experiment_id: str
@@ -157,15 +157,15 @@ class SeriesTrial:
     kind: Literal["trial", "control", "explained"]
     quick: bool
     repeated: bool
-    """A later attempt at the same trial stands in its place."""
+    """Whether a later attempt replaces it."""
     started: datetime
     fingerprint_key: str
     plan_key: str
-    """A hash over the target and the trial in the plan; empty where the plan does not say."""
+    """Hash over target and trial in the plan; empty if not known."""
     conforms: bool
     bound_by: str
     reason: str
-    """Why it does not conform, at most 300 characters; empty when it does."""
+    """Why it does not conform, at most 300 characters; else empty."""
     failure: str | None
     figures: dict[str, Any]
     versions: dict[str, str]
@@ -176,7 +176,7 @@ class SeriesTrial:
 
 @dataclass(frozen=True, slots=True)
 class SeenHost:
-    """A host and its software, as experiments found it."""
+    """A host and its software, from experiments."""
 
     fingerprint: Fingerprint
     experiments: int

@@ -1,8 +1,5 @@
-"""Where running experiments stand: one small file each, beside the store, replaced as a whole while the
-experiment runs and removed when it ends. Any process that can read the store's folder can follow it.
-
-Nothing here is a result: a file that is lost or late costs a reader a second of news, and the experiment
-nothing.
+"""State of running experiments: a small file each next to the store, replaced atomically and removed at the
+end, for readers in other processes. Not a result: a lost or late file does not affect the experiment.
 """
 
 from __future__ import annotations
@@ -20,14 +17,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from prony.store import owner
 
 FORGOTTEN_S = 86_400.0
-"""A file of another host that has said nothing for this long is removed: whoever wrote it is gone."""
+"""Age at which another host's file is removed."""
 SILENT_S = 15.0
-"""A running experiment writes every few seconds; after this long without a word it is shown as silent."""
+"""Age at which an experiment, which writes every few seconds, is shown as silent."""
 MOST_SECONDS = 120
 MOST_TRIALS = 50
 MOST_NOTES = 20
 MOST_TEXT = 2_000
-"""Characters of a note or a reason: a finding may quote megabytes of a server's page."""
+"""Most characters of a note or a reason: a finding may quote megabytes of a page."""
 
 
 class _Record(BaseModel):
@@ -35,7 +32,7 @@ class _Record(BaseModel):
 
 
 class Second(_Record):
-    """One second of load of the trial that runs."""
+    """A second of load of the current trial."""
 
     at_s: float
     """Its end, from the start of the engine's run."""
@@ -45,7 +42,7 @@ class Second(_Record):
 
 
 class EndedTrial(_Record):
-    """A trial that has ended."""
+    """A finished trial."""
 
     index: int
     server: str
@@ -53,11 +50,11 @@ class EndedTrial(_Record):
     requests_per_s: float | None = None
     took_s: float
     outcome: str = ""
-    """Its figure and how well it is known, or why it has none."""
+    """Its figure with precision, or why it has none."""
 
 
 class Running(_Record):
-    """Where one experiment stands. Times of day are aware; `…_s` are seconds."""
+    """State of an experiment. Times of day are time-zone aware; `…_s` are seconds."""
 
     id: str
     title: str
@@ -65,34 +62,34 @@ class Running(_Record):
     """The process that runs it (prony.store.owner)."""
     started: datetime
     trials: int
-    """Of this run; they may still become more."""
+    """Trials of this run; may grow."""
     done: int = 0
     elapsed_s: float = 0.0
     left_s: float | None = None
     trial: int = 0
-    """Of the trial that runs, from 1; 0 before the first."""
+    """Index of the current trial, from 1; 0 before the first."""
     server: str = ""
     block: int = 0
     phase: str = ""
     phase_s: float = 0.0
     phase_expected_s: float | None = None
     seconds: tuple[Second, ...] = ()
-    """The latest of the trial that runs."""
+    """Latest seconds of the current trial."""
     ended: tuple[EndedTrial, ...] = ()
-    """The latest trials that have ended, oldest first."""
+    """Latest finished trials, oldest first."""
     notes: tuple[str, ...] = ()
     silent_s: float = 0.0
-    """How long ago this was written, as the reader sees it."""
+    """Age of the file for the reader."""
 
     @property
     def is_silent(self) -> bool:
-        """Whether its process has not been heard of for a while: stopped, or on a host that is gone."""
+        """Whether its process is silent: stopped, or on a lost host."""
         return self.silent_s > SILENT_S
 
 
 def folder(where: str) -> Path:
-    """The folder of a store's files (`Store.where`): beside a file, and for a database server in the user's
-    data folder, where only this host sees it.
+    """Folder of a store's files (`Store.where`): next to a file; for a database server in the user's data
+    folder, visible on this host only.
     """
     if "://" not in where:
         return Path(f"{where}.running")
@@ -102,7 +99,7 @@ def folder(where: str) -> Path:
 
 
 def write(where: str, state: Running) -> None:
-    """Replace the file of this experiment: a reader sees the old state or the new one. Raises OSError."""
+    """Atomically replaces the file of this experiment. Raises OSError."""
     home = folder(where)
     path = home / f"{state.id}.json"
     temporary = home / f".{state.id}.{os.getpid()}.{threading.get_ident()}.tmp"
@@ -121,7 +118,7 @@ def write(where: str, state: Running) -> None:
 
 
 def remove(where: str, identifier: str) -> None:
-    """The experiment has ended."""
+    """Removes the file of an ended experiment."""
     home = folder(where)
     with suppress(OSError):
         (home / f"{identifier}.json").unlink(missing_ok=True)
@@ -129,15 +126,15 @@ def remove(where: str, identifier: str) -> None:
 
 
 def running(where: str) -> tuple[Running, ...]:
-    """Every experiment that runs, newest first. What a process left behind that was killed is removed."""
-    found = [state for path in _files(where) if (state := _read(path)) is not None]
-    return tuple(sorted(found, key=lambda one: (one.started, one.id), reverse=True))
+    """Running experiments, newest first; removes files of killed processes."""
+    states = [state for path in _files(where) if (state := _read(path)) is not None]
+    return tuple(sorted(states, key=lambda state_: (state_.started, state_.id), reverse=True))
 
 
 def one(where: str, identifier: str) -> Running | None:
-    """Where this experiment stands; None when it does not run."""
-    known = {path.stem: path for path in _files(where)}  # never a path made of what a reader typed
-    return _read(known[identifier]) if identifier in known else None
+    """State of this experiment; None when it does not run."""
+    files = {path.stem: path for path in _files(where)}  # never a path from user input
+    return _read(files[identifier]) if identifier in files else None
 
 
 def _files(where: str) -> list[Path]:

@@ -1,6 +1,5 @@
-"""The tables of the catalogue and their version.
-
-Only types that every database has: JSON and times are text, records are compressed bytes.
+"""The tables of the catalogue and their version, with portable types: JSON and times are text, records are
+compressed bytes.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ trials = Table(
     Index("trials_by_experiment", "experiment_id"),
     Index("trials_by_series", "server", "workload", "load_name"),
 )
-"""The columns are for look-ups; `record` alone holds the whole TrialRecord. Written once, never changed."""
+"""`record` holds the whole TrialRecord; other columns are for look-ups. Immutable."""
 
 judgements = Table(
     "judgements",
@@ -92,7 +91,7 @@ judgements = Table(
     Column("conforms", Boolean, nullable=False),
     Index("judgements_by_trial", "trial_id"),
 )
-"""One row per judgement of a trial; the newest counts, older ones stay."""
+"""A row per judgement of a trial; the newest counts."""
 
 experiment_summaries = Table(
     "experiment_summaries",
@@ -103,8 +102,8 @@ experiment_summaries = Table(
     Column("hostname", Text, nullable=False),
     sqlite_autoincrement=True,
 )
-"""What a list needs of plan and fingerprint, so that it reads neither. Follows from the other tables
-(prony.store.summaries). `number`: the order of storing, whatever the clock said.
+"""Data of plan and fingerprint for lists, derived from the other tables (prony.store.summaries). `number`:
+the order of storing, independent of clocks.
 """
 
 trial_summaries = Table(
@@ -122,7 +121,7 @@ trial_summaries = Table(
     Column("conforms", Boolean, nullable=False),
     sqlite_autoincrement=True,
 )
-"""What lists and series need of a record and of its newest judgement. Follows from the other tables."""
+"""Data for lists and series, derived from records and newest judgements."""
 
 tags = Table(
     "tags",
@@ -133,7 +132,7 @@ tags = Table(
     Column("made_by", Text, nullable=False),
     Index("tags_by_experiment", "experiment_id"),
 )
-"""Names that people give to experiments; several may have the same."""
+"""Tags of experiments; several may share a tag."""
 
 notes = Table(
     "notes",
@@ -145,12 +144,12 @@ notes = Table(
     Column("text", Text, nullable=False),
     Index("notes_by_experiment", "experiment_id"),
 )
-"""What people wrote about an experiment."""
+"""Notes on experiments."""
 
 
 def lock(connection: Connection, patience_s: float) -> None:
-    """Let one program at a time write what depends on what it read, until the transaction ends (SQLite does
-    so by itself). Others wait for `patience_s`.
+    """Excludes other `alone` writers until the transaction ends (SQLite always does). Others wait up to
+    `patience_s`.
     """
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(patience_s * 1000)}")
@@ -158,7 +157,7 @@ def lock(connection: Connection, patience_s: float) -> None:
 
 
 def create(connection: Connection, created_by: str) -> None:
-    """All tables, in the connection's transaction."""
+    """Creates all tables in the connection's transaction."""
     metadata.create_all(connection)
     connection.execute(
         about.insert(),
@@ -167,8 +166,6 @@ def create(connection: Connection, created_by: str) -> None:
 
 
 def version_of(connection: Connection) -> int | None:
-    """The schema version of a database that has `prony_schema`; None when the row is missing or
-    is no number.
-    """
+    """The schema version in `prony_schema`; None if missing or not a number."""
     value = connection.execute(select(about.c.value).where(about.c.name == "version")).scalar_one_or_none()
     return int(value) if value is not None and value.isdecimal() else None

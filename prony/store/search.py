@@ -1,5 +1,5 @@
-"""Finds experiments, and the trials of a series, by what the summaries say: no record and no plan is read, so
-that ten thousand trials are searched in milliseconds.
+"""Search for experiments and trials of a series by their summaries, without records and plans: ten thousand
+trials in milliseconds.
 """
 
 from __future__ import annotations
@@ -27,55 +27,50 @@ _E, _T = schema.experiments.c, schema.trials.c
 _ES, _TS = schema.experiment_summaries.c, schema.trial_summaries.c
 
 EXPLAINED = "explained"
-"""Trials with a profiler: in no count, in no series."""
+"""Kind of trials with a profiler, which are in no count and no series."""
 MOST_AT_ONCE = 500
-"""Ids in one query: databases take some 30,000 values."""
+"""Ids per query: databases take some 30,000 values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is looked for; None: anything. `server`, `workload` and `command` are patterns with * and ? (and
-    [...]), in which letters count. With several of server, workload and conforming there is one trial
-    that fulfils all of them.
+    """Search conditions; None: any. `server`, `workload` and `command` are case-sensitive patterns with *, ?
+    and [...]. Server, workload and conforming must hold for the same trial.
     """
 
     server: str | None = None
     workload: str | None = None
     command: str | None = None
     conforming: bool | None = None
-    """Of the newest judgement."""
+    """By the newest judgement."""
     tag: str | None = None
     text: str | None = None
-    """Part of the title, or the beginning of the id; capital letters or not."""
+    """Part of the title, or prefix of the id; case-insensitive."""
     fingerprint_key: str | None = None
     since: datetime | None = None
     until: datetime | None = None
 
 
 def search(connection: Connection, wanted: Search, limit: int | None, offset: int) -> Found:
-    """The experiments that match, newest first: `limit` of them after `offset` others.
-
-    The conditions are put to the database once, for the ids of all that match; everything else is looked up
-    for the ids of the page.
+    """Matching experiments, newest first: `limit` of them after `offset`. A query finds all matching ids; the
+    rest is read for the page only.
     """
     joined = schema.experiments.join(schema.experiment_summaries)
     matching = select(_E.id).select_from(joined).where(*_conditions(connection, wanted))
     newest_first = matching.order_by(_E.created.desc(), _ES.number.desc())
     every = connection.execute(newest_first).scalars().all()
     chosen = every[offset : None if limit is None else offset + limit]
-    found: list[FoundExperiment] = []
+    page: list[FoundExperiment] = []
     unreadable: list[Unreadable] = []
     for begin in range(0, len(chosen), MOST_AT_ONCE):
-        found += _looked_up(connection, chosen[begin : begin + MOST_AT_ONCE], unreadable)
-    return Found(tuple(found), len(every), tuple(unreadable))
+        page += _looked_up(connection, chosen[begin : begin + MOST_AT_ONCE], unreadable)
+    return Found(tuple(page), len(every), tuple(unreadable))
 
 
 def _looked_up(
     connection: Connection, ids: Sequence[str], unreadable: list[Unreadable]
 ) -> list[FoundExperiment]:
-    """These experiments, in the order of their ids here; of a row that cannot be read `unreadable` gets a
-    sentence.
-    """
+    """These experiments, in the order of `ids`; appends unreadable rows to `unreadable`."""
     query = (
         select(
             *(_E.id, _E.name, _E.created, _E.ended, _E.status, _E.quick, _E.prony_version, _E.owner),
@@ -84,16 +79,16 @@ def _looked_up(
         .select_from(schema.experiments.join(schema.experiment_summaries))
         .where(_E.id.in_(ids))
     )
-    found: list[Any] = list(connection.execute(query))
-    rows = {row.id: row for row in found}
+    selected: list[Any] = list(connection.execute(query))
+    rows = {row.id: row for row in selected}
     read: list[FoundExperiment] = []
-    for one in ids:
-        if one not in rows:
+    for identifier in ids:
+        if identifier not in rows:
             continue  # removed since its id was read
         try:
-            read.append(_found(rows[one]))
+            read.append(_found(rows[identifier]))
         except ValueError as fault:
-            unreadable.append(Unreadable(one, f"experiment {one} cannot be read: {fault}"))
+            unreadable.append(Unreadable(identifier, f"experiment {identifier} cannot be read: {fault}"))
     return _completed(connection, read, unreadable)
 
 
@@ -115,8 +110,8 @@ def _found(row: Row[Any]) -> FoundExperiment:
 def _completed(
     connection: Connection, found: list[FoundExperiment], unreadable: list[Unreadable]
 ) -> list[FoundExperiment]:
-    """With what other tables say of them."""
-    ids = [one.id for one in found]
+    """With counts, servers, tags and notes from other tables."""
+    ids = [experiment.id for experiment in found]
     counts = (
         select(_T.experiment_id, _T.server, _T.workload, _TS.conforms, func.count().label("trials"))
         .select_from(schema.trials.join(schema.trial_summaries))
@@ -129,33 +124,33 @@ def _completed(
         seen[row.experiment_id].append(row)
     tags, notes = tags_of(connection, ids), notes_of(connection, ids, unreadable)
     completed = []
-    for one in found:
+    for experiment in found:
         completed.append(
             replace(
-                one,
-                trials=sum(row.trials for row in seen[one.id]),
-                conforming=sum(row.trials for row in seen[one.id] if row.conforms),
-                servers=tuple(dict.fromkeys(row.server for row in seen[one.id])),
-                workloads=tuple(dict.fromkeys(row.workload for row in seen[one.id])),
-                tags=tuple(tags.get(one.id, ())),
-                notes=tuple(notes.get(one.id, ())),
+                experiment,
+                trials=sum(row.trials for row in seen[experiment.id]),
+                conforming=sum(row.trials for row in seen[experiment.id] if row.conforms),
+                servers=tuple(dict.fromkeys(row.server for row in seen[experiment.id])),
+                workloads=tuple(dict.fromkeys(row.workload for row in seen[experiment.id])),
+                tags=tuple(tags.get(experiment.id, ())),
+                notes=tuple(notes.get(experiment.id, ())),
             )
         )
     return completed
 
 
 def _conditions(connection: Connection, wanted: Search) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
+    conditions: list[ColumnElement[bool]] = []
     if wanted.command is not None:
-        found.append(_ES.command.in_(_names(connection, _ES.command, wanted.command)))
+        conditions.append(_ES.command.in_(_names(connection, _ES.command, wanted.command)))
     if wanted.fingerprint_key is not None:
-        found.append(_E.fingerprint_key == wanted.fingerprint_key)
+        conditions.append(_E.fingerprint_key == wanted.fingerprint_key)
     if wanted.since is not None:
-        found.append(_E.created >= _text(wanted.since))
+        conditions.append(_E.created >= _text(wanted.since))
     if wanted.until is not None:
-        found.append(_E.created < _text(wanted.until))
+        conditions.append(_E.created < _text(wanted.until))
     if wanted.text is not None:
-        found.append(
+        conditions.append(
             or_(
                 _E.name.icontains(wanted.text, autoescape=True),
                 _E.id.istartswith(wanted.text, autoescape=True),
@@ -163,27 +158,27 @@ def _conditions(connection: Connection, wanted: Search) -> list[ColumnElement[bo
         )
     if wanted.tag is not None:
         tagged = select(schema.tags.c.experiment_id).where(schema.tags.c.name == wanted.tag)
-        found.append(_E.id.in_(tagged))
+        conditions.append(_E.id.in_(tagged))
     trial = _trial_conditions(connection, wanted)
     if trial:
         judged = schema.trials if wanted.conforming is None else schema.trials.join(schema.trial_summaries)
-        found.append(_E.id.in_(select(_T.experiment_id).select_from(judged).where(*trial)))
-    return found
+        conditions.append(_E.id.in_(select(_T.experiment_id).select_from(judged).where(*trial)))
+    return conditions
 
 
 def _trial_conditions(connection: Connection, wanted: Search) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
+    conditions: list[ColumnElement[bool]] = []
     if wanted.server is not None:
-        found.append(_T.server.in_(_names(connection, _T.server, wanted.server)))
+        conditions.append(_T.server.in_(_names(connection, _T.server, wanted.server)))
     if wanted.workload is not None:
-        found.append(_T.workload.in_(_names(connection, _T.workload, wanted.workload)))
+        conditions.append(_T.workload.in_(_names(connection, _T.workload, wanted.workload)))
     if wanted.conforming is not None:
-        found.append(_TS.conforms.is_(wanted.conforming))
-    return [*found, _T.kind != EXPLAINED] if found else []
+        conditions.append(_TS.conforms.is_(wanted.conforming))
+    return [*conditions, _T.kind != EXPLAINED] if conditions else []
 
 
 def _names(connection: Connection, column: ColumnElement[str], pattern: str) -> list[str]:
-    """The stored names that match. Patterns are not the database's business: each has another LIKE."""
+    """The stored names that match; not in SQL, as LIKE differs between databases."""
     names = connection.execute(select(column).distinct()).scalars()
     return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
 
@@ -192,7 +187,7 @@ def _names(connection: Connection, column: ColumnElement[str], pattern: str) -> 
 
 
 def series_names(connection: Connection) -> tuple[SeriesName, ...]:
-    """Every server x workload x load of which a trial is stored, in the order of their names."""
+    """Every server x workload x load with stored trials, by name."""
     query = (
         select(
             *(_T.server, _T.workload, _T.load_name),
@@ -221,9 +216,7 @@ def series(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> tuple[SeriesTrial, ...]:
-    """The trials of one series in the order in which they ran, whether they conform or not; of an explained
-    one nothing is a figure.
-    """
+    """Trials of a series in order, conforming or not, without explained ones."""
     conditions = [
         _T.server == server,
         _T.workload == workload,
@@ -257,7 +250,7 @@ def series(
 
 
 def _place(row: Row[Any]) -> tuple[Any, ...]:
-    """Attempts at the same trial have it in common; a trial of the first version stands for itself."""
+    """Key shared by attempts at the same trial; unique for trials of the first version."""
     return (row.experiment_id, row.cell, row.block, row.kind) if row.cell else (row.id,)
 
 
@@ -289,9 +282,7 @@ def _series_trial(row: Row[Any], *, repeated: bool) -> SeriesTrial:
 
 
 def fingerprints(connection: Connection, key: str | None = None) -> tuple[SeenHost, ...]:
-    """Hosts with their software (of one fingerprint, or all), the newest seen first. What cannot be read of
-    an experiment says nothing of its host.
-    """
+    """Hosts with their software (all, or of a fingerprint), latest first, without unreadable experiments."""
     query = select(_E.id, _E.fingerprint_key, _E.created).where(
         *([] if key is None else [_E.fingerprint_key == key])
     )
@@ -299,23 +290,23 @@ def fingerprints(connection: Connection, key: str | None = None) -> tuple[SeenHo
     for row in connection.execute(query):
         if is_time(row.created):
             times[row.fingerprint_key].append((time_of(row.created), row.id))
-    found: list[SeenHost] = []
+    hosts: list[SeenHost] = []
     for of_host in times.values():
         newest, identifier = max(of_host)
         text = connection.execute(select(_E.fingerprint).where(_E.id == identifier)).scalar_one()
         with suppress(ValidationError):
-            found.append(SeenHost(Fingerprint.model_validate_json(text), len(of_host), newest))
-    return tuple(sorted(found, key=lambda one: one.newest, reverse=True))
+            hosts.append(SeenHost(Fingerprint.model_validate_json(text), len(of_host), newest))
+    return tuple(sorted(hosts, key=lambda host: host.newest, reverse=True))
 
 
 def _mapping(text: str) -> dict[str, str]:
     with suppress(ValueError):
-        found = json.loads(text)
-        if isinstance(found, dict):
-            return {name: str(value) for name, value in found.items()}
+        document = json.loads(text)
+        if isinstance(document, dict):
+            return {name: str(value) for name, value in document.items()}
     return {}
 
 
 def _text(moment: datetime) -> str:
-    """As the columns have it: text order is time order."""
+    """As stored, so that text order is time order."""
     return moment.astimezone(UTC).isoformat()

@@ -1,5 +1,5 @@
-"""What lists and series need of experiments and trials, as rows of their own: all of it follows from the
-plan, the record and the newest judgement, and is written in the transaction that writes those.
+"""Summary rows of experiments and trials for lists and series, derived from plan, record and newest judgement
+in the same transaction.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from prony.store.columns import storable
 Row = Mapping[str, Any]
 
 UNKNOWN_PLAN = ""
-"""Plan key of a trial whose plan does not name its cell, as with experiments of the first version."""
+"""Plan key of a trial without a cell in its plan, as in experiments of the first version."""
 MOST_REASON_CHARACTERS = 300
 _OLD_COMMANDS = {"plan": "run", "sweep": "sweep", "capacity": "capacity"}
 _NOT_JUDGED: Row = {"conforms": False, "judgement": "{}", "figures": "{}"}
@@ -42,19 +42,17 @@ def _command(spec: Row) -> str:
 
 
 def plan_keys(spec: str) -> dict[str, str]:
-    """Cell -> a hash over what is run there: target and trial, and whether its process had other loads.
-    Trials with different keys differ by plan.
-    """
+    """Cell -> hash over its target, trial and process sharing. Trials with different keys differ by plan."""
     plan = _mapping(spec)
     sharing = {str(part.get("name")): part.get("share_process") for part in _mappings(plan.get("parts"))}
-    found = {}
+    keys = {}
     for cell in _mappings(plan.get("cells")):
         run = {name: cell.get(name) for name in ("target", "trial")}
         if kind := sharing.get(str(cell.get("part"))):
             run["share_process"] = True if kind == "loads" else kind
         text = json.dumps(run, sort_keys=True, ensure_ascii=True)
-        found[str(cell.get("id"))] = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return found
+        keys[str(cell.get("id"))] = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return keys
 
 
 def of_trial(trial: Row, judgement: Row, keys: Mapping[str, str]) -> dict[str, Any]:
@@ -73,22 +71,22 @@ def of_trial(trial: Row, judgement: Row, keys: Mapping[str, str]) -> dict[str, A
 
 
 def _judged(judgement: Row) -> dict[str, Any]:
-    found = _mapping(judgement["judgement"])
+    document = _mapping(judgement["judgement"])
     return {
         "conforms": judgement["conforms"],
-        "bound_by": storable(str(found.get("bound_by") or "unknown")),
-        "reason": "" if judgement["conforms"] else storable(_reason(found)),
+        "bound_by": storable(str(document.get("bound_by") or "unknown")),
+        "reason": "" if judgement["conforms"] else storable(_reason(document)),
         "figures": judgement["figures"],
     }
 
 
 def _reason(judgement: Row) -> str:
-    """Why it does not conform; judgements of schema 2 and before said `status` of each finding."""
+    """Why it does not conform; judgements up to schema 2 have a `status` per finding."""
     text = next(
         (
-            str(one.get("reason", ""))
-            for one in judgement.get("findings", ())
-            if one.get("conforms") is False or one.get("status") == "invalid"
+            str(finding.get("reason", ""))
+            for finding in judgement.get("findings", ())
+            if finding.get("conforms") is False or finding.get("status") == "invalid"
         ),
         "",
     )
@@ -96,17 +94,17 @@ def _reason(judgement: Row) -> str:
 
 
 def _mappings(value: Any) -> list[Row]:
-    """The objects of a list; of a plan that another version wrote it may be anything."""
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    """The objects of a list; empty for anything else, as in plans of other versions."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def _mapping(text: str) -> dict[str, Any]:
-    """JSON of an object; empty for anything else, which whoever reads the row itself is told."""
+    """A JSON object; empty for anything else, which reading the row itself reports."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _record(compressed: bytes) -> dict[str, Any]:
@@ -120,12 +118,12 @@ def _record(compressed: bytes) -> dict[str, Any]:
 
 
 def add_experiment(connection: Connection, experiment: Row) -> None:
-    """Of an experiment that was just inserted."""
+    """Adds the summary of a new experiment."""
     connection.execute(insert(schema.experiment_summaries).values(**of_experiment(experiment)))
 
 
 def renew_experiment(connection: Connection, experiment_id: str, spec: str) -> None:
-    """Of an experiment whose plan has changed."""
+    """Updates the summary of an experiment with a changed plan."""
     mine = schema.experiment_summaries.c.experiment_id == experiment_id
     connection.execute(
         update(schema.experiment_summaries).where(mine).values(command=_command(_mapping(spec)))
@@ -133,7 +131,7 @@ def renew_experiment(connection: Connection, experiment_id: str, spec: str) -> N
 
 
 def add_trial(connection: Connection, trial: Row, judgement: Row) -> None:
-    """Of a trial that was just inserted, with the judgement that counts."""
+    """Adds the summary of a new trial with its judgement."""
     spec = connection.execute(
         select(schema.experiments.c.spec).where(schema.experiments.c.id == trial["experiment_id"])
     ).scalar_one()
@@ -141,13 +139,13 @@ def add_trial(connection: Connection, trial: Row, judgement: Row) -> None:
 
 
 def renew_trial(connection: Connection, judgement: Row) -> None:
-    """Of a trial that was judged anew."""
+    """Updates the summary of a trial with a new judgement."""
     mine = schema.trial_summaries.c.trial_id == judgement["trial_id"]
     connection.execute(update(schema.trial_summaries).where(mine).values(**_judged(judgement)))
 
 
 def newest_judgement(connection: Connection, trial_id: str) -> Row:
-    """The row that counts; of a trial without one (which no Prony leaves) `_NOT_JUDGED`."""
+    """The newest judgement; `_NOT_JUDGED` without one."""
     mine = schema.judgements.c.trial_id == trial_id
     query = select(schema.judgements).where(mine).order_by(schema.judgements.c.id.desc()).limit(1)
     row = connection.execute(query).first()

@@ -1,5 +1,5 @@
-"""One experiment as one file: compressed JSON lines, histograms included, for another host. The first line is
-the header, each further one a trial with its judgements, the last one a checksum over all others.
+"""Export files of an experiment for another host: compressed JSON lines with a header, a trial with its
+judgements per line, and a checksum.
 """
 
 from __future__ import annotations
@@ -25,25 +25,23 @@ from prony.store.rows import RawExperiment
 FORMAT = "prony-results"
 VERSION = 2
 AS_STORED = "stored"
-"""The order of the trials. Earlier versions, which do not name one, wrote them in the order of their ids."""
+"""Order of the trials. Earlier versions, without this key, wrote them in order of ids."""
 MOST_LINE_BYTES = 64 * 2**20
-"""A longer line is no trial (the largest published one has 290 kB); it is refused before it fills memory."""
+"""Longest line, to protect memory (the largest published trial has 290 kB)."""
 LONGEST_CHECKSUM = 200
 MOST_ROWS = 200_000
-"""Trials and judgements of one experiment."""
+"""Most trials and judgements of an experiment."""
 MOST_BYTES = 16 * 2**30
-"""Of a whole file when it is unpacked, which takes minutes to read."""
+"""Most bytes of an unpacked file, which take minutes to read."""
 
 
 def write(store: Store, experiment_id: str, path: Path) -> int:
-    """Write one experiment (full id) to `path`, completely or not at all; returns the number of trials."""
+    """Writes an experiment (full id) to `path` atomically; returns the number of trials."""
     return write_raw(store.raw(experiment_id), path)
 
 
 def write_raw(found: RawExperiment, path: Path) -> int:
-    """The same of rows: as they are stored, or as they may be published (publishing.py). The same rows make
-    the same file.
-    """
+    """Writes rows, stored or anonymised (publishing.py), reproducibly."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as whole, gzip.GzipFile("", "wb", fileobj=whole, mtime=0) as file:
@@ -74,23 +72,22 @@ def _lines(found: RawExperiment) -> Iterator[dict[str, Any]]:
         "notes": found.notes,
     }
     for trial in found.trials:
-        record = zlib.decompress(trial["record"]).decode()  # as it is: a stored record is never changed
-        judged = [one for one in found.judgements if one["trial_id"] == trial["id"]]
+        record = zlib.decompress(trial["record"]).decode()  # unchanged, as stored records are immutable
+        judged = [row for row in found.judgements if row["trial_id"] == trial["id"]]
         yield {"trial": trial | {"record": record}, "judgements": judged}
 
 
 def read(store: Store, path: Path, *, most_bytes: int = MOST_BYTES) -> tuple[str, int]:
-    """Import an experiment: its id, and the number of new trials. Importing a file again changes nothing.
-    Raises UsageError for a file that is no such export, or that unpacks to more than `most_bytes`, and
-    StoreError when it contradicts what is stored; the store is then unchanged.
+    """Imports an experiment (idempotent); returns (id, number of new trials). Raises, changing nothing,
+    UsageError for another file or one of more than `most_bytes` unpacked, StoreError for a contradiction.
     """
     rescued = _rescued(path)
-    found = _parsed(path, most_bytes) if rescued is None else _with_experiment(store, rescued, path)
-    return str(found.experiment["id"]), store.add_raw(found)
+    experiment = _parsed(path, most_bytes) if rescued is None else _with_experiment(store, rescued, path)
+    return str(experiment.experiment["id"]), store.add_raw(experiment)
 
 
 def _rescued(path: Path) -> RawExperiment | None:
-    """The trial of a rescue file; None for any other file."""
+    """The trial of a rescue file; None for another file."""
     try:
         with path.open("rb") as file:
             beginning = file.read(1)
@@ -109,7 +106,7 @@ def _rescued(path: Path) -> RawExperiment | None:
 
 
 def _with_experiment(store: Store, found: RawExperiment, path: Path) -> RawExperiment:
-    """With the experiment's row from the store, where the file has none."""
+    """With the experiment's row from the store, if the file has none."""
     if found.experiment:
         return found
     (trial,) = found.trials
@@ -123,7 +120,7 @@ def _with_experiment(store: Store, found: RawExperiment, path: Path) -> RawExper
 
 
 def _parsed(path: Path, most_bytes: int) -> RawExperiment:
-    """The rows, one line in memory at a time; of a trial its compressed record is kept."""
+    """The rows, read line by line, with compressed records."""
     lines = _objects(path, _verified(path, most_bytes))
     header = next(lines)
     version = header.get("written_by")
@@ -136,15 +133,15 @@ def _parsed(path: Path, most_bytes: int) -> RawExperiment:
             trials.append(exported.trial(line.get("trial")))
             ids.add(trials[-1]["id"])
             judged = exported.rows("judgements", line.get("judgements"))
-            judgements += [exported.judgement(one, {trials[-1]["id"]}) for one in judged]
+            judgements += [exported.judgement(row, {trials[-1]["id"]}) for row in judged]
             if len(trials) + len(judgements) > MOST_ROWS:
                 raise exported.Misfit(f"expected at most {MOST_ROWS:,} trials and judgements")
-        notes = [exported.note(one) for one in exported.rows("notes", header.get("notes", []))]
+        notes = [exported.note(row) for row in exported.rows("notes", header.get("notes", []))]
         if not len(trials) == len(ids) == header.get("trials"):
             raise exported.Misfit(f"{len(ids)} of {shown(header.get('trials'))} trials are there")
-        for one in (*trials, *notes):
-            if one["experiment_id"] != experiment["id"]:
-                raise exported.Misfit(f"{one.get('id', 'a note')} belongs to another experiment")
+        for row in (*trials, *notes):
+            if row["experiment_id"] != experiment["id"]:
+                raise exported.Misfit(f"{row.get('id', 'a note')} belongs to another experiment")
     except exported.Misfit as fault:
         written_by = version if isinstance(version, str) and len(version) <= 32 else "?"
         raise UsageError(
@@ -157,7 +154,7 @@ def _parsed(path: Path, most_bytes: int) -> RawExperiment:
 
 
 def _verified(path: Path, most_bytes: int) -> int:
-    """The number of lines before the checksum, when the file is whole. Raises UsageError in one sentence."""
+    """Number of lines before a correct checksum. Raises UsageError."""
     digest = hashlib.sha256()
     count = total = 0
     with _readable(path, lambda: count > 0), gzip.open(path, "rb") as file:
@@ -184,7 +181,7 @@ def _verified(path: Path, most_bytes: int) -> int:
 
 
 def _objects(path: Path, count: int) -> Iterator[dict[str, Any]]:
-    """So many lines of a file that is whole."""
+    """The first `count` lines of a verified file."""
     with _readable(path, lambda: True), gzip.open(path, "rb") as file:
         for _ in range(count):
             yield _object(file.readline(MOST_LINE_BYTES + 1))
@@ -199,7 +196,7 @@ def _object(encoded: bytes) -> dict[str, Any]:
 
 @contextmanager
 def _readable(path: Path, begun: Callable[[], bool]) -> Iterator[None]:
-    """Turns what may be wrong with a file into a UsageError; `begun`: it is known to be an export."""
+    """Turns errors of a file into UsageError; `begun`: it is known to be an export."""
     try:
         yield
     except gzip.BadGzipFile as fault:

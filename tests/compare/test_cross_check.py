@@ -31,7 +31,7 @@ def test_what_agrees_needs_no_explanation() -> None:
         (run("wrk", 5_000, errors=900), "errors", "900 of its 5000"),
         (run("wrk", 5_000, counted=9_000), "counts", "9000 by the server's"),
         (run("wrk", 0, failure="it ended with exit code 1: no"), "errors", "exit code 1"),
-        (run("wrk", 5_000), "client", "the server counted 10,000/s under the same load by Prony"),
+        (run("wrk", 5_000), "client", "the server counted 10,000/s under Prony's load"),
         (run("wrk", 15_000), None, "run more rounds"),
     ],
 )
@@ -44,4 +44,4 @@ def test_a_difference_is_explained_by_a_check(found: Run, check: str | None, wor
 def test_pronys_own_finding_explains_too() -> None:
     own = run(PRONY, 10_000, conforms=False, finding=("client", "its CPU was full"), identifier="x")
     found = opinions([own, run("ab", 15_000)], {"ab": "2.3"}, 2)
-    assert (found[1].check, found[1].why) == ("client", "of Prony's own run: its CPU was full")
+    assert (found[1].check, found[1].why) == ("client", "in Prony's own run: its CPU was full")

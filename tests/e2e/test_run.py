@@ -139,7 +139,7 @@ def test_the_forecast_refuses_a_connection_per_request_at_the_published_rate(lab
     assert [trial["cell"].partition("/")[0] for trial in shown["trials"]] == ["connection-per-request"]
     published = "connection-per-request-as-published"
     (why,) = (one["why"] for one in shown["skipped"] if one["cell"].startswith(f"{published}/"))
-    assert "ports will be needed (60,000 new connections/s" in why
+    assert "ports needed (60,000 new connections/s" in why
     assert "3. use at least" in why, "the remedies are named"
     alone = lab.run("run", "jaxrs", "--only", published)
     assert alone.returncode == 4

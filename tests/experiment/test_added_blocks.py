@@ -129,6 +129,6 @@ def test_what_was_interrupted_goes_on_within_what_is_left(bench: Bench) -> None:
 
 
 def test_a_budget_that_is_too_short_is_refused_before_anything_runs(bench: Bench) -> None:
-    with pytest.raises(UsageError, match="the fewest trials that say anything"):
+    with pytest.raises(UsageError, match="the fewest useful trials"):
         within(plan(cell("a", 5), cell("b", 5)), 10.0)
     assert bench.ran == []

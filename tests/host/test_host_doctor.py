@@ -85,7 +85,7 @@ CASES: list[tuple[Callable[[Readings], HostCheck | None], dict[str, Any], str, s
     ),
     (checks_cpu.cpus, {"granted": (0, 1)}, "warn", "2 CPUs"),
     (checks_cpu.pinning, {"pinning": Pinning(False, "Not pinned.")}, "bad", "Not pinned."),
-    (checks_cpu.measuring_threads, {"realtime": Realtime(False, 950_000)}, "warn", "may not"),
+    (checks_cpu.measuring_threads, {"realtime": Realtime(False, 950_000)}, "warn", "no permission"),
     (checks_cpu.measuring_threads, {"realtime": Realtime(True, -1)}, "warn", "sched_rt_runtime_us is -1"),
     (checks_cpu.measuring_threads, {"realtime": Realtime(True, None)}, "unknown", "could not be read"),
     (checks_cpu.quota, print_with(cgroup_cpu_quota=1.5), "bad", "1.5 of 8 CPUs"),

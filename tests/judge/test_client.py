@@ -286,14 +286,14 @@ class TestSeveralLoadHosts:
         assert one.code == "saturated"
         assert one.value == pytest.approx(0.97)
         assert one.reason.startswith("1 of 3 load hosts too busy: load2: ")
-        assert one.advice == "3 load hosts are enough to stay below 85 % CPU: lower the weight of load2"
+        assert one.advice == "3 load hosts suffice to stay below 85 % CPU: lower the weight of load2"
         assert bound(self.busy("load2"), LIMITS).name != "client"
 
     def test_all_of_them_are_the_bottleneck(self) -> None:
         every = self.busy("load1", "load2", "load3")
         found = judged(every)
         assert found.code == "saturated"
-        assert found.advice == "use at least 4 load hosts like these, so that each stays below 85 % CPU"
+        assert found.advice == "use at least 4 such load hosts to keep each below 85 % CPU"
         assert bound(every, LIMITS).name == "client"
         assert bound_by(every, LIMITS).code == "client"
 

@@ -128,9 +128,9 @@ def test_requests_in_blocks_are_found_counted_and_changed(tmp_path: Path) -> Non
         ("{parallel: {at_once: 2, as: x}, steps: [{path: /}]}", "apply to 'each' only"),
         (
             "{parallel: {at_once: 2}, steps: [{parallel: {at_once: 2}, steps: [{path: /}, {path: /}]}]}",
-            "another",
+            "nested",
         ),
-        ("{parallel: {at_once: 2}, steps: [{parallel: {at_once: 1}, steps: [{path: /}]}]}", "another"),
+        ("{parallel: {at_once: 2}, steps: [{parallel: {at_once: 1}, steps: [{path: /}]}]}", "nested"),
     ],
 )
 def test_blocks_that_cannot_work_are_refused(tmp_path: Path, block: str, part: str) -> None:

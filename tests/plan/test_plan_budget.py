@@ -53,7 +53,7 @@ def test_where_the_planned_trials_do_not_fit_there_are_the_fewest() -> None:
 
 
 def test_where_the_fewest_do_not_fit_it_is_refused_with_what_would() -> None:
-    with pytest.raises(UsageError, match=r"--budget is 1 min, and the fewest .* 2 min \(3 trials of each"):
+    with pytest.raises(UsageError, match=r"--budget is 1 min, but the fewest .* 2 min \(3 trials of each"):
         within(plan(), 60)
 
 

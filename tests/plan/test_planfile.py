@@ -205,7 +205,7 @@ def test_only_keeps_a_part_or_what_matches(tmp_path: Path) -> None:
             "title: x\nservers: a\nworkloads: hello\nloads: {users: [8, 8]}\n",
             ":4: the part 'main' holds the same",
         ),
-        ("title: x\nparts:\n  - {name: a}\n  - {name: a}\n", "two parts are called 'a'"),
+        ("title: x\nparts:\n  - {name: a}\n  - {name: a}\n", "two parts are named 'a'"),
         ("title: [\n", "this is not valid YAML"),
     ],
 )
@@ -306,7 +306,7 @@ def test_a_soak_is_run_alone_and_only_when_its_length_is_said(tmp_path: Path) ->
     assert {cell.part for cell in long.cells} == {"soak"}
     assert all(cell.trial.measured == WholeRun(duration_s=28800) for cell in long.cells)
     assert all(isinstance(cell.trial.load, ClosedLoad) for cell in long.cells)
-    with pytest.raises(UsageError, match="has no part that is a soak"):
+    with pytest.raises(UsageError, match="has no soak part"):
         with_soak(plan(tmp_path, SWEEP), 60.0)
 
 

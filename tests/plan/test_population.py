@@ -105,12 +105,12 @@ def test_what_does_not_go_together_is_refused(change: dict[str, Any], message: s
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"name": "few"}, "two populations are called 'few'"),
+        ({"name": "few"}, "two populations are named 'few'"),
         ({"scenarios": ("brows",)}, "names the scenario 'brows'; the workload has: browse, buy"),
         ({"scenarios": ("buy",)}, "'browse' is walked by no population"),
         ({"feeders": ("raws",)}, "names the feeder 'raws'"),
         ({"scenarios": (), "think": "1s"}, "walk the scenario 'buy' with different think"),
-        ({"scenarios": (), "feeders": ()}, "does not draw from the feeder 'rows'"),
+        ({"scenarios": (), "feeders": ()}, "lacks the feeder 'rows'"),
         ({"duration_s": None}, "nothing ends this run"),
     ],
 )
@@ -121,7 +121,7 @@ def test_what_a_group_cannot_be_is_said_by_name(change: dict[str, Any], message:
 
 
 def test_ramps_stand_in_the_groups_and_the_sum_is_right() -> None:
-    with pytest.raises(ValidationError, match="ramps do not stand beside populations"):
+    with pytest.raises(ValidationError, match="ramps do not apply to populations"):
         ClosedLoad.model_validate({"populations": [MANY], "ramp_down_s": 3})
     with pytest.raises(ValidationError, match="users is 5, but the populations have 9"):
         ClosedLoad(users=5, populations=(MANY,))

@@ -258,7 +258,7 @@ def test_units_are_of_one_server_and_workload() -> None:
     ("given", "why"),
     [
         (cells(users=(8,)), "no server has two loads"),
-        (cells(published_requests=10_000), "a fresh process of each load"),
+        (cells(published_requests=10_000), "a fresh process for each load"),
         (cells(measured=WholeRun(duration_s=60)), "from the first request of a fresh process"),
         (
             [cell_of(MAIN, "http://h", Url(url="http://h"), TRIAL), *cells()],

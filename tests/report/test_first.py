@@ -108,7 +108,7 @@ def test_a_row_per_server_and_a_colour_per_source_the_largest_first() -> None:
     assert [one.row.label for one in table.rows] == [one.label for one in part.bars]
     assert table.bars
     names = [name for _, name in table.keys]
-    assert names[-2:] == ["the load generator", "code that is still being compiled"]
+    assert names[-2:] == ["the load generator", "JIT compilation"]
     (jetty,) = [one for one in table.rows if one.row.label == "spring-jetty"]
     assert jetty.budget is not None
     assert len(ends(jetty.budget, SOURCES[0].light)) == 1
@@ -211,12 +211,12 @@ def test_names_of_an_axis_do_not_touch_and_the_one_at_zero_stays() -> None:
 
 
 def test_a_part_that_was_not_run_says_why_in_short_and_is_no_failure() -> None:
-    why = "ports: 3,600,064 ports will be needed (60,000 connections/s (each for 60 s))"
+    why = "ports: 3,600,064 ports needed (60,000 connections/s (each for 60 s))"
     view = factory.only(factory.full())
     (part,) = view.parts
     left_out = replace(
         view, parts=(replace(part, skipped=(Skipped(cell="a", part="main", server="a", why=why),)),)
     )
     (found,) = answer(left_out).parts
-    assert found.sentences == ("Not run: ports: 3,600,064 ports will be needed",)
+    assert found.sentences == ("Not run: ports: 3,600,064 ports needed",)
     assert (found.failure, found.rows) == ("", None)

@@ -94,7 +94,7 @@ def test_a_stored_trial_is_never_changed(
     record = make_trial(begin())
     store.add_trial(record, judgement, {"a": 1.0})
     other = make_trial(record.experiment_id, server="jetty")
-    with pytest.raises(StoreError, match="already stored, and a stored trial is never changed"):
+    with pytest.raises(StoreError, match="another trial with this id is stored"):
         store.add_trial(other, judgement, {})
     (stored,) = store.trials(record.experiment_id)
     assert stored.record == record

@@ -98,7 +98,7 @@ def test_nothing_of_them_is_stored(store: Store, fingerprint: Fingerprint) -> No
     assert found.record.evidence.server.command == ("app", "--db-password", "REDACTED")
     assert found.record.evidence.load == telling(identifier).evidence.load
     store.add_trial(telling(identifier, 2), JUDGEMENT, {})
-    with pytest.raises(StoreError, match="never changed"):
+    with pytest.raises(StoreError, match="immutable"):
         store.add_trial(telling(identifier, 1).model_copy(update={"seed": 5}), JUDGEMENT, {})
 
 

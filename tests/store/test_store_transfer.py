@@ -121,7 +121,7 @@ def test_a_trial_that_differs_from_the_stored_one_is_refused_and_nothing_else_is
         return _signed(lines[:-1])
 
     rewrite(file, changed)
-    with pytest.raises(StoreError, match="never changed"):
+    with pytest.raises(StoreError, match="immutable"):
         transfer.read(other, file)
     assert len(other.trials(identifier)) == 3
 

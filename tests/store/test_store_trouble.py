@@ -74,7 +74,7 @@ def test_files_of_others_are_refused_and_left_alone(tmp_path: Path) -> None:
             other.execute("INSERT INTO photos VALUES (1)")
         other.close()
     before = contents(tmp_path)
-    assert "does not begin like an SQLite file" in refused(tmp_path / "text.db")
+    assert "does not start like an SQLite file" in refused(tmp_path / "text.db")
     assert "cannot be read as a database" in refused(tmp_path / "torn.db")
     assert "another program (it has the table 'photos')" in refused(tmp_path / "other.db")
     assert "another program (it has the table 'photos')" in refused(tmp_path / "wal.db")
@@ -114,7 +114,7 @@ def test_a_missing_version_is_damage(path: Path) -> None:
     with sqlite3.connect(path) as raw:
         raw.execute("DELETE FROM prony_schema")
     raw.close()
-    assert "does not say which version" in refused(path)
+    assert "has no schema version" in refused(path)
 
 
 def test_a_damaged_database_is_one_sentence(
@@ -166,7 +166,7 @@ def test_a_read_only_folder_can_be_read_but_not_written(
             with pytest.raises(StoreError, match="may only be read"):
                 reading.check_writable()
             assert "its folder is read-only" in refused(path.parent / "new.db")
-            assert "cannot be made (Permission denied)" in refused(path.parent / "deeper" / "new.db")
+            assert "cannot be created (Permission denied)" in refused(path.parent / "deeper" / "new.db")
     finally:
         path.parent.chmod(0o755)
 
@@ -459,7 +459,7 @@ def test_several_labs_may_write_at_once_and_even_create_the_file_together(path: 
     ("target", "sentence"),
     [
         ("postgresql://ann:secret@localhost:1/x", None),
-        ("nonsense://ann:secret@h/x", "is not a database that is known here"),
+        ("nonsense://ann:secret@h/x", "is not a supported database"),
         ("postgresql://ann:secret@h:port/x", "is not a database URL"),
         ("sqlite://", "not kept in memory"),
         ("sqlite:///:memory:", "not kept in memory"),

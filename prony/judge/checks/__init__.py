@@ -1,7 +1,4 @@
-"""All checks, in the order in which their findings are printed.
-
-A check is a module of this package that holds a `Check` of the module's own name; nothing lists it by hand.
-"""
+"""All checks in output order: each module of this package holds a `Check` of its own name."""
 
 from __future__ import annotations
 

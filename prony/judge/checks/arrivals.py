@@ -1,4 +1,4 @@
-"""arrivals: were Poisson arrivals really Poisson."""
+"""arrivals: do the gaps between sends follow a Poisson process."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from prony.numbers import number, percent
 CHECK = "arrivals"
 SOURCE = "Lancet tests this, against twice the critical value"
 NO_CHANCE = 1e-4
-"""Below alpha × this, chance does not explain the gaps; between the two, one clean run in 1/alpha
-is unlucky.
-"""
-BURSTY = "arrivals were as bursty as a Poisson process"
+"""Below alpha × this, chance does not explain the gaps; above, 1 clean run in 1/alpha falls."""
+BURSTY = "the arrivals were Poisson"
 
 
 class ArrivalsLimits(DeclaredLimits):
@@ -27,12 +25,12 @@ class ArrivalsLimits(DeclaredLimits):
     """Significance level of the Kolmogorov-Smirnov test of the gaps (Lancet: twice the critical value)."""
 
     arrivals_resolution_us: NotNegative = 5.0
-    """A send and a clock reading take a thread at least so long, whatever CPU time was read of it."""
+    """Shortest time of a thread for a send and a clock reading."""
 
 
 @check(ArrivalsLimits, order=120)
 def arrivals(evidence: Evidence, limits: ArrivalsLimits) -> Finding | None:
-    """Kolmogorov-Smirnov test of the gaps between sends. Left out unless arrivals are Poisson."""
+    """Kolmogorov-Smirnov test of the gaps between sends; only for Poisson arrivals."""
     if evidence.load.model != "open" or evidence.load.arrivals != "poisson":
         return None
     limit = f"p at least {limits.arrivals_alpha:g} (Kolmogorov-Smirnov against exponential gaps)"
@@ -48,12 +46,12 @@ def arrivals(evidence: Evidence, limits: ArrivalsLimits) -> Finding | None:
     if tested is None:
         return unread(
             CHECK,
-            f"a thread of the client worked for {percent(busy)} of the time: its sends cannot be told from "
-            "other arrivals",
+            f"a client thread was busy for {percent(busy)} of the window: too busy to test the gaps between "
+            "its sends",
             provided=BURSTY,
             limit=limit,
             source=SOURCE,
-            advice="more threads or CPUs for the client",
+            advice="give the client more threads or CPUs",
         )
     chance = _chance(max(0.0, tested.distance - tested.allowed), gaps)
     unlike = chance < limits.arrivals_alpha
@@ -65,18 +63,14 @@ def arrivals(evidence: Evidence, limits: ArrivalsLimits) -> Finding | None:
         value=tested.distance,
         limit=limit,
         reason=f"KS distance {tested.distance:.4f} over {number(gaps)} gaps{tested.among} "
-        f"({tested.allowed:.4f} allowed for sends that wait for each other), p = {chance:.2g}",
-        advice="arrivals are more or less bursty than a Poisson process, which changes queueing; see schedule"
-        if unlike
-        else "",
+        f"({tested.allowed:.4f} allowed for queued sends), p = {chance:.2g}",
+        advice="burstiness other than Poisson changes queueing: see schedule" if unlike else "",
         source=SOURCE,
     )
 
 
 def _chance(distance: float, gaps: int) -> float:
-    """p-value of this distance. Imported here: scipy.stats costs half a second of CPU, and few
-    loads need it.
-    """
+    """p-value of this distance. Importing scipy.stats takes 0.5 s of CPU, and few loads need it."""
     from scipy import stats as untyped_stats
 
     stats: Any = untyped_stats
@@ -85,7 +79,7 @@ def _chance(distance: float, gaps: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Tested:
-    """A distance, among which gaps it was looked for, and what of it a thread that is at work makes."""
+    """KS distance, the gaps that it covers, and the part that a busy thread explains."""
 
     distance: float
     among: str
@@ -93,7 +87,7 @@ class _Tested:
 
 
 def _busy(evidence: Evidence, window: Window, limits: ArrivalsLimits) -> float:
-    """Share of the time in which the busiest thread could not send: its work, and at least its sends."""
+    """Share of the window in which the busiest thread could not send."""
     rate, engine = evidence.load.offered_per_s, evidence.engine
     sends = 0.0
     if rate is not None and engine is not None:
@@ -102,15 +96,14 @@ def _busy(evidence: Evidence, window: Window, limits: ArrivalsLimits) -> float:
 
 
 def _tested(window: Window, distance: float, busy: float) -> _Tested | None:
-    """A thread that takes c for a request sends as an M/D/1 queue of load ρ = rate × c lets requests go: no
-    two within c, which are 1 - exp(-ρ) of all gaps, and from c on at most exp(-ρ) - (1 - ρ) away. So only
-    longer gaps are looked at; None where none of the distances told begins there. What was stored before
-    such distances were told has the first allowance.
+    """A thread that takes c per request sends like an M/D/1 queue of load ρ = rate × c: no gap below c, which
+    would be 1 - exp(-ρ) of all, and above c at most exp(-ρ) - (1 - ρ) away. So only longer gaps are tested;
+    None where no reported distance starts there. Evidence without such distances gets the first allowance.
     """
     short = -math.expm1(-busy)
     if not window.arrival_gaps_ks_from:
         return _Tested(distance, "", short)
-    found = next(((least, away) for least, away in window.arrival_gaps_ks_from if least >= short), None)
-    if found is None:
+    longer = next(((least, away) for least, away in window.arrival_gaps_ks_from if least >= short), None)
+    if longer is None:
         return None
-    return _Tested(found[1], f" longer than the shortest {percent(found[0])}", math.exp(-busy) - (1 - busy))
+    return _Tested(longer[1], f" longer than the shortest {percent(longer[0])}", math.exp(-busy) - (1 - busy))

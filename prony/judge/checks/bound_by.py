@@ -1,7 +1,6 @@
-"""bound_by: the bottleneck.
+"""bound_by: the bottleneck, by CPU time and declared delays.
 
-In a closed loop, users ÷ mean service time *is* the throughput (Little), whatever the bottleneck. Only
-declared delays count, and CPU time that was used: of the whole server, or of its busiest thread.
+In a closed loop users ÷ mean service time equals the throughput under any bottleneck (Little).
 """
 
 from __future__ import annotations
@@ -24,19 +23,17 @@ from prony.numbers import number, percent
 CHECK = "bound_by"
 SOURCE = "the-benchmarker's saturation rule; 200 threads ÷ 0.15 s in experiment D"
 SERVER_CPU, CLIENT, OFFERED_LOAD, UNKNOWN = "server-cpu", "client", "offered-load", "unknown"
-MORE_USERS = "offer more users until the rate no longer rises, and measure the capacity there"
+MORE_USERS = "add users until the rate no longer rises, and measure capacity there"
 NETWORK = "network"
 FLOW_CONTROL, STREAMS = "flow-control", "streams"
 SERVICE_CPU, SERVER_THREAD = "service-cpu", "server-thread"
-FASTER_LINK = (
-    "use a faster link or smaller responses; or compare CPU per request at one rate that the link carries"
-)
+FASTER_LINK = "use a faster link or smaller responses, or compare CPU per request below the link's limit"
 FORWARDERS = {"docker-proxy", "rootlessport", "slirp4netns", "pasta", "gvproxy", "socat", "kubectl", "ssh"}
-"""Programs that hold a listening socket for a process somewhere else: their CPU time is not the server's."""
+"""Programs that listen on behalf of another process: their CPU time is not the server's."""
 LEAST_US_PER_REQUEST = 0.5
-"""Two system calls and a parser take longer: a process that used less did not answer."""
+"""A process with less did not answer: two system calls and a parser take longer."""
 LEAST_LEFT = 0.05
-"""Where others leave less than this share of the server's CPUs, the rest is rounding."""
+"""Share of the server's CPUs left by others below which the remainder is rounding."""
 
 
 class BoundLimits(ClientLimits, LinkLimits, StreamsLimits):
@@ -48,7 +45,7 @@ class BoundLimits(ClientLimits, LinkLimits, StreamsLimits):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The bottleneck: its name, the server's CPU share (None when not read), and one sentence."""
+    """The bottleneck: name, the server's CPU share (None when not read), and a sentence."""
 
     name: str
     cpu_share: float | None
@@ -57,8 +54,8 @@ class Bound:
 
 
 def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
-    """The bottleneck, looked for in this order: link, client, server CPU, its busiest thread, services, CPU
-    quota, limits of HTTP/2, declared ceilings, load.
+    """The bottleneck, tested in this order: link, client, server CPU, its busiest thread, services, quota,
+    HTTP/2 limits, declared ceilings, load.
     """
     window = measured(evidence)
     share = server_cpu_share(evidence)
@@ -74,7 +71,7 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
     )
     link = full_link(evidence, limits)
     if link is not None:
-        # Whatever either side's CPU did: through this link no more goes.
+        # A full link is the bound under any CPU load.
         return Bound(NETWORK, share, f"link full: {link.text}; {cpu}", FASTER_LINK)
     if client_bound(evidence, limits):
         return Bound(CLIENT, share, f"load generator saturated; {cpu}", "see client")
@@ -85,7 +82,7 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
         return Bound(SERVER_THREAD, share, f"{thread}; {cpu}")
     left = _left_by_others(evidence)
     if share is not None and left is not None and share >= limits.bound_cpu_min * left:
-        text = f"{cpu}, {percent(left)} of it left by other processes (see isolation)"
+        text = f"{cpu}; other processes left {percent(left)} of it (see isolation)"
         return Bound(SERVER_CPU, share, text)
     service = _service(evidence, share, cpu, limits)
     if service is not None:
@@ -98,7 +95,7 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
         return Bound(http2[0], share, f"{http2[1]}; {cpu}", "see streams")
     ceiling = _ceiling(evidence, rate, limits)
     if ceiling is not None:
-        text = f"{number(rate)}/s is at the ceiling of {number(ceiling.per_s)}/s: {ceiling.explanation}"
+        text = f"{number(rate)}/s, at the ceiling of {number(ceiling.per_s)}/s: {ceiling.explanation}"
         return Bound(ceiling.name, share, f"{text}; {cpu}")
     load = evidence.load
     rate = _level_per_s(evidence, rate)
@@ -107,26 +104,29 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
         and load.offered_per_s
         and rate >= (1 - limits.bound_tolerance) * load.offered_per_s
     ):
-        text = f"{number(rate)}/s is the offered rate ({number(load.offered_per_s)}/s); {cpu}"
+        text = f"{number(rate)}/s, the offered rate ({number(load.offered_per_s)}/s); {cpu}"
         return Bound(
-            OFFERED_LOAD, share, text, "offer more, or measure capacity in a closed loop without think time"
+            OFFERED_LOAD,
+            share,
+            text,
+            "raise the rate, or measure capacity in a closed loop without think time",
         )
     if share is None:
         return Bound(UNKNOWN, None, cpu + (", no declared ceiling nearby" if evidence.ceilings else ""))
     if load.model == "closed" and load.think_kind != "none":
-        text = f"{number(rate)}/s is all that {number(load.users or 0)} users with think time offer; {cpu}"
+        text = f"{number(rate)}/s, the most that {number(load.users or 0)} users with think time offer; {cpu}"
         return Bound(OFFERED_LOAD, share, text, "use more users or less think time until the server is busy")
     return Bound(
         UNKNOWN,
         share,
         f"{cpu}, no declared ceiling nearby",
-        "add users; if the rate does not rise, the server waits for something: declare it as a ceiling "
+        "add users; if the rate does not rise, declare what the server waits for as a ceiling "
         "(worker threads ÷ delay, a pool, a database)",
     )
 
 
 def _thread(evidence: Evidence, limits: BoundLimits) -> str | None:
-    """The busiest thread, where it can give hardly more."""
+    """The busiest thread, if saturated."""
     window, share = evidence.server_window, busiest_server_thread_share(evidence)
     if window is None or window.busiest_thread is None or share is None or share < limits.bound_thread_min:
         return None
@@ -135,7 +135,7 @@ def _thread(evidence: Evidence, limits: BoundLimits) -> str | None:
 
 
 def _whose(evidence: Evidence) -> str:
-    """Of somebody else's server: which processes were read."""
+    """The processes read of a server that Prony did not launch."""
     server, window = evidence.server, evidence.server_window
     if server.owned or server.pid is None or window is None:
         return ""
@@ -146,7 +146,7 @@ def _whose(evidence: Evidence) -> str:
 
 
 def _answered_elsewhere(evidence: Evidence, rate: float) -> str | None:
-    """Why the process that listens is not the one that answers; None where nothing says so."""
+    """Why the listening process is not the answering one; None without evidence for that."""
     server, window = evidence.server, evidence.server_window
     if server.owned or window is None or window.cpu_s is None or window.wall_s <= 0 or rate <= 0:
         return None
@@ -156,15 +156,14 @@ def _answered_elsewhere(evidence: Evidence, rate: float) -> str | None:
     each_us = window.cpu_s / window.wall_s / rate * 1e6
     if each_us < LEAST_US_PER_REQUEST:
         return (
-            f"{who}, used {number(each_us)} µs of CPU per request: another process answered, and was not read"
+            f"{who}, used {number(each_us)} µs of CPU per request: another process answered, its CPU unread"
         )
     return None
 
 
 def _left_by_others(evidence: Evidence) -> float | None:
-    """Share of the server's CPUs that other processes and the hypervisor left; None where nothing was taken
-    or too little is left to tell. Judged by `isolation`; here it bounds the server as a smaller host
-    would.
+    """Share of the server's CPUs that other processes and the hypervisor left; None where all or next to
+    nothing was. `isolation` judges the loss; here it acts as a smaller host.
     """
     host, sides = evidence.host_window, evidence.partition
     if host is None or sides is None:
@@ -176,9 +175,7 @@ def _left_by_others(evidence: Evidence) -> float | None:
 
 
 def _http2(evidence: Evidence, limits: BoundLimits) -> tuple[str, str] | None:
-    """The limit of HTTP/2 that holds requests back in the client, and how much of the service time that is;
-    None where there is none.
-    """
+    """The HTTP/2 limit that queues requests in the client, and text; None if there is none."""
     shares = waits(evidence)
     if shares is None or max(shares) <= limits.streams_share_max:
         return None
@@ -194,9 +191,7 @@ def _http2(evidence: Evidence, limits: BoundLimits) -> tuple[str, str] | None:
 
 
 def _level_per_s(evidence: Evidence, rate: float) -> float:
-    """The rate to compare with the offered one. Where the load ramps at its ends, the median of the full
-    rows.
-    """
+    """The rate to compare with the offered rate; for a varying load the median of the full rows."""
     rows = evidence.engine.rows if evidence.engine is not None else ()
     full = sorted(row.completed_per_s for row in rows if row.in_window)
     return full[len(full) // 2] if evidence.load.varies and full else rate
@@ -204,64 +199,61 @@ def _level_per_s(evidence: Evidence, rate: float) -> float:
 
 @check(BoundLimits, order=130)
 def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
-    """The bottleneck, and how much more the server could carry with more users: no source of the window's own
-    figures, which are those of this load.
-    """
+    """The bottleneck, and the bias of a *capacity*: the rate that more users would bring."""
     limit = f"at most {percent(limits.bound_rise_max)} more with more users"
     if measured(evidence) is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
-    found = bound(evidence, limits)
-    reason = found.text if found.name == UNKNOWN else f"{found.name}: {found.text}"
+    bottleneck = bound(evidence, limits)
+    reason = bottleneck.text if bottleneck.name == UNKNOWN else f"{bottleneck.name}: {bottleneck.text}"
     if evidence.load.claim != "capacity":
         bias: dict[str, Bias] = {}
         provided = advice = ""
     else:
-        up, said = _room(evidence, found, limits)
-        bias, reason = both(CAPACITY, up=up), reason + (f"; {said}" if said else "")
+        up, probe = _room(evidence, bottleneck, limits)
+        bias, reason = both(CAPACITY, up=up), reason + (f"; {probe}" if probe else "")
         wide = up > math.log1p(limits.bound_rise_max)
-        provided = "more users would not raise the rates" if wide else ""
-        advice = found.advice or (MORE_USERS if wide else "")
+        provided = "more users would not raise the rate" if wide else ""
+        advice = bottleneck.advice or (MORE_USERS if wide else "")
     return Finding(
         check=CHECK,
-        code=found.name.replace("-", "_"),
+        code=bottleneck.name.replace("-", "_"),
         bias=bias,
         provided=provided,
-        value=found.cpu_share,
+        value=bottleneck.cpu_share,
         limit=limit,
         reason=reason,
-        assumption="half as many users again show what more users would bring" if bias else "",
+        assumption="half as many users again show the effect of any more" if bias else "",
         advice=advice,
         source=SOURCE,
     )
 
 
 def _room(evidence: Evidence, found: Bound, limits: BoundLimits) -> tuple[float, str]:
-    """By how much the rate may be higher with more users, on the log scale, and why. By the scaling probe
-    where it could tell; else by the CPU time that is left where the server's CPU is the bound, or by a
-    declared ceiling.
+    """Log rise of the rate with more users, and the reason: by the scaling probe if conclusive, else by the
+    CPU time left where the server's CPU is the bound, or by a declared ceiling.
     """
     if found.name in {NETWORK, CLIENT, OFFERED_LOAD, FLOW_CONTROL, STREAMS}:
         return math.inf, ""
     probe = probed(evidence, limits, limits.client_cpu_max)
     if probe is not None and probe.high is not None and (probe.level or probe.rising):
         return math.log1p(max(0.0, probe.high)), probe.said
-    said = probe.said if probe is not None else "not probed with more users"
+    text = probe.said if probe is not None else "not probed with more users"
     if any(ceiling.name == found.name for ceiling in evidence.ceilings):
         return math.log1p(limits.bound_tolerance), ""
     if found.name == SERVER_THREAD and thread_tells(evidence, limits):
         used = max(found.cpu_share or 0.0, busiest_server_thread_share(evidence) or 0.0)
-        return -math.log(min(1.0, used)), said
+        return -math.log(min(1.0, used)), text
     if found.name == SERVER_CPU and found.cpu_share and (probe is None or not probe.client_busy):
-        # Below the limit something beside its own use of its CPUs holds it: a quota, a neighbour.
+        # Below the limit something other than its own CPU use holds it: a quota, a neighbour.
         used = found.cpu_share if found.cpu_share >= limits.bound_cpu_min else 1.0
-        return -math.log(min(1.0, used)), said
+        return -math.log(min(1.0, used)), text
     if found.name == SERVICE_CPU:
-        return -math.log(limits.bound_cpu_min), said
-    return math.inf, said
+        return -math.log(limits.bound_cpu_min), text
+    return math.inf, text
 
 
 def _service(evidence: Evidence, share: float | None, cpu: str, limits: BoundLimits) -> Bound | None:
-    """Backing services are part of what is measured: one may saturate its own CPUs, or the server's."""
+    """A backing service may saturate its own CPUs, or the server's."""
     together = share or 0.0
     beside: list[str] = []
     for service in evidence.services:
@@ -272,7 +264,7 @@ def _service(evidence: Evidence, share: float | None, cpu: str, limits: BoundLim
             together += used
             beside.append(f"{service.name} on the same CPUs {percent(used)}")
         elif used >= limits.bound_cpu_min:
-            text = f"backing service {service.name} used {percent(used)} of its CPU; {cpu}"
+            text = f"backing service {service.name} at {percent(used)} of its CPU; {cpu}"
             return Bound(SERVICE_CPU, share, text)
     if share is not None and beside and together >= limits.bound_cpu_min:
         return Bound(SERVER_CPU, share, f"{cpu} and {' and '.join(beside)}")
@@ -280,7 +272,7 @@ def _service(evidence: Evidence, share: float | None, cpu: str, limits: BoundLim
 
 
 def _quota(evidence: Evidence, limits: BoundLimits) -> str | None:
-    """A server throttled in most periods of its quota is CPU-bound, however low its share of the CPUs."""
+    """Throttled in most periods of its quota, a server is CPU-bound even at a low CPU share."""
     throttle = evidence.server_window.throttle if evidence.server_window is not None else None
     if throttle is None or throttle.periods <= 0:
         return None
@@ -293,9 +285,7 @@ def _quota(evidence: Evidence, limits: BoundLimits) -> str | None:
 
 
 def _ceiling(evidence: Evidence, rate: float, limits: BoundLimits) -> Ceiling | None:
-    """The nearest declared ceiling within the tolerance, on either side: a rate above it means that the
-    declaration is wrong.
-    """
+    """The nearest declared ceiling within the tolerance, above or below."""
     near = [
         ceiling
         for ceiling in evidence.ceilings

@@ -1,7 +1,7 @@
 """client: by how much the load generator moved a figure.
 
-A busy client costs throughput in a closed loop only as far as the server had room for more; it costs latency
-between a response's arrival and the moment it is looked at, and nowhere else.
+A busy client costs throughput in a closed loop only as far as the server had CPU left; it costs latency only
+between the arrival of a response and its read.
 """
 
 from __future__ import annotations
@@ -39,44 +39,41 @@ SOURCE = (
 )
 KEEP_OFF = "keep other processes off the client's CPUs, or give it CPUs of its own (--client-cpus)"
 HAD_CPU = "the load generator had CPU time left"
-LEFT_SOON = "what its kernel put off was sent soon after"
+LEFT_SOON = "the deferred sends left soon after"
 KEEP_OFF_HOSTS = "keep other processes off the load hosts' CPUs"
 STAMPS_NEEDED = 500
-"""Reads with a receive time stamp from which on their p99 is taken: five of them lie above it."""
+"""Fewest stamped reads for a p99: five lie above it."""
 WAKE_UP_NS = 10_000
-"""From the packet to the look at it on an idle CPU: 2 µs at the median, 4 to 9 µs at p99 with one user."""
+"""From packet to read on an idle CPU: 2 µs at the median, 4 to 9 µs at p99 with one user."""
 SIGNALS_NEEDED = 2
-"""Independent signals that must be readable to clear the client, and that must agree to call it saturated."""
+"""Independent signals needed to clear the client, and to call it saturated."""
 REQUESTS_NEEDED = 100
-"""To call the client saturated because signals agree: of fewer, what they see is the first requests, on cold
-caches, and a p99 is the longest.
-"""
+"""Fewest requests for agreeing signals: below, they reflect cold caches, and a p99 is the maximum."""
 
 
 class ClientLimits(ServerCpuLimits, MoreUsersLimits):
     client_cpu_max: Share = 0.85
     """CPU ÷ wall of the busiest engine thread."""
     client_lag_max_ms: Positive = 1.0
-    """p99 of the age of a response when the engine looks at it: since its arrival, by the kernel's receive
-    time stamps, and then only where it is `client_run_delay_max` of what responses took; where there are too
-    few stamps, since the wake-up (loop lag).
+    """p99 receive delay by the kernel's time stamps, where it is also `client_run_delay_max` of the response
+    times; with too few stamps, loop lag.
     """
     client_ceiling_max: Share = 0.80
     """Throughput ÷ this client's calibrated ceiling for the request shape (against the reference server)."""
     client_gain_max: Share = 0.05
-    """What a client without turn-around would have added to the throughput. Against the reference server it
-    is 1 % with one user and 3 to 10 % with more, of a server whose CPU is then full.
+    """Throughput gain without turn-around. Against the reference server: 1 % with one user, 3 to 10 % with
+    more, at full server CPU.
     """
     client_run_delay_max: Share = 0.02
-    """Time that an engine thread was runnable and not running ÷ wall time; the practical band of a
-    comparison. A wake-up on an idle CPU costs 0.4 µs: 1 % at 20,000 wake-ups a second.
+    """Run delay of an engine thread ÷ wall time; the practical band of a comparison. A wake-up on an idle CPU
+    costs 0.4 µs: 1 % at 20,000 wake-ups a second.
     """
     client_run_delay_alone: Share = 0.10
-    """From here on, where each wait is also that share of a service time, it decides by itself."""
+    """Run delay that decides by itself, where each wait is also this share of a service time."""
 
 
 class MovedFigure(Enum):
-    """What a signal can move."""
+    """Figures that a signal can move."""
 
     THROUGHPUT = "throughput"
     LATENCY = "latency"
@@ -92,57 +89,56 @@ CLAIMED = {
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One sign of a busy client: over its limit or not, and which figures it moves when it is."""
+    """A sign of a busy client: whether over its limit, and the figures that it moves."""
 
     over: bool
     text: str
     moves: frozenset[MovedFigure] = BOTH
     counts: bool = True
-    """Whether it can call the client saturated together with another one."""
+    """Whether it can call the client saturated together with another signal."""
     alone: bool = False
-    """It must have moved what it moves."""
+    """Whether it is certain to have moved its figures."""
     waits: bool = False
-    """The client was not busy, it waited for a CPU."""
+    """Whether the client waited for a CPU instead of being busy."""
 
 
 def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], float | None]:
-    """The signals that can be read, and the CPU share of the busiest engine thread."""
+    """The readable signals, and the CPU share of the busiest engine thread."""
     window = measured(evidence)
     if window is None:
         return [], None
-    found: list[Signal] = []
+    readable: list[Signal] = []
     cpu = window.busiest_thread_share
     if cpu is not None:
-        found.append(Signal(cpu >= limits.client_cpu_max, f"busiest thread at {percent(cpu)} CPU"))
+        readable.append(Signal(cpu >= limits.client_cpu_max, f"busiest thread at {percent(cpu)} CPU"))
     waiting = _run_delay(window, limits)
-    found += _late(window, limits, waits=any(signal.over for signal in waiting))
-    found += waiting
-    found += _turnaround(evidence, window, limits)
+    readable += _late(window, limits, waits=any(signal.over for signal in waiting))
+    readable += waiting
+    readable += _turnaround(evidence, window, limits)
     if window.submissions_put_off:
-        text = f"its kernel put off what it sent, {number(window.submissions_put_off)} times"
-        found.append(Signal(True, text))
+        text = f"its kernel deferred sends {number(window.submissions_put_off)} times"
+        readable.append(Signal(True, text))
     calibration = evidence.calibration
     share = calibration.share_of(window.completed / window.duration_s) if calibration is not None else None
     if share is not None:
         text = f"{percent(share)} of its ceiling (calibrated against the reference server)"
-        # It is CPU per request x rate, as the first signal is: alone with it, it proves nothing more.
+        # CPU per request x rate, as the first signal: with that alone it adds no proof.
         room = headroom(evidence, by_thread=True) is not None
-        found.append(Signal(share >= limits.client_ceiling_max, text, counts=room))
-    return found, cpu
+        readable.append(Signal(share >= limits.client_ceiling_max, text, counts=room))
+    return readable, cpu
 
 
 def _late(window: Window, limits: ClientLimits, *, waits: bool) -> list[Signal]:
-    """The thread that looks latest at what has come. Since the arrival where the kernel stamped enough reads;
-    that age has the wait for a CPU in it, so where a thread `waits` too the two count as one. The loop lag
-    begins at the wake-up and has not.
+    """The thread with the longest receive delay; with too few stamped reads, its loop lag. Receive delay
+    includes the wait for a CPU, so together with `waits` it counts once; loop lag starts at the wake-up.
 
-    An age is held against what the responses took: 1.5 ms of four seconds moves nothing. The loop lag is
-    not: it does not say how long a response lay in its socket.
+    Receive delay is compared with the response times: 1.5 ms of four seconds moves nothing. Loop lag is not:
+    it does not measure time in the socket.
     """
     ages = [(age_ns, t) for t in window.threads if (age_ns := _age_ns(t)) is not None]
     if not ages or len(ages) < len(window.threads):
         return []
-    age_ns, thread = max(ages, key=lambda one: one[0])
+    age_ns, thread = max(ages, key=lambda age: age[0])
     age_ms = age_ns / 1e6
     text = f"loop lag p99 {milliseconds(age_ms)}"
     if stamped := _is_stamped(thread):
@@ -153,7 +149,7 @@ def _late(window: Window, limits: ClientLimits, *, waits: bool) -> list[Signal]:
     over = age_ms >= limits.client_lag_max_ms
     if over and (part := _part_of_latency(thread, request_times(window))) is not None:
         over = part >= limits.client_run_delay_max
-        text += f", {percent(part)} of what they took"
+        text += f", {percent(part)} of the response time"
     return [Signal(over, text, counts=not (stamped and waits))]
 
 
@@ -166,17 +162,16 @@ def _is_stamped(thread: EngineThread) -> bool:
 
 
 def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
-    """The thread that waited longest for a CPU. What it adds to a mean is at most the share of time that it
-    waited, and at most one wait per request: the smaller of the two certainly moved it.
+    """The thread with the longest run delay. It adds to a mean at most its share of the window, and at most
+    one wait per request: the smaller of the two is certain.
 
-    A sum cannot tell many short waits, which every wake-up costs, from few long ones. Where the kernel
-    stamped enough reads, the waits count only if what they are part of, the receive delay of responses at
-    them, is that share of what the responses took.
+    The sum does not separate many short waits, one per wake-up, from few long ones. With enough stamped reads
+    it counts only if the receive delay, which includes it, is that share of the response times.
     """
     waited = [(share, t) for t in window.threads if (share := _waited(t)) is not None]
     if not waited or len(waited) < len(window.threads):
         return []
-    share, thread = max(waited, key=lambda one: one[0])
+    share, thread = max(waited, key=lambda wait: wait[0])
     each_s = (thread.run_delay_s or 0.0) / max(1, thread.timeslices or 0)
     times = request_times(window)
     mean_s = (times.mean_ns or 0.0) / 1e9 if times is not None else 0.0
@@ -189,7 +184,7 @@ def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
     alone = certain >= limits.client_run_delay_alone
     if over and (part := _part_of_latency(thread, times)) is not None:
         over = alone or part >= limits.client_run_delay_max
-        text += f", and responses waited {percent(part)} of their time longer than a wake-up takes"
+        text += f"; beyond a wake-up responses waited {percent(part)} of their time for a read"
     return [
         Signal(
             over,
@@ -201,9 +196,8 @@ def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
 
 
 def _part_of_latency(thread: EngineThread, times: Histogram | None) -> float | None:
-    """The receive delay of responses ÷ what they took: mean by mean or p99 by p99, the larger; less
-    an ordinary wake-up, which every client has. None where too few reads were stamped, or nothing was
-    answered.
+    """Receive delay less an ordinary wake-up ÷ response time: the larger of mean ÷ mean and p99 ÷ p99. None
+    with too few stamped reads, or without responses.
     """
     if not _is_stamped(thread) or times is None:
         return None
@@ -225,9 +219,8 @@ def _waited(thread: EngineThread) -> float | None:
 
 
 def _turnaround(evidence: Evidence, window: Window, limits: ClientLimits) -> list[Signal]:
-    """Closed loop: users that are with the client instead of the server. Without that share t of their time
-    the rate would be t/(1 - t) higher at most. It says nothing of a server whose CPU was not read: users may
-    have waited for it all the same.
+    """Closed loop: share t of user time spent in the client; without it the rate would be at most t/(1 - t)
+    higher. Inconclusive where the server's CPU was not read: users may have waited for it all the same.
     """
     if evidence.load.model != "closed" or window.clipped_turnaround_s is None:
         return []
@@ -245,8 +238,8 @@ def _turnaround(evidence: Evidence, window: Window, limits: ClientLimits) -> lis
 
 
 def thread_tells(evidence: Evidence, limits: ClientLimits) -> bool:
-    """Whether a busy thread of the server shows that the server was busy. Threads that poll are busy without
-    a request; so the client must have had CPU left, or the rate must not have risen with more users.
+    """Whether a busy server thread shows a busy server. Polling threads are busy without requests, so the
+    client must have had CPU left, or the rate must not have risen with more users.
     """
     window = measured(evidence)
     cpu = None if window is None else window.busiest_thread_share
@@ -263,8 +256,8 @@ def _room(evidence: Evidence, limits: ClientLimits) -> float | None:
 def _saturated(
     found: Sequence[Signal], evidence: Evidence, limits: ClientLimits, claimed: frozenset[MovedFigure]
 ) -> list[Signal]:
-    """The signals that call the client saturated: what they move is claimed, and was not the server's to
-    move. Empty unless they are enough.
+    """Signals that call the client saturated: those that move a claimed figure that the server did not bound.
+    Empty unless sufficient.
     """
     if is_exhausted(evidence, limits):
         claimed = claimed - {MovedFigure.THROUGHPUT}
@@ -278,31 +271,31 @@ def _saturated(
 
 @check(ClientLimits, order=80)
 def client(evidence: Evidence, limits: ClientLimits) -> Finding:
-    """Thread CPU, receive delay, run delay, turn-around, share of the calibrated
-    ceiling: what they cost in user time is the bound on each figure; two over their limits call the client
-    saturated. Of several load hosts each is looked at, and the bounds are those of all requests.
+    """Thread CPU, receive delay, run delay, turn-around, share of the calibrated ceiling. Their cost in user
+    time bounds each figure; two over their limits call the client saturated. Several load hosts are judged
+    one by one, and the bounds cover all requests.
     """
     window = measured(evidence)
     alone = [(host.name, _of_one(view, limits)) for host, view in each_load_host(evidence)]
-    found = _of_several(alone, limits) if alone else _of_one(evidence, limits)
+    finding = _of_several(alone, limits) if alone else _of_one(evidence, limits)
     if window is None:
-        return found
+        return finding
     bias = _bias(evidence, window, limits)
-    if found.code == "ok" and any(one.counts for one in bias.values()):
-        found = found.model_copy(update={"code": "overhead"})
-    return found.model_copy(update={"bias": bias})
+    if finding.code == "ok" and any(part.counts for part in bias.values()):
+        finding = finding.model_copy(update={"code": "overhead"})
+    return finding.model_copy(update={"bias": bias})
 
 
 def _bias(evidence: Evidence, window: Window, limits: ClientLimits) -> Biases:
-    """What the client took of the users' time: beside requests (turn-around), and within them."""
+    """Bias by user time in the client: between requests (turn-around) and within them."""
     users_s, in_requests_s = window.users_integral_s or 0.0, time_in_requests_s(evidence)
     times = request_times(window)
     mean_ns = 0.0 if times is None else times.mean_ns or 0.0
     share = _late_share(window.threads, mean_ns)
     bias = user_time_lost(evidence, share)
     if share and all(_is_stamped(thread) for thread in window.threads):
-        known = narrower(bias, _shifted(evidence, window, share * mean_ns))
-        bias |= together(known, {name: Bias.of_logs(up=bias[name].up) for name in known})
+        tighter = narrower(bias, _shifted(evidence, window, share * mean_ns))
+        bias |= together(tighter, {name: Bias.of_logs(up=bias[name].up) for name in tighter})
     if evidence.load.model != "closed":
         return bias
     beside = min(1.0, (window.clipped_turnaround_s or 0.0) / users_s) if users_s else 0.0
@@ -311,30 +304,29 @@ def _bias(evidence: Evidence, window: Window, limits: ClientLimits) -> Biases:
     gain = math.expm1(lost(min(1.0, beside + within)))
     busy = (window.busiest_thread_share or 0.0) >= limits.client_cpu_max
     if busy and not all(_is_stamped(thread) for thread in window.threads):
-        gain = math.inf  # how late it was is not known
+        gain = math.inf  # receive delay not known
     up = math.log1p(min(gain, math.inf if room is None else room))
-    # Users who are with the client wait for no server: all of them would have waited for it longer.
+    # Users in the client do not load the server: with them its responses would have taken longer.
     longer = both(TIMES, up=0.0 if evidence.load.users == 1 else lost(beside))
     return together(bias, longer) | both(THROUGHPUT, up=up)
 
 
 def _shifted(evidence: Evidence, window: Window, late_ns: float) -> Biases:
-    """Percentiles less what is known of 99 % of the responses: they were no later than the p99 of the ages,
-    and their median moved by the mean age or the median one; the others as if late by any time, or all by the
-    largest age that was seen, whichever is less.
+    """Bias of percentiles by receive delay: 99 % of the responses were read within its p99, the median moved
+    by its mean or median; the rest as if late by any time, or all by the largest delay, if that is less.
     """
     usual_ns = max(t.receive_delay_p50_ns or 0 for t in window.threads) - WAKE_UP_NS
     most_ns = max(t.receive_delay_p99_ns or 0 for t in window.threads)
     median = {n: b for n, b in sooner(evidence, max(late_ns, usual_ns) / 1e6).items() if n == "p50_ms"}
-    rest = {n: one for n, one in longest(evidence, 0.01, at_random=True).items() if n in PERCENTILES}
+    rest = {n: bound for n, bound in longest(evidence, 0.01, at_random=True).items() if n in PERCENTILES}
     seen = together(rest, sooner(evidence, most_ns / 1e6) | median)
     largest_ns = max(t.receive_delay_max_ns or 0 for t in window.threads)
     return narrower(seen, sooner(evidence, largest_ns / 1e6) | median) if largest_ns else seen
 
 
 def _late_share(threads: Sequence[EngineThread], mean_ns: float) -> float:
-    """Of the time that responses took, what they lay until the client looked at them, beyond a wake-up. Of a
-    thread with too few time stamps: its loop lag, and the time that it waited for a CPU.
+    """Share of response time that was receive delay beyond a wake-up; for a thread with too few time stamps,
+    loop lag plus run delay.
     """
     reads = sum(thread.reads or 0 for thread in threads)
     share = 0.0
@@ -353,7 +345,7 @@ GRAVEST = ("no_window", "saturated", "kept_from_cpu", "busy", "unread", "ok")
 
 
 def _of_several(alone: Sequence[tuple[str, Finding]], limits: ClientLimits) -> Finding:
-    """The finding of several load hosts from each one's own: the worst of them, named."""
+    """The finding of several load hosts: the worst of them, named."""
     code = min((finding.code for _, finding in alone), key=GRAVEST.index)
     worst = [(name, finding) for name, finding in alone if finding.code == code]
     shares = [finding.value for _, finding in alone if isinstance(finding.value, float)]
@@ -364,26 +356,24 @@ def _of_several(alone: Sequence[tuple[str, Finding]], limits: ClientLimits) -> F
         reason = f"{len(over)} of {len(alone)} load hosts too busy: {reason}"
         advice = _more_hosts(over, shares, len(alone), limits)
     elif code == "ok":
-        name, finding = max(alone, key=lambda one: one[1].value if isinstance(one[1].value, float) else 0.0)
-        reason = f"busiest of {len(alone)} load hosts {name}: {finding.reason}"
+        name, finding = max(
+            alone, key=lambda pair: pair[1].value if isinstance(pair[1].value, float) else 0.0
+        )
+        reason = f"busiest of {len(alone)} load hosts, {name}: {finding.reason}"
     return first.model_copy(update={"value": max(shares, default=None), "reason": reason, "advice": advice})
 
 
 def _more_hosts(over: Sequence[str], shares: Sequence[float], hosts: int, limits: ClientLimits) -> str:
-    """What keeps every load host below the limit: other weights where the others have room, else more of
-    them.
+    """Advice that keeps every load host below the limit: other weights if the rest has CPU left, else more
+    hosts.
     """
     below = percent(limits.client_cpu_max)
     if len(shares) < hosts:
         return "give the load hosts more CPUs, or use more of them"
     needed = hosts_needed(shares, limits.client_cpu_max)
     if needed <= hosts and len(over) < hosts:
-        return (
-            f"{hosts} load hosts are enough to stay below {below} CPU: lower the weight of {', '.join(over)}"
-        )
-    return (
-        f"use at least {max(needed, hosts + 1)} load hosts like these, so that each stays below {below} CPU"
-    )
+        return f"{hosts} load hosts suffice to stay below {below} CPU: lower the weight of {', '.join(over)}"
+    return f"use at least {max(needed, hosts + 1)} such load hosts to keep each below {below} CPU"
 
 
 def _of_one(evidence: Evidence, limits: ClientLimits) -> Finding:
@@ -391,31 +381,31 @@ def _of_one(evidence: Evidence, limits: ClientLimits) -> Finding:
         f"CPU below {percent(limits.client_cpu_max)}, "
         f"p99 receive delay below {milliseconds(limits.client_lag_max_ms)}, "
         f"runnable and not running below {percent(limits.client_run_delay_max)}, "
-        f"turn-around worth less than {percent(limits.client_gain_max)} of the throughput, "
-        f"below {percent(limits.client_ceiling_max)} of the calibrated ceiling; saturated by two of them"
+        f"turn-around below {percent(limits.client_gain_max)} of the throughput, "
+        f"below {percent(limits.client_ceiling_max)} of the calibrated ceiling; two exceeded: saturated"
     )
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
-    found, cpu = signals(evidence, limits)
-    saturated = _saturated(found, evidence, limits, CLAIMED[evidence.load.claim])
-    over = saturated or [signal for signal in found if signal.over]
+    readable, cpu = signals(evidence, limits)
+    saturated = _saturated(readable, evidence, limits, CLAIMED[evidence.load.claim])
+    over = saturated or [signal for signal in readable if signal.over]
     code, advice = "ok", ""
     if over and (all(signal.waits for signal in over) or any(signal.alone for signal in saturated)):
-        code, said, advice = "kept_from_cpu", "the load generator was kept from its CPU: ", KEEP_OFF
+        code, prefix, advice = "kept_from_cpu", "the load generator had to wait for a CPU: ", KEEP_OFF
     elif saturated:
-        code, said = "saturated", "load generator saturated: "
+        code, prefix = "saturated", "load generator saturated: "
         advice = "give the client more CPUs (--client-cpus) or reduce the load"
     elif over:
-        code, said = "busy", "the load generator was busy: "
+        code, prefix = "busy", "the load generator was busy: "
         advice = "repeat with more client CPUs: if the figure changes, the client was part of it"
-    elif len(found) < SIGNALS_NEEDED:
-        code, said = "unread", f"{len(found)} of the {SIGNALS_NEEDED} signals needed could be read: "
+    elif len(readable) < SIGNALS_NEEDED:
+        code, prefix = "unread", f"{len(readable)} of the {SIGNALS_NEEDED} signals needed could be read: "
     else:
-        said = ""
-    told = [signal.text for signal in over or found]
-    if code == "ok" and not any(signal.waits for signal in found):
-        told.append("how long its threads waited for a CPU could not be read")
+        prefix = ""
+    texts = [signal.text for signal in over or readable]
+    if code == "ok" and not any(signal.waits for signal in readable):
+        texts.append("run delay could not be read")
     return Finding(
         check=CHECK,
         code=code,
@@ -425,7 +415,7 @@ def _of_one(evidence: Evidence, limits: ClientLimits) -> Finding:
         else "",
         value=cpu,
         limit=limit,
-        reason=said + ("; ".join(told) or "none"),
+        reason=prefix + ("; ".join(texts) or "none"),
         advice=advice,
         source=SOURCE,
         outside=code == "kept_from_cpu",
@@ -433,11 +423,11 @@ def _of_one(evidence: Evidence, limits: ClientLimits) -> Finding:
 
 
 def client_bound(evidence: Evidence, limits: ClientLimits) -> bool:
-    """Whether the client, and not the server, bounds the throughput; of several load hosts, each of them."""
+    """Whether the client bounds the throughput; with several load hosts, every one of them."""
     views = [view for _, view in each_load_host(evidence)] or [evidence]
     return all(_bounds(view, limits) for view in views)
 
 
 def _bounds(evidence: Evidence, limits: ClientLimits) -> bool:
-    found, _ = signals(evidence, limits)
-    return bool(_saturated(found, evidence, limits, frozenset({MovedFigure.THROUGHPUT})))
+    readable, _ = signals(evidence, limits)
+    return bool(_saturated(readable, evidence, limits, frozenset({MovedFigure.THROUGHPUT})))

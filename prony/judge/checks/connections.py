@@ -1,7 +1,4 @@
-"""connections: was keep-alive on or off as the plan says.
-
-Counts are of the whole run: keep-alive connections are opened before the window.
-"""
+"""connections: was keep-alive on or off as planned, over the whole run, as connections precede the window."""
 
 from __future__ import annotations
 
@@ -20,14 +17,14 @@ SOURCE = "experiment A: keep-alive silently off over HTTPS for weeks"
 
 
 TOO_FEW = 0.99
-"""Opened ÷ fewest expected, below which it is said."""
+"""Opened ÷ fewest expected, below which a condition is added."""
 
 
 class ConnectionsLimits(DeclaredLimits):
     connections_ratio_max: Positive = 2.0
-    """Opened ÷ expected; fewer than expected by the same factor are as wrong ..."""
+    """Opened ÷ expected, and its inverse where fewer were opened ..."""
     connections_share_max: Share = 0.05
-    """... and unexpected connections ÷ requests. Beyond both, keep-alive is as good as off: fewer than 20
+    """... and unexpected connections ÷ requests. Beyond both, keep-alive is practically off: fewer than 20
     requests each.
     """
 
@@ -35,10 +32,9 @@ class ConnectionsLimits(DeclaredLimits):
 def expected_connections(load: LoadFacts, sent: int, totals: Counters) -> tuple[float, float] | None:
     """(fewest, most) connections expected over the whole run; None when the plan does not determine it.
 
-    A user may ask one of several servers, or all of them. One who closes after n requests may have one
-    started connection left over. In an open load each user of
-    a session has its own connection; where arrivals reuse idle connections, those still open at the end were
-    enough, and all others are extra.
+    A user may contact one of several servers, or all. A user who closes after n requests may leave a
+    connection unfinished. In an open loop each session has its own connection; where arrivals reuse idle
+    connections, those open at the end were enough, and all others are extra.
     """
     if not load.keep_alive:
         return float(sent), float(sent)
@@ -54,7 +50,7 @@ def expected_connections(load: LoadFacts, sent: int, totals: Counters) -> tuple[
 
 
 def _kept(load: LoadFacts, sent: int, totals: Counters) -> float | None:
-    """Connections that would be enough if none were closed early."""
+    """Connections needed if none closes early."""
     if load.shared_connections is not None and load.model == "closed":
         return float(min(load.shared_connections, sent))
     if load.users:
@@ -65,15 +61,14 @@ def _kept(load: LoadFacts, sent: int, totals: Counters) -> float | None:
     by_client = totals.connections_closed_by_client
     if load.model != "open" or opened is None or by_server is None or by_client is None:
         return None
-    # A request without a response closes its connection: that is for `errors` to judge. A wrong response does
-    # not.
+    # A request without a response closes its connection (judged by `errors`); a wrong response does not.
     broken = totals.failed - expectations_missed(totals)
     return float(max(1, opened - by_server - by_client + broken))
 
 
 @check(ConnectionsLimits, order=140)
 def connections(evidence: Evidence, limits: ConnectionsLimits) -> Finding:
-    """Opened ÷ expected, the extra ones ÷ requests, and how long their users waited for them."""
+    """Opened ÷ expected, extra ones ÷ requests, and the user time spent connecting."""
     limit = (
         f"opened ÷ expected at most {limits.connections_ratio_max:g}, or the extra ones at most "
         f"{percent(limits.connections_share_max)} of the requests"
@@ -106,28 +101,26 @@ def connections(evidence: Evidence, limits: ConnectionsLimits) -> Finding:
         advice = _advice(totals, evidence, opened, sent)
     else:
         code, conforms = "too_few", opened * limits.connections_ratio_max >= fewest
-        provided = "fewer connections carried the load as planned" if opened < TOO_FEW * fewest else ""
-        advice = "connections were reused or never opened: see errors, and `connection` in the plan"
-    found = Finding(
+        provided = "fewer connections carried the same load" if opened < TOO_FEW * fewest else ""
+        advice = "connections were reused, or never opened: see errors, and `connection` in the plan"
+    finding = Finding(
         check=CHECK,
         code=code,
         conforms=conforms,
         bias=bias or {},
         provided=provided,
-        assumption="a connection costs its server no more than it costs its user" if bias else "",
+        assumption="a connection costs the server no more time than its user" if bias else "",
         value=opened / most if opened >= most else opened / fewest,
         limit=limit,
         reason=text + _tls(totals, evidence),
         advice=advice,
         source=SOURCE,
     )
-    return joined([found])
+    return joined([finding])
 
 
 def _bias(evidence: Evidence, window: Window | None, extra: float) -> Biases | None:
-    """Of extra connections, as many as the window can have of them; None where it is not known how long they
-    took.
-    """
+    """Bias of the extra connections within the window; None where their duration is not known."""
     if window is not None and window.connections_opened is not None:
         extra = min(extra, window.connections_opened)
     if extra <= 0:
@@ -177,6 +170,6 @@ def _advice(totals: Counters, evidence: Evidence, opened: int, sent: int) -> str
         whose = "the server" if by_server >= by_client else "the client"
     return (
         f"{whose} closed connections after about {number(max(1.0, round(each)))} requests each "
-        f"({percent(opened / sent)} of the requests opened a new one): turn keep-alive on there, or, if it "
-        "is meant to, declare `closes_after` in its server.yaml"
+        f"({percent(opened / sent)} of the requests opened a new one): turn keep-alive on there, or, if "
+        "intended, declare `closes_after` in its server.yaml"
     )

@@ -22,13 +22,13 @@ HOW_TO_DECLARE = (
 
 class ContentLimits(DeclaredLimits):
     content_share_max: Share = 0.01
-    """Share of wrong responses above which the figure describes them."""
+    """Wrong ÷ all responses above which the figure describes the wrong ones."""
 
 
 @check(ContentLimits, order=180)
 def content(evidence: Evidence, limits: ContentLimits) -> Finding:
-    """Declared: responses that missed an expectation. Undeclared: responses whose status or length differs
-    from the preflight response.
+    """Declared workload: responses that missed an expectation. Undeclared: those whose status or length
+    differs from the preflight response.
     """
     declared = evidence.load.content_declared
     limit = (
@@ -53,11 +53,11 @@ def content(evidence: Evidence, limits: ContentLimits) -> Finding:
         )
     if not declared or not window.completed:
         return _alike(window, evidence, limit)
-    told = _declared(window, evidence, limits, limit)
+    finding = _declared(window, evidence, limits, limit)
     if evidence.load.length_from_preflight and evidence.probes:
-        # A status alone does not notice a page that is cut short.
-        return joined([told, _alike(window, evidence, limit)])
-    return told
+        # A status alone does not reveal a truncated page.
+        return joined([finding, _alike(window, evidence, limit)])
+    return finding
 
 
 def _declared(window: Window, evidence: Evidence, limits: ContentLimits, limit: str) -> Finding:
@@ -77,44 +77,42 @@ def _declared(window: Window, evidence: Evidence, limits: ContentLimits, limit: 
         reason=f"{number(missed)} of {number(window.completed)} responses not as declared: {kinds}"
         if missed
         else f"all {number(window.completed)} responses as declared",
-        advice="compare a response under load with the declaration: an overloaded server often sends 200"
+        advice="compare a response under load with the declaration: overloaded servers often send 200"
         if missed
         else "",
     )
 
 
 def _alike(window: Window, evidence: Evidence, limit: str) -> Finding:
-    """Every response against the preflight ones. Where no request was sent before the load: against the most
-    frequent response.
-    """
-    known = {(probe.status, probe.body_bytes) for probe in evidence.probes}
+    """Responses compared with the preflight ones; without a preflight, with the most frequent response."""
+    expected = {(probe.status, probe.body_bytes) for probe in evidence.probes}
     failing = next((probe.status for probe in evidence.probes if not 200 <= probe.status < 300), None)
     of = "the preflight response"
-    if not known and evidence.load.preflight is False and window.answers:
+    if not expected and evidence.load.preflight is False and window.answers:
         usual = max(window.answers, key=lambda response: response.count)
-        known, of = {(usual.status, usual.body_bytes)}, "the most frequent one"
+        expected, of = {(usual.status, usual.body_bytes)}, "the most frequent response"
         failing = usual.status if usual.status >= FIRST_ERROR_STATUS else None
         limit = f"every response with the status and length of {of}, below status {FIRST_ERROR_STATUS}"
     counted = sum(response.count for response in window.answers) + window.answers_other
-    if not known or counted == 0 or window.completed == 0:
+    if not expected or counted == 0 or window.completed == 0:
         return unread(
             CHECK,
-            "responses were not counted by status" if known or counted == 0 else "no preflight response",
+            "responses were not counted by status" if expected or counted == 0 else "no preflight response",
             provided="the responses were right",
             limit=limit,
             source=SOURCE,
             advice=HOW_TO_DECLARE,
         )
-    odd = [a for a in window.answers if (a.status, a.body_bytes) not in known]
+    odd = [a for a in window.answers if (a.status, a.body_bytes) not in expected]
     different = sum(response.count for response in odd) + window.answers_other
     code, provided, advice = "ok", "", ""
     reason = f"all {number(counted)} responses have the status and length of {of}"
     if different:
-        code, provided, advice = "differ", "the responses that differ were right", HOW_TO_DECLARE
+        code, provided, advice = "differ", "the deviating responses were right", HOW_TO_DECLARE
         reason = f"{percent(different / counted)} of the responses differ from {of} in status or length"
         if odd:
             most = max(odd, key=lambda response: response.count)
-            reason += f", most often {most.status} with {number(most.body_bytes)} bytes"
+            reason += f": mostly {most.status} with {number(most.body_bytes)} bytes"
     elif failing is not None:
         code, advice = "status", HOW_TO_DECLARE
         reason, provided = f"status {failing} in {of}", f"status {failing} was the right response"

@@ -1,7 +1,6 @@
 """counts: did the server read as many requests as the client sent.
 
-A hidden retry, or a cache that answers in the server's place, leaves all of the client's counters consistent.
-The server's counter is independent.
+The client's counters alone reveal neither a hidden retry nor a cache in front of the server.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from prony.numbers import number
 
 CHECK = "counts"
 SOURCE = "two independent counters of the same thing"
-LIMIT = "as many as were sent; those that failed or were in flight at the end may be missing"
+LIMIT = "requests read = requests sent, less at most those that failed or were in flight at the end"
 
 
 @check(DeclaredLimits, order=30)
 def counts(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
-    """Requests read by the server against requests sent, over the engine's whole run. Left out for a server
-    without a request counter.
+    """Requests read by the server compared with requests sent, over the whole run; None without a server
+    counter.
     """
     del limits
     if evidence.server_count is None or evidence.engine is None:
@@ -38,8 +37,8 @@ def counts(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
     elif read < fewest:
         code = "fewer_than_answered"
         advice = (
-            f"{number(fewest - read)} responses did not come from this server: a cache or another server "
-            "answered in its place"
+            f"{number(fewest - read)} responses did not come from this server: look for a cache, or for "
+            "another server on its port"
         )
     return Finding(
         check=CHECK,

@@ -1,4 +1,4 @@
-"""descriptors: are there enough file descriptors for the users, on both sides."""
+"""descriptors: are there enough file descriptors for the users in client and server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from prony.numbers import number, percent
 CHECK = "descriptors"
 SOURCE = "experiment B: Too many open files at ulimit 1024"
 LIMIT = "one descriptor per connection (in the client with epoll only) plus a reserve, on both sides"
-ENOUGH = "client and server have descriptors enough"
+ENOUGH = "client and server had enough descriptors"
 UNTOLD = partial(unread, CHECK, provided=ENOUGH, limit=LIMIT, source=SOURCE)
 TOLD = partial(Finding, check=CHECK, limit=LIMIT, source=SOURCE)
 
@@ -26,8 +26,8 @@ class DescriptorsLimits(DeclaredLimits):
     descriptors_client_reserve: Annotated[int, Field(ge=0)] = 64
     """Descriptors that the client needs on top of its connections (rings, timers, pipes)."""
     descriptors_ring: Annotated[int, Field(ge=1)] = 4
-    """Descriptors of an io_uring ring with its eventfds. A ring holds as many connections as the process may
-    open files, 65,536 at most, without a descriptor for each (docs/engine.md).
+    """Descriptors of an io_uring ring with its eventfds. A ring holds connections without descriptors: as
+    many as the process may open files, at most 65,536 (docs/engine.md).
     """
     descriptors_ring_connections: Annotated[int, Field(ge=1)] = 65_536
     descriptors_server_reserve: Annotated[int, Field(ge=0)] = 256
@@ -42,11 +42,10 @@ def forecast_descriptors(
     server: ServerIdentity | None,
     limits: DescriptorsLimits | None = None,
 ) -> Finding:
-    """Before the run: each side's need against its soft limit. Not conforming: refuse the run.
+    """Before the run: each side's need compared with its soft limit. Not conforming: refuse the run.
 
-    The server, and a client with epoll, need a descriptor per user; a client with io_uring a few per ring.
-    With driver `auto` and no probe result the client's need is taken as epoll's, and exceeding the limit is
-    said without refusing.
+    The server, and a client with epoll, need a descriptor per connection; a client with io_uring a few per
+    ring. With driver `auto` and no probe, epoll is assumed, and exceeding the limit is only a condition.
     """
     limits = limits or DescriptorsLimits()
     if load.users is None and load.most_at_once is not None:
@@ -72,7 +71,7 @@ def forecast_descriptors(
         elif need > soft and side == "client" and direct is None:
             return UNTOLD(
                 f"the client needs {number(need)} descriptors with epoll, limit {number(soft)}; io_uring "
-                "needs none per connection, but which driver will be used was not probed"
+                "would need none per connection, but the driver was not probed"
             )
         elif need > soft:
             hard = host.descriptors_hard if side == "client" and host is not None else None
@@ -87,15 +86,15 @@ def forecast_descriptors(
             fits.append(f"the {side} needs {number(need)} of {number(soft)}")
     if unread_sides:
         fits.append(f"the limit of the {' and the '.join(unread_sides)} could not be read")
-    told = UNTOLD if unread_sides else TOLD
-    return told(reason="; ".join(fits)).model_copy(update={"value": float(load.users)})
+    finding = UNTOLD if unread_sides else TOLD
+    return finding(reason="; ".join(fits)).model_copy(update={"value": float(load.users)})
 
 
 def _forecast_open(
     load: LoadFacts, most: int, host: Limits | None, server: ServerIdentity | None, limits: DescriptorsLimits
 ) -> Finding:
-    """An open load opens more connections the slower the server is: refused only when its initial connections
-    do not fit, and said when its maximum does not.
+    """The slower the server, the more connections an open loop needs: refused when the initial ones do not
+    fit; a condition when the maximum does not.
     """
     highest = forecast_descriptors(load.model_copy(update={"users": most}), host, server, limits)
     if highest.conforms:
@@ -108,7 +107,7 @@ def _forecast_open(
 
 
 def _doubted(forecast: Finding, reason: str) -> Finding:
-    """A forecast that refuses nothing."""
+    """The forecast as a condition."""
     update = {"code": "near", "conforms": True, "provided": ENOUGH, "reason": reason}
     return forecast.model_copy(update=update)
 
@@ -129,7 +128,7 @@ def _client_need(users: int, direct: bool, soft: int | None, limits: Descriptors
 
 @check(DescriptorsLimits, order=70)
 def descriptors(evidence: Evidence, limits: DescriptorsLimits) -> Finding:
-    """During the run: EMFILE on the client, the server's descriptors in use, and the forecast once more."""
+    """During the run: EMFILE on the client, the server's descriptors in use, the forecast."""
     report = evidence.engine
     if report is None:
         return UNTOLD("the engine reported nothing")
@@ -154,7 +153,7 @@ def descriptors(evidence: Evidence, limits: DescriptorsLimits) -> Finding:
         )
     if report.totals.emfile is None:
         return UNTOLD("EMFILE was not counted")
-    # Refusals were counted and there were none: a forecast that fails did no harm to this run.
+    # No refusals were counted: a failed forecast did no harm to this run.
     load = evidence.load
     if load.users is None:
         at_once = max((row.connections_open or 0 for row in report.rows), default=0)

@@ -1,4 +1,4 @@
-"""emulation: does the load generator run on a CPU that it was built for."""
+"""emulation: does the load generator run on the architecture it was built for."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from prony.judge.check import DeclaredLimits, check
 from prony.judge.finding import Finding
 
 CHECK = "emulation"
-SOURCE = "the times of an emulated program are those of the emulator"
+SOURCE = "times of an emulated program are the emulator's"
 
 
 @check(DeclaredLimits, order=6)
 def emulation(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
-    """A run of an emulated load generator does not conform. Left out of a run of one that is not."""
+    """An emulated load generator does not conform; None for a native one."""
     del limits
-    found = evidence.engine.ready.emulated if evidence.engine is not None else None
-    if found is None:
+    emulator = evidence.engine.ready.emulated if evidence.engine is not None else None
+    if emulator is None:
         return None
     return Finding(
         check=CHECK,
         code="emulated",
         conforms=False,
-        value=found,
+        value=emulator,
         limit="none",
-        reason=f"the load generator is emulated: {found}",
-        advice="install the package for this CPU, or measure on one that the package is for",
+        reason=f"the load generator is emulated: {emulator}",
+        advice="install the package for this CPU architecture",
         source=SOURCE,
     )

@@ -18,9 +18,7 @@ CHECK = "errors"
 SOURCE = "a figure with errors describes the errors"
 FIRST_ERROR_STATUS = 400
 CLIENT_KINDS = frozenset({"client", "answer_memory"})
-"""Failures of the load generator's own making: the server had no part in the first, and more in flight than
-the client may hold in the second.
-"""
+"""Failures caused by the load generator: internal ones, and responses beyond its memory limit."""
 
 
 class ErrorsLimits(DeclaredLimits):
@@ -29,9 +27,9 @@ class ErrorsLimits(DeclaredLimits):
 
 
 def failures(counters: Counters, content_declared: bool) -> tuple[int, int, dict[str, int]]:
-    """(failed, all, by kind). Where the workload declares nothing, a status of 400 or above is a failure.
+    """(failed, all, by kind). In an undeclared workload a status from 400 is a failure.
 
-    A response that missed an expectation is in `completed` and in `failed`; it is one request.
+    A response that missed an expectation is counted in `completed` and in `failed`, but is one request.
     """
     kinds = Counter({kind: count for kind, count in counters.errors.items() if count > 0})
     expected = expectations_missed(counters)
@@ -51,23 +49,23 @@ def errors(evidence: Evidence, limits: ErrorsLimits) -> Finding:
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
-    told = partial(Finding, check=CHECK, limit=limit, source=SOURCE)
+    finding = partial(Finding, check=CHECK, limit=limit, source=SOURCE)
     failed, everything, kinds = failures(window, evidence.load.content_declared)
     if everything == 0:
-        return told(
+        return finding(
             code="none_completed",
             conforms=False,
             reason=f"no request completed in {number(window.duration_s)} s",
-            advice="the server sent no response: see its log",
+            advice="the server sent no complete response: see its log",
         )
     if failed == 0:
         reason = f"0 of {number(everything)} requests failed{_outside(evidence)}{_cookies(window)}"
-        return told(value=0.0, reason=reason)
+        return finding(value=0.0, reason=reason)
     share = failed / everything
     named = ", ".join(
         f"{kind} {number(count)}" for kind, count in sorted(kinds.items(), key=lambda k: -k[1])[:5]
     )
-    return told(
+    return finding(
         code="failed",
         conforms=share <= limits.errors_share_max,
         bias=_bias(evidence, window, failed, everything),
@@ -82,8 +80,8 @@ def errors(evidence: Evidence, limits: ErrorsLimits) -> Finding:
 
 
 def _bias(evidence: Evidence, window: Window, failed: int, everything: int) -> Biases:
-    """Of responses that miss a declaration `content` tells the bias. Users of a closed loop who waited for
-    what failed, or backed off after it, asked nothing else meanwhile.
+    """Bias of failures other than missed expectations, which `content` bounds. Closed-loop users sent nothing
+    while they waited for a failed request or backed off.
     """
     missed = expectations_missed(window)
     silent = max(0, window.failed - missed)
@@ -98,19 +96,16 @@ def _bias(evidence: Evidence, window: Window, failed: int, everything: int) -> B
 
 
 def _own(kinds: dict[str, int]) -> str:
-    """Which part of the failures the client brought about."""
+    """The client's own part of the failures."""
     own = sum(count for kind, count in kinds.items() if kind in CLIENT_KINDS)
-    return f"; {number(own)} of them are the load generator's own" if own else ""
+    return f"; {number(own)} of them caused by the load generator" if own else ""
 
 
 def _cookies(window: Counters) -> str:
-    """Cookies that were left out change what the server is asked, without any request failing."""
+    """Dropped cookies change the requests without a failure."""
     if not window.cookies_dropped:
         return ""
-    return (
-        f"; {number(window.cookies_dropped)} cookies were not kept (more than 4 KiB each, or 180 or 64 KiB "
-        "of them for a user)"
-    )
+    return f"; {number(window.cookies_dropped)} cookies dropped (over 4 KiB, or over 180 or 64 KiB per user)"
 
 
 def _reasons(window: Counters) -> str:
@@ -123,7 +118,7 @@ def _reasons(window: Counters) -> str:
 
 
 def _outside(evidence: Evidence) -> str:
-    """Errors before or after the window do not decide; they are printed."""
+    """Errors outside the window: printed only."""
     if evidence.engine is None or evidence.engine.window is None:
         return ""
     outside = evidence.engine.totals.failed - evidence.engine.window.failed
@@ -131,23 +126,23 @@ def _outside(evidence: Evidence) -> str:
 
 
 ADVICE = {
-    "client": "the load generator's fault, not the server's: more memory or CPUs for it, or fewer users",
-    "answer_memory": "the client holds no more of responses without an end: look at what the server sends, "
-    "or capture less of it",
+    "client": "the load generator failed, not the server: give it more memory or CPUs, or use fewer users",
+    "answer_memory": "responses exceeded the client's memory limit: check the server's response sizes, or "
+    "capture less",
     "address_unavailable": "the client ran out of ephemeral ports: see ports",
     "descriptors": "the client ran out of descriptors: see descriptors",
-    "connect": "the server did not accept connections: is it running, is its listen backlog long enough?",
+    "connect": "the server did not accept connections: check that it runs, and its listen backlog",
     "tls": "handshake timeouts: ramp up more slowly or give the server more CPU; untrusted certificate: "
     "--ca FILE or --insecure; server without TLS: http:// in place of https://",
-    "timeout": "use fewer users, or a longer request timeout if such slow responses are acceptable",
+    "timeout": "use fewer users, or a longer request timeout if slow responses are acceptable",
     "status_": "see the server's log; if this status is correct for the workload, declare it in `expect`",
-    "expect_": "compare a response with what the workload declares",
+    "expect_": "compare a response with the workload's declaration",
     **dict.fromkeys(
         ("read", "premature_close", "write"),
-        "the server closed connections in the middle of a request: see its log and limits",
+        "the server closed connections during a request: see its log and limits",
     ),
 }
-"""By what the name of the most frequent kind begins with."""
+"""By prefix of the most frequent kind."""
 
 
 def _advice(kinds: dict[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""host: did the host itself change during the window."""
+"""host: did the host change during the window."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from prony.numbers import number, percent
 CHECK = "host"
 SOURCE = "krun"
 LOW_SHARE = 0.1
-"""Share of the window's seconds with a lower clock up to which nothing is said, or one second: such a reading
-may have fallen between two requests.
-"""
+"""Tolerated share of seconds with a lower clock (at least one): a reading may fall between two requests."""
 
 
 BUSY_SHARE = 0.75
-"""Of the server's CPUs, where that is known: the clock of an idle CPU (powersave) is not a busy one's."""
+"""Utilisation of the server's CPUs from which a clock reading counts: idle CPUs clock down (powersave)."""
 
 
 class HostLimits(DeclaredLimits):
     host_frequency_drop: Share = 0.05
-    """Allowed drop of the CPU clock, within the window and between trials that are compared."""
+    """Allowed drop of the CPU clock, within the window and between compared trials."""
 
 
 @check(HostLimits, order=50)
 def host(evidence: Evidence, limits: HostLimits) -> Finding:
-    """CPU clock of the server's host: a slower one bends every figure. Swap-ins, kernel log and changed
-    kernel settings, of each host of the trial: nothing bounds what those do.
+    """CPU clock of the server's host, which bends every figure. Swap-ins, kernel log and changed settings of
+    each host are conditions: nothing bounds their effect.
     """
     allowed = percent(limits.host_frequency_drop)
-    limit = f"CPU clock within {allowed}, no swap, no kernel warnings, no changed settings"
-    there = [one for one in evidence.hosts if one.lost is None]
+    limit = f"CPU clock within {allowed}, no swapping, kernel warnings or changed settings"
+    there = [machine for machine in evidence.hosts if machine.lost is None]
     if evidence.hosts and not there:
         return unread(CHECK, "every host was lost", provided=UNCHANGED, limit=limit, source=SOURCE)
-    server = next((one for one in there if one.role == "server"), None)
+    server = next((machine for machine in there if machine.role == "server"), None)
     windows = (
-        [("", evidence.host_window)] if not there else [(f"{one.name}: ", one.host_window) for one in there]
+        [("", evidence.host_window)]
+        if not there
+        else [(f"{machine.name}: ", machine.host_window) for machine in there]
     )
     if any(window is None for _, window in windows):
         return unread(CHECK, "the host was not sampled", provided=UNCHANGED, limit=limit, source=SOURCE)
     seen = evidence if server is None else _seen_from(evidence, server)
     slower = _clock(seen, limits)
-    said = [f"{name}{text}" for name, window in windows if window is not None for text in _changed(window)]
+    changes = [f"{name}{text}" for name, window in windows if window is not None for text in _changed(window)]
     unread_ = [] if slower is not None else ["the CPU clock under load"]
     unread_ += sorted({what for _, window in windows if window is not None for what in _unread(window)})
     bias: dict[str, Bias] = {}
@@ -56,44 +56,44 @@ def host(evidence: Evidence, limits: HostLimits) -> Finding:
         rate = both(THROUGHPUT, up=down) if saturating(evidence) else {}
         bias = together(rate, both(TIMES, down=down), both(CPU, down=down))
     conditions = [UNCHANGED_CLOCK] if slower is None else []
-    conditions += [UNCHANGED] if said else []
-    texts = ([slower.text] if bias and slower is not None else []) + said or ["nothing changed"]
+    conditions += [UNCHANGED] if changes else []
+    texts = ([slower.text] if bias and slower is not None else []) + changes or ["nothing changed"]
     return Finding(
         check=CHECK,
-        code="slower_clock" if bias else "changed" if said else "unread" if unread_ else "ok",
+        code="slower_clock" if bias else "changed" if changes else "unread" if unread_ else "ok",
         bias=bias,
         provided=" and ".join(conditions),
         value=None if slower is None else slower.drop,
         limit=limit,
         reason="; ".join(texts) + (f"; not readable: {', '.join(unread_)}" if unread_ else ""),
         assumption="the rate of a busy server follows its clock" if bias else "",
-        advice="check cooling, free memory and `dmesg`, then repeat" if bias or said else "",
+        advice="check cooling, free memory and `dmesg`, then repeat" if bias or changes else "",
         source=SOURCE,
         outside=bool(bias),
     )
 
 
-UNCHANGED = "the host was the same throughout"
+UNCHANGED = "the host did not change"
 UNCHANGED_CLOCK = "the CPU clock was level"
 
 
 def _seen_from(evidence: Evidence, one: HostEvidence) -> Evidence:
-    """One host of several, as if it were the only one."""
+    """The evidence with this host as the only one."""
     return evidence.model_copy(
         update={"hosts": (), "host_window": one.host_window, "host_rows": one.host_rows}
     )
 
 
 def _changed(window: HostWindow) -> list[str]:
-    """What happened on a host that may bend a figure by nobody knows how much."""
-    found = []
+    """Events on a host with an unknown effect on figures."""
+    changes = []
     if window.swap_in_bytes:
-        found.append(f"{number(window.swap_in_bytes / 2**20)} MiB swapped in")
+        changes.append(f"{number(window.swap_in_bytes / 2**20)} MiB swapped in")
     if window.kernel_log_lines:
-        found.append(f"{number(window.kernel_log_lines)} new warnings in the kernel log")
+        changes.append(f"{number(window.kernel_log_lines)} new warnings in the kernel log")
     if window.sysctls_changed:
-        found.append(f"changed kernel settings: {', '.join(window.sysctls_changed[:5])}")
-    return found
+        changes.append(f"changed kernel settings: {', '.join(window.sysctls_changed[:5])}")
+    return changes
 
 
 def _unread(window: HostWindow) -> list[str]:
@@ -106,8 +106,8 @@ def _unread(window: HostWindow) -> list[str]:
 
 
 def window_mhz(evidence: Evidence) -> list[float]:
-    """The clock of the server's CPUs in each full second of the window in which they were busy, in MHz; empty
-    where the kernel does not tell it (most virtual machines).
+    """Clock of the server's CPUs (MHz) in each full, busy second of the window; empty where the kernel does
+    not report it (most virtual machines).
     """
     return [row.mhz for row in _window_rows(evidence) if row.mhz is not None and _is_busy(row)]
 
@@ -130,7 +130,7 @@ def _is_busy(row: HostRow) -> bool:
 
 
 class Slower(NamedTuple):
-    """A drop of the clock below its level, as a share, and for which share of the window."""
+    """A drop of the clock as a share of its level, and the share of the window that it covers."""
 
     drop: float
     share: float
@@ -138,7 +138,7 @@ class Slower(NamedTuple):
 
 
 def _clock(evidence: Evidence, limits: HostLimits) -> Slower | None:
-    """How far the clock of busy CPUs fell below its level; None where it was not read."""
+    """Drop of the busy CPUs' clock; None where it was not read."""
     window, rows, whole = evidence.host_window, window_mhz(evidence), _window_rows(evidence)
     near_edges = whole[:1] + whole[-1:]
     edges = [] if window is None else [mhz for mhz in (window.mhz_open, window.mhz_close) if mhz]

@@ -1,7 +1,4 @@
-"""hosts: were all hosts of the trial there, at one time, and alike.
-
-Left out where everything was on one host.
-"""
+"""hosts: were all hosts of the trial present, in step and alike. Only for several hosts."""
 
 from __future__ import annotations
 
@@ -25,13 +22,13 @@ from prony.judge.window import measured
 from prony.numbers import milliseconds, percent
 
 CHECK = "hosts"
-SOURCE = "rows of one second that are put on one clock; Kolmogorov-Smirnov, two samples"
+SOURCE = "one-second rows on a common clock; two-sample Kolmogorov-Smirnov test"
 ROW_S = 1.0
-"""Rows are a second long."""
+"""Length of a row."""
 LEVEL = 0.01
-"""Chance that of all hosts, alike, any is named: each is compared at this level ÷ hosts (Bonferroni)."""
+"""Chance that any of several equal hosts is named: each is tested at this ÷ hosts (Bonferroni)."""
 LEAST_ERRORS = 5
-"""Failed requests; the normal distribution does not describe fewer."""
+"""Fewest failed requests for a normal approximation."""
 
 
 PART = partial(Finding, check=CHECK, source=SOURCE, unit="ms")
@@ -39,16 +36,16 @@ PART = partial(Finding, check=CHECK, source=SOURCE, unit="ms")
 
 class HostsLimits(DeclaredLimits):
     hosts_late_max: Share = 0.10
-    """How late a host may open its window ÷ a row of one second: the sum of the hosts then lacks so much of
-    the first row, and rates are no longer of one time.
+    """Latest opening of a host's window, in rows of one second: that part of the first row is missing from
+    the sum of the hosts.
     """
     hosts_row_late_max_s: Positive = 3.0
-    """A row that reaches the laboratory later than this comes from a host that is too slow. The warm-up was
-    judged, and the window closed, without it.
+    """Latest arrival of a row at the laboratory: the warm-up is judged, and the window closed, without later
+    ones.
     """
     hosts_differ_max: Share = 0.10
-    """Largest distance between the distribution of a host's service times and that of the others from which
-    it is named. At 0.1 a median of one is at most a p60 of the other.
+    """Kolmogorov-Smirnov distance of a host's service times from the others' from which it is named. At 0.1
+    its median is at most the others' p60.
     """
     hosts_errors_differ_max: Share = 0.01
     """A host's share of errors minus that of the others, above which it is named."""
@@ -61,7 +58,7 @@ def hosts(evidence: Evidence, limits: HostsLimits) -> Finding | None:
         return None
     late_ms = limits.hosts_late_max * ROW_S * 1000
     limit = (
-        f"no host lost, windows open within {milliseconds(late_ms)}, rows at most "
+        f"no host lost, windows opened within {milliseconds(late_ms)}, rows at most "
         f"{limits.hosts_row_late_max_s:g} s late, "
         f"service times of load hosts at most {percent(limits.hosts_differ_max)} apart"
     )
@@ -70,7 +67,7 @@ def hosts(evidence: Evidence, limits: HostsLimits) -> Finding | None:
     if window is None and not parts:
         return no_window(CHECK, limit=limit, source=SOURCE)
     skew_ms = None
-    if window is not None:  # else nothing can be said of the hosts that were there to the end
+    if window is not None:  # without one the remaining hosts cannot be judged
         skew_ms = max((h.clock.skew_s * 1000 for h in evidence.hosts if h.clock is not None), default=None)
         for host in evidence.hosts:
             if host.lost is None:
@@ -82,61 +79,59 @@ def hosts(evidence: Evidence, limits: HostsLimits) -> Finding | None:
 
 
 def _lost(host: HostEvidence) -> Finding:
-    told = host.lost or ""
-    text = told if host.name in told else f"{host.name} was lost: {told}"
+    cause = host.lost or ""
+    text = cause if host.name in cause else f"{host.name} was lost: {cause}"
     return PART(code="lost", conforms=False, reason=text, advice="see `prony hosts check`")
 
 
 def _off(host: HostEvidence, evidence: Evidence, by_s: float) -> Biases:
-    """Of instants of this host that are off by so much: the requests of a load host, the CPU time of the
-    server's.
-    """
+    """Bias of instants off by `by_s`: the requests of a load host, the CPU time of the server's host."""
     window = measured(evidence)
     if window is None:
         return {}
     if host.role == "server":
         off = lost(by_s / window.duration_s)
         return both(CPU, off, off)
-    part = host.weight / sum(one.weight for one in load_hosts(evidence))
+    part = host.weight / sum(other.weight for other in load_hosts(evidence))
     off = lost(part * by_s / window.duration_s)
     return both(THROUGHPUT + CPU, off, off)
 
 
 def _late(host: HostEvidence, evidence: Evidence, limits: HostsLimits) -> list[Finding]:
-    """Without figures, late or slow."""
+    """Findings about a host without figures, or a late or slow one."""
     if host.role == "load" and (host.engine is None or host.engine.window is None):
         text = f"{host.name} reported no measured window"
         return [PART(code="no_window", conforms=False, reason=text, advice="see `prony hosts check`")]
-    found = []
+    findings = []
     if late_s := host.opened_late_s:
         late = PART(
             code="late_window",
             conforms=late_s <= limits.hosts_late_max * ROW_S,
             bias=_off(host, evidence, late_s),
             reason=f"{host.name} opened its window {milliseconds(late_s * 1000)} late",
-            advice="the way to this host, or the host itself, is too slow: see `prony hosts check`",
+            advice="this host, or the network path to it, is too slow: see `prony hosts check`",
         )
-        found.append(_worth(late))
+        findings.append(_worth(late))
     rows_s = host.row_late_max_s
     if rows_s is None and host.engine is not None and any(row.in_window for row in host.engine.rows):
-        text = f"when the rows of {host.name} came is not known"
-        found.append(unread(CHECK, text, provided=f"{host.name} was not too slow", source=SOURCE))
+        text = f"the delay of rows from {host.name} is not known"
+        findings.append(unread(CHECK, text, provided=f"{host.name} was not too slow", source=SOURCE))
     if rows_s is not None and rows_s > limits.hosts_row_late_max_s:
-        text = f"the rows of {host.name} came {milliseconds(rows_s * 1000)} late"
-        advice = f"take load off {host.name}, or off the way to it"
-        found.append(PART(code="late_rows", conforms=False, reason=text, advice=advice))
-    return found
+        text = f"the rows of {host.name} arrived {milliseconds(rows_s * 1000)} late"
+        advice = f"take load off {host.name}, or off the network path to it"
+        findings.append(PART(code="late_rows", conforms=False, reason=text, advice=advice))
+    return findings
 
 
 def _clock(host: HostEvidence, evidence: Evidence) -> list[Finding]:
-    """The server's host sends no rows of requests, but its CPU is read at the same instants."""
+    """Clock skew; also of the server's host, whose CPU is read at the same instants."""
     clock = host.clock
     if clock is None:
         text = f"the clock of {host.name} was not compared"
         return [unread(CHECK, text, provided="the clocks of all hosts agreed", source=SOURCE)]
-    advice = "use a laboratory nearer to the hosts, or a quieter way to them"
-    if clock.skew_s > 2 * clock.uncertainty_s:  # more than the way: the clocks drifted apart
-        advice = "run chrony or ntpd on all hosts and on the laboratory, or measure for a shorter time"
+    advice = "move the laboratory nearer to the hosts, or use a quieter network path"
+    if clock.skew_s > 2 * clock.uncertainty_s:  # more than the path explains: the clocks drifted
+        advice = "run chrony or ntpd on all hosts and the laboratory, or shorten the measurement"
     skewed = PART(
         code="clock",
         bias=_off(host, evidence, clock.skew_s),
@@ -148,20 +143,18 @@ def _clock(host: HostEvidence, evidence: Evidence) -> list[Finding]:
 
 
 def _worth(part: Finding) -> Finding:
-    """Without words where it is not worth a line."""
+    """The finding, without text if harmless."""
     return part if part.kind is not Kind.FINE else PART(reason="", bias=part.bias)
 
 
 def _different(evidence: Evidence, limits: HostsLimits) -> list[Finding]:
-    """Load hosts whose service times or errors are not those of the others."""
+    """Load hosts whose service times or errors differ from the others'."""
     parts = [
         PART(
             code="ok" if evidence.load.claim == "capacity" else "service_times",
-            provided=""
-            if evidence.load.claim == "capacity"
-            else "the mix of load hosts is the one in question",
+            provided="" if evidence.load.claim == "capacity" else "the mix of load hosts is the intended one",
             reason=f"service times of {name}: {percent(apart)} apart (KS)",
-            advice="look at its link, its round trip and its CPU: a percentile of all hosts mixes the two",
+            advice="check its link, round trip and CPU: percentiles of all hosts mix the two distributions",
         )
         for name, apart in _outliers(_times(evidence), limits.hosts_differ_max)
     ]
@@ -169,29 +162,29 @@ def _different(evidence: Evidence, limits: HostsLimits) -> list[Finding]:
         parts.append(
             PART(
                 code="errors",
-                provided=f"what made requests of {name} fail does not touch the others",
-                reason=f"{percent(share)} of the requests of {name} failed, of the others' {percent(others)}",
-                advice=f"look for what is different on {name}: see errors",
+                provided=f"the cause of the failures on {name} does not affect the others",
+                reason=f"{percent(share)} of the requests of {name} failed, {percent(others)} of the others'",
+                advice=f"compare {name} with the others: see errors",
             )
         )
     return parts
 
 
 def _times(evidence: Evidence) -> dict[str, Decoded]:
-    found = {}
+    by_host = {}
     for host in load_hosts(evidence):
         window = host.engine.window if host.engine is not None else None
         times = None if window is None else read(window.service_time)
         if times is not None and times.count > 0:
-            found[host.name] = times
-    return found
+            by_host[host.name] = times
+    return by_host
 
 
 def _outliers(times: dict[str, Decoded], limit: float) -> list[tuple[str, float]]:
-    """The host that is furthest from the others, then of those that are left, and so on: one host that is
-    different moves the others' sum, too. Of two hosts neither is the odd one: both are named.
+    """Repeatedly removes the host furthest from the rest, as a differing host also moves their sum. Of two
+    hosts both are named.
     """
-    found: list[tuple[str, float]] = []
+    outliers: list[tuple[str, float]] = []
     names, counts = list(times), cumulative(list(times.values()))
     while len(names) > 1:
         apart, critical = distances(counts)
@@ -199,30 +192,31 @@ def _outliers(times: dict[str, Decoded], limit: float) -> list[tuple[str, float]
         if apart[furthest] <= max(limit, critical[furthest]):
             break
         if len(names) == 2:
-            found.append((f"{' and '.join(names)} differ", float(apart[furthest])))
+            outliers.append((f"{' and '.join(names)} differ", float(apart[furthest])))
             break
-        found.append((f"{names.pop(furthest)} differ from the others'", float(apart[furthest])))
+        outliers.append((f"{names.pop(furthest)} differ from the others'", float(apart[furthest])))
         counts = np.delete(counts, furthest, axis=0)
-    return found
+    return outliers
 
 
 def cumulative(times: Sequence[Decoded]) -> NDArray[np.float64]:
-    """Samples up to each bucket that any of these has: a row for each distribution."""
+    """Cumulative counts on the union of all buckets: distributions x buckets."""
     if not times:
         return np.empty((0, 0))
-    at = np.unique(np.concatenate([one.high_ns for one in times]))
+    at = np.unique(np.concatenate([sample.high_ns for sample in times]))
     return np.stack(
         [
-            np.concatenate(([0.0], np.cumsum(one.counts)))[np.searchsorted(one.high_ns, at, side="right")]
-            for one in times
+            np.concatenate(([0.0], np.cumsum(sample.counts)))[
+                np.searchsorted(sample.high_ns, at, side="right")
+            ]
+            for sample in times
         ]
     )
 
 
 def distances(counts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of each distribution (rows of `cumulative`): the largest difference of its distribution function from
-    that of all others together (Kolmogorov-Smirnov, 0..1), and what chance alone exceeds of any of them once
-    in a hundred times.
+    """Per row of `cumulative`: Kolmogorov-Smirnov distance (0..1) from the pooled others, and its critical
+    value at a family-wise level of 1 %.
     """
     rest = counts.sum(axis=0) - counts
     own_total, rest_total = counts[:, -1], rest[:, -1]
@@ -243,7 +237,7 @@ def _failing(evidence: Evidence, limit: float) -> Sequence[tuple[str, float, flo
     # Standard errors of a difference of two shares.
     significant = NormalDist().inv_cdf(1 - LEVEL / max(1, len(counts)) / 2)
     failed, total = (sum(pair[at] for pair in counts.values()) for at in (0, 1))
-    found = []
+    failing = []
     for name, (own_failed, own_total) in counts.items():
         rest = total - own_total
         if own_failed < LEAST_ERRORS or not rest:
@@ -251,5 +245,5 @@ def _failing(evidence: Evidence, limit: float) -> Sequence[tuple[str, float, flo
         share, others, mean = own_failed / own_total, (failed - own_failed) / rest, failed / total
         error = math.sqrt(mean * (1 - mean) * (1 / own_total + 1 / rest))
         if share - others > max(limit, significant * error):
-            found.append((name, share, others))
-    return found
+            failing.append((name, share, others))
+    return failing

@@ -7,12 +7,12 @@ from prony.judge.check import DeclaredLimits, check
 from prony.judge.finding import Finding
 
 CHECK = "injected_faults"
-SOURCE = "an engine with injected faults exists for the self-test alone"
+SOURCE = "injected faults are for the self-test"
 
 
 @check(DeclaredLimits, order=5)
 def injected_faults(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
-    """A run with any injected fault does not conform. Left out of a run without one."""
+    """A run with injected faults does not conform; None without faults."""
     del limits
     faults = evidence.engine.ready.injected_faults if evidence.engine is not None else ()
     if not faults:
@@ -24,6 +24,6 @@ def injected_faults(evidence: Evidence, limits: DeclaredLimits) -> Finding | Non
         value=", ".join(faults),
         limit="none",
         reason=f"the load generator ran with injected faults: {', '.join(faults)}",
-        advice="measure without them: they exist for prony selftest",
+        advice="measure without them: they are for prony selftest",
         source=SOURCE,
     )

@@ -17,25 +17,24 @@ SOURCE = "disjoint processor sets, as in experiment E; krun for other processes"
 NOTHING_ELSE = "nothing else ran on the server's CPUs"
 THEIRS = "the other processes did not belong to the server"
 UNTOLD_IRQ = 0.05
-"""Soft interrupts of a load that cannot be told from those of other traffic are spoken of from here on."""
+"""Share of soft interrupts of unknown origin that is reported."""
 SEGMENT_BYTES = 1400
-"""Of payload in a packet, at least, but for the last one of a message."""
+"""Least payload of a packet, except the last of a message."""
 PACKETS_PER_REQUEST, PACKETS_PER_CONNECTION = 6, 12
-"""Packets of the load in both directions beside full segments, at most: the ends of a request and of its
-response, each once more as an acknowledgement and once more in a TLS record of its own; a handshake with TLS
-and a close.
+"""Most packets of the load in both directions in addition to full segments: the end of a request and of its
+response, each with an acknowledgement and a TLS record of its own; a TLS handshake and a close.
 """
 
 
 class IsolationLimits(DeclaredLimits):
     isolation_repeat_min: Share = 0.05
-    """What happened outside of client and server may have moved the rate or the median by so much: the trial
-    is run again. As large as the effects that are measured.
+    """Bias of the rate or the median from outside client and server, from which the trial is repeated: the
+    size of typical effects.
     """
 
 
 class Taken(NamedTuple):
-    """CPU time that something took from the server, as a share of the wall time of its CPUs."""
+    """CPU time taken from the server ÷ wall time of its CPUs."""
 
     code: str
     share: float
@@ -45,10 +44,10 @@ class Taken(NamedTuple):
 
 @check(IsolationLimits, order=40)
 def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
-    """CPU time that the server's CPUs gave to the hypervisor, to other processes, to foreign packets, to a
-    quota and to the load generator.
+    """CPU time of the server's CPUs lost to the hypervisor, other processes, foreign packets, a quota and the
+    load generator.
     """
-    limit = f"run again where others may have moved the figures by {percent(limits.isolation_repeat_min)}"
+    limit = f"repeated from a possible bias of {percent(limits.isolation_repeat_min)}"
     if evidence.server_window is None and not evidence.server.owned:
         reason = "the server's CPUs are not known: Prony did not launch it"
         return unread(CHECK, reason, provided=NOTHING_ELSE, limit=limit, source=SOURCE)
@@ -60,18 +59,21 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         _client(evidence),
     )
     taken = sorted(
-        (one for one in readings if isinstance(one, Taken) and one.share > 0), key=lambda one: -one.share
+        (reading for reading in readings if isinstance(reading, Taken) and reading.share > 0),
+        key=lambda reading: -reading.share,
     )
-    untold_of = [one for one in readings if isinstance(one, str)]
-    bias = cpu_lost(evidence, sum(one.share for one in taken))
-    stolen = next((one.share for one in taken if one.code == "steal"), 0.0)
+    untold_of = [reading for reading in readings if isinstance(reading, str)]
+    bias = cpu_lost(evidence, sum(reading.share for reading in taken))
+    stolen = next((reading.share for reading in taken if reading.code == "steal"), 0.0)
     used = server_cpu_used(evidence) or 0.0
     if stolen and used:
-        # Of a guest that was not running the kernel may count the time as its process's.
+        # The kernel may charge stolen time to the guest's process.
         bias = together(bias, both(CPU, down=lost(stolen / used)))
-    bends = any(one.counts for one in bias.values())
+    bends = any(reading.counts for reading in bias.values())
     provided = NOTHING_ELSE if untold_of else ""
-    if not evidence.server.owned and any(one.code in {"other_processes", "soft_interrupts"} for one in taken):
+    if not evidence.server.owned and any(
+        reading.code in {"other_processes", "soft_interrupts"} for reading in taken
+    ):
         provided = provided or THEIRS
     placed = [_placed(evidence)] if not (bends or untold_of) else []
     return Finding(
@@ -79,24 +81,22 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         code=taken[0].code if bends else "unread" if untold_of else "ok",
         bias=bias,
         provided=provided,
-        assumption="a lost CPU second cost the requests that it could have served; caches aside"
-        if bends
-        else "",
-        value=sum(one.share for one in taken),
+        assumption="a lost CPU second cost only the requests that it could have served" if bends else "",
+        value=sum(reading.share for reading in taken),
         limit=limit,
-        reason="; ".join((*(one.text for one in taken if bends), *untold_of, *placed)),
+        reason="; ".join((*(reading.text for reading in taken if bends), *untold_of, *placed)),
         advice=taken[0].advice if bends else "",
         source=SOURCE,
-        outside=bends and not any(one.code in {"throttled", "shared_cpus"} for one in taken),
+        outside=bends and not any(reading.code in {"throttled", "shared_cpus"} for reading in taken),
     )
 
 
 def _placed(evidence: Evidence) -> str:
-    """Where everything ran. A backing service on the server's CPUs is part of what is measured."""
+    """Placement of server, client and the backing services on the server's CPUs."""
     sides = evidence.partition
-    said = [] if sides is None else [f"server on {list(sides.server)}, client on {list(sides.client)}"]
+    texts = [] if sides is None else [f"server on {list(sides.server)}, client on {list(sides.client)}"]
     beside = [service.name for service in evidence.services if service.shares_server_cpus]
-    return "; ".join([*said, f"{', '.join(beside)} beside the server"] if beside else said) or "nothing"
+    return "; ".join([*texts, f"{', '.join(beside)} on the server's CPUs"] if beside else texts) or "nothing"
 
 
 def _steal(evidence: Evidence) -> Taken | str:
@@ -105,7 +105,7 @@ def _steal(evidence: Evidence) -> Taken | str:
     shares = [] if host is None else [cpu.steal for cpu in host.cpus if not own or cpu.cpu in own]
     if not shares:
         return "steal could not be read"
-    # Of CPUs that are not known to be the server's the most that it can have lost.
+    # Where the server's CPUs are not known: the most that it can have lost.
     share = sum(shares) / len(shares) if own else max(shares)
     return Taken(
         "steal",
@@ -126,25 +126,27 @@ def _others(evidence: Evidence) -> Taken | str:
 
 
 def _soft_interrupts(evidence: Evidence) -> Taken | str | None:
-    """Soft interrupts for other traffic than the load's. It belongs to no process, so `others` lacks it.
+    """Soft interrupts for traffic other than the load's, which are charged to no process.
 
-    The load's own packets are counted from above: what its CPUs handled beyond that is foreign, and took
-    its share of the time. Left out where a backing service's packets cannot be told from them.
+    Packets beyond an upper bound on the load's own are foreign and take their share of the time. None with a
+    backing service, whose packets are indistinguishable.
     """
     host, sides, window = evidence.host_window, evidence.partition, measured(evidence)
     if host is None or sides is None or window is None or evidence.services or not sides.server:
         return None
     own = [cpu for cpu in host.cpus if cpu.cpu in sides.server]
     irq = sum(cpu.irq for cpu in own) / len(sides.server)
-    known = [cpu.packets for cpu in own if cpu.packets is not None]
-    if not own or len(known) < len(own) or window.bytes_sent is None or window.bytes_received is None:
+    counts = [cpu.packets for cpu in own if cpu.packets is not None]
+    if not own or len(counts) < len(own) or window.bytes_sent is None or window.bytes_received is None:
         return (
-            None if irq < UNTOLD_IRQ else "whose soft interrupts the server's CPUs handled could not be read"
+            None
+            if irq < UNTOLD_IRQ
+            else "the origin of soft interrupts on the server's CPUs could not be read"
         )
     load = (window.bytes_sent + window.bytes_received) / SEGMENT_BYTES
     load += PACKETS_PER_REQUEST * (window.completed + window.failed)
     load += PACKETS_PER_CONNECTION * (window.connect_attempts or window.connections_opened or 0)
-    packets = sum(known)
+    packets = sum(counts)
     share = irq * max(0.0, 1 - load / packets) if packets else 0.0
     text = f"soft interrupts for other traffic took {percent(share)} of the server's CPUs"
     advice = "keep other traffic off these CPUs (interrupt affinity, RPS), then repeat"
@@ -152,30 +154,30 @@ def _soft_interrupts(evidence: Evidence) -> Taken | str | None:
 
 
 def _throttled(evidence: Evidence) -> Taken | str | None:
-    """The kernel adds up how long a quota held a group on each of its CPUs."""
+    """Throttling: the kernel sums the time over the group's CPUs."""
     window = evidence.server_window
     if window is None or window.wall_s <= 0:
-        return None  # said by the others
+        return None  # reported by the others
     if window.throttle is None:
         return "whether a CPU quota throttled the server could not be read"
     held = window.throttle.throttled_s / window.wall_s
-    text = f"a CPU quota held the server for {percent(held)} of the window"
-    advice = "measure without the quota, or tell Prony the granted CPUs"
+    text = f"a CPU quota throttled the server for {percent(held)} of the window"
+    advice = "measure without the quota, or declare the granted CPUs"
     return Taken("throttled", held / server_cpus(evidence), text, advice)
 
 
 def _client(evidence: Evidence) -> Taken | str | None:
-    """What the load generator used where the server may run: on the same CPUs, or by threads that may be."""
+    """CPU time of the load generator's threads that run, or may run, on the server's CPUs."""
     sides, window = evidence.partition, measured(evidence)
     if sides is None or not sides.server:
         return "the CPU sets are not known"
     if sides.apart or window is None or evidence.engine is None:
         return None
     placed = evidence.engine.ready.threads
-    told = len(placed) == len(window.threads) and all(thread.pinned is not None for thread in placed)
-    if not told and not sides.common:
+    reported = len(placed) == len(window.threads) and all(thread.pinned is not None for thread in placed)
+    if not reported and not sides.common:
         return "the pinning of client threads was not reported"
-    own = [not told or not thread.pinned or thread.cpu in sides.server for thread in placed]
+    own = [not reported or not thread.pinned or thread.cpu in sides.server for thread in placed]
     near = [thread for thread, is_near in zip(window.threads, own, strict=False) if is_near]
     shares = [thread.cpu_s / thread.wall_s for thread in near if thread.cpu_s is not None and thread.wall_s]
     if len(shares) < len(near):
@@ -189,7 +191,7 @@ def _client(evidence: Evidence) -> Taken | str | None:
 
 
 def _pin(evidence: Evidence) -> str:
-    """How a server that somebody else placed gets CPUs of its own; empty where it has them."""
+    """Command that pins a running server to CPUs of its own; empty where not needed."""
     sides, pid = evidence.partition, evidence.server.pid
     if evidence.server.owned or sides is None or not sides.common or pid is None:
         return ""

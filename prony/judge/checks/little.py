@@ -1,6 +1,4 @@
-"""little: was each user there all the time, and do the engine's books balance (Little's law, in
-two forms).
-"""
+"""little: was each user active throughout, and do the engine's books balance (Little's law in two forms)."""
 
 from __future__ import annotations
 
@@ -21,14 +19,14 @@ from prony.numbers import milliseconds, number, percent
 CHECK = "little"
 SOURCE = "Little 1961; Faban's check is one-sided, on unclipped cycles"
 EDGE_SIGMAS = 4.0
-"""Standard deviations of the edge effect that are allowed: 1 clean window in 16,000 exceeds it."""
+"""Allowed standard deviations of the edge effect: 1 clean window in 16,000 exceeds it."""
 CAME_AND_WENT = " (mean: users came or went within the window)"
-"""Printed where the reference is the engine's own count of users over time."""
+"""Note where the reference is the engine's own count of users over time."""
 LATE_START_S = 1.0
-"""Users may begin so long after a run on a host whose CPUs are busy: a hundredth of a window of 100 s."""
+"""Tolerated late start of users on a busy host: 1 % of a window of 100 s."""
 UNSEEN = 1e5
-"""The outermost bound extrapolates the tail to this many requests."""
-DISAGREE = "two counters of the engine disagree: do not use the figure; please report it with the evidence"
+"""Number of requests to which the absolute bound extrapolates the tail."""
+DISAGREE = "two counters of the engine disagree: discard the figure and report it with the evidence"
 
 
 class LittleLimits(DeclaredLimits):
@@ -38,13 +36,13 @@ class LittleLimits(DeclaredLimits):
 
 @check(LittleLimits, order=90)
 def little(evidence: Evidence, limits: LittleLimits) -> Finding:
-    """Form 1 (closed loops and sessions): users simulated against users expected. Form 2: the integral of
-    what was in flight against the times of the requests.
+    """Form 1 (closed loops and sessions): users simulated ÷ users expected. Form 2: integral of requests in
+    flight ÷ sum of request times.
     """
     limit = f"within ±{percent(limits.little_deviation)}"
     window = measured(evidence)
     if window is not None and _edge_ages_s(window) is None:
-        limit += ", plus what requests that span the window's edge can explain"
+        limit += ", plus requests that span the window's edge"
     if window is None or evidence.engine is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     parts = [_in_flight(window, evidence, limits)]
@@ -56,7 +54,7 @@ def little(evidence: Evidence, limits: LittleLimits) -> Finding:
 
 
 def _told(text: str, deviation: float | None = None, code: str = "ok", advice: str = "") -> Finding:
-    """Of one form. It does not conform unless it is ok."""
+    """Finding of a form; conforms only with code `ok`."""
     conforms = code == "ok"
     return Finding(
         check=CHECK, code=code, conforms=conforms, value=deviation, reason=text, advice=advice, source=SOURCE
@@ -64,35 +62,35 @@ def _told(text: str, deviation: float | None = None, code: str = "ok", advice: s
 
 
 def _untold(text: str, deviation: float | None = None, *, provided: str, advice: str = "") -> Finding:
-    """A form that cannot be told."""
-    found = unread(CHECK, text, provided=provided, advice=advice, source=SOURCE)
-    return found.model_copy(update={"value": deviation})
+    """Finding of a form that cannot be evaluated."""
+    finding = unread(CHECK, text, provided=provided, advice=advice, source=SOURCE)
+    return finding.model_copy(update={"value": deviation})
 
 
 def _users(window: Window, report: EngineReport, evidence: Evidence, limits: LittleLimits) -> Finding:
-    """User time (in flight, thinking, connecting, about to send; clipped to the window) ÷ window against the
-    number of users expected. How much of it the client took for itself is judged by `client`.
+    """User time (in flight, thinking, connecting, about to send; clipped to the window) ÷ window, compared
+    with the expected users. `client` judges the client's part of it.
     """
-    asked, note = expected_users(window, report, evidence)
-    there = "all users were there all the time"
-    if window.user_time_s is None or asked is None:
+    expected, note = expected_users(window, report, evidence)
+    there = "all users were active all the time"
+    if window.user_time_s is None or expected is None:
         return _untold("user cycles could not be read", provided=there)
-    if asked <= 0:
+    if expected <= 0:
         return _untold("no users expected", provided=there)
     simulated = window.user_time_s / window.duration_s
-    deviation = simulated / asked - 1
-    text = f"{number(simulated)} of {number(asked)} users simulated{note}"
-    if deviation > limits.little_deviation + _last_responses(window, evidence) / asked:
-        advice = "more user time than users: a defect in the engine, please report it with the evidence"
+    deviation = simulated / expected - 1
+    text = f"{number(simulated)} of {number(expected)} users simulated{note}"
+    if deviation > limits.little_deviation + _last_responses(window, evidence) / expected:
+        advice = "more user time than users: a defect in the engine, report it with the evidence"
         return _told(text, deviation, "too_many_users", advice)
     if deviation >= -(limits.little_deviation + _tail_allowance(window, report)):
         return _told(text, deviation)
     if window.clipped_turnaround_s is None:
         return _untold(text + "; the client's turn-around was not counted", deviation, provided=there)
-    if (late_s := _late_s(window, report, asked)) is not None:
-        text += f": users began {milliseconds(late_s * 1000)} late, in a run of "
-        text += f"{milliseconds(window.duration_s * 1000)}: too short to tell"
-        advice = "measure longer, so that the begin matters less"
+    if (late_s := _late_s(window, report, expected)) is not None:
+        text += f": users started {milliseconds(late_s * 1000)} late in a run of "
+        text += f"{milliseconds(window.duration_s * 1000)}, which is too short to judge"
+        advice = "measure longer, so that the start matters less"
         late = _untold(text, deviation, provided=there, advice=advice)
         return late.model_copy(update={"code": "late_begin"})
     if window.clipped_back_off_s:
@@ -104,8 +102,8 @@ def _users(window: Window, report: EngineReport, evidence: Evidence, limits: Lit
 
 
 def _late_s(window: Window, report: EngineReport, asked: float) -> float | None:
-    """Mean time from the begin of a whole run to a user's own, where that is all that is missing: whoever
-    was alive is accounted for, and nobody left before the run's last second.
+    """Mean late start of users (s), where it alone explains the missing user time: active users are fully
+    accounted for, and none left before the run's last second.
     """
     lives_s = window.users_integral_s
     if window.opened_ms > 0 or lives_s is None or window.user_time_s is None:
@@ -120,9 +118,7 @@ def _late_s(window: Window, report: EngineReport, asked: float) -> float | None:
 
 
 def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> tuple[float | None, str]:
-    """Expected users: the plan's number, or the mean where the plan itself lets the number vary;
-    and a note.
-    """
+    """Expected users and a note: the plan's number, or the mean where the plan varies it."""
     load = evidence.load
     planned = planned_users(window, load)
     if planned is not None:
@@ -130,7 +126,9 @@ def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> 
     ramp_in_window = load.ramp_up_s * 1000 > window.opened_ms
     comes_and_goes = load.model == "open" or load.ramp_down_s > 0 or report.reason == "iterations"
     comes_and_goes = comes_and_goes or _sent_home(window, report, load)
-    comes_and_goes = comes_and_goes or any(one.iterations_per_user is not None for one in load.populations)
+    comes_and_goes = comes_and_goes or any(
+        group.iterations_per_user is not None for group in load.populations
+    )
     if not ramp_in_window and not comes_and_goes:
         return (None if load.users is None else float(load.users)), ""
     if window.users_integral_s is not None:
@@ -150,56 +148,54 @@ def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> 
 
 
 def _sent_home(window: Window, report: EngineReport, load: LoadFacts) -> bool:
-    """Whether a script ended users by `thread:stop()`; a script that failed does not count."""
+    """Whether a script ended users by `thread:stop()`; failed scripts do not count."""
     if report.script is None or report.script.error is not None:
         return False
     return window.users is not None and load.users is not None and window.users < load.users
 
 
 def planned_users(window: Window, load: LoadFacts) -> float | None:
-    """Mean number of users over the window by the plan of their groups: Σ (group's end − user's start) ÷
-    window. None without groups, and where a group ends by its iterations.
+    """Planned mean number of users over the window: Σ (group's end − user's start) ÷ window. None without
+    groups, and where a group ends by its iterations.
     """
-    if not load.populations or any(one.iterations_per_user is not None for one in load.populations):
+    if not load.populations or any(group.iterations_per_user is not None for group in load.populations):
         return None
     from_s = window.opened_ms / 1000
     to_s = from_s + window.duration_s
     user_s = 0.0
-    for one in load.populations:
-        places = np.arange(one.users, dtype=np.float64)
-        steps = one.ramp_up_steps
-        shares = places / one.users if steps is None else np.floor(places * steps / one.users) / steps
-        starts = np.maximum(one.start_s + one.ramp_up_s * shares, from_s)
-        end_s = to_s if one.end_s is None else min(to_s, one.end_s)
+    for group in load.populations:
+        places = np.arange(group.users, dtype=np.float64)
+        steps = group.ramp_up_steps
+        shares = places / group.users if steps is None else np.floor(places * steps / group.users) / steps
+        starts = np.maximum(group.start_s + group.ramp_up_s * shares, from_s)
+        end_s = to_s if group.end_s is None else min(to_s, group.end_s)
         user_s += float(np.maximum(end_s - starts, 0.0).sum())
     return user_s / window.duration_s
 
 
 def _last_responses(window: Window, evidence: Evidence) -> float:
-    """By how much the mean number of users may be higher: a user whose group ends waits for its last
-    response.
-    """
-    ended = [one.users for one in evidence.load.populations if one.end_s is not None]
+    """Possible excess of the mean number of users: those whose group ended wait for their last response."""
+    ended = [group.users for group in evidence.load.populations if group.end_s is not None]
     return sum(ended) * _longest_s(window) / window.duration_s
 
 
 def _tail_allowance(window: Window, report: EngineReport) -> float:
-    """With an exact total of requests the last user may still be busy while the others have none left."""
+    """With an exact total of requests the last user may be busy after the others have finished."""
     return _longest_s(window) / window.duration_s if report.reason == "total_requests" else 0.0
 
 
 def _longest_s(window: Window) -> float:
-    """The longest time that a user was busy with one request, connecting included; 0 when not known."""
+    """Longest request (s), connecting included; 0 when not known."""
     times = request_times(window)
     return (times.max_ns or 0) * 1e-9 if times is not None else 0.0
 
 
 def _in_flight(window: Window, evidence: Evidence, limits: LittleLimits) -> Finding:
-    """∫ in-flight dt against the times of the requests: Σ service time of what was answered in the window
-    + Σ time of what was lost in it + the ages of what was in flight at the close − those at the opening.
+    """∫ in-flight dt compared with request times: Σ service time of requests answered in the window + Σ time
+    of those lost in it + ages of requests in flight at the close − those at the opening.
 
-    Both sides are made of the same stamps, so this checks the engine's books (a request lost to the count,
-    counted twice, in the wrong segment), not the stamps. Up to the clock's resolution they are equal.
+    Both sides use the same time stamps, so this checks the engine's books (a request missed, counted twice,
+    in the wrong segment), not the stamps. Up to the clock's resolution they are equal.
     """
     measured_s, service_s = window.in_flight_integral_s, window.service_time_sum_s
     if measured_s is None or service_s is None:
@@ -209,7 +205,7 @@ def _in_flight(window: Window, evidence: Evidence, limits: LittleLimits) -> Find
     if counted_s <= 0 or measured_s <= 0:
         if counted_s == measured_s:
             return _untold("nothing was in flight", provided="the engine's books balance")
-        text = "one counter saw load and the other none (in flight, service time)"
+        text = "only one of two counters saw load (in flight, service time)"
         return _told(text, None, "counters_disagree", DISAGREE)
     deviation = measured_s / counted_s - 1
     text = (
@@ -221,22 +217,22 @@ def _in_flight(window: Window, evidence: Evidence, limits: LittleLimits) -> Find
     if beyond_s <= likely_s:
         return _told(text, deviation)
     if ages_s is None and beyond_s <= most_s:
-        return _off(text + ": may be requests that span the window's edge", deviation, "edges")
+        return _off(text + ": possibly requests that span the window's edge", deviation, "edges")
     if ages_s is None and measured_s > service_s and window.failed > 0:
         spent_s = (measured_s - service_s) / window.failed
-        return _off(text + f": may be {number(spent_s)} s in each failed request", deviation, "failed_time")
+        return _off(text + f": possibly {number(spent_s)} s in each failed request", deviation, "failed_time")
     return _told(text, deviation, "counters_disagree", DISAGREE)
 
 
 def _off(text: str, deviation: float, code: str) -> Finding:
-    """Of an engine that did not report ages: what it leaves open may be in the figures."""
+    """Finding for an engine that did not report ages: the deviation becomes a bias."""
     off = lost(abs(deviation))
-    told = _told(text, deviation, code, "measure a longer window, so that its edges matter less")
-    return told.model_copy(update={"conforms": True, "bias": both(THROUGHPUT + MEAN, off, off)})
+    finding = _told(text, deviation, code, "measure longer, so that the window's edges matter less")
+    return finding.model_copy(update={"conforms": True, "bias": both(THROUGHPUT + MEAN, off, off)})
 
 
 def _edge_ages_s(window: Window) -> float | None:
-    """What belongs to the integral besides the service times; None where the engine did not report it."""
+    """Part of the integral (s) in addition to service times; None where the engine did not report it."""
     opened_s, closed_s = window.in_flight_age_open_s, window.in_flight_age_close_s
     if opened_s is None or closed_s is None or window.lost_time_sum_s is None:
         return None
@@ -244,8 +240,8 @@ def _edge_ages_s(window: Window) -> float | None:
 
 
 def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
-    """What an engine that did not report ages leaves open: requests in flight at one edge of the window, in
-    request-seconds: (likely bound, absolute bound).
+    """(likely, absolute) bound in request-seconds on requests in flight at the window's edges, for an engine
+    that did not report ages.
 
     In expectation both edges cancel. The ages of the requests in flight at one moment sum to a variable of
     variance at most λE[S³]/3 (equality for Poisson arrivals; fixed users have less), so the two edges
@@ -259,8 +255,8 @@ def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
     decoded = read(histogram)
     if decoded is None or decoded.count <= 0:
         return 0.0, 0.0
-    # A request in flight at an edge is longer than average and may be longer than any seen: the longest is
-    # counted once more, and the absolute bound extrapolates an exponential tail to 1 in UNSEEN.
+    # A request in flight at an edge is longer than average and may exceed any observed one: the longest
+    # counts twice, and the absolute bound extrapolates an exponential tail to 1 in UNSEEN.
     third_moment = (decoded.moment(3) * decoded.count + longest_s**3) / (decoded.count + 1)
     likely_s = EDGE_SIGMAS * math.sqrt(2 * window.completed / window.duration_s * third_moment / 3)
     unseen_s = longest_s + decoded.moment(1) * max(0.0, math.log(UNSEEN / decoded.count))

@@ -1,4 +1,4 @@
-"""memory: did the server's memory level off, and was its garbage collected within the window."""
+"""memory: did the server's memory level off, and was garbage collected within the window."""
 
 from __future__ import annotations
 
@@ -18,32 +18,30 @@ MIB = 2**20
 LEAST_MIB = 8.0
 """Growth below this is the granularity of an allocator."""
 THIRDS = 3
-LEVEL = "its memory levels off"
-COLLECTED = "collecting its garbage costs nothing"
+LEVEL = "the server's memory levels off"
+COLLECTED = "garbage collection costs nothing"
 EVEN_SHARE = 0.15
-"""Each third of the window has at least this share of the growth, where it goes on; a heap that fills once
-levels off.
-"""
+"""Least share of the growth in each third of the window, if it continues; a filling heap levels off."""
 
 
 class MemoryLimits(DeclaredLimits):
     memory_growth: NotNegative = 0.25
-    """Growth of the server's resident memory over the window, in every third of it, ÷ where it began: from
-    here on flagged however short the window is.
+    """Growth of the server's resident memory, in every third of the window, ÷ its start, from which a short
+    window is flagged.
     """
     memory_growth_long: NotNegative = 0.05
-    """The same over a window of `memory_long_s` or more, in which a heap has had time to level off."""
+    """The same for windows from `memory_long_s`, in which a heap had time to level off."""
     memory_long_s: Positive = 60.0
     memory_uncollected: Share = 0.05
-    """Growth of a JVM's heap ÷ its maximum in a window without a collection: from here on flagged, as the
-    cost of collecting is not in the figure.
+    """Growth of a JVM's heap ÷ its maximum, from which a window without a collection is flagged: the figure
+    lacks its cost.
     """
 
 
 @check(MemoryLimits, order=155)
 def memory(evidence: Evidence, limits: MemoryLimits) -> Finding | None:
-    """Growth of resident memory through the window, and a heap that filled without a collection. Left out for
-    a server whose processes are not known, and for a protocol that measures the start.
+    """Growth of resident memory through the window, and a heap that filled without a collection. None where
+    the server's processes are not known, and for a protocol that measures the start.
     """
     limit = (
         f"resident memory grows by less than {percent(limits.memory_growth)} "
@@ -73,11 +71,11 @@ def memory(evidence: Evidence, limits: MemoryLimits) -> Finding | None:
         allowed = limits.memory_growth
     unseen = opened is None and closed is None and _may_have_a_heap(evidence)
     if grown >= allowed and unseen:
-        reason += ", and it is unknown whether it is a heap: its runtime could not be read"
+        reason += ", which may be a heap: the runtime could not be read"
         return unread(CHECK, reason, provided=LEVEL, limit=limit, source=SOURCE)
     parts = [reason] if grown >= allowed else []
     provided = [LEVEL] if parts else []
-    advice = ["measure for longer: a leak goes on, a cache or a heap levels off"] if parts else []
+    advice = ["measure longer: a leak continues, a cache or a heap levels off"] if parts else []
     if uncollected is not None:
         parts.append(uncollected[0])
         advice.append(uncollected[1])
@@ -95,16 +93,16 @@ def memory(evidence: Evidence, limits: MemoryLimits) -> Finding | None:
 
 
 def _may_have_a_heap(evidence: Evidence) -> bool:
-    """A JVM (a foreign one goes by its program's name), or a process of which nobody said what it is."""
+    """A JVM (a foreign one by its program's name), or a process of unknown runtime."""
     server = evidence.server
     return server.runtime in {"jvm", "java"} or (not server.owned and not server.runtime)
 
 
 def _growth(rss: list[int], jvm: JvmSnapshot | None, duration_s: float) -> tuple[float, str]:
-    """Growth ÷ where it began, 0 where it did not go on through the window; and one sentence.
+    """Growth ÷ start (0 where it did not continue through the window), and a sentence.
 
-    A JVM touches the pages of its heap one after the other: growth up to what it has committed is no leak.
-    Growth beyond is not the heap's, however large its maximum.
+    A JVM touches its heap page by page: growth up to the committed size is no leak; growth beyond is not the
+    heap's.
     """
     if len(rss) < 2 * THIRDS:
         return 0.0, f"{len(rss)} readings of resident memory"
@@ -129,7 +127,7 @@ def _growth(rss: list[int], jvm: JvmSnapshot | None, duration_s: float) -> tuple
 def _uncollected(
     opened: JvmSnapshot | None, closed: JvmSnapshot | None, duration_s: float, limits: MemoryLimits
 ) -> tuple[str, str] | None:
-    """A heap that filled without a collection: what was found, and what to do."""
+    """(reason, advice) for a heap that filled without a collection."""
     if opened is None or closed is None or closed.gc_count != opened.gc_count:
         return None
     filled = closed.heap_used_bytes - opened.heap_used_bytes
@@ -138,6 +136,6 @@ def _uncollected(
     due_s = (closed.heap_max_bytes - closed.heap_used_bytes) / (filled / duration_s)
     return (
         f"no garbage collection in {number(duration_s)} s while the heap grew by {number(filled / MIB)} MiB: "
-        "the cost of collecting is not in the figure",
-        f"measure for longer (a collection is due within {number(max(1.0, due_s))} s) or with a smaller heap",
+        "the figure lacks the cost of collecting",
+        f"measure longer (a collection is due within {number(max(1.0, due_s))} s), or use a smaller heap",
     )

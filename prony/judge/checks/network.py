@@ -1,8 +1,7 @@
-"""network: did the way itself delay or bound requests: an accept queue that overflowed, retransmissions,
-delayed acknowledgements; between hosts also the links.
+"""network: did an accept queue, retransmissions, delayed acknowledgements or a link delay or bound requests.
 
-The counters of TCP are those of the network namespace: both ends where client and server share one. On
-several hosts they are added up.
+TCP counters cover the network namespace: both ends where client and server share one. Several hosts' are
+summed.
 """
 
 from __future__ import annotations
@@ -27,67 +26,67 @@ from prony.numbers import number, percent
 
 CHECK = "network"
 SOURCE = "tcp(7): an initial SYN timeout of 1 s, a least RTO of 200 ms, a delayed acknowledgement of 40 ms"
-NOTHING_LOST = "no request waited for a timer of TCP"
+NOTHING_LOST = "no request waited for a TCP timer"
 DELAYED_MS = (39.0, 58.0)
-"""A delayed acknowledgement takes 40 ms (TCP_DELACK_MIN), and up to one tick of 4 ms more; the rest is for
-the server's own time.
+"""A delayed acknowledgement takes 40 ms (TCP_DELACK_MIN) plus a tick of up to 4 ms; the rest allows for the
+server's own time.
 """
 DELAYED_ACK_MS = 40.0
 SYN_AGAIN_MS = 1000.0
-"""A SYN without a reply is sent again after this ..."""
+"""Retransmission timeout of a SYN ..."""
 TIMER_SHARE = 0.9
-"""... give or take a tick: who waited for a timer took this share of it at least."""
+"""... give or take a tick: least share of a timer that a waiting request took."""
 SEGMENT_AGAIN_MS = 200.0
-"""A segment without an acknowledgement is sent again after this at the earliest (TCP_RTO_MIN)."""
+"""Least retransmission timeout of a segment (TCP_RTO_MIN)."""
 AT_ONCE_MS = 20.0
-"""A server that answers the preflight within this time does not need 40 ms."""
+"""Longest preflight response of a server that does not need 40 ms itself."""
 DELAYED_PER_RESPONSE = 0.5
-"""Delayed acknowledgements per response of that length, at least: each waits for one."""
+"""Fewest delayed acknowledgements per delayed response: each waits for one."""
 IDLE_SHARE = 0.7
 """Server CPU from which 40 ms may be its own queue, ..."""
 QUICK_SHARE = 0.5
-"""... but not of a server that answers this share of its requests within AT_ONCE_MS."""
+"""... unless it answers this share of its requests within AT_ONCE_MS."""
 
 
 @check(LinkLimits, order=65)
 def network(evidence: Evidence, limits: LinkLimits) -> Finding | None:
-    """Overflow of the accept queue, retransmissions, delayed acknowledgements. Left out for Unix sockets."""
+    """Accept queue overflows, retransmissions, delayed acknowledgements; None for Unix sockets."""
     if evidence.load.transport == "unix":
         return None
-    limit = (link_limit(limits) if evidence.hosts else "") + "no request waits for a timer of TCP"
+    limit = (link_limit(limits) if evidence.hosts else "") + "no request waits for a TCP timer"
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
-    found = partial(Finding, check=CHECK, source=SOURCE)
+    finding = partial(Finding, check=CHECK, source=SOURCE)
     counts = _counts(evidence)
-    parts = link_parts(evidence, limits, found)
-    share, said = 0.0, "nothing was lost"
+    parts = link_parts(evidence, limits, finding)
+    share, text = 0.0, "nothing was lost"
     if counts is None:
         reason = "TCP's counters could not be read"
-        parts.append(found(code="unread", provided=NOTHING_LOST, reason=reason))
+        parts.append(finding(code="unread", provided=NOTHING_LOST, reason=reason))
     else:
         share = counts.retransmitted / counts.segments_out if counts.segments_out else 0.0
-        said = f"{number(counts.retransmitted)} of {number(counts.segments_out)} segments retransmitted"
+        text = f"{number(counts.retransmitted)} of {number(counts.segments_out)} segments retransmitted"
     read = (
-        None if counts is None else _accept_queue(evidence, window, counts, found),
-        _lost(evidence, window, counts, found),
-        None if counts is None else _delayed(evidence, window, counts, found),
+        None if counts is None else _accept_queue(evidence, window, counts, finding),
+        _lost(evidence, window, counts, finding),
+        None if counts is None else _delayed(evidence, window, counts, finding),
     )
     parts += [part for part in read if part is not None]
-    whole = joined(parts or [found(reason=said)])
+    whole = joined(parts or [finding(reason=text)])
     reason = "; ".join((whole.reason, *round_trips(evidence)))
     return whole.model_copy(update={"value": share, "limit": limit, "reason": reason})
 
 
 def _waited(evidence: Evidence, requests: float, each_ms: float, completed: int) -> Biases:
-    """What it did that so many requests waited so long for a timer."""
+    """Bias of `requests` that waited `each_ms` for a timer."""
     all_s = time_in_requests_s(evidence)
     share = requests * each_ms / 1000 / all_s if all_s > 0 else 1.0
     return user_time_lost(evidence, share, requests=min(1.0, requests / max(1, completed)))
 
 
 def _took(times: Histogram | None, least_ms: float) -> tuple[float, float] | None:
-    """How many took so long at least, and what they took together (ms); None where that was not read."""
+    """Number and total time (ms) of samples from `least_ms`; None where unread."""
     decoded = read(times)
     if decoded is None:
         return None
@@ -97,19 +96,21 @@ def _took(times: Histogram | None, least_ms: float) -> tuple[float, float] | Non
 
 
 def _counts(evidence: Evidence) -> TcpCounts | None:
-    """Of both sides of the load; None where one of them could not be read."""
+    """Counters of both sides of the load; None where either could not be read."""
     windows = [host.host_window for host in evidence.hosts] or [evidence.host_window]
-    known = [window.tcp for window in windows if window is not None and window.tcp is not None]
-    if len(known) < len(windows):
+    readings = [window.tcp for window in windows if window is not None and window.tcp is not None]
+    if len(readings) < len(windows):
         return None
-    return TcpCounts(**{name: sum(getattr(one, name) for one in known) for name in TcpCounts.model_fields})
+    return TcpCounts(
+        **{name: sum(getattr(reading, name) for reading in readings) for name in TcpCounts.model_fields}
+    )
 
 
 def _accept_queue(
     evidence: Evidence, window: Window, counts: TcpCounts, found: Callable[..., Finding]
 ) -> Finding | None:
-    """The counter is every listener's of the namespace; that it was this one shows in the connects, which
-    took as long as a SYN that is sent again, or came to nothing; also where that was not read.
+    """The counter covers every listener of the namespace: it counts if connects took as long as a SYN
+    retransmission or failed, or if their times were not read.
     """
     refused = max(counts.listen_overflows, counts.listen_drops)
     failed = sum(window.errors.get(kind, 0) for kind in ("connect_timeout", "connect_refused"))
@@ -121,11 +122,11 @@ def _accept_queue(
     requests, all_ms = (again, again * SYN_AGAIN_MS) if waited is None or not waited[0] else waited
     reason = f"{number(refused)} connection attempts met a full accept queue"
     if counts.syn_retransmitted:
-        reason += f", {number(counts.syn_retransmitted)} SYNs were sent again after 1 s or more"
+        reason += f", {number(counts.syn_retransmitted)} SYNs retransmitted after 1 s or more"
     return found(
         code="accept_queue",
         bias=_waited(evidence, requests, all_ms / requests, window.completed),
-        assumption="a connection attempt that is repeated costs its request the wait, and nothing else",
+        assumption="a repeated connection attempt costs its request only the wait",
         reason=reason,
         advice="raise the server's backlog and net.core.somaxconn, or keep connections open",
     )
@@ -134,27 +135,27 @@ def _accept_queue(
 def _lost(
     evidence: Evidence, window: Window, counts: TcpCounts | None, found: Callable[..., Finding]
 ) -> Finding | None:
-    """Segments that were sent again, or packets that a link dropped, of whatever connection: no more requests
-    waited for one than took as long as that costs, a TLS handshake included.
+    """Retransmitted segments or dropped packets of any connection: no more requests waited for one than took
+    that long, TLS handshake included.
     """
     again = 0 if counts is None else counts.retransmitted - counts.syn_retransmitted
-    packets, said = dropped(evidence)
+    packets, text = dropped(evidence)
     took = [_took(times, SEGMENT_AGAIN_MS) for times in (window.service_time, window.tls_time)]
-    long = sum(one[0] for one in took if one is not None) + window.errors.get("timeout", 0)
+    long = sum(long_[0] for long_ in took if long_ is not None) + window.errors.get("timeout", 0)
     requests = max(again, packets) if took[0] is None else min(max(again, packets), long)
     if requests <= 0:
         return None
     if counts is not None and again:
         share = percent(again / counts.segments_out) if counts.segments_out else "some"
-        said = f"{share} of the segments were sent again{most_retransmitted(evidence)}" + f"; {said}" * bool(
-            said
+        text = f"{share} of the segments retransmitted{most_retransmitted(evidence)}" + f"; {text}" * bool(
+            text
         )
     return found(
         code="retransmitted" if again else "dropped",
         bias=_waited(evidence, requests, SEGMENT_AGAIN_MS, window.completed),
         assumption="a lost segment costs its request 200 ms",
-        reason=f"{said}: up to {number(requests)} requests waited 200 ms for one",
-        advice="find the loss (ss -ti, ethtool -S, nstat), or say that the figure is one of this network",
+        reason=f"{text}: up to {number(requests)} requests waited 200 ms for a retransmission",
+        advice="find the loss (ss -ti, ethtool -S, nstat), or quote the figure as one of this network",
     )
 
 
@@ -162,8 +163,8 @@ def _delayed(
     evidence: Evidence, window: Window, counts: TcpCounts, found: Callable[..., Finding]
 ) -> Finding | None:
     """Nagle's algorithm on the server holds the end of a response until the client's delayed acknowledgement
-    (RFC 896, RFC 1122 4.2.3.2). Told from a server that takes 40 ms by its preflight, its CPU and the times
-    just below, of which a tail that falls has more: the timer leaves a gap there.
+    (RFC 896, RFC 1122 4.2.3.2). A server that takes 40 ms itself differs in its preflight, its CPU and the
+    times just below 40 ms, where the timer leaves a gap.
     """
     alone = [probe.elapsed_ms for probe in evidence.probes if probe.elapsed_ms is not None]
     times = read(window.service_time)
@@ -178,6 +179,6 @@ def _delayed(
     return found(
         code="delayed_acks",
         bias=_waited(evidence, held, DELAYED_ACK_MS, window.completed),
-        reason=f"{percent(share)} of the responses took about 40 ms, as after a delayed acknowledgement",
-        advice="let the server write head and body together, or set TCP_NODELAY",
+        reason=f"{percent(share)} of the responses took about 40 ms, the time of a delayed acknowledgement",
+        advice="write head and body together in the server, or set TCP_NODELAY",
     )

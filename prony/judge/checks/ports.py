@@ -1,4 +1,4 @@
-"""ports: will, and did, the client run out of ephemeral ports."""
+"""ports: will or did the client run out of ephemeral ports."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from prony.judge.finding import Finding, unread
 from prony.numbers import number, percent
 
 CHECK = "ports"
-SOURCE = "experiment B lost days to this; no tool forecasts it"
+SOURCE = "experiment B ran out of ports"
 WIDEST_RANGE = (1024, 65535)
-ENOUGH = "the client has ports enough"
+ENOUGH = "the client had enough ports"
 
 
 class PortsLimits(DeclaredLimits):
     ports_warn_share: Positive = 0.80
-    """Ports needed ÷ ports available per (source, destination), from which it is said ..."""
+    """Ports needed ÷ ports available per (source, destination), above which a condition is added ..."""
     ports_refuse_share: Positive = 1.0
     """... and above which a load is refused before it starts."""
     ports_hold_s: Positive = 60.0
@@ -45,7 +45,7 @@ class Need:
 
 
 def forecast_ports(load: LoadFacts, host: Limits | None, limits: PortsLimits | None = None) -> Finding:
-    """Before the run: open connections plus those in TIME_WAIT against the ports. Not conforming: refuse."""
+    """Before the run: open connections plus those in TIME_WAIT ÷ ports. Not conforming: refuse the run."""
     limits = limits or PortsLimits()
     untold = _untold(limits)
     if load.transport == "unix":
@@ -58,10 +58,10 @@ def forecast_ports(load: LoadFacts, host: Limits | None, limits: PortsLimits | N
     held = load.shared_connections or load.users or load.at_once
     held = held if held is None else held * load.most_connections_per_user
     if rate is None and held is not None and held > available * limits.ports_warn_share:
-        rate = 0.0  # the open connections alone are too many, whatever the rate of new ones
+        rate = 0.0  # the open connections alone are too many at any rate of new ones
     if rate is None:
         most = available * limits.ports_warn_share / hold_s
-        return untold(f"a connection per request at an unknown rate; up to {most:,.0f} new connections/s fit")
+        return untold(f"unknown rate of new connections; up to {most:,.0f}/s fit")
     if held is None and rate == 0:
         return untold("the number of open connections is not known")
     spell_s = hold_s if load.duration_s is None else min(hold_s, load.duration_s)
@@ -71,11 +71,11 @@ def forecast_ports(load: LoadFacts, host: Limits | None, limits: PortsLimits | N
         if rate > 0
         else f"{number(held or 0)} connections stay open"
     )
-    return _judged(need, load, host, limits, f"{number(need.ports)} ports will be needed ({new})")
+    return _judged(need, load, host, limits, f"{number(need.ports)} ports needed ({new})")
 
 
 def connections_per_s(load: LoadFacts) -> float | None:
-    """New connections per second under this plan; None when that depends on an unknown rate."""
+    """Planned new connections per second; None when they depend on an unknown rate."""
     if load.own_connections and load.keep_alive and load.max_requests_per_connection is None:
         return load.sessions_per_s
     per_connection = (
@@ -89,9 +89,8 @@ def connections_per_s(load: LoadFacts) -> float | None:
 
 @check(PortsLimits, order=60)
 def ports(evidence: Evidence, limits: PortsLimits) -> Finding:
-    """During the run: EADDRNOTAVAIL, and the connections really opened against the ports. What is in use is
-    an estimate: only a refusal of the kernel makes a trial not conforming. In a run at least as long as a
-    port is held nothing is said without one: what is in use grew no further, and there were enough.
+    """During the run: EADDRNOTAVAIL, and an estimate of ports in use. Only a refusal by the kernel makes a
+    trial not conforming; without one, a run as long as a port is held had enough.
     """
     untold = _untold(limits)
     report = evidence.engine
@@ -119,19 +118,17 @@ def ports(evidence: Evidence, limits: PortsLimits) -> Finding:
         return untold("the range of ephemeral ports could not be read")
     elapsed_s = report.elapsed_ms / 1000
     need = _used(evidence, host, limits, totals, elapsed_s)
-    found = _judged(
-        need, evidence.load, host, limits, f"about {number(need.ports)} ports in use at the same time"
-    )
-    if found.code == "ok":
-        return found
-    reason = f"{found.reason} by estimate; the kernel refused none"
+    estimate = _judged(need, evidence.load, host, limits, f"about {number(need.ports)} ports in use at once")
+    if estimate.code == "ok":
+        return estimate
+    reason = f"{estimate.reason} (estimate); the kernel refused none"
     update = {"code": "near", "conforms": True, "provided": ENOUGH}
     if elapsed_s >= need.hold_s:
-        reason += f" (a port is held for {number(need.hold_s)} s, and the run took {number(elapsed_s)} s)"
+        reason += f"; a port is held for {number(need.hold_s)} s, the run took {number(elapsed_s)} s"
         update = {"code": "ok", "conforms": True, "provided": "", "advice": ""}
     else:
-        reason += " so far, a longer run would need more"
-    return found.model_copy(update={"reason": reason, **update})
+        reason += ", but a longer run would need more"
+    return estimate.model_copy(update={"reason": reason, **update})
 
 
 def _untold(limits: PortsLimits) -> partial[Finding]:
@@ -147,10 +144,8 @@ def _used(evidence: Evidence, host: Limits, limits: PortsLimits, totals: Counter
     """Ports in use or in TIME_WAIT at the end: open connections, and those that the client closed within the
     hold time.
 
-    The side that closes first holds the port: a connection that the server closed costs the client none. The
-    client cannot always tell which side was first (both may close at once), so the estimate is capped by the
-    kernel's count of TIME_WAIT; that count covers the whole host, so it is capped by what this run can have
-    left.
+    The side that closes first holds the port. When both close at once the client cannot tell, so the estimate
+    is capped by the kernel's count of TIME_WAIT, and that host-wide count by this run's connections.
     """
     hold_s = _hold_s(host, limits)
     opened = totals.connections_opened or 0
@@ -167,7 +162,7 @@ def _used(evidence: Evidence, host: Limits, limits: PortsLimits, totals: Counter
 
 
 def _seen_waiting(evidence: Evidence) -> int | None:
-    """The highest number of sockets in TIME_WAIT that was read; None when none was."""
+    """Highest reading of sockets in TIME_WAIT; None without readings."""
     seen = [row.time_wait for row in evidence.host_rows if row.time_wait is not None]
     if evidence.host_window is not None:
         borders = (evidence.host_window.sockets_open, evidence.host_window.sockets_close)
@@ -192,7 +187,7 @@ def _judged(need: Need, load: LoadFacts, host: Limits, limits: PortsLimits, text
 
 def _limit(limits: PortsLimits) -> str:
     return (
-        f"none refused; said above {percent(limits.ports_warn_share)} of the ports, refused before the load "
+        f"none refused; a condition above {percent(limits.ports_warn_share)} of the ports, no start "
         f"above {percent(limits.ports_refuse_share)}"
     )
 
@@ -223,9 +218,9 @@ MORE_HOSTS = "more load hosts (docs/hosts.md)"
 
 
 def _remedies(load: LoadFacts, host: Limits | None, need: Need | None) -> str:
-    """The three remedies: fewer new connections, more ports, more addresses or hosts."""
+    """Advice: fewer new connections, more ports, more addresses or hosts."""
     size = host.ports.size if host is not None and host.ports is not None else None
-    keep = "1. find out why connections are not reused (see connections)"
+    keep = "1. find why connections are not reused (see connections)"
     if need is not None and (load.users or load.at_once or 0) > 0.8 * need.available:
         keep = "1. use fewer users"
     elif not load.keep_alive:
@@ -235,7 +230,7 @@ def _remedies(load: LoadFacts, host: Limits | None, need: Need | None) -> str:
         f'2. widen the range: sysctl -w net.ipv4.ip_local_port_range="{WIDEST_RANGE[0]} {WIDEST_RANGE[1]}"'
     )
     if size is not None and size >= widest:
-        wider = "2. the port range is at its maximum: lower the rate"
+        wider = "2. lower the rate (the port range is at its maximum)"
     addresses = f"3. use more source addresses (127.0.0.2, ... on loopback), or {MORE_HOSTS}"
     if need is not None and size:
         least = math.ceil(need.ports / (0.8 * size))

@@ -1,4 +1,4 @@
-"""samples: are there enough requests for each percentile, is the window complete."""
+"""samples: are there enough requests for each percentile, and is the window complete."""
 
 from __future__ import annotations
 
@@ -18,30 +18,28 @@ from prony.numbers import number, percent
 CHECK = "samples"
 SOURCE = "order statistics: Hahn & Meeker 1991, section 5.2"
 COUNT_TOLERANCE = 0.01
-"""The histogram's count may differ by this share from the counter of completed requests; it may also hold
-failed ones.
-"""
+"""Tolerance of the histogram's count, between completed and completed + failed requests."""
 
 CUT_SHORT = ("stopped", REQUEST_FAILED, "signal", "stdin_closed")
-"""The engine's reasons for the end of a protocol before its time."""
+"""The engine's reasons for the early end of a protocol."""
 
 SECONDS_DIFFER = 2.0
-"""From here on it is the seconds that make requests count for less: few of them alone make it 1.3 in a window
-of 10 s (`clustering.few`), and less in a longer one.
+"""Requests ÷ effective sample from which differing seconds are the cause: the small-sample factor alone is
+1.3 in a window of 10 s (`clustering.few`).
 """
 
 
 class SamplesLimits(DeclaredLimits):
     samples_confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = CONFIDENCE
-    """Of the intervals of percentiles; printed of so many requests that half of a tail lies above."""
+    """Confidence of percentile intervals; a percentile needs half of its tail above the upper end."""
     samples_required_percentile: Annotated[float, Field(gt=0.0, lt=100.0)] = 99.0
-    """The percentile that the advice is about: how many more requests would bound it."""
+    """Percentile for which the advice gives the requests needed."""
 
 
 @check(SamplesLimits, order=170)
 def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
-    """Which percentiles are printed, and which of them the requests, divided by their design effect, are too
-    few to bound: those go by their interval, open above. A histogram that lost samples does not conform.
+    """Printed percentiles, and those that the effective sample does not bound: their interval is open above.
+    A histogram that lost samples does not conform.
     """
     confidence = limits.samples_confidence
     required = limits.samples_required_percentile
@@ -53,7 +51,7 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     if window.service_time is None:
-        reason, rests_on = "the engine reported no histogram", "its times would say the same"
+        reason, rests_on = "the engine reported no histogram", "the times would agree"
         return unread(CHECK, reason, provided=rests_on, limit=limit, source=SOURCE)
     times = headline_times(evidence)
     count = 0 if times is None else times.count
@@ -61,14 +59,14 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
     worth = 0 if times is None else times.worth(required)
     reason = f"{number(count)} requests"
     if worth < count:
-        reason += f", which count as {number(worth)} independent ones for p{required:g}"
+        reason += f", equivalent to {number(worth)} independent ones for p{required:g}"
     if worth * SECONDS_DIFFER < count:
-        reason += " because the seconds differ by more than chance"
+        reason += " as the seconds differ by more than chance"
     if silent:
-        reason += ": not printed are " + ", ".join(_needs(p, confidence) for p in silent)
+        reason += "; too few for " + ", ".join(_needs(p, confidence) for p in silent)
     wide = [] if times is None else _wide(times, confidence)
     if wide:
-        reason += f"; no useful upper bound for {', '.join(wide)}: go by the interval, or measure longer"
+        reason += f"; no useful upper bound for {', '.join(wide)}: quote the interval, or measure longer"
     if not silent and not wide:
         reason += " support every percentile up to p99.9"
     code, conforms, provided, advice = "ok", True, "", ""
@@ -80,9 +78,9 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
             f"; the histogram has {number(window.service_time.count)} samples, but "
             f"{number(window.completed)} requests completed"
         )
-        advice = "the histogram lost samples: a defect in the engine, please report it with the evidence"
+        advice = "the histogram lost samples: a defect in the engine, report it with the evidence"
     elif not window.complete or _ended_early(evidence):
-        code, provided = "cut_short", "the rest of the window would have been like what was measured"
+        code, provided = "cut_short", "the rest of the window would have been the same"
         reason += f"; the window was cut short after {number(window.duration_s)} s"
         advice = "let the window run to its planned end"
     elif worth < needed:
@@ -107,9 +105,7 @@ def _needs(percentile: float, confidence: float) -> str:
 
 
 def _wide(times: Times, confidence: float) -> list[str]:
-    """The printed percentiles whose interval reaches so far up, or is open, that the true value may be far
-    higher than the printed one: these requests, though many, count as too few independent ones.
-    """
+    """Printed percentiles whose effective sample is too small: the true value may be far higher."""
     return [
         f"p{p:g} (needs {number(needed)} independent ones, has {number(worth)})"
         for p in NAMED.values()
@@ -119,6 +115,6 @@ def _wide(times: Times, confidence: float) -> list[str]:
 
 
 def _ended_early(evidence: Evidence) -> bool:
-    """A whole run ends when its protocol is complete; any other end came before its time."""
+    """Whether a whole run ended before its protocol was complete."""
     ended = evidence.engine.reason if evidence.engine is not None else ""
     return evidence.load.claim == "protocol" and ended in CUT_SHORT

@@ -1,6 +1,6 @@
-"""stall: was there a time in which nothing completed, for all users or for a part of them.
+"""stall: were there gaps without completions, for all users or some.
 
-A closed loop hides a stall: its users send nothing while they wait, so few samples are long.
+A closed loop hides a stall: waiting users send nothing, so few samples are long.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from prony.steady.detector import full_rows
 CHECK = "stall"
 SOURCE = "coordinated omission (Tene)"
 WITNESSED = 0.5
-"""A gap is the client's own where its thread was busy, or waited for a CPU, for at least this share of it."""
+"""Share of a gap with a busy or waiting client thread from which the gap is the client's own."""
 USUAL_DELAY = 0.01
-"""Share of its time for which a thread may wait for a CPU in passing, between gaps: of no gap a witness."""
+"""Ordinary run delay of a thread between gaps, as a share: no evidence about a gap."""
 KNOWN_SHARE = 0.0025
-"""Long requests as frequent as this may be a kind of work: then it is not known whether a part froze ..."""
+"""Frequency of long requests from which they may be a kind of work ..."""
 BURST_ROWS = 0.5
-"""... unless no more than this share of the window's rows has any: work comes in every second."""
-IN_TIME = "nothing stood still"
-A_KIND_OF_WORK = "the requests that took so long are a kind of work of their own"
+"""... unless at most this share of the window's rows has any: regular work comes every second."""
+IN_TIME = "nothing stalled"
+A_KIND_OF_WORK = "the long requests are a kind of work of their own"
 OF_A_PART = ("p99_ms", "p999_ms")
-"""Weighted by their time, requests are always longer: of lower percentiles that says nothing of a freeze."""
-OWN_STEP = "name requests that are meant to take so long as a step of their own: each step has its own p99"
+"""Percentiles bounded by time-weighted requests; lower ones always rise under that weighting."""
+OWN_STEP = "declare requests that are meant to be long as a step of their own, with its own p99"
 
 
 class StallLimits(DeclaredLimits):
@@ -48,14 +48,14 @@ class StallLimits(DeclaredLimits):
     stall_floor_ms: NotNegative = 50.0
     """... and than this."""
     stall_user_time: Share = 0.01
-    """User time spent in requests longer than both. A user who arrives at a random moment meets one of them
-    with this chance: above 1 % the p99 of arrivals is more than that many times the p99 that is printed.
+    """User time in requests longer than both: the chance that a random arrival meets one. Above 1 % the p99
+    of arrivals exceeds the printed p99 by that factor.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class ClientStall:
-    """A thread of the client stood still while others went on."""
+    """A stall of a single client thread."""
 
     thread: int
     gaps: list[Gap]
@@ -64,8 +64,8 @@ class ClientStall:
 
 @dataclass(frozen=True, slots=True)
 class LongRequests:
-    """Requests above the limit: how many, their share of all, the longest (ms), and what they took, beyond
-    gaps of all users, of the time in requests.
+    """Requests above the limit: count, share of all, longest (ms), and share of request time outside gaps of
+    all users.
     """
 
     count: float
@@ -75,19 +75,19 @@ class LongRequests:
 
 
 def least_ms(p99_ms: float, limits: StallLimits) -> float:
-    """Above this a span is a stall."""
+    """Shortest stall (ms)."""
     return max(limits.stall_floor_ms, limits.stall_p99_factor * p99_ms)
 
 
 def stalls(window: Window, p99_ms: float, limits: StallLimits) -> list[Gap]:
-    """The gaps that count as stalls, longest first."""
+    """Gaps that are stalls, longest first."""
     least = least_ms(p99_ms, limits)
     return sorted((g for g in window.gaps if g.duration_ms > least), key=lambda g: -g.duration_ms)
 
 
 def client_stalls(window: Window, found: list[Gap], least: float) -> list[ClientStall]:
-    """Threads that stood still on their own: gaps of theirs that are no gap of all, and that their own loop
-    lag or run delay explains.
+    """Threads that stalled alone: their gaps are not gaps of all, and their loop lag or run delay explains
+    them.
     """
     if len(window.threads) == 1:
         return []
@@ -107,26 +107,26 @@ def client_stalls(window: Window, found: list[Gap], least: float) -> list[Client
 
 
 def _witness(window: Window, thread: EngineThread, gaps: list[Gap]) -> str:
-    """What of the thread's own figures says that it, and not the server, caused these gaps; else nothing.
+    """Text of the evidence that the thread, not the server, caused these gaps; empty without it.
 
-    Run delay is a sum over the window: what a thread waits in passing, as the others do, is not the gaps'.
+    Run delay is a sum over the window, so the other threads' usual delay is subtracted.
     """
     longest_ms = max((gap.duration_ms for gap in gaps), default=0.0)
     lag_ms = (thread.loop_lag_max_ns or 0) / 1e6
     if lag_ms >= WITNESSED * longest_ms > 0:
-        return f"loop lag {milliseconds(lag_ms)} at most"
+        return f"loop lag up to {milliseconds(lag_ms)}"
     delay_ms, in_gaps_ms = (thread.run_delay_s or 0.0) * 1000, _sum_ms(gaps)
     usual = max(
         [USUAL_DELAY, *(_usual_delay(window, other) for other in window.threads if other is not thread)]
     )
     passing_ms = usual * max(0.0, window.duration_s * 1000 - in_gaps_ms)
     if delay_ms - passing_ms >= WITNESSED * in_gaps_ms > 0:
-        return f"runnable and not running for {milliseconds(delay_ms)} in all"
+        return f"runnable and not running for {milliseconds(delay_ms)} in total"
     return ""
 
 
 def _usual_delay(window: Window, thread: EngineThread) -> float:
-    """Share of the window for which this thread waited for a CPU beyond its own gaps, at least."""
+    """Lower bound on the thread's run delay outside its gaps, as a share of the window."""
     return max(0.0, (thread.run_delay_s or 0.0) - _sum_ms(thread.gaps) / 1000) / window.duration_s
 
 
@@ -135,10 +135,7 @@ def _sum_ms(gaps: Sequence[Gap]) -> float:
 
 
 def long_requests(kinds: Sequence[Decoded], limits: StallLimits, found: Sequence[Gap]) -> LongRequests:
-    """The requests of each kind (step) that took far longer than the p99 of their kind.
-
-    Every request in flight in a gap of all users waited for the whole of it: that time is the gap's.
-    """
+    """Requests far above the p99 of their kind (step), without time in flight during gaps of all users."""
     count = longest_ms = taken_s = all_s = every = 0.0
     for kind in kinds:
         p99_ns = kind.percentile_ns(99)
@@ -161,7 +158,7 @@ def long_requests(kinds: Sequence[Decoded], limits: StallLimits, found: Sequence
 
 
 def is_usual(long: LongRequests, evidence: Evidence, least: float) -> bool:
-    """Whether long requests may be a kind of work: frequent, not in bursts. A regular freeze is that, too."""
+    """Whether long requests may be a kind of work: frequent, not in bursts (as is a regular freeze)."""
     if long.frequency < KNOWN_SHARE or evidence.engine is None or evidence.engine.window is None:
         return False
     window = evidence.engine.window
@@ -172,8 +169,8 @@ def is_usual(long: LongRequests, evidence: Evidence, least: float) -> bool:
 
 @check(StallLimits, order=200)
 def stall(evidence: Evidence, limits: StallLimits) -> Finding:
-    """Gaps in which nothing completed with requests in flight, of all users or of one thread of the client;
-    user time in requests far above p99. In a closed loop both hide from percentiles that count requests.
+    """Gaps without completions despite requests in flight, of all users or a client thread; user time in
+    requests far above p99. Closed-loop percentiles hide both.
     """
     limit = (
         f"no gap longer than {limits.stall_p99_factor:g} × p99 and {number(limits.stall_floor_ms)} ms, "
@@ -184,77 +181,79 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
         return no_window(CHECK, limit=limit, source=SOURCE)
     blind = partial(unread, CHECK, provided=IN_TIME, limit=limit, source=SOURCE)
     if window.gaps_total is None:
-        return blind("a load host did not tell its gaps")
+        return blind("a load host did not report its gaps")
     times = request_times(window)
     if times is None:
         return blind("the engine reported no histogram")
     try:
         histogram = decode(times)
-        of_steps = [decode(one) for step in window.steps if (one := request_times(step)) is not None]
+        of_steps = [
+            decode(step_times) for step in window.steps if (step_times := request_times(step)) is not None
+        ]
     except HistogramError as damage:
         return blind(f"the histogram is damaged: {damage}")
     p99_ns = histogram.percentile_ns(99)
     if p99_ns is None:
         return blind("nothing completed")
     least = least_ms(p99_ns / 1e6, limits)
-    found = stalls(window, p99_ns / 1e6, limits)
-    # What the client caused itself need not stand out from the server's tail.
-    of_threads = client_stalls(window, found, max(limits.stall_floor_ms, p99_ns / 1e6))
-    long = long_requests(of_steps or [histogram], limits, found)
-    # In an open loop arrivals do not wait for responses: its percentiles are those of arrivals already.
+    gaps = stalls(window, p99_ns / 1e6, limits)
+    # The client's own stalls need not exceed the server's tail.
+    of_threads = client_stalls(window, gaps, max(limits.stall_floor_ms, p99_ns / 1e6))
+    long = long_requests(of_steps or [histogram], limits, gaps)
+    # Open-loop percentiles are those of arrivals already.
     closed = evidence.load.model != "open"
-    made = partial(Finding, check=CHECK, source=SOURCE)
+    finding = partial(Finding, check=CHECK, source=SOURCE)
     parts = [
-        made(
+        finding(
             code="client_stall",
-            bias=_of_own_making(evidence, window, one.gaps, len(window.threads)),
-            reason=_thread(window, one),
+            bias=_of_own_making(evidence, window, step_times.gaps, len(window.threads)),
+            reason=_thread(window, step_times),
             advice=KEEP_OFF,
         )
-        for one in of_threads
+        for step_times in of_threads
     ]
-    own = _of_client(window, found)
-    if found and own:
-        bias = _of_own_making(evidence, window, found, 1)
-        reason = f"{_gaps(window, found)}: the load generator itself stood still, {own}"
-        parts.append(made(code="client_stall", bias=bias, reason=reason, advice=KEEP_OFF))
-    elif found and closed:
-        filled = fill_gaps(histogram, found, window.completed / window.duration_s)
+    own = _of_client(window, gaps)
+    if gaps and own:
+        bias = _of_own_making(evidence, window, gaps, 1)
+        reason = f"{_gaps(window, gaps)}: the load generator itself stalled, {own}"
+        parts.append(finding(code="client_stall", bias=bias, reason=reason, advice=KEEP_OFF))
+    elif gaps and closed:
+        filled = fill_gaps(histogram, gaps, window.completed / window.duration_s)
         bias = _higher(histogram, filled, NAMED)
-        parts.append(made(code="stall", bias=bias, reason=_gaps(window, found), advice=LOOK_FOR))
-    elif found:
-        parts.append(made(reason=f"{_gaps(window, found)}; latency, from the intended send, includes them"))
+        parts.append(finding(code="stall", bias=bias, reason=_gaps(window, gaps), advice=LOOK_FOR))
+    elif gaps:
+        parts.append(finding(reason=f"{_gaps(window, gaps)}; latency from the intended send includes them"))
     if closed and long.share >= limits.stall_user_time:
-        reason = f"{percent(long.share)} of user time went into {number(long.count)} requests far above p99"
+        reason = f"{percent(long.share)} of user time in {number(long.count)} requests far above p99"
         if is_usual(long, evidence, least):
             reason += f", {percent(long.frequency)} of all, in most seconds"
-            parts.append(made(code="frequent", provided=A_KIND_OF_WORK, reason=reason, advice=OWN_STEP))
+            parts.append(finding(code="frequent", provided=A_KIND_OF_WORK, reason=reason, advice=OWN_STEP))
         else:
             by_time = Decoded(histogram.high_ns, histogram.middle_ns, histogram.counts * histogram.middle_ns)
             bias = _higher(histogram, by_time, {name: NAMED[name] for name in OF_A_PART})
-            reason += f", {milliseconds(long.longest_ms)} at most, while others were answered"
-            parts.append(made(code="part_stalled", bias=bias, reason=reason, advice=WORKERS))
+            reason += f", up to {milliseconds(long.longest_ms)}, while others were answered"
+            parts.append(finding(code="part_stalled", bias=bias, reason=reason, advice=WORKERS))
     longest_ms = max((gap.duration_ms for gap in window.gaps), default=0.0)
     if not parts:
         seen = f"longest gap {milliseconds(longest_ms)}" if window.gaps else "no gap above 20 ms"
         reason = f"{seen}; {percent(long.share)} of user time in requests above {milliseconds(least)}"
-        parts.append(made(reason=reason))
+        parts.append(finding(reason=reason))
     whole = joined(parts)
     assumption = ARRIVALS if whole.code in {"stall", "part_stalled"} else whole.assumption
     return whole.model_copy(update={"value": longest_ms, "limit": limit, "assumption": assumption})
 
 
-ARRIVALS = "users arrive on their own, at the measured rate"
+ARRIVALS = "users arrive independently at the measured rate"
 LOOK_FOR = "look for garbage collection, swapping or a pause of the host; measure latency in an open loop"
 WORKERS = (
-    "look at the server's workers, event loops and locks one by one; requests that are meant to take so long "
-    "belong into a step of their own"
+    "check the server's workers, event loops and locks; declare requests that are meant to be long as a step "
+    "of their own"
 )
 
 
 def _of_own_making(evidence: Evidence, window: Window, gaps: Sequence[Gap], threads: int) -> Biases:
-    """What the client's own gaps did: requests in flight in them, or due, were late; and in a closed loop no
-    other was sent. `threads`: of so many one stood still.
+    """Bias of the client's own gaps: requests in flight or due were late; a closed loop sent no others.
+    `threads`: number of threads, of which one stalled.
     """
     silent = min(1.0, _sum_ms(gaps) / 1000 / window.duration_s / threads)
     hit = sum(gap.in_flight for gap in gaps)
@@ -264,23 +263,25 @@ def _of_own_making(evidence: Evidence, window: Window, gaps: Sequence[Gap], thre
 
 
 def _higher(now: Decoded, then: Decoded, names: Mapping[str, float]) -> Biases:
-    """Of percentiles that others would have seen."""
-    found = {}
+    """Bias of percentiles in `now` compared with `then`."""
+    biases = {}
     for name, percentile in names.items():
         seen_ns, would_ns = now.percentile_ns(percentile), then.percentile_ns(percentile)
         if seen_ns and would_ns and would_ns > seen_ns:
-            found[name] = Bias.of_logs(up=math.log(would_ns / seen_ns))
-    return found
+            biases[name] = Bias.of_logs(up=math.log(would_ns / seen_ns))
+    return biases
 
 
 def _gaps(window: Window, found: Sequence[Gap]) -> str:
     many, longest_ms = "s" if len(found) > 1 else "", milliseconds(found[0].duration_ms)
     silent = percent(_sum_ms(found) / 1000 / window.duration_s)
-    return f"{len(found)} stall{many}: nothing completed for {longest_ms} at most, {silent} of the window"
+    return (
+        f"{len(found)} stall{many}: nothing completed for up to {longest_ms}, {silent} of the window in total"
+    )
 
 
 def _of_client(window: Window, found: Sequence[Gap]) -> str:
-    """What says that the client caused the gaps of all: every thread that had some explains them itself."""
+    """Text of the evidence that the client caused the gaps of all: each stalled thread explains its own."""
     if not found or not window.threads:
         return ""
     begin_ms, end_ms = found[0].start_ms, found[0].start_ms + found[0].duration_ms
@@ -288,14 +289,14 @@ def _of_client(window: Window, found: Sequence[Gap]) -> str:
     for thread in window.threads:
         gaps = [g for g in thread.gaps if g.start_ms < end_ms and g.start_ms + g.duration_ms > begin_ms]
         words.append(_witness(window, thread, gaps) if gaps else "idle")
-    said = [word for word in words if word not in {"", "idle"}]
-    return said[0] if said and "" not in words else ""
+    causes = [word for word in words if word not in {"", "idle"}]
+    return causes[0] if causes and "" not in words else ""
 
 
 def _thread(window: Window, one: ClientStall) -> str:
     longest_ms = max(gap.duration_ms for gap in one.gaps)
     times = f"{len(one.gaps)} time{'s' if len(one.gaps) > 1 else ''}"
     return (
-        f"thread {one.thread + 1} of the load generator's {len(window.threads)} stood still {times}, "
-        f"{milliseconds(longest_ms)} at most, while the others went on: {one.text}"
+        f"thread {one.thread + 1} of the load generator's {len(window.threads)} stalled {times}, up to "
+        f"{milliseconds(longest_ms)}, while the others ran: {one.text}"
     )

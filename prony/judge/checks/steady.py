@@ -1,4 +1,4 @@
-"""steady: how far may each figure still move after the window."""
+"""steady: residual drift of each figure after the window."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ SOURCE = "Barrett et al. 2017; Killick et al. 2012 (PELT), by ruptures; Schuirma
 
 class SteadyWindowLimits(DeclaredLimits):
     steady_change: Share = SteadyLimits().change
-    """A difference between the levels of two segments, or a trend over the window, from which it is named."""
+    """Change between segments, or trend over the window, from which it is named."""
     steady_horizon_s: Positive = 60.0
-    """So long after the window a claim about the plateau is to hold."""
+    """How long after the window a claim about the plateau holds."""
     steady_remaining: Positive = SteadyLimits().remaining
-    """A warm-up goes on until at most this can still be expected to come, or to its cap."""
+    """Expected residual drift at which a warm-up ends, before its cap."""
     steady_penalty: Positive = SteadyLimits().penalty
     """Pelt's penalty in units of the residual variance; see docs/method.md for its calibration."""
     steady_min_rows: Annotated[int, Field(ge=6)] = 6
-    """Rows below which nothing can be said."""
+    """Fewest rows for a change."""
 
     @property
     def steady(self) -> SteadyLimits:
-        """These limits as those of the detector in `prony.steady`."""
+        """These limits for the detector in `prony.steady`."""
         return SteadyLimits(
             change=self.steady_change, remaining=self.steady_remaining, penalty=self.steady_penalty
         )
@@ -47,10 +47,9 @@ class SteadyWindowLimits(DeclaredLimits):
 
 @check(SteadyWindowLimits, order=150)
 def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
-    """Residual drift of each figure, up to the horizon after the window, from the window's rows and
-    the level ones before it: of throughput (in an open loop of p50, as its schedule sets the rate), of p50
-    and of p99. Left out where the rate of arrivals changes by plan. A fixed protocol has a window and no
-    plateau.
+    """Residual drift of each figure up to the horizon, from the window's rows and the level rows before it:
+    series of throughput (p50 in an open loop), p50 and p99. None where arrival rates change by plan. A fixed
+    protocol has no plateau.
     """
     if evidence.load.phased:
         return None
@@ -66,35 +65,35 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
     main: Series = "p50" if evidence.load.model == "open" else "rate"
     moved = _largest_change(rows, main, limits)
     claimed = is_asked(evidence)
-    found: dict[Series, Approach | None] = {}
+    drifts: dict[Series, Approach | None] = {}
     plateau: dict[str, Plateau] = {}
     if claimed:
         level = level_of(evidence, limits.steady)
         for figure, (series, sign) in series_of(evidence.load).items():
-            if series not in found:
-                found[series] = coming([None if level is None else level.of(series)], horizon_s)
-            plateau[figure] = plateau_of(found[series], sign, horizon_s)
-    bound = found.get(main)
+            if series not in drifts:
+                drifts[series] = coming([None if level is None else level.of(series)], horizon_s)
+            plateau[figure] = plateau_of(drifts[series], sign, horizon_s)
+    bound = drifts.get(main)
     name = "p50" if main == "p50" else "throughput"
-    said = []
+    texts = []
     if not claimed:
-        code, said = "protocol", ["a fixed protocol: the window is all that is claimed"]
+        code, texts = "protocol", ["fixed protocol: claims hold for the window only"]
     elif bound is None:
-        code, said = "too_short", [f"{len(rows)} level rows: residual drift is not bounded"]
+        code, texts = "too_short", [f"{len(rows)} level rows: residual drift is not bounded"]
     else:
         code = "moving" if _is_moving(bound) else "level"
-        said = [f"{name} may change by {_span(bound)} within {number(horizon_s)} s"]
+        texts = [f"{name} may change by {_span(bound)} within {number(horizon_s)} s"]
     if moved is not None:
         code = "stepped" if code in {"level", "too_short"} else code
-        said.append(f"{name} changed by {_signed(moved)} within the window")
-    said.append(_cut_off(evidence))
+        texts.append(f"{name} changed {_signed(moved)} within the window")
+    texts.append(_cut_off(evidence))
     return Finding(
         check=CHECK,
         code=code,
         plateau=plateau,
         value=None if bound is None else math.expm1(min(bound.bound, MOST)),
         limit=limit,
-        reason="; ".join(filter(None, said)) + _drift(rows, main, window.duration_s, limits),
+        reason="; ".join(filter(None, texts)) + _drift(rows, main, window.duration_s, limits),
         assumption="an exponential approach with a time constant of 3 to 300 s, or a straight line",
         advice=_advice(code, bound, evidence, limits),
         source=SOURCE,
@@ -107,7 +106,7 @@ def _span(bound: Approach) -> str:
 
 
 def _largest_change(rows: Sequence[IntervalRow], series: Series, limits: SteadyWindowLimits) -> float | None:
-    """The significant change within the window, on the log scale; None where there is none above the
+    """Largest significant change within the window, on the log scale; None if none is above the
     limit.
     """
     if len(rows) < limits.steady_min_rows:
@@ -123,13 +122,13 @@ def _changes(rows: Sequence[IntervalRow], series: Series, limits: SteadyWindowLi
 
 
 def _is_moving(bound: Approach) -> bool:
-    """Whether residual drift excludes nothing at all."""
+    """Whether the interval of residual drift excludes 0."""
     return bound.low > 0 or bound.high < 0
 
 
 def _advice(code: str, bound: Approach | None, evidence: Evidence, limits: SteadyWindowLimits) -> str:
     if code == "protocol":
-        return "measure a steady window for a claim about later"
+        return "for a claim beyond the window, measure a steady one"
     if bound is None:
         return f"measure for at least {limits.steady_min_rows + 2} s"
     if code == "moving":
@@ -139,28 +138,28 @@ def _advice(code: str, bound: Approach | None, evidence: Evidence, limits: Stead
     needed = rows_needed(bound.noise, bound.autocorrelation, rows, limits.steady_remaining)
     more_s = max(0, needed - bound.rows)
     return (
-        f"about {number(more_s)} s more of load bound it to {percent(limits.steady_remaining)}"
+        f"about {number(more_s)} s more of load would bound it to {percent(limits.steady_remaining)}"
         if more_s
         else ""
     )
 
 
 def _cut_off(evidence: Evidence) -> str:
-    """What the cap of the warm-up cut off."""
+    """Text for a warm-up that its cap ended."""
     warm = evidence.warm_up
     return (
-        f"no level within {number(warm.cap_s)} s of warm-up"
+        f"not level within {number(warm.cap_s)} s of warm-up"
         if warm is not None and warm.steady is False
         else ""
     )
 
 
 LONG_S = 600.0
-"""From this length on a window is a soak, and its drift per hour is reported."""
+"""Shortest window with a drift per hour."""
 
 
 def _drift(rows: Sequence[IntervalRow], series: Series, duration_s: float, limits: SteadyWindowLimits) -> str:
-    """The trend over a long window, scaled to an hour."""
+    """Text of a long window's trend, scaled to an hour."""
     changes = _changes(rows, series, limits) if duration_s >= LONG_S else None
     return "" if changes is None else f"; {_signed(changes.trend / duration_s * 3600)} per hour"
 

@@ -1,6 +1,4 @@
-"""streams: did requests over HTTP/2 wait in the client for a stream, or for a window of flow control. Must
-not know frames.
-"""
+"""streams: did HTTP/2 requests wait in the client for a stream or a flow-control window."""
 
 from __future__ import annotations
 
@@ -14,19 +12,19 @@ from prony.judge.window import measured
 from prony.numbers import milliseconds, number, percent
 
 CHECK = "streams"
-SOURCE = "RFC 9113, sections 5.1.2 and 5.2: both limits make the client wait, and no other tool says so"
+SOURCE = "RFC 9113, sections 5.1.2 and 5.2: both limits make the client wait"
 
 
 class StreamsLimits(DeclaredLimits):
     streams_share_max: Share = 0.1
-    """Time that requests waited in the client for a stream, or their bodies for a window, ÷ the sum of all
-    service times, which counts it: above it the latencies are those of the client's queue.
+    """Time that requests waited in the client for a stream, or bodies for a window, ÷ the sum of service
+    times, which includes it. Above it latencies are those of the client's queue.
     """
 
 
 @check(StreamsLimits, order=142)
 def streams(evidence: Evidence, limits: StreamsLimits) -> Finding | None:
-    """Time waited in the client ÷ service time. Left out of a load that is not over HTTP/2."""
+    """Wait in the client ÷ service time; None unless over HTTP/2."""
     if evidence.load.http_version != "2":
         return None
     limit = f"waits at most {percent(limits.streams_share_max)} of the service time"
@@ -40,7 +38,7 @@ def streams(evidence: Evidence, limits: StreamsLimits) -> Finding | None:
     waited, blocked = shares
     beginning = waited >= blocked and only_at_the_start(evidence)
     requests = (counts.stream_waits + counts.send_blocks) / max(1, window.completed)
-    found = Finding(
+    finding = Finding(
         check=CHECK,
         code="first_settings" if beginning else "flow_control" if blocked > waited else "streams",
         conforms=beginning or max(shares) <= limits.streams_share_max,
@@ -51,12 +49,12 @@ def streams(evidence: Evidence, limits: StreamsLimits) -> Finding | None:
         advice=_advice(counts, waited, blocked, beginning),
         source=SOURCE,
     )
-    return joined([found])
+    return joined([finding])
 
 
 def waits(evidence: Evidence) -> tuple[float, float] | None:
-    """Time that requests waited in the client for a stream, and their bodies for a flow-control window of the
-    server, each ÷ the service time of the window; None where they were not counted.
+    """(wait for a stream, wait for the server's flow-control window), each ÷ the window's service time; None
+    where not counted.
     """
     window = measured(evidence)
     if window is None or window.http2 is None or not window.service_time_sum_s:
@@ -66,33 +64,33 @@ def waits(evidence: Evidence) -> tuple[float, float] | None:
 
 
 def only_at_the_start(evidence: Evidence) -> bool:
-    """Whether no more requests waited than find their connection without the server's first SETTINGS, and its
-    limit is none of what was asked for: every load has these waits, and few requests weigh them.
+    """Whether requests waited only for the server's first SETTINGS, as in every load, and its limit is not
+    below the requested streams.
     """
-    shared, asked = evidence.load.shared_connections, evidence.load.streams_per_connection
+    shared, requested = evidence.load.shared_connections, evidence.load.streams_per_connection
     window = measured(evidence)
     counts = None if window is None else window.http2
-    if counts is None or shared is None or asked is None:
+    if counts is None or shared is None or requested is None:
         return False
     most = counts.max_concurrent_streams
-    if most is not None and most < asked:
+    if most is not None and most < requested:
         return False
-    return counts.stream_waits <= shared * (asked - 1)
+    return counts.stream_waits <= shared * (requested - 1)
 
 
 def _reason(counts: Http2Counts, waited: float, blocked: float, evidence: Evidence) -> str:
     most = counts.max_concurrent_streams
     allowed = (
-        "the server names no limit of streams" if most is None else f"the server takes {number(most)} streams"
+        "the server sets no limit of streams" if most is None else f"the server allows {number(most)} streams"
     )
-    asked = evidence.load.streams_per_connection
+    requested = evidence.load.streams_per_connection
     text = f"{number(counts.streams_opened)} streams opened; {allowed} at once per connection"
-    if asked is not None:
-        text += f", {number(asked)} asked for"
+    if requested is not None:
+        text += f", {number(requested)} requested"
     if counts.stream_waits:
         text += (
             f"; {number(counts.stream_waits)} requests waited for a stream, "
-            f"{milliseconds(counts.stream_wait_max_ms)} at most, {percent(waited)} of the service time"
+            f"up to {milliseconds(counts.stream_wait_max_ms)}, {percent(waited)} of the service time"
         )
     if counts.send_blocks:
         text += (
@@ -100,12 +98,12 @@ def _reason(counts: Http2Counts, waited: float, blocked: float, evidence: Eviden
             f"{percent(blocked)} of the service time"
         )
     if counts.receive_window_used_up:
-        text += f"; the client's window was used up {number(counts.receive_window_used_up)} times"
+        text += f"; the client's window was exhausted {number(counts.receive_window_used_up)} times"
     if counts.streams_refused:
         text += f"; {number(counts.streams_refused)} streams refused"
     if counts.goaways_received:
         codes = ", ".join(f"{code} {number(times)}" for code, times in counts.goaways_received.items())
-        text += f"; GOAWAY of the server: {codes}"
+        text += f"; GOAWAY from the server: {codes}"
     sent, before = counts.header_block_bytes_sent, counts.header_list_bytes_sent
     if sent and before and counts.streams_opened:
         each = number(round(sent / counts.streams_opened))
@@ -116,18 +114,18 @@ def _reason(counts: Http2Counts, waited: float, blocked: float, evidence: Eviden
 def _advice(counts: Http2Counts, waited: float, blocked: float, beginning: bool) -> str:
     if beginning:
         return (
-            "they waited for the server's first SETTINGS, as the first requests of every connection do; "
-            "measure longer, or with a warm-up"
+            "these are waits for the server's first SETTINGS, as on every connection: measure longer, or "
+            "with a warm-up"
         )
     if blocked > waited:
         return (
-            "the server's window bounds what is uploaded: raise its initial window, "
-            "or say that this is what is measured"
+            "the server's window bounds uploads: raise its initial window, or quote the figure as one of "
+            "this window"
         )
     most = counts.max_concurrent_streams
     if most is None:
         return "connections were replaced while requests waited: see connections"
     return (
-        "the queue is in the client, so the latency is the client's: "
+        "requests queue in the client, so the latency is the client's: use "
         f"at most {number(most)} users per connection (--streams), or raise the server's limit of streams"
     )

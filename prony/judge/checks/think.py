@@ -1,4 +1,4 @@
-"""think: were the drawn think times kept."""
+"""think: did users keep the drawn think times."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from prony.numbers import milliseconds, number, percent
 CHECK = "think"
 SOURCE = "Faban's cycleDeviation"
 OVERSHOOT_PERCENTILE = 95.0
-"""Timers are late when one think time in twenty is. One in a hundred is a pause of the host: 13 ms once a
-second make 1.3 % of all think times late, and the mean, which is judged by itself, hardly moves.
+"""Percentile that shows late timers. Beyond it are pauses of the host: 13 ms once a second delay 1.3 % of the
+think times and hardly move the mean, which is judged separately.
 """
 
 
 FEW = 20
-"""With fewer think times a single pause of the host moves the mean by more than its limit."""
+"""Fewest think times whose mean withstands a single pause of the host."""
 
 
 class ThinkLimits(DeclaredLimits):
     think_deviation: Share = 0.01
-    """Mean actual against mean target think time, two-sided (Faban's fhb uses 1 %)."""
+    """Mean actual ÷ mean target think time - 1, two-sided (Faban's fhb uses 1 %)."""
     think_overshoot_share: Share = 0.01
     """p95 overshoot as a share of the mean think time ..."""
     think_overshoot_floor_ms: NotNegative = 1.0
-    """... and at least this: timers of a general-purpose kernel are no better."""
+    """... and at least this, the precision of a general-purpose kernel's timers."""
 
 
 @check(ThinkLimits, order=100)
 def think(evidence: Evidence, limits: ThinkLimits) -> Finding | None:
-    """Mean actual ÷ mean target think time, and the p95 overshoot. Left out without think times."""
+    """Mean actual ÷ mean target think time, and the p95 overshoot; None without think times."""
     load = evidence.load
     if load.think_kind == "none":
         return None
@@ -63,19 +63,19 @@ def think(evidence: Evidence, limits: ThinkLimits) -> Finding | None:
     if overshoot_ms is not None:
         reason += f", p95 overshoot {milliseconds(overshoot_ms)}"
     latest = _latest_s(window.think_overshoot, count) / drawn
-    # Thinking is the rest of a user's cycle. A slower user asks less: the rate would have been higher.
+    # Thinking is the rest of a user's cycle: longer think times lower the rate.
     moved = deviation * (1 - responding(evidence)) if load.model == "closed" else 0.0
     bias = Bias.of_logs(down=lost(-moved), up=math.log1p(max(0.0, moved)))
     code, conforms, provided = "deviation" if bias.counts else "ok", True, ""
     if 0 < deviation - latest <= limits.think_deviation < deviation:
         code, provided = "few", kept
-        reason += f"; of {number(count)} think times the latest decides"
+        reason += f"; the latest of {number(count)} think times decides"
     elif abs(deviation) > limits.think_deviation:
         code, conforms = "deviation", False
     elif overshoot_ms is None:
-        code, provided = "unread", "the timers were on time"
+        code, provided = "unread", "the timers were punctual"
     elif overshoot_ms > allowed_ms:
-        code, provided = "late_timers", "late timers sent no bursts"
+        code, provided = "late_timers", "late timers caused no bursts"
     return Finding(
         check=CHECK,
         code=code,
@@ -93,14 +93,14 @@ def think(evidence: Evidence, limits: ThinkLimits) -> Finding | None:
 
 
 def _latest_s(overshoot: Histogram | None, count: int) -> float:
-    """By how much the latest of a few think times was too late; 0 of so many that one moves no mean."""
+    """Lateness (s) of the latest think time; 0 from FEW on, where it does not move the mean."""
     decoded = None if count >= FEW else read(overshoot)
     return 0.0 if decoded is None else (decoded.percentile_ns(100.0) or 0.0) * 1e-9
 
 
 def _overshoot_ms(overshoot: Histogram) -> float | None:
-    """The p95 of the overshoot; of fewer than twenty think times the second latest, so that a single late one
-    decides nothing. None when it cannot be read.
+    """p95 overshoot (ms); below twenty think times the second latest, so that a single late one does not
+    decide. None when unreadable.
     """
     decoded = read(overshoot)
     if decoded is None:

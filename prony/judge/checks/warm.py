@@ -1,4 +1,4 @@
-"""warm: was code still being compiled or loaded in the window."""
+"""warm: was code being compiled or loaded in the window."""
 
 from __future__ import annotations
 
@@ -19,36 +19,34 @@ from prony.steady.detector import WAITING_SHARE_MAX, full_rows
 CHECK = "warm"
 SOURCE = "HttpArena#1417"
 JVM_RUNTIMES = ("jvm", "java", "jdk")
-LONGER = "warm up longer: code was still being compiled"
-COLD = "the protocol warms it up no further: quote the figure as one of a process that is still warming up"
+LONGER = "warm up longer: code was being compiled"
+COLD = "the protocol ends the warm-up here: quote the figure as one of a process that is warming up"
 STARVED = (
-    "warm up with a few users first (warm_up: closed_users, docs/plans.md): under this load the JIT compiler "
-    "waits behind the server's threads"
+    "warm up with a few users first (warm_up: closed_users, docs/plans.md): under this load the server's "
+    "threads starve the JIT compiler"
 )
 STILL_STARVED = (
-    "load the process with a few users for longer first (warm_up: closed_s, docs/plans.md), or give the "
-    "server more CPUs: under this load the JIT compiler waits behind the server's threads"
+    "warm up with a few users for longer (warm_up: closed_s, docs/plans.md), or give the server more CPUs: "
+    "under this load the server's threads starve the JIT compiler"
 )
 
 
 class WarmLimits(DeclaredLimits):
     warm_share: Share = 0.01
-    """JIT compilation and class loading ÷ server CPU of the window, from which it is named
-    (HttpArena#1417).
-    """
+    """JIT compilation and class loading ÷ server CPU of the window, from which it is named."""
     warm_class_cost_ms: NotNegative = 0.3
     """CPU per loaded class, an estimate: Spring Boot loads about 10,000 classes in about 3 s of one CPU."""
     warm_waiting_share: Share = WAITING_SHARE_MAX
-    """Time in which compilations waited for a CPU ÷ length of the window, from which the compiler is starved,
-    however little CPU it had. What waits to be compiled is still slow.
+    """Time in which compilations waited for a CPU ÷ length of the window, from which the compiler is starved:
+    code that waits for compilation is slow.
     """
 
 
 @check(WarmLimits, order=160)
 def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
-    """(CPU time of the JIT compilers + estimated class loading time) ÷ server CPU of the window: what
-    requests would have had without it. Where compilations waited for a CPU, what was compiled in the same
-    trial's own warm-up says how much what waits may bring. Left out for a launched server that is no JVM.
+    """(CPU time of the JIT compilers + estimated class loading time) ÷ server CPU of the window. Where
+    compilations waited for a CPU, the gain in the trial's warm-up bounds their effect. None for a launched
+    server that is not a JVM.
     """
     limit = f"below {percent(limits.warm_share)} of server CPU"
     server, window = evidence.server, evidence.server_window
@@ -69,7 +67,7 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
         reason = "compilation time or server CPU could not be read"
         return unread(CHECK, reason, provided=NOTHING, limit=limit, source=SOURCE)
     cost_s = jit_s + max(0, classes) * limits.warm_class_cost_ms / 1000
-    # Where the JVM's own count is all there is, it is elapsed time, and waiting for a CPU is in it.
+    # The JVM's own count is elapsed time, which includes waiting for a CPU.
     waited = cost_s > cpu_s and elapsed_only(opened, closed)
     waiting_s = waited_s(opened, closed) or 0.0
     starved = waiting_s >= limits.warm_waiting_share * window.wall_s > 0
@@ -81,7 +79,7 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
         if starved:
             bias = together(bias, _compiled(evidence, min(waiting_s / window.wall_s, 1.0)))
     code = "starved" if starved else "compiling" if share >= limits.warm_share else "ok"
-    said = f"{percent(share)}{' at most: compilations waited for a CPU' if waited else ''}"
+    text = f"{percent(share)}{' at most, as compilations waited for a CPU' if waited else ''}"
     return Finding(
         check=CHECK,
         code=code,
@@ -89,22 +87,21 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
         value=share,
         limit=limit,
         reason=f"{number(jit_s)} s of JIT compilation and {number(classes)} classes loaded "
-        f"in {number(cpu_s)} s of server CPU: {said}"
+        f"in {number(cpu_s)} s of server CPU: {text}"
         + (f"; compilations waited {number(waiting_s)} s for a CPU" if starved else ""),
-        assumption=WAITING if starved else "requests would have had the CPU time of the compilers",
+        assumption=WAITING if starved else "requests would have used the compilers' CPU time",
         advice="" if code == "ok" else _advice(evidence, starved),
         source=SOURCE,
     )
 
 
 NOTHING = "no code was being compiled in the window"
-WAITING = "what waits to be compiled brings no more than what was compiled in the warm-up"
+WAITING = "pending compilations gain no more than those of the warm-up"
 
 
 def compiled_away(evidence: Evidence, share: float) -> Biases:
-    """What the figures would be without the compilers: of a server whose CPU is the bound, and has none left,
-    the rate by their share of its CPU; else by their share of what it was granted. Where the rate is given
-    its queue would be shorter, too.
+    """Bias of figures by the compilers' CPU: their share of the server's CPU where that is the bound, else of
+    the granted CPU. Where the schedule sets the rate, the queue would be shorter, too.
     """
     if not saturating(evidence):
         return cpu_spent(evidence, share)
@@ -114,13 +111,13 @@ def compiled_away(evidence: Evidence, share: float) -> Biases:
 
 
 BUSY = ServerCpuLimits().bound_cpu_min
-"""Of the granted CPU, from which the server's CPU is taken for the bound."""
+"""Server CPU ÷ granted CPU from which it is the bound."""
 FEWEST_ROWS = 3
 
 
 def _compiled(evidence: Evidence, share: float) -> Biases:
-    """Of code that waited to be compiled for this share of the window: ln(1 + w (G - 1)), G the level of the
-    window ÷ that of the trial's first full rows under its load. Not bounded without rows of a warm-up.
+    """Bias of code that waited for compilation for a share w of the window: ln(1 + w (G - 1)), G the window's
+    level ÷ that of the trial's first full rows. Not bounded without rows of a warm-up.
     """
     gain = math.log1p(share * max(0.0, _faster(evidence) - 1))
     slow = both((*TIMES, *CPU), down=gain)
@@ -130,7 +127,7 @@ def _compiled(evidence: Evidence, share: float) -> Biases:
 
 
 def _faster(evidence: Evidence) -> float:
-    """G: by the rate where the response times set it, else by their median."""
+    """G: of the rate where response times set it, else of the median time."""
     window, engine, times = measured(evidence), evidence.engine, headline_times(evidence)
     if window is None or engine is None or times is None:
         return math.inf
