@@ -35,7 +35,8 @@ judge's default limits call a real run conforming among them. What waits for an 
 MARKED = {"alone": True, "not alone": False}
 """The words after -m that ask for these tests, or for the others, and for nothing else."""
 
-TOOLS = ("ab", "artillery", "fhb", "h2load", "jmeter", "wrk", "wrk2")
+FRONT_ENDS = TESTS.parent / "packages" / "prony-frontends" / "prony_frontends"
+TOOLS = tuple(sorted(path.parent.name for path in FRONT_ENDS.glob("[!_]*/__init__.py")))
 ROOMS = (*TOOLS, *sorted(path.name for path in TESTS.iterdir() if path.is_dir() and "_" not in path.name))
 ALSO = {
     "artillery": ("js", "script"),

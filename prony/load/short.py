@@ -34,12 +34,12 @@ KINDS = {
     "tls": "no TLS connection",
     "connect_timeout": "no connection in time",
     "connect_other": "no connection",
-    "premature_close": "the connection closed before a response",
+    "premature_close": "connection closed before a response",
     "protocol": "a response that is not HTTP",
-    "read": "the connection reset",
-    "write": "the connection closed while the request was sent",
-    "connect_refused": "the connection refused",
-    "stream_reset": "the stream reset by the server",
+    "read": "connection reset",
+    "write": "connection closed while the request was sent",
+    "connect_refused": "connection refused",
+    "stream_reset": "stream reset by the server",
     "goaway": "a server that went away before it looked at the request",
 }
 """The engine's kinds of error (docs/engine.md) as text; others are printed unchanged."""

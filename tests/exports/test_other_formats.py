@@ -22,10 +22,14 @@ from prony_serve.metrics.figures import in_base_units
 from tests.programs import program
 from tests.report import factory
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "exports.md"
+
 
 def test_every_format_has_a_name_a_suffix_and_words() -> None:
-    wanted = {"csv", "elasticsearch", "hgrm", "hlog", "json", "jtl", "openmetrics", "parquet", "wrk"}
-    assert set(exports.names()) == wanted | {"collapsed", "jfr", "markdown", "pprof"}
+    rows = re.findall(
+        r"^\| `(\w+)` ", PAGE.read_text(encoding="utf-8").partition("\n## `--metrics")[0], re.MULTILINE
+    )
+    assert sorted(rows) == sorted([*exports.names(), "prony"]), "the table of docs/exports.md"
     for name in exports.names():
         form = exports.named(name)
         assert form.what

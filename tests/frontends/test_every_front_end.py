@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from prony import seams
 from prony.errors import UsageError
-from prony_frontends import front_end, front_ends, names, summary
+from prony_frontends import front_end, front_ends, names
 from tests import command
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "frontends.md").read_text(encoding="utf-8")
@@ -35,5 +36,6 @@ def test_it_has_its_name_its_usage_and_its_section(name: str) -> None:
 def test_the_help_lists_them_all() -> None:
     shown = " ".join(command.run(["--help"]).stdout.split())
     for name in names():
-        assert len(summary(name)) > len("…'s.")
-        assert f"{name} {summary(name)}" in shown
+        assert seams.installed(seams.FRONT_ENDS, name), f"no entry point {name} is installed: make setup"
+        assert len(seams.summary(seams.FRONT_ENDS, name)) > len("…'s.")
+        assert f"{name} {seams.summary(seams.FRONT_ENDS, name)}" in shown

@@ -48,6 +48,7 @@ def test_few_requests_are_not_wrong(
     database = tmp_path / "r.db"
     words = line.replace("URL", server.url).split()
     done = command.run([tool, *words, "--db", database], cwd=tmp_path)
+    assert database.exists(), done.stderr
     with closing(Store.open(database)) as store:
         (trial,) = store.trials(store.experiment("latest").id)
     wrong = {

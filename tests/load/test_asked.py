@@ -172,12 +172,12 @@ def test_a_client_certificate_and_a_server_name_are_given(tmp_path: Path) -> Non
 
 def test_why_nothing_came_is_said() -> None:
     with refusing() as port:
-        assert asked(f"http://127.0.0.1:{port}").silence == "the connection refused"
+        assert asked(f"http://127.0.0.1:{port}").silence == "connection refused"
     alert = bytes((21, 3, 3, 0, 2, 2, 10))
     for response, words in (
         (alert, "a response that is not HTTP: the response is a TLS alert"),
         (b"SSH-2.0-OpenSSH\r\n", "a response that is not HTTP"),
-        (b"", "the connection closed before a response"),
+        (b"", "connection closed before a response"),
     ):
         with peer(lambda _, response=response: response) as server:  # type: ignore[misc]
             found = asked(f"http://127.0.0.1:{server.port}")

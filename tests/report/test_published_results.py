@@ -1,7 +1,7 @@
 """What docs/results holds: each file can be imported and is judged as its page says, and each text prints the
 figures of its file.
 
-After a change of the judge or of a wording: `prony results import`, `rejudge`, `publish` (CONTRIBUTING.md).
+After a change of what the judge finds: `prony results import`, `rejudge`, `publish` (CONTRIBUTING.md).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from prony.experiment.conclude import rejudge
-from prony.judge.finding import Kind
+from prony.judge.finding import Finding, Kind
 from prony.plan.planfile_read import known
 from prony.report.answer import answer
 from prony.report.published import BEGIN, END, text
@@ -27,8 +27,18 @@ FOLDERS = sorted(one for one in (ROOT / "docs" / "results").iterdir() if (one / 
 FIGURE = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+)(?![\w.]*\d)")
 """A number with a separator of thousands or a decimal point, and no version."""
 
+WORDING = ("assumption", "limit", "reason", "advice", "source")
 WORDS = {KIND_WORDS[Kind.FINE]: True, KIND_WORDS[Kind.NOT_CONFORMING]: False}
 """As the page says whether a trial conforms."""
+
+
+def found(finding: Finding | None) -> object:
+    """What of a finding a page must agree with: not its words; nothing where all is well."""
+    if finding is None or (finding.kind is Kind.FINE and not finding.plateau):
+        return None
+    return finding.model_copy(
+        update={"provided": bool(finding.provided), **dict.fromkeys(WORDING, "")},
+    )
 
 
 def halves(folder: Path) -> tuple[str, str]:
@@ -71,7 +81,12 @@ def test_it_is_judged_again_as_its_page_says(folder: Path, tmp_path: Path) -> No
     identifier, trials = transfer.read(store, folder / "results.prony")
     again = rejudge(store, identifier, {})
     assert len(again) == trials
-    differing = {one.record.id: one.changes for one in again if one.changed}
+    differing = {
+        one.record.id: (one.figures_changed, *differ)
+        for one in again
+        if (differ := [each for each in one.changes if found(each.before) != found(each.after)])
+        or one.figures_changed
+    }
     assert differing == {}, "see the head of this file"
     shown: dict[str, bool] = {}
     began = ""

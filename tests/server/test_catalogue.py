@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from prony.errors import UsageError
 from prony.server.catalogue import Catalogue
 from prony.server.settings import Settings
 
-ROOMS = Path(__file__).resolve().parents[2] / "servers"
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ROOT / "servers"
 
 
 def write(root: Path, name: str, text: str) -> Path:
@@ -243,3 +245,10 @@ def test_a_server_without_a_jvm_has_no_heap(tmp_path: Path) -> None:
     write(tmp_path, "pear/server.yaml", "command: [x]\n")
     with pytest.raises(UsageError, match="'pear' does not run on a JVM"):
         Catalogue.load([tmp_path]).resolve("pear:heap=1g")
+
+
+def test_the_page_has_a_row_of_every_server() -> None:
+    page = (ROOT / "docs" / "servers.md").read_text(encoding="utf-8")
+    table = page.partition("\n## The catalogue\n")[2].partition("\n### ")[0]
+    rows = [name for cell in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in cell.split(", ")]
+    assert sorted(rows) == sorted(f"`{name}`" for name in Catalogue.load([ROOMS]).names())

@@ -199,7 +199,7 @@ def test_a_url_where_nobody_listens_is_an_outcome() -> None:
         outcome = measured(ExternalServer(Url(url=f"http://127.0.0.1:{port}")), Heard())
     assert isinstance(outcome.fault, EnvironmentFault)
     assert outcome.failure == (
-        f"http://127.0.0.1:{port} gives no response: the connection refused; start the server first, or "
+        f"http://127.0.0.1:{port} gives no response: connection refused; start the server first, or "
         "correct the URL"
     )
     assert outcome.evidence.engine is None

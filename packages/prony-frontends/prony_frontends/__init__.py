@@ -6,9 +6,7 @@ being imported. Packages that begin with `_` hold code shared by a family of too
 
 from __future__ import annotations
 
-import ast
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
@@ -23,13 +21,6 @@ def names() -> tuple[str, ...]:
     return tuple(
         sorted(module.name for module in iter_modules(__path__) if module.ispkg and module.name[0] != "_")
     )
-
-
-def summary(name: str) -> str:
-    """Its line in `prony --help`: the first sentence of its docstring, read without an import."""
-    source = Path(__path__[0], name, "__init__.py").read_text(encoding="utf-8")
-    text = " ".join((ast.get_docstring(ast.parse(source)) or "").split())
-    return text.partition(": ")[2].partition(".")[0] + "."
 
 
 def front_end(name: str) -> FrontEnd:
