@@ -1,6 +1,4 @@
-"""What trials that ended are compared by: the figure in question, samples of it, the drift that is left, the
-change of a gate. A running experiment and a report of it both ask here. Pure.
-"""
+"""What trials that ended are compared by, in a running experiment and in a report of it. Pure."""
 
 from __future__ import annotations
 
@@ -49,14 +47,8 @@ def sample(record: TrialRecord, judgement: Judgement, figures: Mapping[str, floa
     )
 
 
-def later(
-    trials: Mapping[str, Sequence[Evidence]],
-    figure: str,
-    limits: SteadyWindowLimits,
-) -> Later | None:
-    """Residual drift of a figure in these trials, by server; None where no plateau is claimed, or the
-    figure does not move with a plateau.
-    """
+def later(trials: Mapping[str, Sequence[Evidence]], figure: str, limits: SteadyWindowLimits) -> Later | None:
+    """By server; None where no plateau is claimed, or the figure does not move with one."""
     every = [one for mine in trials.values() for one in mine]
     if not every or not all(is_asked(one) for one in every):
         return None
@@ -85,9 +77,7 @@ def changes_of(
     *,
     ended: bool = False,
 ) -> Changes:
-    """What the trials of a gate come to: while it runs, and in its report. `looks`: None with a baseline.
-    `later_of`: residual drift of a figure.
-    """
+    """What a gate comes to. `looks`: None with a baseline. `later_of`: residual drift of a figure."""
     directions = {figure: bool(FIGURE[figure].higher_is_better) for figure in gate.figures}
     asked = Asked(gate.base, gate.candidate, directions, gate.margin, gate.margins)
     if gate.baseline is not None or looks is None:
@@ -98,9 +88,7 @@ def changes_of(
 
 
 def questions(part: Part, cells: Sequence[Cell]) -> dict[str, list[Cell]]:
-    """Cells that answer the same question, by its name: all servers under one workload and load, or in a
-    comparison under the load that each has (such as a share of its own capacity).
-    """
+    """Cells of one workload and load, by its name; of a comparison all, each under its own load."""
     if cells and part.shape == "comparison" and len(cells) == len({cell.server for cell in cells}):
         return {"": list(cells)}
     found: dict[str, list[Cell]] = {}

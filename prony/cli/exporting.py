@@ -223,7 +223,7 @@ def _folder(output: Path) -> Path:
 
 def _begun(view: ResultView) -> str:
     """A new text: its author writes the conclusion above the figures. It names files beside it only."""
-    from prony.report.markdown import heading, paragraph
+    from prony.report.published import heading, paragraph
 
     lines = [heading(view.title, 1), "", *([paragraph(view.plan.note), ""] if view.plan.note else [])]
     lines += [f"`{PAGE}` is the report, `{EXPORT}` everything that was measured:", "", "```"]

@@ -26,7 +26,7 @@ from prony import redaction, seams
 from prony.cli import aa, capacity, compare, doctor, gate, lazily, load, results, run, servers, sweep
 from prony.errors import EnvironmentFault, ExitCode, PronyError
 from prony.report.delivery import silence
-from prony.report.printable import printable
+from prony.report.wording import printable
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """Faults of a disk, wherever they surface."""

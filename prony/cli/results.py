@@ -125,7 +125,7 @@ def list_results(
     """List stored experiments, the newest first."""
     from prony.report.delivery import print_model
     from prony.report.listings import ListOut
-    from prony.report.printable import printable
+    from prony.report.wording import printable
     from prony.store import Search, Store
 
     wanted = Search(

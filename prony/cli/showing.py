@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from prony.cli.common import Common
     from prony.experiment.testbed import Targets, Testbed
     from prony.plan.plan import Plan, ScheduledTrial, Skipped
-    from prony.report.progress import AnyProgress
+    from prony.report.progress_state import SilentProgress
     from prony.report.result import ResultView
     from prony.store import Store
 
 
-def progress_for(as_json: bool) -> AnyProgress:
+def progress_for(as_json: bool) -> SilentProgress:
     """Live progress on standard error, so that standard output holds results alone."""
     from prony.report.console import Console
     from prony.report.progress import choose_progress

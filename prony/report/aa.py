@@ -52,7 +52,6 @@ def record_words(one: OnRecord) -> str:
 
 
 def _of_independent(found: FalseDifferences) -> str:
-    """What the rate is worth: the draws are many, the trials they share few."""
     only = "1 experiment" if found.independent == 1 else f"{found.independent} experiments"
     return (
         f"The experiments share trials: {found.trials} trials make {only} without using one twice, which "
@@ -61,9 +60,7 @@ def _of_independent(found: FalseDifferences) -> str:
 
 
 def fitting(rows: Iterable[ExperimentRow], fingerprint: str, cells: Sequence[Cell]) -> ExperimentRow | None:
-    """The newest finished A/A experiment with this fingerprint: of a server and workload of these cells, else
-    of one of the servers, else any. `rows`: newest first.
-    """
+    """The newest finished A/A experiment of this host, as like these cells as can be; `rows`: newest first"""
     # Of two builds of one name a gate knows them by their roles, such as tomcat@base.
     mine = {(cell.server.partition("@")[0], cell.trial.workload.name) for cell in cells}
     servers = {server for server, _ in mine}

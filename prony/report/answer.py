@@ -1,6 +1,4 @@
-"""The answer of a result: what is shown, a row per server, the largest uncertainty and what to do about it.
-What terminal, page and JSON put first. Pure.
-"""
+"""The answer of a result, which terminal, page and JSON put first. Pure."""
 
 from __future__ import annotations
 
@@ -19,14 +17,12 @@ from prony.report.labels import named
 from prony.report.result import PartView, ResultView
 from prony.report.shape import MOST_SENTENCES
 from prony.report.shapes import shape_of
-from prony.report.uncertain import bends, good_to
-from prony.report.wording import counted
+from prony.report.wording import bends, counted, good_to
 
 MOST_ROWS = 12
 """Cells of which each has a row; of more the details have the table."""
 MOST_CONDITIONS = 3
 BESIDE = ("p99_ms", "server_cpu_us_per_request")
-"""The figures that stand beside the one that is asked for."""
 SURE = 0.005
 """An uncertainty below this is not worth a line of its own."""
 
@@ -49,7 +45,6 @@ class AnswerPart:
 
     title: str
     figure: str
-    """What it is about."""
     sentences: tuple[str, ...]
     rows: Table | None
     """A row per server, best first; None where a part has too many cells, or no figure."""
@@ -68,9 +63,7 @@ class Answer:
 
     parts: tuple[AnswerPart, ...]
     conforming: str
-    """How many trials conform."""
     provided: tuple[Condition, ...]
-    """What all of it rests on."""
 
     @property
     def sentence(self) -> str:
@@ -190,7 +183,6 @@ def _bar(cell: CellView, figure: str) -> Bar | None:
 
 
 def _largest(cells: Sequence[CellView], figure: str) -> str:
-    """What may move a figure most, chance or a line of a budget, and what to do."""
     said: list[tuple[float, str]] = []
     for cell in cells:
         whose = f"{cell.label}, " if len(cells) > 1 else ""
@@ -208,7 +200,6 @@ def _largest(cells: Sequence[CellView], figure: str) -> str:
 
 
 def _failure(part: PartView) -> str:
-    """Why a part has no figure at all."""
     if part.counting or not part.trials:
         return ""
     why: Iterable[str] = dict.fromkeys(trial.why_not for trial in part.trials if trial.why_not)

@@ -7,6 +7,19 @@ from dataclasses import dataclass
 
 from prony.judge.finding import Kind
 
+KIND_STYLE = {
+    Kind.NOT_CONFORMING: "bold red",
+    Kind.BUDGET: "yellow",
+    Kind.PROVIDED: "cyan",
+    Kind.FINE: "green",
+}
+KIND_WORDS = {
+    Kind.NOT_CONFORMING: "does not conform",
+    Kind.BUDGET: "budget",
+    Kind.PROVIDED: "provided that",
+    Kind.FINE: "conforms",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
@@ -111,7 +124,6 @@ class Chapter:
 
 
 def words(*texts: str) -> tuple[TableCell, ...]:
-    """Cells that are words."""
     return tuple(TableCell(text) for text in texts)
 
 

@@ -59,7 +59,7 @@ class TrialView:
 
     @property
     def reasons(self) -> tuple[tuple[str, str], ...]:
-        """Why it does not conform: code and sentence of each."""
+        """Code and sentence of each."""
         found = tuple((f"{one.check}.{one.code}", one.reason) for one in self.judgement.not_conforming)
         failure = self.record.failure
         return found or (() if failure is None else (("identity.ended_early", failure),))
@@ -113,10 +113,7 @@ class Spread:
 def spread(
     values: Iterable[float | None], beyond: Iterable[float | None] = (), *, percentile: bool = False
 ) -> Spread | None:
-    """Median with its interval, smallest and largest; None without a finite value. `beyond`: lower bounds of
-    values that are longer than all others. `percentile`: of an even number the longer one of the two in the
-    middle, because the average of two percentiles is the percentile of nothing.
-    """
+    """`beyond`: lower bounds longer than all values. `percentile`: the longer of two in the middle."""
     known = sorted(value for value in values if value is not None and math.isfinite(value))
     bounds = sorted(max([value, *known[-1:]]) for value in beyond if value is not None)
     found = known + bounds
@@ -153,14 +150,11 @@ class BudgetLine:
 
     @property
     def bias(self) -> Bias:
-        """As bounds that add up."""
         return Bias(low=self.low, high=self.high)
 
 
 def _few(found: Sequence[Estimate]) -> tuple[float | None, float | None]:
-    """Of one or two trials, relative to their geometric mean: as far as their own intervals reach together,
-    and never without the mean itself. None where that of one is not known.
-    """
+    """One or two trials, relative to their geometric mean, as far as their own intervals reach together."""
     mean = math.exp(math.fsum(math.log(one.value) for one in found) / len(found))
     lows, highs = [one.low for one in found], [one.high for one in found]
     return (
@@ -183,9 +177,7 @@ class CellView:
     superseded: tuple[TrialView, ...] = ()
     """Trials on record that were run again: interrupted ones, and with --repeat-disturbed disturbed ones."""
     plateau: Plateau | None = None
-    """Residual drift of the headline figure, pooled over the trials that count; None where no plateau
-    is claimed.
-    """
+    """Residual drift of the headline figure; None where no plateau is claimed."""
 
     @property
     def every(self) -> tuple[TrialView, ...]:
@@ -204,22 +196,17 @@ class CellView:
 
     @cached_property
     def asked_figure(self) -> str:
-        """What it is about: of an open load with too few requests for a p99 the highest percentile that they
-        support.
-        """
+        """Of an open load with too few requests for a p99 the highest percentile that they support."""
         figure = compared_figure(self.cell.trial.load)
         named = (figure, *IN_PLACE_OF_P99) if figure == OPEN_FIGURE else (figure,)
         return next((name for name in named if self.figure(name) is not None), figure)
 
     @cached_property
     def _budgets(self) -> dict[str, tuple[BudgetLine, ...]]:
-        """By figure, those that were asked for."""
         return {}
 
     def budget(self, name: str) -> tuple[BudgetLine, ...]:
-        """What may bend a figure, the largest first: the mean over the trials that count, and trials without
-        a figure at the worst values that any trial of the cell had.
-        """
+        """The largest first: means over trials that count; those without a figure at the others' worst."""
         if name not in self._budgets:
             self._budgets[name] = self._budget(name)
         return self._budgets[name]
@@ -284,14 +271,13 @@ class CellView:
 
     @property
     def bound_by(self) -> str:
-        """What bound the throughput, in the trials that count."""
         bounds = [trial.judgement.bound_by for trial in self.counting]
         tally = {bound: bounds.count(bound) for bound in dict.fromkeys(bounds)}
         return ", ".join(b if len(tally) == 1 else f"{b} ({n} of {len(bounds)})" for b, n in tally.items())
 
     @property
     def why_not(self) -> tuple[str, ...]:
-        """Why trials do not conform: each check once."""
+        """Each check once."""
         found: dict[str, str] = {}
         for trial in self.trials:
             if trial.why_not:
@@ -301,6 +287,5 @@ class CellView:
 
     @property
     def users(self) -> int | None:
-        """Of a closed loop."""
         load = self.cell.trial.load
         return load.users if isinstance(load, ClosedLoad) else None

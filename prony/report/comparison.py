@@ -1,10 +1,8 @@
-"""A comparison: servers as columns, a sentence per pair, published figures beside; and a server against
-itself. Pure.
-"""
+"""A comparison and its tables, cells of several workloads or loads, and a server against itself. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from prony.analysis import compared_figure, sample
@@ -16,13 +14,24 @@ from prony.judge.finding import Kind
 from prony.report import aa
 from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell, words
 from prony.report.cell_view import HEADLINE, CellView, TrialView
-from prony.report.history import history_table
+from prony.report.history import history_table, published_lines
 from prony.report.intervals import between, failed_lines, heading, over_trials
-from prony.report.labels import LAYOUT, OFFERED, SERVICE_TIMES, label_of, unit_of
-from prony.report.levels import levels_of
+from prony.report.labels import (
+    JVM,
+    LAYOUT,
+    OFFERED,
+    PERCENTILES,
+    SERVICE_TIMES,
+    SESSION_TIMES,
+    SESSIONS,
+    label_of,
+    named,
+    unit_of,
+)
 from prony.report.pairs import (
     drawn_pairs,
     found_together,
+    levels_of,
     lower_is_better,
     pair_lines,
     pairs_of,
@@ -32,8 +41,7 @@ from prony.report.pairs import (
 from prony.report.result import PairView, PartView
 from prony.report.shape import MOST_SENTENCES, Shape, left_out, of_cells, steps_chapter
 from prony.report.trial_tables import group_lines, step_blocks
-from prony.report.uncertain import bends, good_to
-from prony.report.wording import join, within
+from prony.report.wording import bends, good_to, join, within
 
 CLAIMS = tuple(Claim)
 ONLY_WHEN_OPEN = frozenset(OFFERED)
@@ -65,7 +73,6 @@ class Compared(Shape):
         return self.answers(part, most)
 
     def answers(self, part: PartView, most: int) -> tuple[str, ...]:
-        """What the pairs show: what is shown before what is open."""
         return tuple(_later_once(telling(part)[:most])) or of_cells(part)
 
 
@@ -165,7 +172,7 @@ def telling(part: PartView) -> list[PairView]:
 
 
 def _later_once(said: Sequence[PairView | str]) -> list[str]:
-    """Sentences that are read together: what comes later is said of the first pair that has it."""
+    """What comes later is said once, of the first pair that has it."""
     pairs = (one for one in said if not isinstance(one, str))
     first = next((pair for pair in pairs if pair.sentence != pair.window_sentence), None)
 
@@ -176,9 +183,7 @@ def _later_once(said: Sequence[PairView | str]) -> list[str]:
 
 
 def ranked(part: PartView) -> list[str]:
-    """Of several servers: whom the best one is shown to differ from, the closest one first; who is not shown
-    to differ from it; and the worst p99.
-    """
+    """Whom the best server is shown to differ from, the closest first; whom not; and the worst p99."""
     order = [cell.cell.server for cell in best_first(part) if cell.counting]
     if not order:
         return []
@@ -206,7 +211,6 @@ def _other(pair: PairView, server: str) -> str:
 
 
 def _not_told(best_one: str, lower: bool, near: Sequence[PairView]) -> str:
-    """Several servers that are not shown to differ from the one with the best median."""
     close = [_other(p, best_one) for p in near if p.claim is Claim.EQUIVALENT]
     undecided = [p for p in near if p.claim is Claim.OPEN]
     said = [f"{best_one} has the {'lowest' if lower else 'highest'} median"]
@@ -231,7 +235,6 @@ def _not_told(best_one: str, lower: bool, near: Sequence[PairView]) -> str:
 
 
 def results(part: PartView) -> list[Block]:
-    """The groups of users, where there are several, and the table."""
     groups = next((group_lines(trial.record.evidence) for trial in part.trials), [])
     made: list[Block] = [Lines("Groups of users", tuple(groups))] if groups else []
     return [*made, figures_table(part), *failed_lines(part.cells)]
@@ -274,7 +277,6 @@ def figures_table(part: PartView) -> Table:
 
 
 def closing_rows(cells: Sequence[CellView]) -> tuple[Row, Row]:
-    """What bound the throughput, and how many trials conform."""
     bound = words(*(cell.bound_by or "no figure" for cell in cells))
     return Row("bound by", bound), Row("trials that conform", tuple(map(conforming_cell, cells)))
 
@@ -316,7 +318,6 @@ def figure_cell(figure: str, of: CellView, *, best: bool = False) -> TableCell:
 
 
 def _drift_row(part: PartView) -> list[Row]:
-    """Residual drift, over the trials together; nothing where no plateau is claimed."""
     found = [cell.plateau for cell in part.cells]
     horizon_s = next((one.horizon_s for one in found if one is not None), None)
     if horizon_s is None:
@@ -326,7 +327,6 @@ def _drift_row(part: PartView) -> list[Row]:
 
 
 def _budget_rows(part: PartView) -> list[Row]:
-    """The lines of the budget of the figure that is asked for, a row per source."""
     figure = part.asked_figure
     budgets = [{line.source: line for line in cell.budget(figure)} for cell in part.cells]
     names = dict.fromkeys(name for budget in budgets for name, line in budget.items() if line.bias.counts)
@@ -345,3 +345,95 @@ def conforming_cell(cell: CellView, *more: str) -> TableCell:
     every = len(cell.counting) == len(cell.trials)
     kind = Kind.NOT_CONFORMING if not cell.counting else Kind.FINE if every else Kind.BUDGET
     return TableCell(f"{len(cell.counting)} of {len(cell.trials)}", ", ".join(notes), kind=kind)
+
+
+COLUMNS = (
+    *(HEADLINE, "per_user_per_s", "users_simulated"),
+    *("mean_ms", *PERCENTILES, "max_ms", *SERVICE_TIMES, "think_actual_share"),
+    *("connections_per_request", "handshakes_per_request"),
+    *(*SESSIONS, *SESSION_TIMES, "session_max_ms"),
+    *(*OFFERED, "failed_share"),
+    *("published_requests_per_s", "published_mean_ms"),
+    *(*JVM, "time_to_ready_s"),
+    *("server_cpu_share", "client_cpu_share"),
+)
+"""In this order; one that says nothing in a part is left out."""
+TELLING = (
+    *(HEADLINE, "mean_ms", "p99_ms", "handshakes_per_request", "sessions_completed", "users_simulated"),
+    *("per_user_per_s", "p50_ms", "session_p50_ms", "think_actual_share", "failed_share", "p999_ms"),
+    "connections_per_request",
+)
+"""Where there is not room for all columns, these come first."""
+TELLING_OPEN = ("p99_ms", "p50_ms", "p999_ms", HEADLINE)
+"""At a given rate the times are the question."""
+
+
+class Matrix(Compared):
+    """Several workloads or loads, each question with servers of its own."""
+
+    charts = ("sweeps", "bounds", "times")
+
+    def blocks(self, part: PartView) -> list[Block]:
+        made: list[Block] = [cells_table(part), *failed_lines(part.cells)] if part.cells else []
+        told = published_lines(part)
+        if told:
+            made.append(Lines("Published", told, note="other hardware, other versions: compare shapes only"))
+        return [*made, *pair_lines(part, part.pairs)]
+
+    def chapters(self, part: PartView) -> list[Chapter | str]:
+        blocks = self.everything(part)
+        tables = [block for block in blocks if isinstance(block, Table)]
+        lists = [block for block in blocks if isinstance(block, Lines)]
+        lead = (
+            "Open loop: requests are sent at this rate whether or not the server keeps up. Latency counts "
+            "from the intended send. Median over trials, smallest and largest below."
+        )
+        items = (*tables, *lists, *left_out(part))
+        return [Chapter("results", "Results", items, lead if part.part.follows else ""), "sockets"]
+
+
+def columns(part: PartView) -> tuple[str, ...]:
+    """The figures worth a column here."""
+    left_out = {"per_user_per_s": not part.swept, "p999_ms": not part.is_open}
+    return tuple(name for name in COLUMNS if not left_out.get(name) and says_something(part, name))
+
+
+def cells_table(part: PartView) -> Table:
+    """A row per cell: load, server (workload), figures, trials that conform."""
+    several = len(part.workloads) > 1
+    chosen = columns(part)
+    ranks = _ranks(part, chosen)
+    head = (
+        *([Column("workload", number=False)] if several else []),
+        Column("server", number=False),
+        *(Column(named(name), rank=ranks[name]) for name in chosen),
+        Column("trials", number=False),
+    )
+    rows = tuple(
+        Row(
+            view.cell.trial.load_name,
+            (
+                *([TableCell(view.cell.trial.workload.name)] if several else []),
+                TableCell(view.cell.server),
+                *(figure_cell(name, view) for name in chosen),
+                cell_trials(view),
+            ),
+            server=view.cell.server,
+        )
+        for view in part.cells
+    )
+    return Table(head, (Section(rows),), heading="load", caption=f"Cells of {part.part.title}")
+
+
+def _ranks(part: PartView, chosen: Iterable[str]) -> dict[str, int]:
+    telling = (*TELLING_OPEN, *TELLING) if part.is_open else TELLING
+    order = list(dict.fromkeys((*(name for name in telling if name in chosen), *chosen)))
+    return {name: place + 1 for place, name in enumerate(order)}
+
+
+def cell_trials(view: CellView) -> TableCell:
+    """How many trials conform, what bound the throughput, and what was repeated."""
+    if view.conforms is None:
+        return TableCell("not run yet")
+    bound = [] if view.bound_by in ("", "unknown") else [f"bound by {view.bound_by}"]
+    return conforming_cell(view, *bound)

@@ -71,7 +71,6 @@ class ConformanceOut(Out):
 
 
 def as_json(done: Sequence[Conformance]) -> ConformanceOut:
-    """The same as models; `schema` is raised when a key changes its meaning."""
     return ConformanceOut(
         passed=not any(one.failed for one in done),
         servers=[

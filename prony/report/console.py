@@ -1,8 +1,4 @@
-"""The terminal of every command: what is printed there may be a server's own words or another laboratory's,
-and gives no orders to the terminal.
-
-A title with an escape sequence could else clear the screen, rename the window or fill the clipboard.
-"""
+"""The terminal of every command: a server's words, printed there, give it no orders (escape sequences)."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from prony.report.printable import printable
+from prony.report.wording import printable
 
 
 class Console(RichConsole):

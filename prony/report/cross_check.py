@@ -65,14 +65,12 @@ def opinions_of(part: PartView) -> tuple[Opinion, ...]:
 
 
 def _cpus(part: PartView) -> tuple[int, ...]:
-    """The client's: what every tool may use."""
     engines = (trial.record.evidence.engine for trial in part.trials)
     threads = [thread for engine in engines if engine is not None for thread in engine.ready.threads]
     return tuple(sorted({thread.cpu for thread in threads if thread.cpu is not None}))
 
 
 def _load(trial: TrialPlan) -> str:
-    """Its rate; of a closed load the connections, and what is on each at once."""
     if isinstance(trial.load, OpenLoad):
         return f"{trial.load.highest_per_s:g} requests/s"
     over, users = trial.connections, trial.load.at_once

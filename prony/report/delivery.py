@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +24,7 @@ def deliver(
     page: Callable[[], str] | None = None,
     report: Path | None = None,
 ) -> None:
-    """Write the page, then print. A reader of standard output who leaves early (`prony … | head`) has what he
-    wanted: the page is written by then, and the exit code is still that of what was measured.
-    """
+    """Write the page, then print. A reader who leaves early (`prony … | head`) changes no exit code."""
     if report is not None and page is not None:
         from prony.report.html import write_text
 
@@ -54,20 +52,14 @@ def _width() -> int | None:
 
 
 def print_model(found: BaseModel) -> None:
-    """A model of the contract."""
-    print_json(as_plain(found))
+    json.dump(as_plain(found), sys.stdout, indent=2, allow_nan=False)
+    print()
 
 
 def as_plain(found: BaseModel) -> dict[str, Any]:
     """A model as plain values; what JSON has not (NaN, infinity) is null."""
     plain: dict[str, Any] = json.loads(found.model_dump_json(by_alias=True), parse_constant=lambda _: None)
     return plain
-
-
-def print_json(found: Mapping[str, Any]) -> None:
-    """As every command prints it; a number that JSON has not is a defect."""
-    json.dump(found, sys.stdout, indent=2, allow_nan=False)
-    print()
 
 
 def silence() -> None:

@@ -16,11 +16,11 @@ from prony.report import schema as out
 from prony.report.answer import answer
 from prony.report.cell_view import CellView, TrialView
 from prony.report.cross_check import opinions_of
-from prony.report.findings import finding_groups
 from prony.report.hosts import hosts_of
 from prony.report.listings import NoteOut
 from prony.report.result import PartView, ResultView, SearchView
 from prony.report.scaling import capacity_words, law_words
+from prony.report.shapes import finding_groups
 from prony.report.trial_tables import steps_of, time_parts_of
 
 ENDS = ("value_ms", "low_ms", "high_ms")

@@ -8,22 +8,23 @@ from dataclasses import replace
 
 from prony.analysis import changes_of, sample
 from prony.compare.earlier import FEWEST_EXPERIMENTS
-from prony.compare.noninferiority import Change, FigureChange
+from prony.compare.noninferiority import Change, Changes, FigureChange
 from prony.compare.sentence import OBSTACLES
 from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import Source
 from prony.judge.figures import FIGURE
 from prony.judge.finding import Finding
+from prony.numbers import percent
 from prony.plan.part import GateTest
 from prony.report import aa
 from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell
 from prony.report.comparison import results
 from prony.report.labels import label_of, unit_of
+from prony.report.out import filled
 from prony.report.pairs import covered_levels, found_together, later_of, looks_of, with_plateau
 from prony.report.result import GateView, PartView
 from prony.report.shape import MOST_SENTENCES, Shape
-from prony.report.uncertain import MINUS, UNBOUNDED, bends
-from prony.report.wording import counted, duration
+from prony.report.wording import MINUS, UNBOUNDED, bends, counted, duration
 
 MOST_DIGITS = 4
 MORE_BLOCKS = 100
@@ -72,56 +73,34 @@ def _gate(part: PartView, asked: GateTest, findings: Sequence[Finding]) -> GateV
     looks = looks_of(part)
     found = changes_of(asked, samples, looks, lambda figure: later_of(part.cells, figure), ended=part.ended)
     differ = next((one for one in findings if not one.conforms), None)
-    figures, change = found.figures, found.change
     if differ is not None:
         change, why = Change.NOT_MEASURABLE, f"{differ.check}: {differ.reason}"
-        figures = tuple(replace(one, change=change, why=why) for one in figures)
+        alike = tuple(replace(one, change=change, why=why) for one in found.figures)
+        found = Changes(change, alike, found.notes)
     trials = [t for cell in part.cells for t in cell.every]
     planned = max((cell.cell.trials for cell in part.cells), default=0)
-    return view_of(
-        asked,
-        change,
-        figures,
-        found.notes,
-        most_blocks=planned if looks is None else looks.most,
-        first_look=planned,
-        budget_s=part.part.budget_s,
-        spent_s=sum((t.record.ended_at - t.record.started_at).total_seconds() for t in trials),
-        ended=part.ended,
-    )
+    most = planned if looks is None else looks.most
+    spent_s = sum((t.record.ended_at - t.record.started_at).total_seconds() for t in trials)
+    return view_of(asked, found, part, most_blocks=most, first_look=planned, spent_s=spent_s)
 
 
 def view_of(
-    asked: GateTest,
-    change: Change,
-    figures: tuple[FigureChange, ...],
-    notes: tuple[str, ...],
-    *,
-    most_blocks: int,
-    first_look: int,
-    budget_s: float | None,
-    spent_s: float,
-    ended: bool,
+    asked: GateTest, found: Changes, part: PartView, *, most_blocks: int, first_look: int, spent_s: float
 ) -> GateView:
     """The words of a gate. `spent_s`: what its trials took so far."""
-    blocks = max((one.n for one in figures), default=0)
-    experiments = None if asked.baseline is None else len(asked.baseline.experiments)
-    view = GateView(
-        change=change,
+    view = filled(
+        GateView,
+        asked,
+        found,
         sentence="",
-        base=asked.base,
-        candidate=asked.candidate,
-        margin=asked.margin,
-        figures=figures,
-        notes=notes,
-        blocks=blocks,
+        blocks=max((one.n for one in found.figures), default=0),
         most_blocks=most_blocks,
-        budget_s=budget_s,
+        budget_s=part.part.budget_s,
         baseline=None if asked.baseline is None else asked.baseline.tag,
-        experiments=experiments,
+        experiments=None if asked.baseline is None else len(asked.baseline.experiments),
         advice=(),
     )
-    said = replace(view, sentence=_sentence(view, first_look, ended))
+    said = replace(view, sentence=_sentence(view, first_look, part.ended))
     return replace(said, advice=tuple(_advice(said, spent_s)))
 
 
@@ -160,7 +139,6 @@ def _why_undecided(view: GateView, undecided: list[FigureChange], first_look: in
 
 
 def _short(one: FigureChange) -> str:
-    """The figure and how it changed; what stands against a decision."""
     said, why = f"{label_of(one.figure)} {change_numbers(one)}", undecided_because(one)
     return f"{said} ({why})" if why else said
 
@@ -195,9 +173,7 @@ def _basis(view: GateView) -> str:
 
 
 def change_numbers(one: FigureChange) -> str:
-    """`−1.2 % [−2.5 %, +0.1 %], at worst [−2.9 %, +0.4 %]`, candidate against base: the second interval has
-    every source at its worst and decides.
-    """
+    """`−1.2 % [−2.5 %, +0.1 %], at worst [−2.9 %, +0.4 %]`, candidate against base; the second decides."""
     if one.ratio is None:
         return "no figure"
     if one.low is None or one.high is None:
@@ -219,20 +195,16 @@ def intervals(one: FigureChange) -> tuple[str, str]:
 
 
 def _digits(one: FigureChange) -> int:
-    """As many as it takes to show on which side of the margin each bound lies."""
+    """As many as show on which side of the margin each bound lies."""
     bounds = [end for end in (one.low, one.high, one.worst_low, one.worst_high) if end is not None]
     digits = 1
+    limit = 100 * (one.limit - 1)
     while digits < MOST_DIGITS and any(
-        _moved_across(round(100 * (bound - 1), digits), 100 * (bound - 1), 100 * (one.limit - 1))
-        for bound in bounds
+        (round(exact, digits) > limit) is not (exact > limit)
+        for exact in (100 * (bound - 1) for bound in bounds)
     ):
         digits += 1
     return digits
-
-
-def _moved_across(printed: float, exact: float, limit: float) -> bool:
-    """Whether rounding moves a number across the limit."""
-    return (printed > limit) is not (exact > limit)
 
 
 def signed(ratio: float, digits: int = 1) -> str:
@@ -241,18 +213,12 @@ def signed(ratio: float, digits: int = 1) -> str:
     return text.replace("-", MINUS)
 
 
-def percent(share: float) -> str:
-    """3 %, 2.5 %."""
-    return f"{share * 100:.3g} %"
-
-
 def harmful(one: FigureChange) -> str:
     """Which way the figure gets worse."""
     return "less is worse" if FIGURE[one.figure].higher_is_better else "more is worse"
 
 
 def _advice(view: GateView, spent_s: float) -> list[str]:
-    """What the host can see, where that is why nothing is decided; why a baseline is less sure."""
     said = []
     if view.baseline is not None:
         said.append(_less_sure(view))
@@ -315,7 +281,7 @@ def percent_up(share: float) -> str:
 
 
 def _blocks_for(view: GateView, smallest: float) -> int | None:
-    """About how many blocks make the smallest margin this one: it falls with their square root."""
+    """The smallest margin falls with their square root."""
     need = view.most_blocks * (math.log1p(smallest) / math.log1p(view.margin)) ** 2
     return math.ceil(need) if need <= MORE_BLOCKS else None
 
@@ -335,11 +301,6 @@ def figures_table(view: GateView) -> Table:
         )
         for one in view.figures
     )
-    columns = (
-        Column("change"),
-        Column("95 % interval"),
-        Column("at worst"),
-        Column("margin"),
-        Column("outcome", number=False),
-    )
+    numbers = map(Column, ("change", "95 % interval", "at worst", "margin"))
+    columns = (*numbers, Column("outcome", number=False))
     return Table(columns, (Section(rows),), title="Figures", note=f"{view.candidate} against {view.base}")

@@ -8,20 +8,14 @@ from xml.etree import ElementTree
 
 from prony.compare.noninferiority import Change, FigureChange
 from prony.judge.figures import FIGURE
+from prony.numbers import percent
 from prony.report.aa import record_words
-from prony.report.gate import (
-    change_numbers,
-    harmful,
-    intervals,
-    percent,
-    signed,
-    undecided_because,
-)
+from prony.report.gate import change_numbers, harmful, intervals, signed, undecided_because
 from prony.report.html.plot import GAP, Axis, Plot, text_width
 from prony.report.html.scale import Scale
 from prony.report.html.theme import BUDGET, FINE, MUTED, NOT_CONFORMING
 from prony.report.labels import label_of
-from prony.report.markdown import escaped
+from prony.report.published import escaped
 from prony.report.result import GateView, ResultView
 from prony.report.shapes import not_conforming
 
@@ -38,9 +32,7 @@ def gate_of(view: ResultView) -> GateView | None:
 
 
 def junit(view: ResultView) -> str:
-    """A test case per figure: worse is a failure, what cannot be told or measured an error (both make a build
-    red, and a reader sees which); the sentence is in the suite's output.
-    """
+    """A test case per figure: worse is a failure, what cannot be told or measured an error."""
     gate = gate_of(view)
     cases = [] if gate is None else [_case(gate, one) for one in gate.figures]
     seconds = sum((t.record.ended_at - t.record.started_at).total_seconds() for t in view.trials)
@@ -50,7 +42,6 @@ def junit(view: ResultView) -> str:
 
 
 def junit_fault(sentence: str) -> str:
-    """Where nothing could be measured at all: one case with the fault."""
     case = ElementTree.Element("testcase", classname=SUITE, name="measure", time="0")
     ElementTree.SubElement(case, "error", message=_clean(sentence), type="fault").text = _clean(sentence)
     return _suite([case], sentence, 0.0)
@@ -136,12 +127,10 @@ def markdown(view: ResultView, drawing: str) -> str:
 
 
 def _on_record(view: ResultView) -> list[str]:
-    """What this host is known to see, by an A/A experiment in the same store."""
     return [record_words(part.aa_on_record) for part in view.parts if part.aa_on_record is not None]
 
 
 def markdown_fault(sentence: str) -> str:
-    """Where nothing could be measured at all."""
     return f"### ⚠️ Prony gate: not measured\n\n{_plain(sentence)}\n"
 
 
@@ -151,15 +140,12 @@ def _plain(text: str) -> str:
 
 
 def _doubt(one: FigureChange) -> str:
-    """Why a figure's change is not told; what cannot be measured at all stands in the sentence."""
     why = undecided_because(one)
     return f": {_plain(why)}" if why else ""
 
 
 def svg(gate: GateView) -> str:
-    """Intervals of the figures against the margin, worse to the right: that of the trials thick, with every
-    source at its worst thin, to the edge where nothing bounds it; light and dark as the reader's system is.
-    """
+    """Intervals against the margin, worse to the right: the trials' thick, at worst thin."""
     drawn = [one for one in gate.figures if one.ratio is not None]
     losses = [
         _loss(one, end)

@@ -14,23 +14,14 @@ from prony.report.wording import ratio
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
-    """One published figure beside ours, per server, each also relative to the mean over the servers that have
-    both.
-    """
+    """A published figure beside ours, per server."""
 
     figure: str
     published: tuple[float | None, ...]
     measured: tuple[float | None, ...]
-
-    @property
-    def published_shape(self) -> tuple[float | None, ...]:
-        """Published values ÷ their mean."""
-        return _shape(self.published, self.measured)
-
-    @property
-    def measured_shape(self) -> tuple[float | None, ...]:
-        """Measured values ÷ their mean."""
-        return _shape(self.measured, self.published)
+    published_shape: tuple[float | None, ...]
+    """Published values ÷ their mean."""
+    measured_shape: tuple[float | None, ...]
 
 
 def _shape(values: Sequence[float | None], others: Sequence[float | None]) -> tuple[float | None, ...]:
@@ -41,9 +32,7 @@ def _shape(values: Sequence[float | None], others: Sequence[float | None]) -> tu
 
 
 def published_figures(cells: Sequence[CellView]) -> dict[str, tuple[str, dict[str, float]]]:
-    """Each figure that others published of these cells, all of it from the first source that has it: the
-    label of that source, where there are several, and its values by the id of the cell.
-    """
+    """By figure, from the first source that has it: its label (of several), and values by cell id."""
     sources: dict[str, dict[str, dict[str, float]]] = {}
     for cell in cells:
         for one in cell.cell.published:
@@ -66,10 +55,11 @@ def history(part: PartView) -> tuple[HistoryRow, ...]:
         return tuple(None if one is None else one.median for one in found)
 
     ids = [cell.cell.id for cell in part.cells]
-    return tuple(
-        HistoryRow(figure, tuple(map(printed[figure][1].get, ids)), measured(figure))
-        for figure in dict.fromkeys((*(f for f in known if f in printed), *printed))
-    )
+    rows = []
+    for figure in dict.fromkeys((*(f for f in known if f in printed), *printed)):
+        theirs, ours = tuple(map(printed[figure][1].get, ids)), measured(figure)
+        rows.append(HistoryRow(figure, theirs, ours, _shape(theirs, ours), _shape(ours, theirs)))
+    return tuple(rows)
 
 
 def sources(part: PartView) -> tuple[str, ...]:

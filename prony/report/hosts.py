@@ -12,19 +12,15 @@ from prony.judge.links import rate
 from prony.judge.times import plain_times
 from prony.report.blocks import Block, plain
 from prony.report.cell_view import TrialView
+from prony.report.out import filled
 from prony.report.trial_tables import Times, middle_time, times
 from prony.report.wording import ABSENT, number, significant
 
+OF_LINK = ("interface", "speed_bits_per_s", "round_trip_idle_ms", "round_trip_load_ms")
 HOST_HEAD = ("host", "role", "requests/s", "failed", "p50, ms", "p99, ms", "CPU")
 LINK_HEAD = (
-    "host",
-    "link",
-    "sent",
-    "received",
-    "dropped",
-    "round trip idle, ms",
-    "under load, ms",
-    "clock, ms",
+    *("host", "link", "sent", "received", "dropped"),
+    *("round trip idle, ms", "under load, ms", "clock, ms"),
 )
 
 
@@ -60,9 +56,7 @@ class HostLine:
 
 
 def hosts_of(trial: TrialView) -> list[HostLine]:
-    """The hosts of one trial, the server's first; none where everything was on one host. Figures only
-    where the trial's are printed.
-    """
+    """Of one trial, the server's first; none where everything was on one host."""
     hosts = sorted(trial.record.evidence.hosts, key=lambda host: host.role == "load")
     return [_line(host, trial.conforms) for host in hosts]
 
@@ -70,27 +64,21 @@ def hosts_of(trial: TrialView) -> list[HostLine]:
 def _line(host: HostEvidence, printed: bool) -> HostLine:
     window = host.engine.window if host.engine is not None and printed else None
     link, use, clock = host.link, host.network, host.clock
-    return HostLine(
-        name=host.name,
-        role=host.role,
-        weight=host.weight,
+    return filled(
+        HostLine,
+        host,
+        failed=getattr(window, "failed", None),
+        **{name: getattr(link, name, None) for name in OF_LINK},
+        **{name: getattr(use, name, None) for name in ("dropped", "retransmitted")},
         fingerprint=None if host.fingerprint is None else host.fingerprint.key,
         requests_per_s=None if window is None else window.completed / window.duration_s,
-        failed=None if window is None else window.failed,
         times=times(None if window is None else plain_times(window.service_time)),
         cpu_share=_cpu_share(host),
-        interface=None if link is None else link.interface,
-        speed_bits_per_s=None if link is None else link.speed_bits_per_s,
         speed_declared=link is not None and link.speed_declared,
         sent_bits_per_s=_bits(None if use is None else use.sent_bytes_per_s),
         received_bits_per_s=_bits(None if use is None else use.received_bytes_per_s),
-        dropped=None if use is None else use.dropped,
-        retransmitted=None if use is None else use.retransmitted,
-        round_trip_idle_ms=None if link is None else link.round_trip_idle_ms,
-        round_trip_load_ms=None if link is None else link.round_trip_load_ms,
         skew_ms=None if clock is None else clock.skew_s * 1000,
         opened_late_ms=None if host.opened_late_s is None else host.opened_late_s * 1000,
-        lost=host.lost,
     )
 
 
@@ -109,10 +97,7 @@ def _cpu_share(host: HostEvidence) -> float | None:
 
 
 def host_blocks(trials: Iterable[TrialView]) -> list[Block]:
-    """A row per host, and one per link: of one trial its figures, of several the median over those that count
-    (of what is counted, the sum). Where there are several servers' hosts a load host has a row for each of
-    them: what it did there says nothing of the other. Nothing where everything was on one host.
-    """
+    """A row per host and one per link, median over trials; a load host has a row per server's host."""
     groups: dict[str, dict[str, list[HostLine]]] = {}
     for trial in trials:
         lines = hosts_of(trial)

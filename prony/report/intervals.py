@@ -24,9 +24,7 @@ SAID = ("p50_ms", "p99_ms")
 
 
 def trial_cell(figure: str, trial: TrialView) -> TableCell:
-    """One trial's figure; a percentile with its interval, and as a lower bound where it falls among failed
-    requests. `[low, open)` where the requests are worth too few to bound it from above.
-    """
+    """A percentile with its interval, `[low, open)` where too few requests bound it from above."""
     found = trial.percentiles.get(figure)
     value = trial.figure(figure)
     if found is None or (value is None and math.isfinite(found.value_ms)):
@@ -37,7 +35,6 @@ def trial_cell(figure: str, trial: TrialView) -> TableCell:
 
 
 def has_figure(figure: str, trial: TrialView) -> bool:
-    """Whether there is anything to print."""
     return trial.figure(figure) is not None or trial.beyond(figure) is not None
 
 
@@ -51,9 +48,7 @@ def over_trials(figure: str, found: Spread, value: float) -> str:
 
 
 def between(figure: str, found: Spread) -> str:
-    """`[low, high]`, the 95 % interval of the median; below six trials the range, `low–high`; of one trial
-    nothing.
-    """
+    """`[low, high]`, the 95 % interval of the median; below six trials the range; of one trial nothing."""
     if found.n == 1:
         return ""
     interval = found.median_low is not None and found.median_high is not None
@@ -65,7 +60,6 @@ def between(figure: str, found: Spread) -> str:
 
 
 def heading(spreads: Iterable[Spread | None]) -> str:
-    """What the numbers in brackets are."""
     intervals = any(found is not None and found.median_low is not None for found in spreads)
     return "median [95 % interval] over trials" if intervals else "median (min–max) over trials"
 
@@ -74,9 +68,7 @@ MEAN_OF = "the mean leaves out requests without a response that did not time out
 
 
 def times_lines(trial: TrialView) -> tuple[str, ...]:
-    """What the times of one trial are besides the figures: from where they count, what failed requests do to
-    them, and what the service times were where the figures are others.
-    """
+    """What the times of one trial are besides the figures: from where they count, what failed requests do."""
     window = measured(trial.record.evidence)
     if window is None:
         return ()
@@ -97,9 +89,7 @@ def times_lines(trial: TrialView) -> tuple[str, ...]:
 
 
 def failed_lines(cells: Sequence[CellView]) -> list[Block]:
-    """A line per cell in which requests had no response, with the percentiles of the responses alone, the
-    median over trials.
-    """
+    """A line per cell in which requests had no response, with the percentiles of the responses alone."""
     lines = []
     for cell in cells:
         found = [one for trial in cell.counting if (one := _times(trial)) is not None and one.failed]

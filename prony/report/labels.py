@@ -1,8 +1,4 @@
-"""How a figure is called, scaled and rounded in a report.
-
-The judge's FIGURES are the source; here are only the shorter names that a table column needs, and the figures
-that an application reports by itself.
-"""
+"""How a figure is called, scaled and rounded in a report, where the judge's FIGURES do not say it."""
 
 from __future__ import annotations
 
@@ -61,7 +57,6 @@ class Label:
     decimals: int = 0
     scale: float = 1.0
     suffix: str = ""
-    """Stands right after the number."""
 
 
 SHORT: dict[str, Label] = {
@@ -128,7 +123,6 @@ def label(figure: str) -> Label:
 
 
 def label_of(figure: str) -> str:
-    """The figure's name as engineers write it."""
     return label(figure).text
 
 

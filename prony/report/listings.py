@@ -24,7 +24,6 @@ class NoteOut(Out):
 
     @classmethod
     def of(cls, one: Note) -> NoteOut:
-        """From the store."""
         return cls(made=one.made.isoformat(), by=one.by, text=one.text)
 
 
@@ -50,7 +49,6 @@ class ListedOut(Out):
 
     @classmethod
     def of(cls, one: FoundExperiment) -> ListedOut:
-        """From the store."""
         return cls.filled(
             one,
             title=one.name,
@@ -76,7 +74,6 @@ class ListOut(Out):
 
     @classmethod
     def of(cls, found: Found) -> ListOut:
-        """From the store."""
         return cls(
             total=found.total,
             experiments=[ListedOut.of(one) for one in found.experiments],
@@ -172,7 +169,6 @@ class HostsCheckOut(Out):
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, HostCheck]]) -> HostsCheckOut:
-        """From (host, check), a host's checks one after the other."""
         grouped: dict[str, list[HostCheckOut]] = {}
         for name, check in rows:
             grouped.setdefault(name, []).append(HostCheckOut(**asdict(check)))

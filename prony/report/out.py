@@ -1,10 +1,20 @@
-"""What all models of the printed JSON share."""
+"""What models of the printed JSON, and values made of others, share."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import fields
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
+
+T = TypeVar("T")
+
+
+def filled(kind: type[T], /, *of: object, **given: Any) -> T:
+    """A model or dataclass of what is `given`, and of these values' attributes named as its other fields."""
+    every = kind.model_fields if issubclass(kind, BaseModel) else [one.name for one in fields(kind)]  # type: ignore[arg-type]
+    others = [name for name in every if name not in given]
+    return kind(**given, **{name: getattr(one, name) for one in of for name in others if hasattr(one, name)})
 
 
 class Out(BaseModel):
@@ -14,7 +24,5 @@ class Out(BaseModel):
 
     @classmethod
     def filled(cls, *of: object, **given: Any) -> Self:
-        """What is `given`, and of these values each attribute that is called as one of the other fields."""
-        others = cls.model_fields.keys() - given.keys()
-        found = {name: getattr(one, name) for one in of for name in others if hasattr(one, name)}
-        return cls(**given, **found)
+        """As the function `filled`."""
+        return filled(cls, *of, **given)

@@ -1,9 +1,9 @@
-"""Servers compared with each other: every pair in every figure, the effect of the position in the block, and
-both in words. Pure.
-"""
+"""Servers compared with each other: every pair in every figure, positions, and both in words. Pure."""
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -12,22 +12,25 @@ from statistics import fmean
 from prony.analysis import compared_figure, later, questions, sample
 from prony.compare import MARGINS, Comparison, Later, Looks, Margins, Pair, compare
 from prony.compare.claim import Claim
+from prony.compare.levels import Levels, levels
 from prony.compare.position import PositionEffect
 from prony.compare.sentence import basis, for_window, sentence
 from prony.compare.worst import POSITION
+from prony.evidence.engine import IntervalRow
 from prony.judge.checks.host import HostLimits
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.drift import plateau_of
 from prony.judge.figures import FIGURE
 from prony.judge.finding import Finding
 from prony.judge.together import JudgedTrial, together
-from prony.report import aa, levels
+from prony.plan.load import OpenLoad, SteadyWindow
+from prony.report import aa
 from prony.report.blocks import Lines
 from prony.report.cell_view import HEADLINE, CellView, TrialView
 from prony.report.labels import label_of
+from prony.report.out import filled
 from prony.report.result import PairView, PartView, PositionView, SourceView
-from prony.report.uncertain import bends
-from prony.report.wording import ratio, within
+from prony.report.wording import bends, ratio, within
 
 COMPARED = (HEADLINE, "p99_ms", "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
 """The figures of a comparison that are compared pair by pair."""
@@ -36,7 +39,6 @@ FEWEST = 3
 
 
 def _limits(trials: Sequence[TrialView]) -> Mapping[str, float]:
-    """Those that these trials of one plan were judged by, where they are not the defaults."""
     return trials[0].judgement.limits if trials else {}
 
 
@@ -96,7 +98,6 @@ def questions_of(part: PartView) -> dict[str, list[CellView]]:
 
 
 def looks_of(part: PartView) -> Looks | None:
-    """The looks of a part that adds trials until it is clear."""
     most = part.part.until_clear
     return None if most is None else Looks(min(view.cell.trials for view in part.cells), most)
 
@@ -133,23 +134,9 @@ def figure_pairs(
 
 def _pair_view(pair: Pair, compared: Comparison, by_server: Mapping[str, CellView], where: str) -> PairView:
     conditions = {(one.check, one.code): one for side in (pair.a, pair.b) for one in by_server[side].provided}
-    return PairView(
-        a=pair.a,
-        b=pair.b,
-        figure=pair.figure,
-        ratio=pair.ratio,
-        low=pair.low,
-        high=pair.high,
-        worst_low=pair.worst_low,
-        worst_high=pair.worst_high,
-        later_low=pair.later_low,
-        later_high=pair.later_high,
-        horizon_s=pair.horizon_s,
-        claim=pair.claim,
-        at_least=pair.at_least,
-        within=pair.within,
-        better=pair.better,
-        settles=pair.settles,
+    return filled(
+        PairView,
+        pair,
         sources=tuple(
             SourceView(one.name, one.bias.low, one.bias.high, one.cancelled) for one in pair.sources
         ),
@@ -162,15 +149,9 @@ def _pair_view(pair: Pair, compared: Comparison, by_server: Mapping[str, CellVie
 
 
 def _compared(
-    cells: Sequence[CellView],
-    figure: str,
-    *,
-    looks: Looks | None = None,
-    margins: Margins = MARGINS,
+    cells: Sequence[CellView], figure: str, *, looks: Looks | None = None, margins: Margins = MARGINS
 ) -> Comparison | None:
-    """Controls take no part; trials that do not conform are known to the comparison and have no figure. None
-    when no trial has the figure.
-    """
+    """None when no trial has the figure."""
     trials = [trial for cell in cells for trial in cell.trials]
     if not any(figure in trial.figures for trial in trials):
         return None
@@ -227,9 +208,7 @@ MOST_DRAWN = 8
 
 
 def drawn_pairs(part: PartView) -> tuple[PairView, ...]:
-    """Of a comparison, the pairs that are drawn or said: of many servers each beside the best and beside the
-    next one.
-    """
+    """Of many servers each beside the best, and beside the next one."""
     if len(part.servers) <= MOST_DRAWN:
         return part.pairs
     figure = part.asked_figure
@@ -241,7 +220,6 @@ def drawn_pairs(part: PartView) -> tuple[PairView, ...]:
 
 
 def turned(pair: PairView) -> PairView:
-    """The same comparison with the other server first."""
 
     def inverse(value: float | None) -> float | None:
         return 1 / value if value else None
@@ -261,7 +239,7 @@ def turned(pair: PairView) -> PairView:
 
 
 def better_first(pair: PairView) -> PairView:
-    """The same comparison with the better server first (without a direction: the larger value first)."""
+    """With the better server first (without a direction: the larger value)."""
     if pair.ratio is None or pair.ratio <= 0:
         return pair
     return turned(pair) if ((pair.ratio > 1) if lower_is_better(pair.figure) else (pair.ratio < 1)) else pair
@@ -317,7 +295,7 @@ def coverage(part: PartView) -> Lines | None:
         )
     said += [one.sentence for one in part.positions]
     if part.levels is not None:
-        said.append(levels.words(part.levels))
+        said.append(levels_words(part.levels))
     if part.aa_on_record is not None:
         said.append(aa.record_words(part.aa_on_record))
     return Lines("What the intervals cover", tuple(said))
@@ -338,9 +316,7 @@ def covered_levels(part: PartView) -> str:
 
 
 def in_words(pairs: Sequence[PairView]) -> tuple[tuple[str, ...], str]:
-    """The sentence of each pair; and what the intervals of all rest on, where that is the same: else each
-    sentence says it.
-    """
+    """The sentence of each pair; and what all intervals rest on, where that is the same."""
     bases = {pair.basis for pair in pairs if pair.basis}
     said = tuple(
         within(pair.where, pair.sentence) + (f" ({pair.basis})" if pair.basis and len(bases) > 1 else "")
@@ -350,9 +326,94 @@ def in_words(pairs: Sequence[PairView]) -> tuple[tuple[str, ...], str]:
 
 
 def ratio_line(pair: PairView) -> str:
-    """One figure of a pair: ratio, interval, what follows."""
     numbers, word = ratio(pair.ratio), "no interval"
     if pair.low is not None and pair.high is not None:
         numbers += f" [{ratio(pair.low)}, {ratio(pair.high)}]"
         word = CLAIM_WORDS[pair.claim]
     return within(pair.where, f"{label_of(pair.figure)}, {pair.a} ÷ {pair.b}: {numbers} {word}")
+
+
+STRETCHES = 3
+"""A single window is cut into so many stretches, which stand for windows of one process."""
+FEWEST_ROWS = 3
+WHOLE = 0.99
+"""Share of the planned length that windows must have had: those of an interrupted trial are others."""
+
+
+def levels_of(cells: Sequence[CellView]) -> Levels | None:
+    """Of throughput; None in an open loop, and where the rows of the windows do not suffice."""
+    plan = cells[0].cell.trial
+    measured = plan.measured
+    if not isinstance(measured, SteadyWindow) or isinstance(plan.load, OpenLoad):
+        return None
+    owned = all(trial.record.evidence.server.owned for cell in cells for trial in cell.counting)
+    if any(cell.cell.trial.measured != measured for cell in cells) or not owned:
+        return None
+    many = measured.windows if measured.windows > 1 else STRETCHES
+    least_s = 0.0 if measured.precision is not None else WHOLE * measured.length_s
+    used = [
+        [(trial, cut) for trial in cell.counting if (cut := stretches(trial, many, least_s))]
+        for cell in cells
+    ]
+    timed = [_times_s(trial) for cell in used for trial, _ in cell]
+    if not timed:
+        return None
+    length_s = statistics.median(length for _, length in timed)
+    return levels(
+        [[cut for _, cut in cell] for cell in used],
+        window_s=length_s / many,
+        process_s=statistics.median(spent - length for spent, length in timed),
+        of_one_window=measured.windows == 1,
+    )
+
+
+def _times_s(trial: TrialView) -> tuple[float, float]:
+    record = trial.record
+    window = record.evidence.engine.window if record.evidence.engine is not None else None
+    length_s = window.duration_s if window is not None else 0.0
+    return (record.ended_at - record.started_at).total_seconds(), length_s
+
+
+def stretches(trial: TrialView, many: int, least_s: float = 0.0) -> list[float]:
+    """Requests per second of a process's windows, or of stretches of its only one; empty if too short."""
+    engine = trial.record.evidence.engine
+    window = engine.window if engine is not None else None
+    if engine is None or window is None or not window.complete or window.duration_s < max(least_s, 1e-9):
+        return []
+    parts: list[list[IntervalRow]] = [[] for _ in range(many)]
+    for row in engine.rows:
+        middle_ms = row.t_ms - row.duration_ms / 2
+        at = math.floor((middle_ms - window.opened_ms) / (window.duration_s * 1000) * many)
+        if row.in_window and row.duration_ms > 0 and 0 <= at < many:
+            parts[at].append(row)
+    if min(map(len, parts)) < FEWEST_ROWS:
+        return []
+    rates = [sum(r.completed for r in part) / sum(r.duration_ms for r in part) * 1000 for part in parts]
+    return rates if min(rates) > 0 else []
+
+
+def levels_words(found: Levels) -> str:
+    """Variance by level and the cheapest mix, in a line."""
+    best, now, window_s = found.cheapest_windows, found.windows, found.window_s
+    parts = f"windows of {window_s:.0f} s in one process"
+    if found.of_one_window:
+        name = "thirds" if now == STRETCHES else "parts"
+        parts = f"{name} of a process's window ({window_s:.1f} s each)"
+    said = (
+        f"Variance by level: {found.between * 100:.1f} % between processes, {found.within * 100:.1f} % "
+        f"between {parts} ({found.processes} processes; standard "
+        f"deviations of throughput). A process costs {found.process_s:.0f} s besides its windows"
+    )
+    if found.between_low <= 0:
+        return f"{said}. Too few processes to say how many windows are cheapest."
+    saved = ""
+    if best != now:
+        share = 1 - 1 / found.relative_time(now)
+        saved = f" ({share * 100:.0f} % less time for the same width)"
+    if found.of_one_window:
+        return f"{said}: one window of {best * window_s:.0f} s per process is the cheapest{saved}."
+    if best == now:
+        return f"{said}: {now} windows of this length are the cheapest."
+    many = "1 window" if best == 1 else f"{best} windows"
+    verb = "is" if best == 1 else "are"
+    return f"{said}: {many} of this length per process ({best * window_s:.0f} s) {verb} the cheapest{saved}."

@@ -1,6 +1,4 @@
-"""Where an experiment stands, the guard that keeps a fault of the screen away from it, and the progress that
-says nothing. Draws nothing.
-"""
+"""Where an experiment stands, and the progress that says nothing. Draws nothing."""
 
 from __future__ import annotations
 
@@ -16,8 +14,7 @@ from prony.evidence.trial import Evidence, TrialRecord
 from prony.judge.estimate import estimates
 from prony.judge.finding import Judgement
 from prony.numbers import milliseconds
-from prony.report.uncertain import figure_good_to
-from prony.report.wording import ABSENT, number
+from prony.report.wording import ABSENT, figure_good_to, number
 
 log = logging.getLogger("prony.report.progress")
 
@@ -87,7 +84,6 @@ class State:
     phase_expected_s: float | None = None
     row: IntervalRow | None = None
     evidence: Evidence | None = None
-    """Of the trial that was stored last."""
 
     @property
     def done(self) -> int:
@@ -105,9 +101,7 @@ class State:
         return self.clock() - self.phase_started_s
 
     def left_s(self) -> float | None:
-        """Time still needed: what is left of the estimate, times how much longer than planned the trials that
-        ended took; None when unknown. A short trial says little of a long one, so both are by planned time.
-        """
+        """What is left of the estimate × how much longer the ended trials took; None when unknown."""
         planned_s = self.estimate_s - self.ended_planned_s
         if not self.total or self.done >= self.total or planned_s <= 0:
             return None
@@ -116,7 +110,6 @@ class State:
         return max(0.0, planned_s * pace - min(running_s, self.trial_planned_s * pace))
 
     def share(self) -> float:
-        """Done share of the whole experiment, 0 … 1."""
         left = self.left_s()
         elapsed = self.elapsed_s()
         if self.total and self.done >= self.total:
@@ -146,9 +139,7 @@ class State:
         self.row = None
 
     def outcome(self, judgement: Judgement, figures: Mapping[str, float]) -> str:
-        """Rate (at given rates p99) of the trial that was just stored, and how good it is; or why it does not
-        conform.
-        """
+        """Rate (open load: p99) of the trial just stored, and how good it is; or why it does not conform."""
         if not judgement.conforms:
             first = next(iter(judgement.not_conforming), None)
             return "does not conform" + ("" if first is None else f": {first.check}: {first.reason}")
@@ -165,7 +156,6 @@ class State:
         return figure_good_to(one.value, *one.uncertainty.worst, lambda per_s: f"{number(per_s)} requests/s")
 
     def rates(self) -> str:
-        """Rate and p99 of the last second."""
         if self.row is None:
             return ""
         p99 = ABSENT if self.row.p99_ns is None else milliseconds(self.row.p99_ns / 1e6)

@@ -1,35 +1,93 @@
-"""A result as it is printed in a text: what it shows, who ran what, part by part its main figures beside
-those that others published, the pairs, and what may bend a figure. Pure.
-"""
+"""A result as it is printed in a text about it. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from prony.errors import UsageError
 from prony.judge.finding import Kind
-from prony.report import cells_table, shared
+from prony.report import comparison
 from prony.report.answer import Answer, answer, quick_words
-from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report.blocks import KIND_WORDS, Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cell_view import HEADLINE, CellView
-from prony.report.comparison import (
-    closing_rows,
-    figure_row,
-)
-from prony.report.findings import FindingGroup, finding_groups
+from prony.report.comparison import closing_rows, figure_row
 from prony.report.history import printed, published_figures
 from prony.report.intervals import heading as brackets
 from prony.report.labels import named
-from prony.report.markdown import drawn, heading, paragraph
 from prony.report.result import PartView, ResultView
-from prony.report.shape import left_out
+from prony.report.shape import left_out, shared_blocks
+from prony.report.shapes import FindingGroup, finding_groups, shape_of
 from prony.report.shapes import blocks as all_blocks
-from prony.report.shapes import shape_of
-from prony.report.style import KIND_WORDS
-from prony.report.uncertain import good_to
-from prony.report.wording import bytes_in_words, counted, within
+from prony.report.wording import bytes_in_words, counted, good_to, within
+
+WIDTH = 100
+_MARKER = re.compile(r"^(\s*)([-+*#>]|\d+[.)])(?=\s)")
+"""What would begin a list, a heading or a quotation at the beginning of a line."""
+
+
+def escaped(text: str, more: str = "") -> str:
+    """On one line, without a meaning in Markdown or HTML. `more`: further characters to escape."""
+    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    marks = rf"[\\`*|{re.escape(more)}]|(?<!\w)_|_(?!\w)"  # within a word _ has no meaning
+    return re.sub(marks, r"\\\g<0>", " ".join(plain.split())).replace("](", "]\\(")
+
+
+def heading(text: str, level: int = 3) -> str:
+    return f"{'#' * level} {escaped(text)}"
+
+
+def paragraph(text: str, begin: str = "") -> str:
+    """Lines of at most WIDTH characters; `begin` (`- `) stands before the first, blanks before the others."""
+    lines = textwrap.wrap(
+        escaped(text), WIDTH - len(begin), break_long_words=False, break_on_hyphens=False
+    ) or [""]
+    safe = [lines[0] if begin else _unmarked(lines[0]), *map(_unmarked, lines[1:])]
+    return "\n".join((" " * len(begin) if at else begin) + line for at, line in enumerate(safe))
+
+
+def drawn(blocks: Iterable[Block]) -> str:
+    return "\n\n".join(_table(block) if isinstance(block, Table) else _lines(block) for block in blocks)
+
+
+def _unmarked(line: str) -> str:
+    return _MARKER.sub(lambda found: f"{found[1]}{found[2][:-1]}\\{found[2][-1]}", line)
+
+
+def _lines(block: Block) -> str:
+    assert not isinstance(block, Table)
+    title = (
+        [paragraph(f"{block.title}{f' ({block.note})' if block.note else ''}:"), ""] if block.title else []
+    )
+    begin = "- " if block.listed else ""
+    return "\n".join([*title, *(paragraph(line, begin) for line in block.lines)])
+
+
+def _table(table: Table) -> str:
+    head = [table.heading, *(column.name for column in table.columns)]
+    ruler = ["---", *("--:" if column.number else "---" for column in table.columns)]
+    rows = [_row(row) for section in table.sections for row in section.rows]
+    lines = (_line(escaped(name) for name in head), "|".join(["", *ruler, ""]), *rows)
+    return "\n".join([*([paragraph(f"{table.title}:"), ""] if table.title else []), *lines])
+
+
+def _row(row: Row) -> str:
+    return _line([escaped(row.named), *map(_cell, row.cells)])
+
+
+def _cell(cell: TableCell) -> str:
+    if cell.kind is not None:
+        return escaped(f"{cell.text}, {cell.beside}" if cell.spread else cell.text)
+    text = f"**{escaped(cell.text)}**" if cell.best else escaped(cell.text)
+    return f"{text} {escaped(cell.beside)}" if cell.spread else text
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
 
 BEGIN, END = "<!-- figures: written by prony results publish -->", "<!-- end of the figures -->"
 MOST_COLUMNS = 5
@@ -42,6 +100,8 @@ GOOD_TO = "good to"
 """The row or column beside a figure that says how far it may be off."""
 MOST_CHARACTERS = 240
 """Of a reason; the page has all of it."""
+
+Shown = TypeVar("Shown")
 
 
 def text(view: ResultView) -> str:
@@ -61,9 +121,7 @@ def text(view: ResultView) -> str:
 
 
 def _claims(found: Answer) -> list[tuple[str, str]]:
-    """What is shown, each with the title of its part: everything the answer says of one part, of several the
-    first thing of each.
-    """
+    """Each with the title of its part: everything of one part, of several the first of each."""
     most = 1 if len(found.parts) > 1 else None
     return [
         (part.title, text) for part in found.parts for text in (*part.sentences[:most], part.failure) if text
@@ -71,15 +129,12 @@ def _claims(found: Answer) -> list[tuple[str, str]]:
 
 
 def _conditions(found: Answer) -> str:
-    """How many trials conform, and what all of it rests on."""
     rest = f". Provided that {'; '.join(one.text for one in found.provided)}" if found.provided else ""
     return f"{found.conforming[:1].upper()}{found.conforming[1:]}{rest}"
 
 
 def placed(page: str, figures: str) -> str:
-    """The page with these figures in the place that its marks name, or at its end where it has none. Raises
-    UsageError for a page with one of the marks.
-    """
+    """The page with these figures between its marks, or at its end. Raises UsageError for one mark only."""
     block = f"{BEGIN}\n{figures.rstrip()}\n{END}\n"
     found = re.search(rf"{re.escape(BEGIN)}.*?{re.escape(END)}\n?", page, re.DOTALL)
     if found is not None:
@@ -120,7 +175,7 @@ def _blocks(part: PartView, claims: Iterable[str]) -> Iterator[Block]:
         left = tuple(line for line in block.lines if short.get(line, line) not in told)
         if left:
             yield replace(block, lines=left)
-    yield from shared.blocks(part)
+    yield from shared_blocks(part)
     groups = [group for group in finding_groups(part) if group.kind is not Kind.PROVIDED]
     why = (*_failures(part), *map(_reason, groups))
     if why:
@@ -129,9 +184,7 @@ def _blocks(part: PartView, claims: Iterable[str]) -> Iterator[Block]:
 
 
 def _theirs(cells: Sequence[CellView]) -> dict[str, tuple[str, Mapping[str, float]]]:
-    """Each figure that others published of these cells: how its row or column is called, and its values by
-    the id of the cell.
-    """
+    """By figure: how its row or column is called, and values by cell id."""
     return {
         figure: (f"{_name(figure)}, published{f' ({source})' if source else ''}", values)
         for figure, (source, values) in published_figures(cells).items()
@@ -149,7 +202,6 @@ def _printed(figure: str, value: float | None) -> TableCell:
 
 
 def _of_servers(part: PartView) -> Table:
-    """Servers as columns, what others published below what was measured."""
     cells = part.cells
     theirs = _theirs(cells)
     rows = []
@@ -167,17 +219,14 @@ def _of_servers(part: PartView) -> Table:
 
 
 def _good_to(cell: CellView, figure: str) -> TableCell:
-    """With everything at its worst."""
     found = cell.uncertainty(figure)
     return TableCell("–" if found is None else good_to(*found.worst))
 
 
 def _of_cells(part: PartView) -> Table:
-    """A row per cell: of the table that every output has the columns that tell most, and beside them how well
-    the figure that is asked for is known, and what others published.
-    """
-    whole = cells_table.cells_table(part)
-    figures = cells_table.columns(part)
+    """A row per cell with the most telling columns, and what others published beside them."""
+    whole = comparison.cells_table(part)
+    figures = comparison.columns(part)
     theirs = _theirs(part.cells)
     words = len(whole.columns) - 1 - len(figures)
     shown = [
@@ -186,32 +235,28 @@ def _of_cells(part: PartView) -> Table:
         if whole.columns[at].rank <= MOST_COLUMNS or figure in theirs
     ]
 
-    def beside(cells: Sequence[TableCell], of: CellView) -> Iterator[TableCell]:
-        yield from cells[:words]
+    def beside(own: Sequence[Shown], good: Shown, published: Callable[[str], Shown]) -> Iterator[Shown]:
+        yield from own[:words]
         for at, figure in shown:
-            yield cells[at]
+            yield own[at]
             if figure == part.asked_figure:
-                yield _good_to(of, figure)
+                yield good
             if figure in theirs:
-                yield _printed(figure, theirs[figure][1].get(of.cell.id))
-        yield cells[-1]
+                yield published(figure)
+        yield own[-1]
 
-    columns = list(whole.columns[:words])
-    for at, figure in shown:
-        columns.append(whole.columns[at])
-        if figure == part.asked_figure:
-            columns.append(Column(GOOD_TO))
-        if figure in theirs:
-            columns.append(Column(theirs[figure][0]))
+    def of(cell: CellView) -> Callable[[str], TableCell]:
+        return lambda figure: _printed(figure, theirs[figure][1].get(cell.cell.id))
+
     rows = tuple(
-        Row(row.label, tuple(beside(row.cells, cell)))
+        Row(row.label, tuple(beside(row.cells, _good_to(cell, part.asked_figure), of(cell))))
         for row, cell in zip(whole.sections[0].rows, part.cells, strict=True)
     )
-    return Table((*columns, whole.columns[-1]), (Section(rows),), heading=whole.heading)
+    columns = beside(whole.columns, Column(GOOD_TO), lambda figure: Column(theirs[figure][0]))
+    return Table(tuple(columns), (Section(rows),), heading=whole.heading)
 
 
 def _failures(part: PartView) -> tuple[str, ...]:
-    """Trials that ended without anything to judge, each cause once."""
     failed = (
         f"{KIND_WORDS[Kind.NOT_CONFORMING]}, {cell.label}: {trial.record.failure}"
         for cell in part.cells
@@ -222,7 +267,7 @@ def _failures(part: PartView) -> tuple[str, ...]:
 
 
 def _reason(group: FindingGroup) -> str:
-    """With one of its reasons; of a long one its first sentence, which says what decided."""
+    """With one of its reasons, of a long one the first sentence."""
     reason = group.reasons[0]
     reason = reason if len(reason) <= MOST_CHARACTERS else reason.partition("; ")[0]
     where = f" ({group.where})" if group.where else ""

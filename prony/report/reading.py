@@ -1,6 +1,4 @@
-"""From the store to the value that every output reads: plan, judged trials, what they come to
-part by part.
-"""
+"""From the store to the value that every output reads."""
 
 from __future__ import annotations
 
@@ -22,10 +20,9 @@ from prony.plan.part import Part
 from prony.plan.plan import Plan
 from prony.report.aa import COMMAND, OnRecord, fitting
 from prony.report.cell_view import HEADLINE, CellView, TrialView
-from prony.report.explained import explained
-from prony.report.result import PartView, ResultView, ServerView
+from prony.report.result import PartView, ResultView, ServerView, explained
+from prony.report.shape import shared_views
 from prony.report.shapes import SHAPES
-from prony.report.shared import shared_views
 from prony.report.wording import duration, join
 from prony.steady.detector import change_points_ms
 from prony.store import ExperimentRow, Store, StoredTrial, transfer
@@ -62,7 +59,10 @@ def load_exported(file: Path) -> ResultView:
 def _known_on_record(store: Store, found: ExperimentRow) -> OnRecord | None:
     """None where it cannot be read: its own page says why, and no other result waits for it."""
     try:
-        return _on_record(result_view(found, store.trials(found.id)))
+        view = result_view(found, store.trials(found.id))
+        (part, *_), (cell, *_) = view.parts, view.plan.cells
+        known = (view.id, view.created.isoformat(), cell.server, cell.trial.workload.name)
+        return None if part.aa is None else OnRecord(*known, part.aa)
     except (StoreError, ValueError, ArithmeticError, LookupError, TypeError) as fault:
         log.info("the A/A experiment %s cannot be read: %s", found.id, fault)
         return None
@@ -72,16 +72,9 @@ def _compares(part: PartView) -> bool:
     return bool(part.pairs) or part.gate is not None
 
 
-def _on_record(view: ResultView) -> OnRecord | None:
-    (part, *_), (cell, *_) = view.parts, view.plan.cells
-    if part.aa is None:
-        return None
-    return OnRecord(view.id, view.created.isoformat(), cell.server, cell.trial.workload.name, part.aa)
-
-
 def result_view(row: ExperimentRow, stored: Sequence[StoredTrial]) -> ResultView:
     """The view of a stored experiment. Raises StoreError for a plan that this Prony does not understand."""
-    trials = [trial_view(one) for one in stored]
+    trials = [viewed(one.record, one.judgement, one.figures) for one in stored]
     view = build(row, plan_of(row), trials)
     again = _judged_again(stored)
     odd = (f"{one.record.id}: {what}" for one in stored for what in one.judgements[-1].odd)
@@ -113,11 +106,6 @@ def plan_yaml(plan: Plan) -> str:
     """The exact plan, in the order of the model."""
     spec = plan.model_dump(mode="json", exclude_defaults=True)
     return yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=110)
-
-
-def trial_view(stored: StoredTrial) -> TrialView:
-    """A stored trial as reports read it."""
-    return viewed(stored.record, stored.judgement, stored.figures)
 
 
 def viewed(record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> TrialView:
@@ -153,7 +141,6 @@ def _part(
 
 
 def _failure(plan: Plan, part: Part, begun: bool) -> str:
-    """Why a part that follows another has no cells."""
     if part.follows is None or begun:
         return ""
     whys = dict.fromkeys(one.why for one in plan.skipped if one.part == part.name)
@@ -161,7 +148,7 @@ def _failure(plan: Plan, part: Part, begun: bool) -> str:
 
 
 def _label(cell: Cell, among: Sequence[Cell]) -> str:
-    """What tells this cell from the others of its part: server, workload, load, as far as they vary."""
+    """Server, workload and load, as far as they vary."""
 
     def words(one: Cell) -> tuple[str, str, str]:
         return one.server, one.trial.workload.name, one.trial.load_name
@@ -194,7 +181,6 @@ def _server(address: str, trials: Sequence[TrialView]) -> ServerView:
 
 
 def _warnings(view: ResultView) -> list[str]:
-    """What stands above everything: interrupted, shared CPUs, controls that disagree."""
     found = list(view.plan.changes)
     if view.state != "finished":
         ended = sum(len(cell.every) for cell in view.cells)
@@ -205,7 +191,7 @@ def _warnings(view: ResultView) -> list[str]:
         found += [_cut_short(cell, trial) for trial in cell.every if INTERRUPTED in trial.record.notes]
     if view.partition is not None and view.partition.shared:
         found.append(f"Server and client shared CPUs: {view.partition.note}")
-    repeated = [cell.label for cell in view.cells if any(map(_disturbed, cell.superseded))]
+    repeated = [c.label for c in view.cells if any(INTERRUPTED not in t.record.notes for t in c.superseded)]
     if repeated:
         found.append(f"Disturbed trials were repeated: {join(repeated)}; the earlier ones are in no figure.")
     for cell in view.cells:
@@ -214,17 +200,12 @@ def _warnings(view: ResultView) -> list[str]:
 
 
 def _judged_again(stored: Sequence[StoredTrial]) -> str:
-    """When trials were judged again, and under which limits."""
     newest = [one.judgements[-1] for one in stored if len(one.judgements) > 1]
     if not newest:
         return ""
     limits = {key: value for one in newest for key, value in one.judgement.limits.items()}
     under = f" (limits: {', '.join(f'{key}={value:g}' for key, value in limits.items())})" if limits else ""
     return f"Judged again on {max(one.made for one in newest):%Y-%m-%d}{under}."
-
-
-def _disturbed(trial: TrialView) -> bool:
-    return INTERRUPTED not in trial.record.notes
 
 
 def _cut_short(cell: CellView, trial: TrialView) -> str:
@@ -235,7 +216,7 @@ def _cut_short(cell: CellView, trial: TrialView) -> str:
 
 
 def _agreement(cell: CellView, control: TrialView) -> str | None:
-    """Do both ways of warming up agree? The control is one trial, so this is a look and not a test."""
+    """Of one control, so this is a look and not a test."""
     mine, others = control.figure(HEADLINE), cell.figure(HEADLINE)
     if mine is None or others is None or not control.conforms:
         return None

@@ -13,8 +13,8 @@ from rich.padding import Padding
 from prony import __version__
 from prony.experiment.conclude import Change, Rejudged
 from prony.judge.finding import Judgement, Kind
+from prony.report.blocks import KIND_WORDS
 from prony.report.out import Out
-from prony.report.style import KIND_WORDS
 from prony.report.wording import counted
 
 
@@ -52,7 +52,6 @@ class RejudgedOut(Out):
 
 
 def as_out(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudged]) -> RejudgedOut:
-    """The JSON."""
     return RejudgedOut(
         id=identifier,
         prony_version=__version__,
@@ -79,7 +78,7 @@ def render(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudge
     """A line of summary, then the checks that found another kind of thing, trial by trial."""
     under = ", ".join(f"{key}={value:g}" for key, value in limits.items())
     changed = sum(one.changed for one in found)
-    before, after = (sum(judged.conforms for judged in every) for every in _judgements(found))
+    before, after = sum(one.before.conforms for one in found), sum(one.after.conforms for one in found)
     console.print(
         f"{identifier}: {counted(len(found), 'trial')} judged again by Prony {__version__}, limits of the "
         + (f"plan and {under}" if under else "plan")
@@ -100,12 +99,7 @@ def render(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudge
             console.print(Padding(f"figures: {', '.join(one.figures_changed)}", (0, 0, 0, 2)))
 
 
-def _judgements(found: Sequence[Rejudged]) -> tuple[list[Judgement], list[Judgement]]:
-    return [one.before for one in found], [one.after for one in found]
-
-
 def _differs(before: Kind | None, after: Kind | None) -> bool:
-    """Whether it is worth a line: not where nothing was found, and nothing is."""
     return before is not after and {before, after} != {None, Kind.FINE}
 
 

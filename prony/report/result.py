@@ -1,14 +1,13 @@
-"""What a report shows, as one value: parts in order, each with its cells, and each cell with its trials.
-
-Every output (terminal, page, JSON, CSV) reads a `ResultView` and nothing else.
-"""
+"""What a report shows, as one value: every output reads a `ResultView` and nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
+from prony import seams
 from prony.compare.capacity import Found, Outcome
 from prony.compare.claim import Claim, Settles
 from prony.compare.false_differences import FalseDifferences
@@ -23,9 +22,53 @@ from prony.plan.objective import Objective
 from prony.plan.part import Part, Shape
 from prony.plan.plan import Plan, Skipped
 from prony.report.aa import OnRecord
+from prony.report.blocks import Block, Lines
 from prony.report.cell_view import HEADLINE, CellView, Condition, TrialView
-from prony.report.explained import Explained
 from prony.store.rows import Note
+
+if TYPE_CHECKING:
+    from prony.report.html.chapters import Item
+
+TITLE = "Where CPU time goes"
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Of one part."""
+
+    blocks: tuple[Block, ...]
+    """For a terminal."""
+    servers: Sequence[dict[str, Any]] = ()
+    """As JSON, each server."""
+    differences: Sequence[dict[str, Any]] = ()
+    """As JSON, each pair."""
+    items: Callable[[], Sequence[Item]] | None = None
+    """The chapter of a page, drawn when it is called; None: the blocks."""
+    lead: str = ""
+    script: str = ""
+    """Of the chapter."""
+
+
+def explained(cells: Sequence[CellView]) -> Explained | None:
+    """Of the cells that have an explained trial; None where no cell has one."""
+    with_profile = [cell for cell in cells if cell.explained]
+    if not with_profile:
+        return None
+    explain = seams.found(seams.HOOKS, "explanations")
+    if explain is not None:
+        made: Explained | None = explain(cells)
+        return made
+    lines = tuple(f"{cell.cell.server}: {_recorded(cell)}" for cell in with_profile)
+    needed = seams.OWN[seams.HOOKS, "explanations"].package
+    return Explained((Lines(TITLE, lines, note=f"{needed} shows what they hold"),))
+
+
+def _recorded(cell: CellView) -> str:
+    profile = cell.explained[-1].record.evidence.profile
+    if profile is None:
+        return "no profile"
+    samples = 0 if profile.cpu is None else profile.cpu.total
+    return f"{samples:,} CPU samples, {profile.profiler}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +91,7 @@ class SourceView:
     low: float | None
     high: float | None
     cancelled: float
-    """By how much less that is than both sides' bounds together, because it bends both alike: on the log
-    scale.
-    """
+    """Less than both sides' bounds together by this much on the log scale, because it bends both alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +148,8 @@ class PositionView:
     high: float
     trials: int
     found: bool
-    """Whether the interval excludes 1."""
     sentence: str
     where: str = ""
-    """Workload and load, where a part has several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +167,6 @@ class SharedView:
     carry_over: CarryOver | None
     """What the load before leaves behind; None where it cannot be told."""
     found: bool
-    """Whether place or carry-over has an effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +202,6 @@ class GateView:
     """The loss that is tolerated, as a share."""
     figures: tuple[FigureChange, ...]
     notes: tuple[str, ...]
-    """Trials without a figure, and why."""
     blocks: int
     """Blocks in which both sides count; of a baseline trials of the candidate."""
     most_blocks: int
@@ -173,7 +210,6 @@ class GateView:
     baseline: str | None
     """The tag of the stored base, where it was not measured anew."""
     experiments: int | None
-    """Stored experiments of that base."""
     advice: tuple[str, ...]
     """What the runner can see, and what to do where that is too little."""
 
@@ -192,11 +228,9 @@ class PartView:
     laws: Mapping[str, Scaling | None] = field(default_factory=dict)
     """Of a sweep, by server; None where too few numbers of users have a trial that counts."""
     search: SearchView | None = None
-    """Of a capacity search."""
     aa: FalseDifferences | None = None
     """Of a server against itself; None where too few trials count."""
     gate: GateView | None = None
-    """Of a candidate against its base."""
     shared: tuple[SharedView, ...] = ()
     """Of loads that shared processes, by figure, and by workload where these did not."""
     levels: Levels | None = None
@@ -206,7 +240,6 @@ class PartView:
     explanation: Explained | None = None
     """Where CPU time goes; None where no trial ran with a profiler."""
     seed: int = 0
-    """Of the plan."""
     ended: bool = True
     """Whether no further trial will come."""
     failure: str = ""
@@ -232,7 +265,6 @@ class PartView:
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        """In the order of the plan."""
         return tuple(dict.fromkeys(view.cell.trial.workload.name for view in self.cells))
 
     @property
@@ -246,19 +278,15 @@ class PartView:
         return any(view.cell.trial.load.model == "open" for view in self.cells)
 
     def of(self, server: str) -> tuple[CellView, ...]:
-        """The cells of one server."""
         return tuple(view for view in self.cells if view.cell.server == server)
 
     @property
     def asked_figure(self) -> str:
-        """What it is about."""
         return next((view.asked_figure for view in self.cells), HEADLINE)
 
     @property
     def layout(self) -> Shape:
-        """How it is shown: as its shape says, but what compares servers under one load as a comparison, and
-        what does so under several, or at given rates, as a table of cells.
-        """
+        """As its shape says; but a comparison under several loads as a table of cells, and conversely."""
         if self.part.shape not in ("comparison", "matrix"):
             return self.part.shape
         one_each = self.part.follows is None and len(self.cells) == len(self.servers)
@@ -297,7 +325,6 @@ class ResultView:
     """finished, interrupted, running."""
     plan: Plan
     plan_text: str
-    """The exact plan as YAML."""
     parts: tuple[PartView, ...]
     fingerprint: Fingerprint | None = None
     partition: CpuPartition | None = None
@@ -313,7 +340,6 @@ class ResultView:
 
     @property
     def cells(self) -> tuple[CellView, ...]:
-        """Of all parts."""
         return tuple(view for part in self.parts for view in part.cells)
 
     @property
@@ -323,7 +349,6 @@ class ResultView:
 
     @property
     def servers(self) -> tuple[ServerView, ...]:
-        """Of all parts, each once."""
         return tuple({server.address: server for part in self.parts for server in part.servers}.values())
 
     @property

@@ -13,14 +13,23 @@ from prony.judge.finding import Kind
 from prony.plan.load import OpenLoad, SteadyWindow
 from prony.plan.objective import objectives
 from prony.plan.part import Search
-from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell, words
+from prony.report.blocks import (
+    KIND_WORDS,
+    Block,
+    Chapter,
+    Column,
+    Lines,
+    Row,
+    Section,
+    Table,
+    TableCell,
+    words,
+)
 from prony.report.cell_view import HEADLINE, CellView
-from prony.report.cells_table import cell_trials
-from prony.report.comparison import figure_cell
+from prony.report.comparison import cell_trials, figure_cell
 from prony.report.labels import named, rounded
 from prony.report.result import PartView, SearchView, Tried
 from prony.report.shape import MOST_SENTENCES, Shape
-from prony.report.style import KIND_WORDS
 from prony.report.wording import ABSENT, number, significant
 
 NOTHING = 1e-9
@@ -88,7 +97,6 @@ class Capacity(Shape):
         ]
 
     def chapters(self, part: PartView) -> list[Chapter | str]:
-        """Without the sentence, which stands on the first screen."""
         tables = tuple(block for block in self.everything(part) if isinstance(block, Table))
         return [Chapter("results", "Trials by offered rate", tables), "cpu"]
 
@@ -125,7 +133,6 @@ def law(cells: Sequence[CellView]) -> Scaling | None:
 
 
 def law_words(law: Scaling | None) -> list[str]:
-    """What the fitted law says, sentence by sentence."""
     if law is None:
         return [
             "No law is fitted: fewer than four numbers of users have a trial that counts. "
@@ -214,7 +221,6 @@ def _tried(one: Tried) -> Row:
 
 
 def capacity_words(search: SearchView) -> str:
-    """What the search came to, in one sentence."""
     found = search.found
     held, failed, client, undecided = (
         None if rate is None else f"{significant(rate, 4)} requests/s"

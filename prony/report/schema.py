@@ -1,9 +1,4 @@
-"""The JSON that `--json` prints, as models: the names are a contract.
-
-`schema` is raised when a key is renamed, removed or changes its meaning; new keys may appear at any time.
-Units are in the names. A figure that was not measured, or that the number of samples does not support, is
-absent; so are all figures of a trial that does not conform.
-"""
+"""The JSON that `--json` prints. `schema` is raised when a key is renamed, removed or changes its meaning."""
 
 from __future__ import annotations
 
@@ -26,20 +21,12 @@ from prony.plan.plan import Skipped
 from prony.report.aa import OnRecord
 from prony.report.cell_view import Condition, Spread
 from prony.report.conformance import ConformanceOut
-from prony.report.findings import FindingGroup
 from prony.report.hosts import HostLine
-from prony.report.listings import (
-    DoctorOut,
-    DryRunOut,
-    HostsCheckOut,
-    ListOut,
-    NoteOut,
-    PruneOut,
-    ServersOut,
-)
+from prony.report.listings import DoctorOut, DryRunOut, HostsCheckOut, ListOut, NoteOut, PruneOut, ServersOut
 from prony.report.out import Out
 from prony.report.rejudged import RejudgedOut
 from prony.report.result import GateView, PairView, PositionView, ServerView, SharedView
+from prony.report.shapes import FindingGroup
 from prony.report.trial_tables import StepLine, TimePart
 
 
@@ -332,7 +319,6 @@ class TwoResultsOut(Out):
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema of all shapes, for the documentation and for whoever reads the output by machine."""
     return {
         "result": ResultOut.model_json_schema(by_alias=True),
         "results": ListOut.model_json_schema(by_alias=True),

@@ -1,18 +1,21 @@
-"""What a kind of part comes to, what is said of it, its tables, and the chapters of its page. Pure."""
+"""What a kind of part comes to, its sentences, tables and chapters; and what shared processes did. Pure."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from prony.report import shared
+from prony.analysis import compared_figure
+from prony.compare.shared import CarryOver, LoadRatio, LoadSample, load_ratios, order_effects
+from prony.plan.part import Sharing
+from prony.plan.processes import name_within
 from prony.report.blocks import Block, Chapter, Lines
-from prony.report.cell_view import HEADLINE, CellView, Spread
+from prony.report.cell_view import HEADLINE, CellView, Spread, TrialView
 from prony.report.intervals import over_trials
 from prony.report.labels import label_of
-from prony.report.result import PartView
-from prony.report.uncertain import figure_good_to
-from prony.report.wording import counted
+from prony.report.out import filled
+from prony.report.result import PartView, SharedView
+from prony.report.wording import counted, figure_good_to, ratio
 
 MOST_SENTENCES = 4
 
@@ -30,7 +33,6 @@ class Shape(ABC):
     """What stands above the tables of the page's first chapter."""
 
     def analysed(self, part: PartView) -> PartView:
-        """With what its trials come to together."""
         return part
 
     def ranking(self, part: PartView) -> list[CellView]:
@@ -48,7 +50,6 @@ class Shape(ABC):
         return (f"Not run: {part.skipped[0].why.partition(' (')[0]}" if part.skipped else "Not run",)
 
     def measured(self, part: PartView, most: int) -> tuple[str, ...]:  # noqa: ARG002
-        """The same of one of which trials ended."""
         return of_cells(part)
 
     @abstractmethod
@@ -57,7 +58,7 @@ class Shape(ABC):
 
     def everything(self, part: PartView) -> list[Block]:
         """The same with what shared processes did."""
-        return [*self.blocks(part), *shared.blocks(part)]
+        return [*self.blocks(part), *shared_blocks(part)]
 
     @abstractmethod
     def chapters(self, part: PartView) -> list[Chapter | str]:
@@ -93,13 +94,11 @@ def _of_cell(cell: CellView, found: Spread) -> str:
 
 
 def steps_chapter(tables: Sequence[Block]) -> Chapter:
-    """The steps of a workload."""
     lead = "Requests per step over the window; service times, median over trials; failed is the sum."
     return Chapter("steps", "Steps", tuple(tables), lead)
 
 
 def left_out(part: PartView) -> tuple[Lines, ...]:
-    """The cells that were not run, and why."""
     reasons: dict[str, list[str]] = {}
     for one in () if part.failure else part.skipped:
         reasons.setdefault(one.why, []).append(one.cell)
@@ -110,3 +109,102 @@ def left_out(part: PartView) -> tuple[Lines, ...]:
         for why, cells in reasons.items()
     )
     return (Lines("Not run", lines, style="yellow"),) if lines else ()
+
+
+def shared_views(cells: Sequence[CellView], sharing: Sharing | None) -> tuple[SharedView, ...]:
+    """By the figure that loads are about, and by workload, unless workloads shared processes too."""
+    if sharing is None:
+        return ()
+    groups: dict[tuple[str, str], list[CellView]] = {}
+    for cell in cells:
+        workload = cell.cell.trial.workload.name if sharing == "loads" else ""
+        groups.setdefault((workload, compared_figure(cell.cell.trial.load)), []).append(cell)
+    return tuple(
+        made
+        for (workload, figure), group in groups.items()
+        if (made := _view(workload, figure, group, sharing))
+    )
+
+
+def _view(workload: str, figure: str, cells: Sequence[CellView], sharing: Sharing) -> SharedView | None:
+    samples = [
+        made
+        for cell in cells
+        for trial in cell.counting
+        if (made := _sample(cell, trial, figure, sharing)) is not None
+    ]
+    order = order_effects(samples)
+    if order is None:
+        return None
+    sweeps: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        names = sweeps.setdefault(cell.cell.trial.workload.name, {})
+        names[name_within(cell.cell, sharing)] = None
+    ratios = load_ratios(samples, *(list(names) for names in sweeps.values()))
+    return filled(SharedView, order, workload=workload, figure=figure, ratios=ratios)
+
+
+def _sample(cell: CellView, trial: TrialView, figure: str, sharing: Sharing) -> LoadSample | None:
+    """None for a trial with a process of its own, or without the figure."""
+    process, value = trial.record.process, trial.figure(figure)
+    if process is None or value is None or value <= 0:
+        return None
+    load = name_within(cell.cell, sharing)
+    return LoadSample(cell.cell.server, process.id, load, value, process.place, process.after)
+
+
+def shared_blocks(part: PartView) -> list[Block]:
+    several = len(part.workloads) > 1
+    made: list[Block] = []
+    for view in part.shared:
+        where = _where(view, several)
+        lines = tuple(where + _ratio_words(view.figure, one) for one in view.ratios)
+        if lines:
+            note = "each load ÷ the one before it in the plan, paired by process"
+            made.append(Lines("From load to load", lines, note=note))
+    words = tuple(_where(view, several) + order_words(view) for view in part.shared)
+    of = "workloads and loads" if part.part.share_process == "workloads" else "loads"
+    return [*made, Lines(f"The order of {of} in a process", words)] if words else made
+
+
+def _where(view: SharedView, several: bool) -> str:
+    return f"{view.workload}: " if several and view.workload else ""
+
+
+def _ratio_words(figure: str, one: LoadRatio) -> str:
+    known = one.low is not None and one.high is not None
+    interval = f"[{ratio(one.low)}, {ratio(one.high)}]" if known else "no interval"
+    over = counted(one.processes, "process", "processes")
+    return (
+        f"{one.server}, {label_of(figure)}, {one.load} ÷ {one.other}: {ratio(one.ratio)} {interval} "
+        f"({over}{'' if one.paired else ', not paired'})"
+    )
+
+
+def order_words(view: SharedView) -> str:
+    over = f"{label_of(view.figure)} over {view.trials} trials in {view.processes} processes"
+    told = []
+    if (place := view.place) is not None:
+        told.append(f"{_percent(place.ratio)} % per place [{_percent(place.low)}, {_percent(place.high)}]")
+    if view.carry_over is not None:
+        told.append(_carry_over_words(view.carry_over))
+    if not told:
+        return f"{over}: too few to tell whether the order matters."
+    if not view.found:
+        return f"{over}: {'; '.join(told)}. No effect found."
+    return (
+        f"{over}: {'; '.join(told)}. An effect: all servers had the same order in each block, so it cancels "
+        "in their ratios where it is alike; from load to load, and in the figures, it is not corrected."
+    )
+
+
+def _carry_over_words(found: CarryOver) -> str:
+    test = f"which load came before: p = {found.p_value:.2g}"
+    if not found.found:
+        return test
+    interval = f"[{_percent(found.low)}, {_percent(found.high)}]"
+    return f"{test}, after {found.after} {_percent(found.ratio)} % {interval}"
+
+
+def _percent(value: float) -> str:
+    return f"{(value - 1) * 100:+.1f}"

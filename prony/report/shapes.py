@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from prony.judge.finding import GRAVEST_FIRST, Finding, Kind
 from prony.plan.part import Shape as Name
 from prony.report.blocks import Block, Lines
-from prony.report.cells_table import Matrix
-from prony.report.comparison import Comparison, SameServer
+from prony.report.comparison import Comparison, Matrix, SameServer
 from prony.report.cross_check import CrossCheck
 from prony.report.gate import Gate
 from prony.report.hosts import host_blocks
+from prony.report.out import filled
 from prony.report.result import PartView
 from prony.report.scaling import Capacity, Sweep
 from prony.report.shape import Shape
-from prony.report.single import Single
+from prony.report.trial_tables import Single
 from prony.report.wording import counted
 
 MOST_LISTED = 12
@@ -31,7 +33,6 @@ SHAPES: Mapping[Name, Shape] = {
 
 
 def shape_of(part: PartView) -> Shape:
-    """As it is shown."""
     return SHAPES[part.layout]
 
 
@@ -41,17 +42,13 @@ def blocks(part: PartView) -> list[Block]:
 
 
 def hosts(part: PartView) -> list[Block]:
-    """The hosts of the trials that count, and their links; where none counts, of all: a host that was lost,
-    or a link that was full, is the reason then. Nothing where everything was on one host.
-    """
+    """Of the trials that count; where none does, of all: a lost host or a full link is the reason then."""
     counting = [trial for cell in part.cells for trial in cell.counting]
     return host_blocks(counting or [trial for cell in part.cells for trial in cell.every])
 
 
 def not_conforming(part: PartView) -> tuple[Lines, ...]:
-    """The trials without a figure, each with its cause; where a part has many cells only those that were run
-    again, as the findings tell of the others.
-    """
+    """Each with its cause; of many cells only those that were run again, as findings tell of the others."""
     lines = []
     for cell in part.cells:
         for trial in cell.superseded:
@@ -64,3 +61,82 @@ def not_conforming(part: PartView) -> tuple[Lines, ...]:
     if more > 1:
         lines = [*lines[:MOST_LISTED], f"… and {counted(more, 'more trial')}"]
     return (Lines("Trials without a figure", tuple(lines), note="on record"),) if lines else ()
+
+
+MOST_REASONS, MOST_ADVICE, MOST_PLACES = 3, 2, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A cell by its label: in `n` of its `of` trials."""
+
+    label: str
+    n: int
+    of: int
+
+    def __str__(self) -> str:
+        return self.label if self.of == 1 else f"{self.label} {self.n} of {counted(self.of, 'trial')}"
+
+
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """One check with one code: where it was found, what was found there, what it does, and what to do."""
+
+    check: str
+    code: str
+    kind: Kind
+    limit: str
+    source: str
+    places: tuple[Where, ...]
+    reasons: tuple[str, ...]
+    advice: tuple[str, ...]
+    more: int = 0
+    everywhere: bool = False
+
+    @property
+    def where(self) -> str:
+        """spring-tomcat 3 of 3 trials, spring-jetty 1 of 3 trials."""
+        if self.everywhere:
+            trials = sum(place.of for place in self.places)
+            return f"all {trials} trials" if trials > 1 else ""
+        named = [str(place) for place in self.places[:MOST_PLACES]]
+        more = len(self.places) - MOST_PLACES
+        between = "; " if any("," in place.label for place in self.places) else ", "
+        return between.join(named) + (f" and {counted(more, 'more cell')}" if more > 0 else "")
+
+
+def finding_groups(part: PartView, *, fine: bool = False) -> tuple[FindingGroup, ...]:
+    """Those that do something to a figure, the gravest first; or those that do nothing (`fine`)."""
+    gathered: dict[tuple[str, str, Kind], list[tuple[str, Finding]]] = {}
+    for cell in part.cells:
+        for trial in cell.every:
+            for finding in trial.judgement.findings:
+                if (finding.kind is Kind.FINE) is fine:
+                    found = gathered.setdefault((finding.check, finding.code, finding.kind), [])
+                    found.append((cell.label, finding))
+    groups = [_group(part, found) for found in gathered.values()]
+    groups += [_of_all(finding) for finding in part.findings if (finding.kind is Kind.FINE) is fine]
+    return tuple(sorted(groups, key=lambda group: GRAVEST_FIRST.index(group.kind)))
+
+
+def _of_all(finding: Finding) -> FindingGroup:
+    advice = (finding.advice,) if finding.advice else ()
+    return filled(FindingGroup, finding, places=(), reasons=(finding.reason,), advice=advice)
+
+
+def _group(part: PartView, found: Sequence[tuple[str, Finding]]) -> FindingGroup:
+    labels = [label for label, _ in found]
+    totals = {cell.label: len(cell.every) for cell in part.cells}
+    said = list(dict.fromkeys((label, finding.reason) for label, finding in found))
+    alone = len({reason for _, reason in said}) == 1 or len(set(labels)) == 1
+    reasons = list(dict.fromkeys(reason if alone else f"{label}: {reason}" for label, reason in said))
+    advice = list(dict.fromkeys(finding.advice for _, finding in found if finding.advice))
+    return filled(
+        FindingGroup,
+        found[0][1],
+        places=tuple(Where(label, labels.count(label), totals[label]) for label in totals if label in labels),
+        reasons=tuple(reasons[:MOST_REASONS]),
+        advice=tuple(advice[:MOST_ADVICE]),
+        more=max(0, len(reasons) - MOST_REASONS),
+        everywhere=len(found) == sum(totals.values()),
+    )

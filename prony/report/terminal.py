@@ -1,27 +1,190 @@
-"""The result on a terminal: the answer, and on request part by part the tables, the sentences, the checks.
-
-Everything goes through a rich console, which knows whether colour is wanted (NO_COLOR, a pipe) and how wide a
-line may be.
-"""
+"""The result on a terminal: the answer, and with --details all tables, sentences and checks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from rich import table as rich_table
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from prony.judge.finding import Kind
 from prony.report.answer import Answer, answer, provided, quick_words
-from prony.report.blocks import Block, Lines, Table
-from prony.report.findings import FindingGroup, finding_groups
+from prony.report.blocks import KIND_STYLE, KIND_WORDS, Block, Column, Lines, Row, Table, TableCell
 from prony.report.result import PartView, ResultView
 from prony.report.shape import left_out
-from prony.report.shapes import blocks, hosts, not_conforming
-from prony.report.style import KIND_STYLE, KIND_WORDS
-from prony.report.table import drawn
+from prony.report.shapes import FindingGroup, blocks, finding_groups, hosts, not_conforming
 from prony.report.two_results import TwoResults
 from prony.report.two_results import blocks as two_blocks
+
+BEST = "bold underline"
+GAP, INDENT = 2, 2
+LEAST_COLUMN = 7
+WORDS = (40, 26, 16)
+"""Where words are wrapped, from the widest terminal to the narrowest."""
+FITS = (
+    (True, WORDS[0], WORDS[0]),
+    (True, WORDS[0], 2 * LEAST_COLUMN),
+    (True, WORDS[1], 2 * LEAST_COLUMN),
+    (False, WORDS[1], 2 * LEAST_COLUMN),
+    (False, WORDS[2], 2 * LEAST_COLUMN),
+)
+"""Whether ranges stand beside, where words are wrapped, and where names of less telling columns are."""
+LEAST_LABEL, MOST_LABEL, MOST_HEADING = 14, 23, 30
+"""A label longer than this is wrapped when ranges stand below."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    label: int
+    widths: tuple[int, ...]
+    ranges: tuple[int, ...]
+    """Of each column's ranges alone, so that medians stand below each other."""
+    beside: bool
+    mark: str
+
+    def total(self, places: Sequence[int]) -> int:
+        return self.label + sum(GAP + self.widths[p] for p in places) + (len(self.mark) + 1) * bool(self.mark)
+
+
+def drawn(table: Table, width: int, mark: str = "") -> Iterator[RenderableType]:
+    """One or more tables no wider than `width`; `mark` ends every row of measured figures."""
+    every = list(range(len(table.columns)))
+    for beside, words, heads in FITS:
+        layout = _layout(table, mark, words, heads, beside=beside)
+        if layout.total(every) <= width:
+            yield from _lines(table, layout, every)
+            return
+    if table.ranked:
+        yield from _lines(table, layout, _most_telling(table, layout, width))
+        return
+    for number, places in enumerate(_shares(layout, width)):
+        if number:
+            yield Text()
+        yield from _lines(table, layout, places)
+
+
+def _layout(table: Table, mark: str, words: int, heads: int, *, beside: bool) -> _Layout:
+    rows = [row for section in table.sections for row in section.rows]
+    indent = _indent(table, beside=beside)
+    longest = max([cell_len(row.named) for row in rows], default=0) + indent
+    if not beside:
+        plain = max([cell_len(row.label) for row in rows], default=0) + indent
+        longest = min(MOST_LABEL, plain)
+    label = max(longest, min(cell_len(table.heading), MOST_HEADING if beside else LEAST_LABEL))
+    widths = []
+    for place, column in enumerate(table.columns):
+        cells = [row.cells[place] for row in rows]
+        found = max([_width(cell, column, words, beside=beside) for cell in cells], default=0)
+        name = cell_len(column.name)
+        if not column.number:
+            widths.append(max(found, min(name, words)))
+        elif beside:
+            widths.append(max(found, LEAST_COLUMN, min(name, heads) if column.rank else name))
+        else:
+            widths.append(max(found, LEAST_COLUMN, min(max(map(cell_len, column.name.split())), 18)))
+    ranges = tuple(
+        max([cell_len(row.cells[place].beside) for row in rows if row.cells[place].kind is None], default=0)
+        for place in range(len(table.columns))
+    )
+    return _Layout(label, tuple(widths), ranges, beside, mark)
+
+
+def _indent(table: Table, *, beside: bool) -> int:
+    titled = any(section.title for section in table.sections)
+    return (INDENT if beside else 1) if titled else 0
+
+
+def _width(cell: TableCell, column: Column, words: int, *, beside: bool) -> int:
+    """What a cell needs; words may be wrapped at `words`, numbers not."""
+    text, below = cell_len(cell.text), cell_len(cell.beside)
+    if not column.number or cell.kind is not None or not cell.text[:1].isdigit():
+        whole = text + (below + 2) * bool(below) if beside else max(text, below)
+        longest = max(map(cell_len, (*cell.text.split(), "")))
+        return max(longest, min(whole, words))
+    return text + (below + 1) * bool(below) if beside else max(text, below)
+
+
+def _most_telling(table: Table, layout: _Layout, width: int) -> list[int]:
+    places = sorted(range(len(table.columns)), key=lambda place: table.columns[place].rank)
+    while len(places) > 2 and layout.total(places) > width and table.columns[places[-1]].rank:
+        places.pop()
+    return sorted(places)
+
+
+def _shares(layout: _Layout, width: int) -> Iterator[list[int]]:
+    places: list[int] = []
+    for place in range(len(layout.widths)):
+        if places and layout.total([*places, place]) > width:
+            yield places
+            places = []
+        places.append(place)
+    if places:
+        yield places
+
+
+def _lines(table: Table, layout: _Layout, places: Sequence[int]) -> Iterator[RenderableType]:
+    titled = any(section.title for section in table.sections)
+    if table.heading or any(table.columns[place].name for place in places):
+        yield from _head(table, layout, places, ruled=titled)
+    for number, section in enumerate(table.sections):
+        if section.title:
+            if number:
+                yield Text()
+            note = f"  {section.note}" if section.note else ""
+            yield Text.assemble((section.title, "bold"), (note, "dim"))
+        body = _grid(table, layout, places)
+        for row in section.rows:
+            body.add_row(*_cells(row, layout, places, _indent(table, beside=layout.beside)))
+        yield body
+
+
+def _head(table: Table, layout: _Layout, places: Sequence[int], *, ruled: bool) -> Iterator[RenderableType]:
+    head = _grid(table, layout, places)
+    names = (Text(table.columns[place].name, style="bold") for place in places)
+    head.add_row(Text(table.heading, style="dim"), *names, *([""] if layout.mark else []))
+    yield head
+    if ruled:
+        yield Text("─" * (layout.total(places) - (len(layout.mark) + 1) * bool(layout.mark)), style="dim")
+
+
+def _grid(table: Table, layout: _Layout, places: Sequence[int]) -> rich_table.Table:
+    grid = rich_table.Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
+    grid.add_column(width=layout.label, vertical="top", overflow="fold")
+    for place in places:
+        number = table.columns[place].number
+        grid.add_column(
+            width=layout.widths[place], justify="right" if number else "left", overflow="fold", vertical="top"
+        )
+    if layout.mark:
+        grid.add_column(width=len(layout.mark), vertical="top")
+    return grid
+
+
+def _cells(row: Row, layout: _Layout, places: Sequence[int], indent: int) -> Iterator[RenderableType]:
+    split = bool(row.unit) and not layout.beside
+    label = Text.assemble(row.label, "\n", (row.unit, "dim")) if split else Text(row.named)
+    yield Padding(label, (0, 0, 0, indent))
+    for place in places:
+        yield _cell(row.cells[place], layout, layout.ranges[place])
+    if layout.mark:
+        yield Text(layout.mark if row.measured else "", style="dim yellow")
+
+
+def _cell(cell: TableCell, layout: _Layout, widest_range: int) -> Text:
+    style = KIND_STYLE[cell.kind] if cell.kind else BEST if cell.best else ""
+    text = Text(cell.text, style=style)
+    if not layout.beside:
+        return Text.assemble(text, "\n", (cell.beside, "dim")) if cell.spread else text
+    if cell.kind is not None:
+        return Text.assemble(text, (f", {cell.spread}" if cell.spread else "", "dim"))
+    if widest_range and (cell.spread or cell.text[:1].isdigit()):
+        return Text.assemble(text, (f" {cell.beside.ljust(widest_range)}", "dim"))
+    return text
+
 
 QUICK = "quick"
 MOST_WIDTH = 160
@@ -60,7 +223,6 @@ def render(view: ResultView, console: Console, *, details: bool = False) -> None
 
 
 def _foot(view: ResultView, found: Answer, details: bool) -> str:
-    """How many trials conform, and where the rest is."""
     quick = f"quick: {quick_words(view)}" if view.quick else ""
     where = view.id if details else f"all of it: prony results show {view.id} --details"
     first = found.conforming[:1].upper() + found.conforming[1:]
@@ -68,7 +230,6 @@ def _foot(view: ResultView, found: Answer, details: bool) -> str:
 
 
 def render_two(found: TwoResults, console: Console) -> None:
-    """Print two results beside each other."""
     out = _Printer(console, "")
     word = "CONFOUNDED" if found.confounded else "SAME FINGERPRINT"
     out.text(Text.assemble((word, "bold yellow"), "  ", found.words))

@@ -1,26 +1,26 @@
-"""One row per trial and figure, as values: what CSV and Parquet write. Pure.
-
-A trial that does not conform has one row, without a figure: it is on record, and no number of it may be used.
-"""
+"""What formats for other programs hold: a row per trial and figure, or the histogram of each trial. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
+from prony.errors import UsageError
+from prony.evidence.engine import Histogram, Window
+from prony.judge.times import headline, without_response
+from prony.judge.window import measured
 from prony.report.cell_view import CellView, TrialView
 from prony.report.labels import stored_unit
+from prony.report.out import filled
 from prony.report.result import PartView, ResultView
+from prony.report.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One figure of one trial, as in `Estimate`. A percentile that falls among failed requests has no value;
-    it exceeds `above`, and so does an end of its interval that is missing unless it is `open`: then nothing
-    bounds it.
-    """
+    """As `Estimate`. A percentile among failed requests exceeds `above`, as do its ends unless `open`."""
 
     value: float | None
     low: float | None = None
@@ -49,7 +49,6 @@ class Row:
     load: str
     trial: str
     block: int
-    """From 1."""
     kind: str
     """trial, control, or repeated: one that was run again."""
     started: datetime
@@ -72,7 +71,7 @@ def rows(view: ResultView) -> Iterator[Row]:
 
 
 def every(part: PartView) -> list[tuple[CellView, TrialView]]:
-    """Each trial of a part with its cell, also those that were run again, in the order in which they ran."""
+    """With its cell, in the order in which they ran, also those that were run again."""
     found = [(cell, trial) for cell in part.cells for trial in (*cell.every, *cell.superseded)]
     return sorted(found, key=lambda one: (one[1].record.started_at, one[1].record.id))
 
@@ -96,23 +95,20 @@ def values(trial: TrialView) -> dict[str, Value]:
 
 
 def is_repeated(cell: CellView, trial: TrialView) -> bool:
-    """Whether a later trial of the same block stands in its place."""
     return any(trial is one for one in cell.superseded)
 
 
 def kind(cell: CellView, trial: TrialView) -> str:
-    """trial, control, or repeated."""
     return "repeated" if is_repeated(cell, trial) else trial.record.kind
 
 
 def _named(view: ResultView, part: PartView, cell: CellView, trial: TrialView) -> Row:
     record = trial.record
-    return Row(
+    return filled(
+        Row,
+        record,
         experiment=view.id,
         part=part.part.name,
-        cell=cell.cell.id,
-        server=cell.cell.server,
-        workload=record.workload,
         load=record.load_name,
         trial=record.id,
         block=record.block + 1,
@@ -120,3 +116,62 @@ def _named(view: ResultView, part: PartView, cell: CellView, trial: TrialView) -
         started=record.started_at,
         conforms=trial.conforms,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The headline times of one trial's window: latencies of an open load, else response or service times."""
+
+    trial: TrialView
+    window: Window
+    times: Histogram
+    began: datetime
+    """When the window opened, by the wall clock of the load generator."""
+
+    @property
+    def ended(self) -> datetime:
+        return self.began + timedelta(seconds=self.window.duration_s)
+
+
+def recorded(view: ResultView) -> list[Recorded]:
+    """Of every trial that counts, in the order in which they ran. Raises UsageError when there is none."""
+    found = [one for trial in view.trials if trial.counts and (one := _recorded(trial)) is not None]
+    if not found:
+        raise UsageError(
+            f"{view.id} has no trial whose times may be printed: none conforms, or none has a window; "
+            f"prony results show {view.id} says why"
+        )
+    return found
+
+
+def _recorded(trial: TrialView) -> Recorded | None:
+    evidence = trial.record.evidence
+    window = measured(evidence)
+    if window is None or evidence.engine is None:
+        return None
+    times = headline(window, evidence.load.model)
+    if times is None or not times.count:
+        return None
+    return Recorded(trial, window, times, at(trial, window.opened_ms))
+
+
+def at(trial: TrialView, engine_ms: float) -> datetime:
+    """A moment of the engine's time by the wall clock. Only for a trial that had an engine."""
+    engine = trial.record.evidence.engine
+    assert engine is not None
+    return datetime.fromtimestamp(engine.ready.started_unix_ns / 1e9 + engine_ms / 1000, UTC)
+
+
+def note(view: ResultView, found: Sequence[Recorded]) -> str:
+    """What the distributions do not hold: trials that do not count, and requests without a response."""
+    said = []
+    out = len(view.trials) - len(found)
+    if out:
+        said.append(f"left out: {counted(out, 'trial')}, without a figure, a control or without times")
+    failed = sum(without_response(one.trial.record.evidence) for one in found)
+    if failed:
+        said.append(
+            f"{counted(failed, 'request')} without a response took longer than any that is in here; "
+            "a timeout is in here with the time it had"
+        )
+    return "; ".join(said)

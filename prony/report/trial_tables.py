@@ -1,22 +1,24 @@
-"""What single windows say beyond their figures: steps of a scenario, time parts, groups of users, a script's
-output. Pure.
-"""
+"""One trial of one server; and steps, time parts, groups of users and a script's output of any. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median, median_high
 
-from prony.evidence.engine import Histogram, ScriptReport
+from prony.evidence.engine import Histogram, ScriptReport, Window
 from prony.evidence.trial import Evidence, PopulationFacts
 from prony.judge.figures import times_ms
 from prony.judge.percentiles import Times as Sample
 from prony.judge.times import plain_times, step_times
 from prony.judge.window import measured
-from prony.report.blocks import Block, Lines, plain
-from prony.report.cell_view import TrialView
-from prony.report.wording import counted, number, significant
+from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, plain
+from prony.report.cell_view import HEADLINE, TrialView
+from prony.report.intervals import has_figure, times_lines, trial_cell
+from prony.report.labels import SERVICE_TIMES, SESSION_TIMES, SESSIONS, label_of, unit_of
+from prony.report.result import PartView
+from prony.report.shape import Shape, steps_chapter
+from prony.report.wording import counted, duration, number, significant
 
 STEP_HEAD = ("step", "requests/s", "failed", "mean, ms", "p50, ms", "p99, ms")
 PART_HEAD = ("part", "samples", "mean, ms", "p50, ms", "p99, ms")
@@ -80,9 +82,7 @@ def steps_of(trial: TrialView) -> list[StepLine]:
 
 
 def time_parts_of(trial: TrialView) -> list[TimePart]:
-    """The time parts of one trial; none unless they were asked for (`--request-parts`) and are printed.
-    Connecting and the TLS handshake are there when connections were opened within the window.
-    """
+    """None unless asked for (`--request-parts`); connect and TLS where connections were opened."""
     window = measured(trial.record.evidence)
     if window is None or window.wait_time is None or not trial.conforms:
         return []
@@ -98,9 +98,7 @@ def time_parts_of(trial: TrialView) -> list[TimePart]:
 
 
 def step_blocks(trials: Sequence[TrialView], whose: str = "") -> list[Block]:
-    """A row per step: of one trial its figures, of several the median over those that count (of `failed` the
-    sum); nothing when the workload has a single step.
-    """
+    """A row per step, the median over trials (of `failed` the sum); nothing for a single step."""
     found: dict[str, list[StepLine]] = {}
     counting = [trial for trial in trials if trial.counts]
     for trial in counting:
@@ -138,7 +136,6 @@ def middle_time(values: Sequence[float | None]) -> float | None:
 
 
 def time_part_blocks(trials: Sequence[TrialView]) -> list[Block]:
-    """A row per time part of a single trial; nothing otherwise."""
     parts = time_parts_of(trials[0]) if len(trials) == 1 else []
     if not parts:
         return []
@@ -179,7 +176,6 @@ def _group(one: PopulationFacts) -> str:
 
 
 def script_blocks(script: ScriptReport | None) -> list[Block]:
-    """What a script in Lua printed, in the order in which its functions ran."""
     if script is None:
         return []
     printed = f"{script.printed_setup}{script.printed_run}{script.printed_done}".splitlines()
@@ -189,3 +185,87 @@ def script_blocks(script: ScriptReport | None) -> list[Block]:
     if script.error is not None:
         lines.append(script.error)
     return [Lines("Script output", tuple(lines), listed=False)] if lines else []
+
+
+GROUPS = (
+    (
+        "Load",
+        (
+            *(HEADLINE, "mean_ms", "min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms"),
+            *SERVICE_TIMES,
+        ),
+    ),
+    (
+        "Sessions",
+        (*SESSIONS, "sessions_per_s", "session_mean_ms", "session_min_ms", *SESSION_TIMES, "session_max_ms"),
+    ),
+    ("TLS", ("handshakes_per_request", "resumed_share")),
+    (
+        "Cost",
+        ("server_cpu_us_per_request", "server_cpu_share", "client_cpu_us_per_request", "client_cpu_share"),
+    ),
+)
+PARTS = (
+    "Send: until the kernel had taken the last byte. Wait: to the first byte of the response. "
+    "Receive: to the last. Together the service time; connect and TLS handshake are not part of it."
+)
+
+
+class Single(Shape):
+    """One trial of one server: counts, figures, steps, time parts, the script's output."""
+
+    def blocks(self, part: PartView) -> list[Block]:
+        return [*results(part), *step_blocks(part.trials), *time_part_blocks(part.trials), *script(part)]
+
+    def chapters(self, part: PartView) -> list[Chapter | str]:
+        against = " against a server that was already running" if part.external else ""
+        lead = f"One trial{against}: nothing is said about how others would differ."
+        parts = tuple(replace(block, title="", note="") for block in time_part_blocks(part.trials))
+        return [
+            Chapter("results", "Results", (*results(part), *script(part)), lead),
+            steps_chapter(step_blocks(part.trials)),
+            Chapter("parts", "Time parts", parts, PARTS),
+            *("latency", "throughput", "cpu", "sockets"),
+        ]
+
+
+def results(part: PartView) -> list[Block]:
+    if not part.trials:
+        return []
+    trial = part.trials[0]
+    window = measured(trial.record.evidence)
+    counts = [*(_counts(window) if window is not None else ()), *group_lines(trial.record.evidence)]
+    made: list[Block] = [Lines("", tuple(counts), listed=False)] if counts else []
+    if trial.counts:
+        made.append(_figures(trial))
+        if lines := times_lines(trial):
+            made.append(Lines("", lines, style="dim", listed=False))
+    return made
+
+
+def script(part: PartView) -> list[Block]:
+    engines = (trial.record.evidence.engine for trial in part.trials)
+    return script_blocks(next((engine.script for engine in engines if engine is not None), None))
+
+
+def _counts(window: Window) -> list[str]:
+    errors = sorted(window.errors.items(), key=lambda error: -error[1])
+    return [
+        f"{number(window.completed)} requests completed in {duration(window.duration_s)}, "
+        f"{number(window.failed)} failed",
+        *(f"{number(n)} × {kind}" for kind, n in errors if n),
+        "status " + ", ".join(f"{code}: {number(n)}" for code, n in sorted(window.status.items())),
+    ]
+
+
+def _figures(trial: TrialView) -> Table:
+    sections = []
+    for title, figures in GROUPS:
+        rows = tuple(
+            Row(label_of(name), (trial_cell(name, trial),), unit_of(name))
+            for name in figures
+            if has_figure(name, trial)
+        )
+        if rows:
+            sections.append(Section(rows, title))
+    return Table((Column(""),), tuple(sections), caption="Results")

@@ -1,9 +1,4 @@
-"""Two results beside each other: ratios within each of them, fingerprints side by side, and the word
-*confounded* where it applies.
-
-Pure. Never divides a figure of one host by one of the other: the host is confounded with everything
-else that differs between them, so such a ratio or p-value would answer no question.
-"""
+"""Two results beside each other; never a figure of one host ÷ one of the other: the host is confounded."""
 
 from __future__ import annotations
 
@@ -25,8 +20,6 @@ from prony.report.wording import ratio
 
 @dataclass(frozen=True, slots=True)
 class TwoResults:
-    """All that is shown."""
-
     sides: tuple[ResultView, ResultView]
     figures: list[TwoFiguresOut]
     ratios: list[TwoRatiosOut]
@@ -80,7 +73,6 @@ def beside(first: ResultView, second: ResultView) -> TwoResults:
 
 
 def _agreement(left: PairView | None, right: PairView | None) -> str:
-    """Whether both hosts say the same of a pair."""
     if left is None or right is None:
         return "only on one host"
     if Claim.OPEN in (left.claim, right.claim):
@@ -89,9 +81,7 @@ def _agreement(left: PairView | None, right: PairView | None) -> str:
 
 
 def _groups(result: ResultView, several: bool) -> dict[str, list[CellView]]:
-    """Cells that answer the same question: a cell without its server. Parts are told apart by name where one
-    of the results has several.
-    """
+    """By part (where one result has several), workload and load."""
     found: dict[str, list[CellView]] = {}
     for part in result.parts:
         own = part.part.name if several else ""
@@ -115,7 +105,6 @@ def _pairs(cells: Sequence[CellView], figure: str) -> dict[tuple[str, str], Pair
 
 
 def _differing(first: Fingerprint | None, second: Fingerprint | None) -> list[tuple[str, str, str]]:
-    """Field by field, mappings entry by entry."""
     found: list[tuple[str, str, str]] = []
     if first is None or second is None:
         return found
@@ -135,23 +124,15 @@ def _text(value: object) -> str:
 
 
 def blocks(found: TwoResults) -> list[Block]:
-    """What a terminal shows of both."""
     sides = tuple(Column(_head(side), number=False) for side in found.sides)
     ratios = tuple(
-        Row(
-            f"{one.a} ÷ {one.b}",
-            words(one.where, *map(_ratio, one.sides), one.words),
-        )
+        Row(f"{one.a} ÷ {one.b}", words(one.where, *map(_ratio, one.sides), one.words))
         for one in found.ratios
     )
-    figures = tuple(
-        Row(
-            one.server,
-            words(one.where, *(_range(side, one.figure) for side in one.sides)),
-            named(one.figure),
-        )
-        for one in found.figures
-    )
+    figures = []
+    for one in found.figures:
+        shown = words(one.where, *(_range(side, one.figure) for side in one.sides))
+        figures.append(Row(one.server, shown, named(one.figure)))
     where = Column("where", number=False)
     made: list[Block] = []
     if ratios:
@@ -160,7 +141,7 @@ def blocks(found: TwoResults) -> list[Block]:
     else:
         made.append(Lines("Ratios", ("none: no pair of servers has three trials in one result",)))
     note = "median over trials (min–max), never divided by each other"
-    made.append(Table((where, *sides), (Section(figures),), title="Figures", note=note))
+    made.append(Table((where, *sides), (Section(tuple(figures)),), title="Figures", note=note))
     if found.differing:
         rows = tuple(Row(what, words(left, right)) for what, left, right in found.differing)
         made.append(Table(sides, (Section(rows),), title="What differs between the hosts"))
@@ -191,5 +172,4 @@ def _range(found: Spread | None, figure: str) -> str:
 
 
 def to_json(found: TwoResults) -> TwoResultsOut:
-    """The same as a model of the contract."""
     return TwoResultsOut.filled(found, results=list(map(SideOut.filled, found.sides)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 ABSENT = "–"
 """Stands where a figure could not be read. Never a zero."""
@@ -73,12 +74,10 @@ def counted(n: int, singular: str, plural: str | None = None) -> str:
 
 
 def join(words: Sequence[str]) -> str:
-    """a, b and c."""
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1] if words else ""
 
 
 def within(where: str, text: str) -> str:
-    """The text with its place before it, where it has one."""
     return f"{where}: {text}" if where else text
 
 
@@ -93,3 +92,83 @@ def ranges(numbers: tuple[int, ...]) -> str:
         else:
             runs.append([n, n])
     return ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)
+
+
+_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def printable(text: str) -> str:
+    """Without the characters that a terminal obeys (C0 and C1 controls); lines and tabs stay."""
+    return text if text.isprintable() else _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+MINUS = "\N{MINUS SIGN}"
+FINEST = 0.001
+"""Nothing is said to be known better than to 0.1 %."""
+UNBOUNDED = "not bounded"
+SAFE_DIGITS = 3
+"""Of a figure that is only known to be at least or at most so much."""
+EXACT = 1e-9
+"""Of a digit: rounding of floating point, which moves no bound up to the next one."""
+
+
+def good_to(low: float | None, high: float | None) -> str:
+    """Both bounds of a figure: `−0.3 / +2.1 %`, `± 0.3 %`, `−0.3 % / not bounded`, `not bounded`."""
+    if low is None and high is None:
+        return UNBOUNDED
+    down = None if low is None else per_cent(max(FINEST, -low))
+    up = None if high is None else per_cent(max(FINEST, high))
+    if down is None:
+        return f"{UNBOUNDED} / +{up} %"
+    if up is None:
+        return f"{MINUS}{down} % / {UNBOUNDED}"
+    return f"± {up} %" if down == up else f"{MINUS}{down} / +{up} %"
+
+
+def bends(low: float | None, high: float | None) -> str:
+    """What one source may do: as `good_to`, but only the side that it bends: `+2.1 %`; `< 0.1 %`."""
+    down, up = _size(low), _size(high)
+    if max(down, up) < FINEST:
+        return f"< {per_cent(FINEST)} %"
+    if down < FINEST:
+        return f"+{per_cent(up)} %" if high is not None else f"{UNBOUNDED} above"
+    if up < FINEST:
+        return f"{MINUS}{per_cent(down)} %" if low is not None else f"{UNBOUNDED} below"
+    return good_to(low, high)
+
+
+def bounded(value: float, low: float | None, high: float | None, written: Callable[[float], str]) -> str:
+    """`13,835 requests/s`, but `at least 192,000 requests/s` where nothing bounds it above."""
+    if low is not None and high is None:
+        return f"at least {written(_safe(value * (1 + low), math.floor))}"
+    if high is not None and low is None:
+        return f"at most {written(_safe(value * (1 + high), math.ceil))}"
+    return written(value)
+
+
+def figure_good_to(
+    value: float, low: float | None, high: float | None, written: Callable[[float], str], gap: str = "  "
+) -> str:
+    """The figure and how good it is: `13,835 requests/s  −0.3 / +2.1 %`, `at least 192,000 requests/s`."""
+    said = bounded(value, low, high, written)
+    return said if (low is None) is not (high is None) else f"{said}{gap}{good_to(low, high)}"
+
+
+def per_cent(share: float) -> str:
+    """A bound, rounded away from zero: two digits, at most one of them a decimal."""
+    value = 100 * abs(share)
+    step = 10.0 ** max(-1, math.floor(math.log10(value) + EXACT) - 1) if value > 0 else 1.0
+    return number(math.ceil(value / step - EXACT) * step, 1).removesuffix(".0")
+
+
+def _size(bound: float | None) -> float:
+    return math.inf if bound is None else abs(bound)
+
+
+def _safe(value: float, direction: Callable[[float], int]) -> float:
+    """Rounded to a few digits, in the direction in which the bound still holds."""
+    if value <= 0:
+        return value
+    unit = 10.0 ** (math.floor(math.log10(value)) - SAFE_DIGITS + 1)
+    nearest = round(value / unit)
+    return (nearest if abs(value / unit - nearest) < EXACT else direction(value / unit)) * unit

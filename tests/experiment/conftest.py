@@ -27,7 +27,7 @@ from prony.plan.part import Part
 from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Launch
 from prony.plan.trial import TrialPlan
-from prony.report.progress import SilentProgress
+from prony.report.progress_state import SilentProgress
 from prony.store import Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
 from prony.trial.run import TrialOutcome

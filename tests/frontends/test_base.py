@@ -23,7 +23,7 @@ from prony.plan.step import Step
 from prony.plan.target import TlsOptions, Url, parse_url
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Workload
-from prony.report.progress import SilentProgress
+from prony.report.progress_state import SilentProgress
 from prony.store import StoredJudgement, StoredTrial
 from prony_frontends import command as frontends
 from prony_frontends import importing

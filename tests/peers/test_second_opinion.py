@@ -22,7 +22,7 @@ from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Url
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import from_url
-from prony.report.progress import SilentProgress
+from prony.report.progress_state import SilentProgress
 from prony.server import proc
 from prony.store import Store
 from prony.trial.run import around

@@ -10,14 +10,20 @@ from xml.etree import ElementTree
 import pytest
 
 from prony.compare.capacity import Outcome
-from prony.report.html.capacity_chart import OUTCOMES, TriedMark, capacity_chart
-from prony.report.html.ceiling_chart import CeilingRow, ceilings
-from prony.report.html.latency_chart import Curve, latency
-from prony.report.html.marks import PATHS
+from prony.report.html.charts import (
+    CeilingRow,
+    Curve,
+    Dots,
+    PairedSeries,
+    ceilings,
+    dumbbells,
+    latency,
+    strips,
+    throughput,
+)
 from prony.report.html.plot import Series, count_axis, decades, linear_y, seconds_axis, text_width
-from prony.report.html.small_charts import ChartPhase, Dots, PairedSeries, dumbbells, strips, throughput
-from prony.report.html.sweep_chart import SweepLine, sweep
-from prony.report.html.theme import BUDGET, PAPER, WINDOW, Colour, accent, shape
+from prony.report.html.sweep_drawings import OUTCOMES, SweepLine, capacity_chart, sweep
+from prony.report.html.theme import BUDGET, PAPER, PATHS, WINDOW, Colour, accent, shape
 
 TOMCAT, NETTY = (Series(name, accent(k), shape(k)) for k, name in enumerate(("spring-tomcat", "netty")))
 AXES = {"title": "In words", "key": "one"}
@@ -35,11 +41,11 @@ def draw_latency(width: int, times: tuple[float, ...] = (1, 2, 4, 8, 40, 200)) -
 def draw_sweep(width: int, *, logarithmic: bool = False) -> str:
     points = tuple((2**k, 100.0 * 1.5**k) for k in range(11))
     lines = [SweepLine(TOMCAT, points), SweepLine(NETTY, points[:5], dashed=True)]
-    return sweep(lines, axis="requests/s", logarithmic=logarithmic, width=width, height=230, **AXES)
+    return sweep(lines, "requests_per_s", logarithmic, width=width, height=230, **AXES)
 
 
 def draw_capacity(width: int) -> str:
-    tried = [TriedMark(1000.0 * 2**k, 0.1 * 3**k, outcome) for k, outcome in enumerate(Outcome)]
+    tried = [(1000.0 * 2**k, 0.1 * 3**k, outcome) for k, outcome in enumerate(Outcome)]
     return capacity_chart(tried, width=width, height=300, **AXES)
 
 
@@ -53,7 +59,7 @@ def draw_throughput(_: int) -> str:
     return throughput(
         [(k + 0.5, 5000.0 + k) for k in range(60)],
         series=NETTY,
-        phases=[ChartPhase("window", 30, 90), ChartPhase("other", 0, 30)],
+        phases=[("window", 30, 90), ("other", 0, 30)],
         changes_s=[20],
         mark_s=40.5,
         until_s=60,

@@ -9,8 +9,8 @@ from rich.live import Live
 from rich.table import Table
 
 from prony.report.console import Console
-from prony.report.printable import printable
 from prony.report.terminal import render
+from prony.report.wording import printable
 
 from . import factory
 

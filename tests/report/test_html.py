@@ -16,6 +16,7 @@ import pytest
 from prony.errors import PronyError
 from prony.judge.finding import GRAVEST_FIRST, Kind
 from prony.report.answer import answer, provided
+from prony.report.blocks import KIND_WORDS
 from prony.report.cell_view import TrialView
 from prony.report.html import check_writable, render_html, write_html, write_text
 from prony.report.html.page import conditions
@@ -33,7 +34,6 @@ from prony.report.html.theme import (
     Colour,
 )
 from prony.report.result import ResultView
-from prony.report.style import KIND_WORDS
 
 from . import factory
 from .page import Page, rendered

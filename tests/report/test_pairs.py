@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from prony.compare.claim import Claim
-from prony.compare.noninferiority import Change, FigureChange
+from prony.compare.noninferiority import Change, Changes, FigureChange
 from prony.judge.finding import Bias, Finding
 from prony.plan.part import GateTest
 from prony.report.cell_view import HEADLINE
@@ -201,17 +201,9 @@ def test_a_gate_shows_each_change_against_its_own_margin() -> None:
         FigureChange(HEADLINE, Change.NO_WORSE, 1.0, 0.99, 1.01, 0.95, 1 / 1.03, 8, 0.98, 1.02),
         FigureChange("p99_ms", Change.CANNOT_TELL, 1.02, 0.97, 1.08, 0.95, 1.10, 8, 0.96, None),
     )
-    view = view_of(
-        asked,
-        Change.CANNOT_TELL,
-        figures,
-        (),
-        most_blocks=8,
-        first_look=3,
-        budget_s=None,
-        spent_s=60,
-        ended=True,
-    )
+    part = result(lambda _server, _block: (1.0, ())).parts[0]
+    found = Changes(Change.CANNOT_TELL, figures, ())
+    view = view_of(asked, found, part, most_blocks=8, first_look=3, spent_s=60)
     table = ratio_rows.changes(view)
     assert table is not None
     assert [row.cells[-1] for row in table.rows] == [Change.NO_WORSE.value, Change.CANNOT_TELL.value]

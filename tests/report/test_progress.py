@@ -13,13 +13,8 @@ from rich.console import Console
 from prony.evidence.engine import IntervalRow
 from prony.evidence.trial import Evidence
 from prony.judge.finding import Bias, Finding, Judgement
-from prony.report.live import RichProgress
-from prony.report.progress import (
-    PlainProgress,
-    ProgressDisplay,
-    SilentProgress,
-    choose_progress,
-)
+from prony.report.progress import PlainProgress, RichProgress, choose_progress
+from prony.report.progress_state import SilentProgress
 from tests.judge.factory import healthy, open_model
 from tests.records import record
 
@@ -50,7 +45,7 @@ ERRORS = Finding(
 
 
 def ended(
-    progress: ProgressDisplay,
+    progress: SilentProgress,
     seconds: float,
     *findings: Finding,
     evidence: Evidence | None = None,
@@ -62,7 +57,7 @@ def ended(
     progress.trial_ended(judgement, figures, seconds)
 
 
-def one_trial(progress: ProgressDisplay, pass_seconds: Callable[[float], None]) -> None:
+def one_trial(progress: SilentProgress, pass_seconds: Callable[[float], None]) -> None:
     progress.experiment_started(9, 540.0)
     progress.build("spring-tomcat", "compiling 4 files\n")
     progress.trial_started(1, "spring-tomcat", 0, 60)

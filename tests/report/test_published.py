@@ -13,12 +13,10 @@ from prony.errors import UsageError
 from prony.judge.finding import Kind
 from prony.plan.cell import PublishedFigures
 from prony.report.answer import answer
-from prony.report.blocks import Column, Lines, Row, Section, Table, TableCell
+from prony.report.blocks import KIND_WORDS, Column, Lines, Row, Section, Table, TableCell
 from prony.report.labels import rounded
-from prony.report.markdown import drawn, paragraph
-from prony.report.published import BEGIN, END, placed, text
+from prony.report.published import BEGIN, END, drawn, paragraph, placed, text
 from prony.report.result import ResultView
-from prony.report.style import KIND_WORDS
 from tests.report import factory
 
 

@@ -16,9 +16,9 @@ from prony.experiment.conclude import rejudge
 from prony.judge.finding import Finding, Kind
 from prony.plan.planfile_read import known
 from prony.report.answer import answer
+from prony.report.blocks import KIND_WORDS
 from prony.report.published import BEGIN, END, text
 from prony.report.reading import load_exported
-from prony.report.style import KIND_WORDS
 from prony.store import Store, publishing, transfer
 from tests.report.page import Page
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from prony.evidence.host import HostRow
 from prony.report.cell_view import TrialView
 from prony.report.html import render_html
-from prony.report.html.socket_drawings import STATES, legend
+from prony.report.html.drawings import STATES, socket_states
 from prony.report.result import ResultView
 
 from . import factory
@@ -44,7 +44,7 @@ def test_a_chart_for_each_server_with_words_for_who_cannot_see() -> None:
     assert [text.partition(":")[0] for text in titles] == list(factory.SERVERS)
     assert "timewait 18 to 57" in titles[0]
     assert "orphaned 0 to 0" in titles[0]
-    assert [name for name, _ in legend()] == [name for _, name in STATES]
+    assert [name for name, _ in socket_states()] == [name for _, name in STATES]
 
 
 def test_without_counts_there_is_no_such_section() -> None:

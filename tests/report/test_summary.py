@@ -11,11 +11,10 @@ from prony.judge.finding import Bias
 from prony.report.answer import conforming
 from prony.report.cell_view import spread
 from prony.report.comparison import best, figures_table
-from prony.report.findings import finding_groups
 from prony.report.history import history
 from prony.report.pairs import better_first
 from prony.report.result import PairView, PartView, ResultView
-from prony.report.shapes import not_conforming
+from prony.report.shapes import finding_groups, not_conforming
 
 from . import factory
 

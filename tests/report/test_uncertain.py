@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prony.report.uncertain import bends, bounded, figure_good_to, good_to, per_cent
+from prony.report.wording import bends, bounded, figure_good_to, good_to, per_cent
 
 
 def per_s(value: float) -> str:

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from prony.report.html.marks import PATHS
-from prony.report.html.theme import PAPER
+from prony.report.html.theme import PAPER, PATHS
 from prony_serve.trends.chart import TrendLevel, TrendMark, TrendRule, trend_chart
 from tests.report.test_charts import AXES, TOMCAT, WIDTHS, Draw, check_labels, labels, marks
 

@@ -21,7 +21,7 @@ from prony.plan.cell import cell_of
 from prony.plan.plan import MAIN, Plan, one_part
 from prony.plan.target import Url, parse_url
 from prony.plan.trial import TrialPlan
-from prony.report.uncertain import bends, good_to
+from prony.report.wording import bends, good_to
 from prony.store import StoredTrial
 
 

@@ -19,8 +19,8 @@ from prony.plan.load import ClosedLoad, OpenLoad
 from prony.report import tidy
 from prony.report.answer import answer
 from prony.report.cell_view import TrialView
-from prony.report.recorded import at
 from prony.report.result import ResultView
+from prony.report.tidy import at
 
 EXPERIMENTS, TRIALS, INTERVALS = "prony-experiments", "prony-trials", "prony-intervals"
 """Names of the data streams."""

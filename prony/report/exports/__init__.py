@@ -1,6 +1,4 @@
-"""Formats for other programs, found by their names: a module in this folder that has a `FORMAT`, or an entry
-point of another package (`prony.seams`).
-"""
+"""Formats by name: a module here that has a `FORMAT`, or another package's entry point (`prony.seams`)."""
 
 from __future__ import annotations
 
@@ -26,12 +24,10 @@ class Exported:
 
     @property
     def text(self) -> str:
-        """The whole of a text."""
         assert not isinstance(self.content, bytes)
         return self.content if isinstance(self.content, str) else "".join(self.content)
 
     def pieces(self) -> Iterator[bytes]:
-        """The bytes of the file."""
         if isinstance(self.content, bytes):
             yield self.content
         elif isinstance(self.content, str):
@@ -61,9 +57,7 @@ def names() -> tuple[str, ...]:
 
 
 def named(name: str) -> Format:
-    """The format of this name. Raises KeyError when there is none, EnvironmentFault where its package is not
-    installed.
-    """
+    """Raises KeyError when there is none, EnvironmentFault where its package is not installed."""
     if name not in names():
         raise KeyError(name)
     if any(module.name == name for module in iter_modules(__path__)):

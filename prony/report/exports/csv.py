@@ -28,7 +28,6 @@ COLUMNS = (
 
 
 def write(view: ResultView) -> Exported:
-    """The heading and the rows, part by part in the order in which the trials ran."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -40,9 +39,7 @@ def write(view: ResultView) -> Exported:
 
 
 def _texts(found: tidy.Value) -> dict[str, str]:
-    """What is known of a figure: what is not bounded, or not known, is empty; among failed requests a value
-    and the ends of its interval are `> t`.
-    """
+    """Empty: not bounded, or not known. `> t`: among failed requests."""
     texts = {name: "" if (n := getattr(found, name)) is None else repr(n) for name in tidy.ESTIMATED}
     if found.above is not None:
         beyond = ("value", "low") if found.open else ("value", "low", "high")

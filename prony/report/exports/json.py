@@ -11,7 +11,6 @@ from prony.report.result import ResultView
 
 
 def write(view: ResultView) -> Exported:
-    """As docs/schema/results.json describes it."""
     return Exported(json.dumps(as_plain(to_json(view)), indent=2, allow_nan=False) + "\n")
 
 

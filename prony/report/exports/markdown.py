@@ -8,7 +8,6 @@ from prony.report.result import ResultView
 
 
 def write(view: ResultView) -> Exported:
-    """The block that `prony results publish` puts into a page."""
     return Exported(text(view))
 
 

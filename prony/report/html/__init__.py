@@ -11,7 +11,6 @@ from prony.report.result import ResultView
 
 
 def render_html(view: ResultView) -> str:
-    """The page as text."""
     from prony.report.html.page import render_html as render
 
     return render(view)
@@ -42,20 +41,16 @@ def write_text(text: str, path: Path) -> None:
         target = path.resolve()
         if target.exists() and not target.is_file():
             target.write_text(text, encoding="utf-8")  # a pipe or a device is written to, not replaced
-        else:
-            _replace(text, target)
+            return
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(target)
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
     except OSError as error:
         why = error.strerror or error
         raise EnvironmentFault(
             f"the report could not be written to {path}: {why}; name another file"
         ) from error
-
-
-def _replace(text: str, target: Path) -> None:
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(target)
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)

@@ -9,21 +9,28 @@ from markupsafe import Markup
 
 from prony.judge.finding import Kind
 from prony.report import comparison, history, pairs, tidy
-from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell, words
+from prony.report.blocks import (
+    KIND_WORDS,
+    Block,
+    Chapter,
+    Column,
+    Lines,
+    Row,
+    Section,
+    Table,
+    TableCell,
+    words,
+)
 from prony.report.cell_view import HEADLINE, TrialView
-from prony.report.explained import TITLE
-from prony.report.findings import FindingGroup, finding_groups
-from prony.report.html import ratio_rows, socket_drawings, sweep_drawings, values
-from prony.report.html.drawings import Drawer, Drawing
-from prony.report.html.marks import DASH, TRIANGLE, mark_of, swatch
+from prony.report.html import charts, ratio_rows, sweep_drawings
+from prony.report.html.drawings import Drawer, Drawing, socket_states, sockets
 from prony.report.html.ratio_rows import RatioTable
+from prony.report.html.theme import DASH, TRIANGLE, mark_of, swatch
 from prony.report.intervals import trial_cell
 from prony.report.labels import named
-from prony.report.result import PartView
-from prony.report.shapes import hosts, shape_of
-from prony.report.style import KIND_WORDS
-from prony.report.uncertain import good_to
-from prony.report.wording import counted
+from prony.report.result import TITLE, PartView
+from prony.report.shapes import FindingGroup, finding_groups, hosts, shape_of
+from prony.report.wording import counted, good_to
 
 BESIDE = ("p50_ms", "p99_ms", "time_to_steady_s")
 """Of a trial, beside its throughput."""
@@ -62,7 +69,6 @@ Item = Block | Charts | Findings | Folded | RatioTable
 
 
 def chapters(drawer: Drawer) -> list[Chapter]:
-    """All chapters of a part."""
     part = drawer.part
     if part.failure:
         return [Chapter("results", "Results", (Lines("", (part.failure,)),))]
@@ -91,7 +97,6 @@ def pictures(drawer: Drawer) -> tuple[Item, ...]:
 def _charts(
     drawer: Drawer, id: str, title: str, found: Sequence[Drawing | None], lead: str, form: str = "small"
 ) -> Chapter:
-    """A chapter of charts with a key to the servers; empty without any."""
     drawings = tuple(one for one in found if one is not None)
     return Chapter(id, title, (Charts(drawings, _legend(drawer), form),) if drawings else (), lead)
 
@@ -160,7 +165,7 @@ def _throughput(drawer: Drawer) -> Chapter:
     lead = "Completed requests per second, without the users who came first. Only the window counts."
     if owned:
         keys = [(swatch("settle"), "settling on the server's own CPUs"), *keys]
-    if any(values.mark_s(trial) is not None for trial in part.trials):
+    if any(charts.mark_s(trial) is not None for trial in part.trials):
         keys.append((TRIANGLE, f"request {requests}"))
         lead += f" Triangle: where a run of {requests} requests to a fresh process would have ended."
     if many:
@@ -183,12 +188,12 @@ def _cpu(drawer: Drawer) -> Chapter:
 
 
 def _sockets(drawer: Drawer) -> Chapter:
-    drawings = tuple(socket_drawings.sockets(drawer))
+    drawings = tuple(sockets(drawer))
     lead = (
         "TCP sockets of the host by state, as ss -s counts them, client and server together, in the "
         "median trial. A rising “timewait” means that connections are opened again and again."
     )
-    keys = tuple((mark, name) for name, mark in socket_drawings.legend())
+    keys = tuple((mark, name) for name, mark in socket_states())
     return Chapter("sockets", "Sockets over time", (Charts(drawings, keys),) if drawings else (), lead)
 
 
@@ -237,7 +242,6 @@ def _findings(part: PartView) -> Chapter:
 
 
 def _trials(part: PartView) -> Chapter:
-    """Every trial in the order in which it ran, also those that were run again."""
     every = tidy.every(part)
     told = any(_told(trial) for _, trial in every)
     columns = (
@@ -273,7 +277,6 @@ def _trials(part: PartView) -> Chapter:
 
 
 def _told(trial: TrialView) -> str:
-    """Why it does not conform, and what else is to be known of it."""
     return " ".join(filter(None, (trial.why_not, *trial.record.notes)))
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
+from prony.evidence.host import HostRow
 from prony.judge.figures import published_mark
 from prony.report.cell_view import HEADLINE, CellView, TrialView
 from prony.report.history import history
-from prony.report.html import latency_chart, small_charts, values
-from prony.report.html.ceiling_chart import CeilingRow, ceilings
-from prony.report.html.plot import Series
-from prony.report.html.theme import accent, shape
+from prony.report.html import charts
+from prony.report.html.plot import Plot, Series, count_axis, seconds_axis
+from prony.report.html.theme import ACCENTS, accent, drawn, shape
 from prony.report.labels import label_of, named, rounded
 from prony.report.result import PartView
 from prony.report.wording import join, number, ratio
@@ -57,19 +57,17 @@ class Drawer:
     _made: list[str] = field(default_factory=list)
 
     def latency(self, cells: Sequence[CellView], where: str = "") -> Drawing | None:
-        """Service time (of an open loop: latency) by percentile: the median trial of each server thick, up to
-        the highest percentile that each trial's sample supports.
-        """
-        curves: list[latency_chart.Curve] = []
+        """Service time (of an open loop: latency), as far as each trial's sample supports it."""
+        curves: list[charts.Curve] = []
         told: list[str] = []
         for cell in cells:
             middle = cell.median_trial
             for trial in cell.counting:
-                points = values.percentiles(trial)
+                points = charts.percentiles(trial)
                 if len(points) > 1:
-                    curves.append(latency_chart.Curve(self.series(cell), points, trial is middle))
+                    curves.append(charts.Curve(self.series(cell), points, trial is middle))
             if middle is not None:
-                told.append(f"{cell.cell.server}: {values.latency_words(middle)}")
+                told.append(f"{cell.cell.server}: {charts.latency_words(middle)}")
         if not any(curve.main for curve in curves):
             return None
         times = "Latency" if any(cell.cell.trial.load.model == "open" for cell in cells) else "Service time"
@@ -77,7 +75,7 @@ class Drawer:
         words = f"{heading}, median trial of each server. " + "; ".join(told)
 
         def draw(width: int, height: int, key: str) -> str:
-            return latency_chart.latency(curves, width=width, height=height, key=key, title=words)
+            return charts.latency(curves, width=width, height=height, key=key, title=words)
 
         if where:
             key = self.identifier("times")
@@ -85,26 +83,24 @@ class Drawer:
         return self.both("latency", words, lambda w, key: draw(w, 340 if w == WIDE else 280, key))
 
     def throughput(self, *, all_of_them: bool = True) -> list[Drawing]:
-        """One small chart per trial, on common axes, in the order of servers and blocks; or only of each
-        cell's median trial (where none counts, of its first).
-        """
+        """One small chart per trial on common axes; or only of each cell's median trial."""
         shown = [(cell, cell.every if all_of_them else _typical(cell)) for cell in self.part.cells]
-        drawn = [t for _, trials in shown for t in trials if values.interval_rows(t)]
+        drawn = [t for _, trials in shown for t in trials if charts.interval_rows(t)]
         if not drawn:
             return []
-        until_s = max(1.0, *(values.interval_rows(trial)[-1].t_ms / 1000 for trial in drawn))
+        until_s = max(1.0, *(charts.interval_rows(trial)[-1].t_ms / 1000 for trial in drawn))
         most = max(
-            1.0, *(row.completed_per_s * 1.08 for trial in drawn for row in values.interval_rows(trial))
+            1.0, *(row.completed_per_s * 1.08 for trial in drawn for row in charts.interval_rows(trial))
         )
         return [
             self._throughput(cell, trial, until_s, most)
             for cell, trials in shown
             for trial in trials
-            if values.interval_rows(trial)
+            if charts.interval_rows(trial)
         ]
 
     def _throughput(self, cell: CellView, trial: TrialView, until_s: float, most_per_s: float) -> Drawing:
-        evidence, rows = trial.record.evidence, values.interval_rows(trial)
+        evidence, rows = trial.record.evidence, charts.interval_rows(trial)
         mark = published_mark(evidence)
         rate = trial.figure(HEADLINE)
         block = f"{'control' if trial.record.kind == 'control' else 'block'} {trial.record.block + 1}"
@@ -117,14 +113,12 @@ class Drawer:
             f"{cell.label}, {block}, {conforms}: requests per second over {number(until_s)} s; "
             f"first second {number(rows[0].completed_per_s)}/s, window {shown}{after}"
         )
-        svg = small_charts.throughput(
-            values.thinned(trial),
+        svg = charts.throughput(
+            charts.thinned(trial),
             series=self.series(cell),
-            phases=[
-                small_charts.ChartPhase(p.name, p.start_ms / 1000, p.end_ms / 1000) for p in evidence.phases
-            ],
+            phases=[(p.name, p.start_ms / 1000, p.end_ms / 1000) for p in evidence.phases],
             changes_s=[ms / 1000 for ms in trial.change_points_ms],
-            mark_s=values.mark_s(trial),
+            mark_s=charts.mark_s(trial),
             until_s=until_s,
             most_per_s=most_per_s,
             key=self.identifier("over"),
@@ -134,7 +128,6 @@ class Drawer:
         return Drawing(words, Markup(svg), heading=f"{cell.label}, {block}", server=place, note=shown)
 
     def start_up(self) -> list[Drawing]:
-        """A strip of dots per figure of start-up and memory."""
         made: list[Drawing] = []
         for figure in STARTING:
             rows = []
@@ -144,27 +137,24 @@ class Drawer:
                 found = cell.figure(figure)
                 words = rounded(figure, found.median if found else None)
                 middle = found.median if found else None
-                rows.append(small_charts.Dots(self.series(cell), dots, middle, words))
+                rows.append(charts.Dots(self.series(cell), dots, middle, words))
                 told.append(f"{cell.cell.server} {words}")
             if any(row.values for row in rows):
                 words = f"{named(figure)}, medians: {join(told)}"
-                svg = small_charts.strips(rows, key=self.identifier("start"), title=words)
+                svg = charts.strips(rows, key=self.identifier("start"), title=words)
                 made.append(Drawing(words, Markup(svg), heading=named(figure)))
         return made
 
     def cpu(self) -> Drawing | None:
-        """How busy server and client were over the window: a row per server, a pair of marks per trial.
-
-        Trials that do not conform are shown too: who was busy is often why.
-        """
+        """A row per server, a pair of marks per trial, also of those that do not conform."""
         rows = []
         told = []
         for cell in self.part.cells:
             client = tuple(v for t in cell.trials if (v := t.figure("client_cpu_share")) is not None)
             busy = tuple(v for t in cell.trials if (v := t.figure("server_cpu_share")) is not None)
             if client or busy:
-                rows.append(small_charts.PairedSeries(self.series(cell), client, busy))
-                said = f"server {values.percents(busy)} of its CPUs, client {values.percents(client)}"
+                rows.append(charts.PairedSeries(self.series(cell), client, busy))
+                said = f"server {charts.percents(busy)} of its CPUs, client {charts.percents(client)}"
                 told.append(f"{cell.label}: {said}")
         if not rows:
             return None
@@ -173,7 +163,7 @@ class Drawer:
         return self.both(
             "cpu",
             words,
-            lambda w, key: small_charts.dumbbells(
+            lambda w, key: charts.dumbbells(
                 rows,
                 domain=(0, most * 1.02),
                 reference=None,
@@ -191,7 +181,7 @@ class Drawer:
         for row in history(self.part):
             theirs, ours = row.published_shape, row.measured_shape
             pairs = [
-                small_charts.PairedSeries(self.series(cell), values.known(a), values.known(b))
+                charts.PairedSeries(self.series(cell), charts.known(a), charts.known(b))
                 for cell, a, b in zip(self.part.cells, theirs, ours, strict=True)
             ]
             if not any(p.hollow or p.solid for p in pairs):
@@ -201,7 +191,7 @@ class Drawer:
                 f"{cell.cell.server}: published {ratio(a)}, measured {ratio(b)}"
                 for cell, a, b in zip(self.part.cells, theirs, ours, strict=True)
             )
-            svg = small_charts.dumbbells(
+            svg = charts.dumbbells(
                 pairs,
                 domain=(max(0.0, 1 - reach), 1 + reach),
                 reference=1.0,
@@ -209,7 +199,7 @@ class Drawer:
                 axis=None,
                 key=self.identifier("history"),
                 title=words,
-                width=small_charts.WIDTH,
+                width=charts.WIDTH,
             )
             made.append(Drawing(words, Markup(svg), heading=label_of(row.figure)))
         return made
@@ -231,15 +221,15 @@ class Drawer:
             loads = [trial.record.evidence.load for cell in cells for trial in cell.trials]
             offers = {load.offered_per_s for load in loads if load.offered_per_s}
             offered = offers.pop() if len(offers) == 1 else None
-            limits = [values.ceilings(cell) for cell in cells]
-            highest = max([r for cell in cells for r in values.rates(cell)], default=0.0)
+            limits = [charts.known_ceilings(cell) for cell in cells]
+            highest = max([r for cell in cells for r in charts.rates(cell)], default=0.0)
             declared = any(trial.record.evidence.ceilings for cell in cells for trial in cell.trials)
             if highest <= 0 or not (offered or declared):
                 continue
             rows = [
-                CeilingRow(
+                charts.CeilingRow(
                     series=self.series(cell),
-                    values=values.rates(cell),
+                    values=charts.rates(cell),
                     middle=None if (found := cell.figure(HEADLINE)) is None else found.median,
                     ceilings=tuple((name, at) for name, at in known if at <= FAR * highest),
                 )
@@ -248,11 +238,11 @@ class Drawer:
             shown = offered if offered is not None and offered <= FAR * highest else None
             heading = f"Throughput and its ceilings, {where}"
             words = f"{heading}. " + "; ".join(
-                values.bound_words(cell, known) for cell, known in zip(cells, limits, strict=True)
+                charts.bound_words(cell, known) for cell, known in zip(cells, limits, strict=True)
             )
             if offered is not None:
                 words += f". Offered: {number(offered)}/s"
-            svg = ceilings(
+            svg = charts.ceilings(
                 rows, offered_per_s=shown, width=MIDDLE, key=self.identifier("bounds"), title=words
             )
             note = f"dashed: {number(offered)}/s offered" if shown is not None else ""
@@ -260,12 +250,10 @@ class Drawer:
         return made
 
     def times(self) -> list[Drawing]:
-        """Times by percentile for each workload and load of a part that does not sweep over users."""
         found = (self.latency(cells, where) for where, cells in self.questions().items())
         return [drawing for drawing in found if drawing is not None]
 
     def series(self, cell: CellView) -> Series:
-        """The cell's server with its colour and mark."""
         place = self.places[cell.cell.server]
         return Series(cell.cell.server, accent(place), shape(place))
 
@@ -275,10 +263,74 @@ class Drawer:
         return f"{self.key}{kind}-{self._made.count(kind) - 1}"
 
     def both(self, name: str, words: str, draw: Callable[[int, str], str]) -> Drawing:
-        """A chart that is laid out for a wide page and for a narrow one."""
         wide, narrow = (Markup(draw(w, f"{self.key}{name}-{n}")) for w, n in ((WIDE, "w"), (NARROW, "n")))
         return Drawing(words, wide, narrow)
 
 
 def _typical(cell: CellView) -> tuple[TrialView, ...]:
     return (cell.median_trial,) if cell.median_trial is not None else cell.every[:1]
+
+
+STATES = (
+    ("sockets", "total"),
+    ("established", "established"),
+    ("closed", "closed"),
+    ("orphaned", "orphaned"),
+    ("time_wait", "timewait"),
+)
+"""A field of a row and its name in `ss -s`, in the order of the colours."""
+
+
+def socket_states() -> list[tuple[str, Markup]]:
+    """Each state with a swatch of its colour."""
+    return [(name, drawn("M-6-1.5H6v3H-6z", ACCENTS[at].light)) for at, (_, name) in enumerate(STATES)]
+
+
+def sockets(drawer: Drawer) -> list[Drawing]:
+    """Of each server's median trial; of several cells, of the one with most sockets."""
+    made: list[Drawing] = []
+    for server in drawer.part.servers:
+        cells = [cell for cell in drawer.part.of(server.address) if _most_sockets(cell)]
+        if cells:
+            cell = max(cells, key=_most_sockets)
+            several = len(drawer.part.cells) > len(drawer.part.servers)
+            name = f"{server.address}, {cell.cell.trial.workload.name}, {cell.cell.trial.load_name}"
+            rows = counted_rows(_drawn_trial(cell))
+            place = drawer.places[server.address]
+            key = f"{drawer.key}sockets-{len(made)}"
+            made.append(_socket_chart(name if several else server.address, place, rows, key))
+    return made
+
+
+def _drawn_trial(cell: CellView) -> TrialView | None:
+    return cell.median_trial or next(iter(cell.trials), None)
+
+
+def _most_sockets(cell: CellView) -> int:
+    """0 without two rows to draw a line through."""
+    rows = counted_rows(_drawn_trial(cell))
+    return max(row.sockets or row.established or 0 for row in rows) if len(rows) > 1 else 0
+
+
+def counted_rows(trial: TrialView | None) -> list[HostRow]:
+    """At most charts.MOST_POINTS: sockets are a level, so every n-th will do."""
+    known = [] if trial is None else [r for r in trial.record.evidence.host_rows if r.established is not None]
+    return known[:: max(1, -(-len(known) // charts.MOST_POINTS))]
+
+
+def _socket_chart(heading: str, place: int, rows: list[HostRow], key: str) -> Drawing:
+    counts = {
+        name: [(row.t_ms / 1000, n) for row in rows if (n := getattr(row, field)) is not None]
+        for field, name in STATES
+    }
+    told = [f"{name} {number(of[0][1])} to {number(of[-1][1])}" for name, of in counts.items() if of]
+    most = max(n for of in counts.values() for _, n in of)
+    until_s = max(rows[-1].t_ms / 1000, 1.0)
+    words = f"{heading}: TCP sockets over {number(until_s)} s, first to last: " + ", ".join(told)
+    plot = Plot(
+        seconds_axis(until_s), count_axis(max(most * 1.08, 3)), width=charts.WIDTH, height=charts.HEIGHT
+    )
+    for colour, points in zip(ACCENTS, counts.values(), strict=False):
+        plot.line(points, colour, 1.75)
+    svg = Markup(plot.svg(key=key, title=words))
+    return Drawing(words, svg, heading=heading, server=place, note="median trial")

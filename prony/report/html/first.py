@@ -1,6 +1,4 @@
-"""The first screen of a page: the answer of each part, a row per server with its bar and its budget. What a
-terminal prints first, drawn.
-"""
+"""The first screen of a page: the answer of each part, a row per server with its bar and its budget."""
 
 from __future__ import annotations
 
@@ -13,12 +11,10 @@ from markupsafe import Markup
 from prony.compare.sentence import OBSTACLES
 from prony.report.answer import AnswerPart, Bar
 from prony.report.blocks import Column, Row, Section, Table, TableCell
-from prony.report.html.marks import square
 from prony.report.html.scale import Interval, Scale, Segment, axis, bar, round_ticks, stacked
-from prony.report.html.theme import AT_WORST, INK, SOURCES, Colour, accent
+from prony.report.html.theme import AT_WORST, INK, SOURCES, Colour, accent, square
 from prony.report.labels import named, rounded
-from prony.report.uncertain import MINUS, bends, good_to
-from prony.report.wording import join
+from prony.report.wording import MINUS, bends, good_to, join
 
 MOST_BARS = 24
 """Of more cells a table of the details shows the figures."""
@@ -43,15 +39,11 @@ class AnswerTable:
     """A row per server: figure, bar, how far the figure may be off and by what."""
 
     columns: tuple[Column, ...]
-    """The figure, how good it is, and what stands beside them."""
     rows: tuple[AnswerRow, ...]
     bars: bool
-    """Whether there is anything to compare with."""
     axis: Markup
-    """Of the budgets."""
     keys: tuple[Key, ...]
     unbounded: tuple[str, ...]
-    """Sources that nothing bounds, in words."""
 
 
 def answer_table(part: AnswerPart, places: Callable[[str], int]) -> AnswerTable | None:
@@ -86,7 +78,6 @@ def answer_table(part: AnswerPart, places: Callable[[str], int]) -> AnswerTable 
 
 
 def _plain(part: AnswerPart) -> Table:
-    """Figure and how good it is, of the cells that have one."""
     rows = tuple(
         Row(
             one.label,
@@ -99,7 +90,6 @@ def _plain(part: AnswerPart) -> Table:
 
 
 def _within(one: Bar) -> Interval | None:
-    """Of the trials alone, in the figure's unit; None where it is not known."""
     return None if one.off.low is None and one.off.high is None else _interval(one, one.off.low, one.off.high)
 
 
@@ -127,7 +117,6 @@ def _widths(bars: Sequence[Bar]) -> Scale:
 
 
 def _reached(one: Bar) -> tuple[float, float]:
-    """How far its segments reach on both sides."""
     made = segments(one, {})
     return min([0.0, *(s.low for s in made)]), max([0.0, *(s.high for s in made)])
 
@@ -157,7 +146,6 @@ def _budget(widths: Scale, one: Bar, colours: dict[str, Colour]) -> Markup:
 
 
 def _sources(bars: Sequence[Bar]) -> dict[str, Colour]:
-    """A colour for each source that is worth one, the largest first."""
     sizes: dict[str, float] = {}
     for one in bars:
         for line in one.budget:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass
 from importlib.resources import files
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from prony.report.answer import AnswerPart, answer, label_lines, provided, quick_words
-from prony.report.blocks import Chapter
-from prony.report.html.chapters import Item, chapters, pictures
+from prony.report.answer import answer, label_lines, provided, quick_words
+from prony.report.blocks import KIND_WORDS
+from prony.report.html.chapters import chapters, pictures
 from prony.report.html.drawings import Drawer
-from prony.report.html.first import AnswerTable, answer_table
-from prony.report.html.marks import mark_of
-from prony.report.html.theme import stylesheet
-from prony.report.result import PartView, ResultView, ServerView
-from prony.report.style import KIND_WORDS
+from prony.report.html.first import answer_table
+from prony.report.html.theme import mark_of, stylesheet
+from prony.report.result import ResultView, ServerView
 from prony.report.wording import bytes_in_words, counted, number, ranges
 
 _NOTHING = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
@@ -35,29 +32,12 @@ def policy(view: ResultView, base: str = POLICY) -> str:
 
 
 def source_of(text: str) -> str:
-    """A script as a policy names it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def script(view: ResultView) -> str:
     """Of the flame graphs, where the page has some; else empty."""
     return next((one.explanation.script for one in view.parts if one.explanation is not None), "")
-
-
-@dataclass(frozen=True, slots=True)
-class PagePart:
-    """A part: its answer, and the chapters behind it."""
-
-    part: PartView
-    answer: AnswerPart
-    table: AnswerTable | None
-    pictures: tuple[Item, ...]
-    chapters: list[Chapter]
-
-    @property
-    def id(self) -> str:
-        """Of its section."""
-        return self.part.part.name
 
 
 def environment(package: str | None = None) -> Environment:
@@ -73,7 +53,6 @@ def environment(package: str | None = None) -> Environment:
 
 
 def style() -> str:
-    """The style sheet of the report: colours, then rules."""
     return stylesheet() + files("prony.report.html").joinpath("style.css").read_text(encoding="utf-8")
 
 
@@ -86,7 +65,8 @@ def render_html(view: ResultView, *, above: Markup | None = None, more_style: st
     for at, (part, told) in enumerate(zip(view.parts, found.parts, strict=True)):
         drawer = Drawer(part, places, f"p{at}-" if several else "")
         table = answer_table(told, places.__getitem__)
-        parts.append(PagePart(part, told, table, pictures(drawer), chapters(drawer)))
+        drawn = {"pictures": pictures(drawer), "chapters": chapters(drawer)}
+        parts.append({"id": part.part.name, "part": part, "answer": told, "table": table, **drawn})
     return (
         environment()
         .get_template("page.html.j2")
@@ -116,7 +96,6 @@ def render_html(view: ResultView, *, above: Markup | None = None, more_style: st
 
 
 def _subtitle(server: ServerView) -> list[str]:
-    """What stands below a server's name: title, versions, JDK."""
     jdk = f"JDK {server.jdk}" if server.jdk[:1].isdigit() else server.jdk
     titled = server.title if server.title != server.address else ""
     lines = [titled, *(f"{name} {version}" for name, version in server.versions.items()), jdk]
@@ -159,9 +138,7 @@ def host_facts(view: ResultView) -> list[tuple[str, str]]:
 
 
 def conditions(view: ResultView) -> tuple[str, ...]:
-    """What a report cannot know beyond what its checks say, the most important first: some of it always, some
-    because of this host and this plan.
-    """
+    """What a report cannot know beyond what its checks say, the most important first."""
     said = [_of_load(view), *_host(view), *_always(view)]
     return tuple(sentence for sentence in said if sentence)
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from prony.report.html.marks import PATHS
 from prony.report.html.scale import Scale, round_step, round_ticks
-from prony.report.html.theme import INK, MUTED, RULE, Colour, dark_charts
+from prony.report.html.theme import INK, MUTED, PATHS, RULE, Colour, dark_charts
 
 TEXT = 12
 """Font size in px."""
@@ -34,9 +33,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """`ticks`: (value, label), ascending. `even`: all at one distance, so that every n-th will do where all
-    have no room.
-    """
+    """`ticks`: (value, label), ascending. `even`: all at one distance, so that every n-th will do."""
 
     scale: Scale
     ticks: Sequence[tuple[float, str]] = ()
@@ -60,14 +57,7 @@ class Plot:
     """
 
     def __init__(
-        self,
-        x: Axis,
-        y: Axis | None,
-        *,
-        width: float,
-        height: float,
-        left: float = PAD,
-        right: float = PAD,
+        self, x: Axis, y: Axis | None, *, width: float, height: float, left: float = PAD, right: float = PAD
     ) -> None:
         self._x, self._y = x, y or Axis(Scale(height, 0))
         self._left = max((text_width(label) + GAP for _, label in self._y.ticks), default=left)
@@ -96,7 +86,6 @@ class Plot:
         dash: str = "",
         opacity: float = 1,
     ) -> None:
-        """Through all points."""
         places = " ".join(f"{_px(self.x(x))},{_px(self.y(y))}" for x, y in points)
         look = f' stroke-dasharray="{dash}"' * bool(dash) + f' opacity="{opacity:g}"' * (opacity != 1)
         self._made.append(
@@ -105,14 +94,12 @@ class Plot:
         )
 
     def upright(self, value: float, colour: Colour, width: float = 1, *, dash: str = "") -> None:
-        """Over the whole height."""
         scale = self._y.scale
         self.line([(value, scale.low), (value, scale.high)], colour, width, dash=dash)
 
     def rect(
         self, x: tuple[float, float], y: tuple[float, float], colour: Colour, opacity: float = 1
     ) -> None:
-        """From one value to another, both ways."""
         left, right = sorted(map(self.x, x))
         top, bottom = sorted(map(self.y, y))
         look = f' opacity="{opacity:g}"' * (opacity != 1)
@@ -153,9 +140,7 @@ class Plot:
         end: bool = False,
         tip: str = "",
     ) -> None:
-        """Beginning or ending at this many px from the left, its middle at the height of `y`. `tip`: for who
-        points at it.
-        """
+        """From or (`end`) to `x` px from the left. `tip`: for who points at it."""
         anchor = ' text-anchor="end"' * end
         told = f"<title>{escape(tip)}</title>" * bool(tip)
         self._made.append(
@@ -169,7 +154,6 @@ class Plot:
         return self._svg("", key, title)
 
     def file(self, *, title: str) -> str:
-        """For a file of its own, in light and dark."""
         size = f'xmlns="http://www.w3.org/2000/svg" width="{_px(self._width)}" height="{_px(self._height)}" '
         self._made.insert(0, f"<style>text{{font-family:system-ui,sans-serif}}{dark_charts()}</style>")
         return self._svg(size, "chart", title) + "\n"
@@ -248,7 +232,6 @@ def log_x(title: str, values: Sequence[float], ticks: Sequence[float] | None = N
 
 
 def log_y(title: str, values: Sequence[float]) -> Axis:
-    """A log axis from tick to tick."""
     levels = decades(values)
     scale = Scale(levels[0], levels[-1], log=True)
     return Axis(scale, [(level, plain(level)) for level in levels], title, grid=True, even=False)
@@ -277,9 +260,7 @@ def count_axis(most: float) -> Axis:
 
 
 def decades(values: Sequence[float]) -> list[float]:
-    """Steps 1, 2, 5 per decade, from the one below the smallest value to the one above the largest; at least
-    two.
-    """
+    """Steps 1, 2, 5 per decade that hold all values; at least two."""
     least, most = min(values), max(values)
     first, last = math.floor(math.log10(least)), math.ceil(math.log10(most))
     steps = [m * 10.0**e for e in range(first - 1, last + 1) for m in (1, 2, 5)]

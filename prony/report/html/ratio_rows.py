@@ -1,20 +1,17 @@
-"""Ratios as rows of a table, each with its intervals drawn on one log scale: pairs of servers, and figures of
-a candidate beside its base.
-"""
+"""Ratios as rows of a table, each with its intervals drawn on one log scale."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
 from prony.compare.claim import Claim
 from prony.compare.noninferiority import Change
 from prony.report.gate import signed
-from prony.report.html.marks import drawn, square
 from prony.report.html.scale import Interval, Scale, axis, ratio, ratio_ticks
-from prony.report.html.theme import AT_WORST, INK, MUTED
+from prony.report.html.theme import AT_WORST, INK, MUTED, drawn, square
 from prony.report.labels import label_of
 from prony.report.pairs import CLAIM_WORDS, asked_figures, better_first, drawn_pairs
 from prony.report.result import GateView, PairView, PartView
@@ -29,11 +26,17 @@ Key = tuple[Markup, str]
 
 @dataclass(frozen=True, slots=True)
 class RatioRow:
-    """A ratio: its label, its drawing, and the cells beside it."""
+    """A ratio: its label, its intervals, and the cells beside its drawing."""
 
     label: str
-    drawing: Markup
+    value: float
+    within: Interval
+    at_worst: Interval
+    later: Interval | None
+    band: tuple[float, float]
+    solid: bool
     cells: tuple[str, ...]
+    drawing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +49,6 @@ class RatioTable:
     rows: tuple[RatioRow, ...]
     axis: Markup
     keys: tuple[Key, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Ratio:
-    label: str
-    value: float
-    within: Interval
-    at_worst: Interval
-    later: Interval | None
-    band: tuple[float, float]
-    solid: bool
-    cells: tuple[str, ...]
 
 
 def pairs(part: PartView, *, asked: bool) -> RatioTable | None:
@@ -74,7 +65,7 @@ def pairs(part: PartView, *, asked: bool) -> RatioTable | None:
     return _table(f"Ratios, {names}", "first ÷ second", columns, found)
 
 
-def _pair(pair: PairView, band: tuple[float, float], *, plain: bool, later: bool) -> _Ratio | None:
+def _pair(pair: PairView, band: tuple[float, float], *, plain: bool, later: bool) -> RatioRow | None:
     if pair.ratio is None or pair.low is None or pair.high is None or pair.low <= 0:
         return None
     label = f"{pair.a} ÷ {pair.b}" if plain else f"{label_of(pair.figure)}: {pair.a} ÷ {pair.b}"
@@ -82,7 +73,7 @@ def _pair(pair: PairView, band: tuple[float, float], *, plain: bool, later: bool
     to_come = None if pair.horizon_s is None else Interval(pair.later_low, pair.later_high)
     shown = (*ends, to_come) if later else ends
     cells = (written(pair.ratio), *map(_ends, shown), CLAIM_WORDS[pair.claim])
-    return _Ratio(
+    return RatioRow(
         within(pair.where, label), pair.ratio, *ends, to_come, band, pair.claim is not Claim.OPEN, cells
     )
 
@@ -98,23 +89,21 @@ def changes(view: GateView) -> RatioTable | None:
         told = (_ends(each, signed) for each in ends)
         cells = (signed(one.ratio), *told, signed(one.limit), one.change.value)
         solid = one.change in (Change.NO_WORSE, Change.WORSE)
-        found.append(_Ratio(label_of(one.figure), one.ratio, *ends, None, band, solid, cells))
+        found.append(RatioRow(label_of(one.figure), one.ratio, *ends, None, band, solid, cells))
     columns = ("change", "95 % interval", "at worst", "margin", "")
     return _table("Changes", f"{view.candidate} ÷ {view.base}", columns, found)
 
 
-def _table(caption: str, heading: str, columns: Sequence[str], found: Sequence[_Ratio]) -> RatioTable | None:
+def _table(
+    caption: str, heading: str, columns: Sequence[str], found: Sequence[RatioRow]
+) -> RatioTable | None:
     if not found:
         return None
     scale = _scale(found)
-    rows = tuple(
-        RatioRow(
-            one.label,
-            ratio(scale, one.value, one.within, one.at_worst, one.later, one.band, solid=one.solid),
-            one.cells,
-        )
-        for one in found
-    )
+    rows = []
+    for one in found:
+        drawing = ratio(scale, one.value, one.within, one.at_worst, one.later, one.band, solid=one.solid)
+        rows.append(replace(one, drawing=drawing))
     later = any(one.later is not None for one in found)
     keys = [
         (square(INK), "95 % interval"),
@@ -122,10 +111,10 @@ def _table(caption: str, heading: str, columns: Sequence[str], found: Sequence[_
         *([(drawn("M-6-.8H6V.8H-6z", MUTED.light), "later")] if later else []),
     ]
     ticks = axis(scale, [(tick, f"{tick:g}×") for tick in ratio_ticks(scale)])
-    return RatioTable(caption, heading, tuple(columns), rows, ticks, tuple(keys))
+    return RatioTable(caption, heading, tuple(columns), tuple(rows), ticks, tuple(keys))
 
 
-def _scale(found: Sequence[_Ratio]) -> Scale:
+def _scale(found: Sequence[RatioRow]) -> Scale:
     """All ratios, their intervals and bands; what reaches beyond as far as it leaves these legible."""
     near = [end for one in found for end in (*one.band, one.value, one.within.low, one.within.high) if end]
     low, high = min(near), max(near)

@@ -1,8 +1,4 @@
-"""Marks on one horizontal scale, a drawing per row of a table: places are per cent of the row's width, so one
-drawing fits every screen. Values in, SVG out.
-
-The table around it has the numbers: who cannot see reads those.
-"""
+"""Marks on one horizontal scale, a drawing per row of a table; places are per cent of the row's width."""
 
 from __future__ import annotations
 
@@ -37,7 +33,6 @@ class Scale:
         return min(100.0, max(0.0, 100 * (x - low) / ((high - low) or 1.0)))
 
     def holds(self, value: float) -> bool:
-        """Whether it has a place of its own."""
         return self.low <= value <= self.high
 
 
@@ -112,9 +107,7 @@ def ratio(
 
 
 def axis(scale: Scale, ticks: Sequence[tuple[float, str]]) -> Markup:
-    """Names of places below the rows, those at the ends within. Of names that would touch, the one nearer to
-    where nothing differs stays.
-    """
+    """Names of places below the rows. Of names that would touch, the one nearer to no difference stays."""
     made: list[str] = []
     taken: list[float] = []
     for value, name in sorted(ticks, key=lambda tick: abs(math.log(tick[0]) if scale.log else tick[0])):
@@ -222,7 +215,6 @@ def _arrow(start: float, side: int, colour: Colour) -> str:
 
 
 def _head(at: float, side: int, colour: Colour, y: float, size: float) -> str:
-    """Of an arrow, its tip at this place."""
     back = -size * side
     return (
         f'<svg x="{at:g}%" y="{y:g}" overflow="visible"><path d="M{back:g} {-size:g}L0 0L{back:g} {size:g}" '

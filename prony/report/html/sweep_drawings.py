@@ -3,20 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from markupsafe import Markup
 
+from prony.compare.capacity import Outcome
 from prony.report.cell_view import HEADLINE, CellView
 from prony.report.history import printed
-from prony.report.html import marks, values
-from prony.report.html.capacity_chart import OUTCOMES, TriedMark, capacity_chart
+from prony.report.html import charts
 from prony.report.html.drawings import HEIGHT, MIDDLE, Drawer, Drawing
-from prony.report.html.plot import Series
-from prony.report.html.sweep_chart import SweepLine, sweep
+from prony.report.html.plot import Plot, Series, linear_y, log_x, log_y
+from prony.report.html.theme import BUDGET, FINE, MUTED, NOT_CONFORMING, PROVIDED, of_shape
 from prony.report.labels import label_of, named, rounded
 from prony.report.wording import number
+
+
+@dataclass(frozen=True, slots=True)
+class SweepLine:
+    """One server: (users, value), ascending; `dashed` for what others published."""
+
+    series: Series
+    points: tuple[tuple[int, float], ...]
+    dashed: bool = False
+    joined: bool = True
+    """Whether a line joins the points; otherwise they are trials, and the curve is what was fitted."""
+    curve: tuple[tuple[float, float], ...] = ()
+
+
+def sweep(
+    lines: Sequence[SweepLine],
+    figure: str,
+    logarithmic: bool,
+    *,
+    width: int,
+    height: int,
+    key: str,
+    title: str,
+) -> str:
+    """Users on a log axis; published lines are dashed and have hollow marks."""
+    users = sorted({float(n) for line in lines for n, _ in line.points})
+    values = [value for line in lines for _, value in (*line.points, *line.curve) if value > 0] or [1.0]
+    y = (log_y if logarithmic else linear_y)(named(figure), values)
+    plot = Plot(log_x("users", users, users), y, width=width, height=height)
+    ordered = sorted(lines, key=lambda line: not line.dashed)
+    shown = [[(n, v) for n, v in line.points if v > 0 or not logarithmic] for line in ordered]
+    for line, points in zip(ordered, shown, strict=True):
+        if line.curve:
+            plot.line(line.curve, line.series.colour, 2)
+        if line.joined and line.dashed:
+            plot.line(points, line.series.colour, 1.5, dash="4 4")
+        elif line.joined:
+            plot.line(points, line.series.colour, 2.5)
+    for line, points in zip(ordered, shown, strict=True):
+        fill, stroke = (None, line.series.colour) if line.dashed else (line.series.colour, None)
+        for n, value in points:
+            plot.mark(n, value, line.series.shape, fill, stroke)
+    return plot.svg(key=key, title=title)
+
+
+OUTCOMES = {
+    Outcome.MET: (FINE, "circle"),
+    Outcome.MISSED: (NOT_CONFORMING, "cross"),
+    Outcome.UNDECIDED: (PROVIDED, "square"),
+    Outcome.CLIENT: (BUDGET, "triangle-up"),
+    Outcome.UNUSABLE: (MUTED, "diamond"),
+}
+"""Colour and mark, so that neither alone carries the meaning."""
+LEAST_PER_CENT = 0.01
+
+
+def capacity_chart(
+    tried: Sequence[tuple[float, float, Outcome]], *, width: int, height: int, key: str, title: str
+) -> str:
+    """A mark per trial (rate per s, measured ÷ allowed, outcome); the dashed line is the objective."""
+    shares = [max(pressure * 100, LEAST_PER_CENT) for _, pressure, _ in tried]
+    x = log_x("offered, requests per second", [per_s for per_s, _, _ in tried])
+    plot = Plot(x, log_y("measured ÷ allowed, %", [*shares, 100.0]), width=width, height=height)
+    plot.line([(x.scale.low, 100.0), (x.scale.high, 100.0)], MUTED, dash="5 4")
+    for (per_s, _, outcome), share in zip(tried, shares, strict=True):
+        colour, shape = OUTCOMES[outcome]
+        plot.mark(per_s, share, shape, colour, size=1)
+    return plot.svg(key=key, title=title)
+
 
 CURVE_POINTS = 120
 LARGE = 300
@@ -41,7 +110,10 @@ def sweeps(drawer: Drawer) -> list[Drawing]:
                 continue
             pause = f", think time {think_ms:g} ms" if think_ms else ""
             name = f"{label_of(figure)} over users, {workload}{pause}"
-            made.append(_sweep(drawer, name, figure, lines, logarithmic))
+            words = _words(name, figure, lines)
+            place = {"width": MIDDLE, "height": HEIGHT}
+            svg = sweep(lines, figure, logarithmic, **place, key=drawer.identifier("sweep"), title=words)
+            made.append(Drawing(words, Markup(svg), heading=name))
     return made
 
 
@@ -72,7 +144,7 @@ def law(drawer: Drawer) -> Drawing | None:
     lines = []
     for server in drawer.part.servers:
         cells = sorted(drawer.part.of(server.address), key=lambda cell: cell.users or 0)
-        dots = tuple((c.users, rate) for c in cells if c.users for rate in values.rates(c))
+        dots = tuple((c.users, rate) for c in cells if c.users for rate in charts.rates(c))
         law = drawer.part.laws.get(server.address)
         if dots:
             span = np.geomspace(dots[0][0], dots[-1][0], CURVE_POINTS) if law is not None else ()
@@ -84,49 +156,23 @@ def law(drawer: Drawer) -> Drawing | None:
     words = _words(name, HEADLINE, lines)
 
     def draw(width: int, key: str) -> str:
-        return _svg(HEADLINE, lines, False, width, LARGE, key, words)
+        return sweep(lines, HEADLINE, False, width=width, height=LARGE, key=key, title=words)
 
     return replace(drawer.both("law", words, draw), note="A mark is a trial, the line the fitted law.")
-
-
-def _sweep(
-    drawer: Drawer,
-    name: str,
-    figure: str,
-    lines: Sequence[SweepLine],
-    logarithmic: bool,
-) -> Drawing:
-    words = _words(name, figure, lines)
-    svg = _svg(figure, lines, logarithmic, MIDDLE, HEIGHT, drawer.identifier("sweep"), words)
-    return Drawing(words, Markup(svg), heading=name)
 
 
 def _words(name: str, figure: str, lines: Sequence[SweepLine]) -> str:
     return f"{name}. " + "; ".join(_sweep_words(figure, line) for line in lines)
 
 
-def _svg(
-    figure: str, lines: Sequence[SweepLine], logarithmic: bool, width: int, height: int, key: str, title: str
-) -> str:
-    return sweep(
-        lines,
-        axis=named(figure),
-        logarithmic=logarithmic,
-        width=width,
-        height=height,
-        key=key,
-        title=title,
-    )
-
-
 def capacity(drawer: Drawer) -> Drawing | None:
-    """Measured ÷ allowed over the offered rate, by outcome."""
     tried = drawer.part.search.tried if drawer.part.search is not None else ()
-    found = [TriedMark(t.rate_per_s, t.pressure, t.outcome) for t in tried if t.pressure is not None]
+    found = [(t.rate_per_s, t.pressure, t.outcome) for t in tried if t.pressure is not None]
     if not found:
         return None
     words = "Measured ÷ allowed by offered rate. " + "; ".join(
-        f"{number(one.rate_per_s)}/s: {number(one.pressure * 100)} %, {one.outcome.value}" for one in found
+        f"{number(per_s)}/s: {number(pressure * 100)} %, {outcome.value}"
+        for per_s, pressure, outcome in found
     )
 
     def draw(width: int, key: str) -> str:
@@ -139,11 +185,10 @@ def capacity(drawer: Drawer) -> Drawing | None:
 
 
 def capacity_keys(drawer: Drawer) -> tuple[tuple[Markup, str], ...]:
-    """The marks of the outcomes that were seen."""
     tried = drawer.part.search.tried if drawer.part.search is not None else ()
     seen = {one.outcome for one in tried if one.pressure is not None}
     return tuple(
-        (marks.of_shape(shape, colour.light), outcome.value)
+        (of_shape(shape, colour.light), outcome.value)
         for outcome, (colour, shape) in OUTCOMES.items()
         if outcome in seen
     )

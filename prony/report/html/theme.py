@@ -1,12 +1,10 @@
-"""Colours in light and dark.
-
-A chart is drawn once, in the light colours. In the dark a rule per colour (`[fill="#…"]`) replaces them: an
-author's rule outranks a presentation attribute, so one SVG serves both and stays right without style sheets.
-"""
+"""Colours in light and dark: a chart is drawn in the light ones, and CSS rules replace them in the dark."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from markupsafe import Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,6 @@ SHAPES = (
 
 
 def accent(index: int) -> Colour:
-    """The colour of the server at this place of the plan."""
     return ACCENTS[index % len(ACCENTS)]
 
 
@@ -97,8 +94,48 @@ def stylesheet() -> str:
 
 
 def dark_charts() -> str:
-    """A rule per colour of the charts."""
     rules = "".join(
         f'svg [fill="{c.light}"]{{fill:{c.dark}}}svg [stroke="{c.light}"]{{stroke:{c.dark}}}' for c in _ALL
     )
     return f"@media screen and (prefers-color-scheme:dark){{{rules}}}"
+
+
+PATHS = {
+    "circle": "M0-4.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 1 0 0-9z",
+    "square": "M-4-4h8v8h-8z",
+    "triangle-up": "M0-4.8 5 4.4H-5z",
+    "diamond": "M0-5.4 5.4 0 0 5.4-5.4 0z",
+    "triangle-down": "M0 4.8-5-4.4H5z",
+    "cross": "M-1.8-5h3.6v3.2H5v3.6H1.8V5h-3.6V1.8H-5v-3.6h3.2z",
+    "triangle-right": "M-4.4-5 4.8 0-4.4 5z",
+    "triangle-left": "M4.4-5V5L-4.8 0z",
+}
+"""Around their middle, 9 to 11 px wide."""
+DASH = Markup('<span class="dash"></span>')
+
+
+def mark_of(place: int) -> Markup:
+    return of_shape(shape(place), accent(place).light)
+
+
+def square(colour: Colour) -> Markup:
+    return of_shape("square", colour.light)
+
+
+def of_shape(name: str, fill: str) -> Markup:
+    return drawn(PATHS[name], fill)
+
+
+def drawn(path: str, fill: str) -> Markup:
+    """A path in a box of twelve, its middle at 0 0."""
+    return Markup(
+        '<svg class="mark" width="11" height="11" viewBox="-6 -6 12 12" aria-hidden="true">'
+        f'<path d="{path}" fill="{fill}"/></svg>'
+    )
+
+
+def swatch(name: str) -> Markup:
+    return Markup(f'<span class="swatch {name}"></span>')
+
+
+TRIANGLE = drawn(PATHS["triangle-down"], "var(--budget)")

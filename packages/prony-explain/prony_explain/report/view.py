@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import Field, TypeAdapter
 
 from prony.report.cell_view import CellView
-from prony.report.explained import Explained
 from prony.report.out import Out
+from prony.report.result import Explained
 from prony_explain.budget import Budget
 from prony_explain.cost import ProfilerCost
 from prony_explain.difference import Difference

@@ -15,8 +15,8 @@ from prony.errors import UsageError
 from prony.evidence.engine import Histogram
 from prony.judge.histogram import Decoded, HistogramError, decode
 from prony.report.exports import Exported, Format
-from prony.report.recorded import note, recorded
 from prony.report.result import ResultView
+from prony.report.tidy import note, recorded
 
 NS_PER_MS = 1e6
 TICKS_PER_HALF_DISTANCE = 5

@@ -24,8 +24,8 @@ from prony.judge.histogram import HistogramError, decode
 from prony.judge.window import request_times
 from prony.report.cell_view import CellView
 from prony.report.exports import Exported, Format
-from prony.report.recorded import Recorded, note, recorded
 from prony.report.result import ResultView
+from prony.report.tidy import Recorded, note, recorded
 
 COLUMNS = ("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "threadName", "dataType",
            "success", "failureMessage", "bytes", "sentBytes", "grpThreads", "allThreads", "URL", "Latency",

@@ -19,7 +19,7 @@ from prony.plan.step import Step
 from prony.plan.target import TlsOptions
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Workload
-from prony.report.progress import SilentProgress
+from prony.report.progress_state import SilentProgress
 from prony_frontends._exports.wrk import CONNECT, READ, TIMEOUT, WRITE
 from prony_frontends._wrk import layout
 from prony_frontends._wrk.arguments import TOOL, USAGE, USAGE_2, WrkArguments, WrongUsage, parse

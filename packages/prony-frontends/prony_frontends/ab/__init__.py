@@ -12,7 +12,7 @@ from prony import redaction
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import IntervalRow
 from prony.load.request_log import read_log
-from prony.report.progress import SilentProgress
+from prony.report.progress_state import SilentProgress
 from prony_frontends.ab import html, layout, logged
 from prony_frontends.ab.arguments import TOOL, USAGE, AbArguments, parse
 from prony_frontends.ab.figures import AbFigures, AbTimes, figures, length_lost, times_of

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from prony.errors import UsageError
-from prony.report.progress import SilentProgress
+from prony.report.progress_state import SilentProgress
 from prony_frontends.artillery import console, ensure
 from prony_frontends.artillery.flags import USAGE
 from prony_frontends.artillery.metrics import Metrics, aggregate, periods

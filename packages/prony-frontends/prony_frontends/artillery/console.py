@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import IO
 
 from prony.evidence.engine import IntervalRow
-from prony.report.progress import SilentProgress
+from prony.report.progress_state import SilentProgress
 from prony_frontends.artillery.metrics import Metrics
 from prony_frontends.artillery.phases import NamedPhase
 

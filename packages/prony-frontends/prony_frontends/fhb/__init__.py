@@ -15,7 +15,7 @@ from prony.plan.target import TlsOptions, parse_url
 from prony.plan.think import NO_THINK, Think
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Workload
-from prony.report.progress import SilentProgress
+from prony.report.progress_state import SilentProgress
 from prony_frontends.base import Context, FrontEnd, Translated
 from prony_frontends.fhb.arguments import TOOL, USAGE, FhbArguments, parse
 from prony_frontends.fhb.figures import figures, report, save, summary

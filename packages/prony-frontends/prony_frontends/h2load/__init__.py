@@ -10,7 +10,7 @@ from typing import IO
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport, IntervalRow
 from prony.load.request_log import read_log
-from prony.report.progress import SilentProgress
+from prony.report.progress_state import SilentProgress
 from prony_frontends.base import Context, FrontEnd, Translated, openssl_name
 from prony_frontends.h2load import layout
 from prony_frontends.h2load.arguments import TOOL, USAGE, H2loadArguments, WrongUsage, parse

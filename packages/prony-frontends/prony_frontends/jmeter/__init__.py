@@ -10,7 +10,7 @@ from typing import IO
 
 from prony.errors import UsageError
 from prony.evidence.engine import IntervalRow, Window
-from prony.report.progress import SilentProgress
+from prony.report.progress_state import SilentProgress
 from prony_frontends.base import Context, FrontEnd, Ran, Translated
 from prony_frontends.jmeter import row_files
 from prony_frontends.jmeter.arguments import TOOL, USAGE, VERSION, JMeterArguments, parse

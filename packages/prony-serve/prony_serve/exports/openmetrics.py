@@ -12,8 +12,8 @@ from prony.judge.figures import FIGURE
 from prony.report import tidy
 from prony.report.cell_view import TrialView
 from prony.report.exports import Exported, Format
-from prony.report.recorded import at
 from prony.report.result import PartView, ResultView
+from prony.report.tidy import at
 from prony_serve.metrics.exposition import Family, Sample, openmetrics
 from prony_serve.metrics.figures import in_base_units
 

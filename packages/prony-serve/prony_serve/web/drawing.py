@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from prony.report.html.marks import mark_of
 from prony.report.html.plot import Series
-from prony.report.html.theme import accent, shape
+from prony.report.html.theme import accent, mark_of, shape
 from prony.report.labels import label, unit_of
 from prony.store.running import Second
 from prony_serve.trends.chart import TrendLevel, TrendMark, TrendRule, trend_chart
