@@ -15,9 +15,8 @@ from prony.errors import PronyError
 from prony.plan.target import CountKeys
 from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
-from prony.server.launch import launch
+from prony.server.launch import RunningServer, launch
 from prony.server.probe import number_at, status_probe
-from prony.server.running import RunningServer
 
 READINGS = 10
 METERS = ("jvm.classes.loaded", "jvm.threads.live", "jvm.memory.used")

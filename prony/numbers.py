@@ -6,18 +6,18 @@ import math
 
 
 def percent(share: float) -> str:
-    """A share as a percentage with three significant digits: 0.01234 -> '1.23 %'."""
+    """Three significant digits: 0.01234 -> '1.23 %'."""
     value = share * 100
     return f"{value:,.0f} %" if abs(value) >= 1000 else f"{value:.3g} %"
 
 
 def rounded_percent(share: float, decimals: int = 0) -> str:
-    """A share as a percentage with so many decimals: 0.05 -> '5 %'."""
+    """0.05 -> '5 %'."""
     return f"{share * 100:.{decimals}f} %"
 
 
 def number(value: float) -> str:
-    """A plain number for a sentence: thousands separated, about four significant digits."""
+    """Thousands separated, about four significant digits."""
     if not math.isfinite(value):
         return str(value)
     if value == int(value) and abs(value) < 1e15:
@@ -31,7 +31,7 @@ def number(value: float) -> str:
 
 
 def milliseconds(value_ms: float) -> str:
-    """A duration in ms as text, in µs, ms or s."""
+    """In µs, ms or s."""
     if value_ms >= 1000:
         return f"{value_ms / 1000:.3g} s"
     if value_ms >= 1:

@@ -1,9 +1,7 @@
-"""Values without credentials: what is stored, shown or sent elsewhere holds `REDACTED` in their place. The
-engine gets the real ones. Pure.
-
-A credential is known by its name (a header, a parameter, a field, an option, a variable), by its form (user
-and password of a URL, `Bearer …`) or, once it was found so, by its text wherever it stands (`without`).
-Placeholders stay: `Bearer ${token}` says where a value comes from, not which it is.
+"""Values without credentials: what is stored, shown or sent elsewhere holds `REDACTED` instead; the engine
+gets the real ones. A credential is known by its name (header, parameter, field, option, variable), by its
+form (user and password of a URL, `Bearer …`), or from then on by its text (`without`). Placeholders such as
+`Bearer ${token}` stay.
 """
 
 from __future__ import annotations
@@ -20,11 +18,9 @@ from pydantic import AfterValidator
 
 MARK = "REDACTED"
 PUBLIC = frozenset({"for-this-run"})
-"""No secrets: the password of the keystores that Prony makes for a run (prony.server.certificates)."""
+"""The password of keystores for one run (prony.server.certificates)."""
 SHORTEST = 6
-"""Characters of a credential that is looked for in other texts: a shorter one stands there by chance."""
-
-# -- names
+"""A shorter credential is not searched for in other texts: it occurs by chance."""
 
 _ANYWHERE = re.compile(
     r"passw|passphrase|passcode|pwd|secret(?!ar)|credential|authoriz|cookie(?!s)|token(?!s|iz)|csrf|xsrf|jwt|"
@@ -38,15 +34,13 @@ _NO_SECRETS = frozenset({
     "header", "hint", "length", "limit", "max", "min", "name", "param", "path", "policy", "size", "timeout",
     "ttl", "type", "uri", "url", "version",
 })  # fmt: skip
-"""The last word of a name whose value is no credential, though its other words name one: `token_url`."""
+"""Last words of names without a credential as value: `token_url`."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 @lru_cache(maxsize=4096)
 def is_credential(name: str, *, of_request: bool = False) -> bool:
-    """Whether what has this name is kept from others. `of_request`: it is a header or a parameter of a URL,
-    where a key or a signature is one too.
-    """
+    """`of_request`: a header or a parameter of a URL, where a key or a signature counts, too."""
     words = [word.lower() for word in _WORD.findall(name)]
     if not words or words[-1] in _NO_SECRETS or name.lower().startswith("access-control-"):
         return False
@@ -55,10 +49,8 @@ def is_credential(name: str, *, of_request: bool = False) -> bool:
     return of_request and not _WORDS_OF_REQUESTS.isdisjoint(words)
 
 
-# -- forms
-
 _PLACEHOLDER = re.compile(r"(?<!\$)\$\{[^}]*\}|\{\{[^{}]*\}\}")
-"""Ours, and those of other tools' names."""
+"""Ours, and other tools'."""
 _SCHEME = re.compile(r"(?i)(?:basic|bearer|digest|token|api-?key|negotiate|ntlm|dpop|aws4-[\w-]+)[ \t]+")
 _IN_URL = re.compile(
     r"((?<![\w+.-])[A-Za-z][\w+.-]*://)"
@@ -70,18 +62,18 @@ _TOKEN_IN_URL = re.compile(
     r"((?<![\w+.-])[A-Za-z][\w+.-]*://)((?=[^\s/@]{0,256}\d)(?=[^\s/@]{0,256}[A-Za-z])[\w.~%-]{20,256})@"
 )
 _BEFORE_HOST = re.compile(r"^([^\s/:@?#]+:[^\s/@?#]+)@(?=[\w\[])")
-"""The same of a URL without a scheme."""
+"""Without a scheme."""
 _HEADER = re.compile(r"(^|[\r\n\"'`])([A-Za-z][\w.-]{0,99})[ \t]{0,9}:[ \t]{0,9}")
 """A header on a line or in quotation marks."""
 _SURE_HEADER = re.compile(
     r"(?i)()(?<![\w.-])((?:proxy-)?authorization|(?:set-)?cookie2?|x-[\w-]{1,99})[ \t]{0,9}:[ \t]{0,9}"
 )
-"""One that means nothing else, within a sentence."""
+"""Unambiguous within a sentence."""
 _PAIR = re.compile(r"()(?<![\w.%\[\]])([A-Za-z_][\w.%\[\]-]{0,99})=")
 _QUOTED_PAIR = re.compile(
     r"(?<![\w.-])(\\{0,8}[\"']?)([A-Za-z_][\w.-]{0,99})\1\]?(?:\s{0,99}[:=]\s{0,99}|\s+is\s+)"
 )
-"""A field of JSON, of a script, of a sentence: its name may have quotation marks, its value has."""
+"""JSON, script or sentence: the name may have quotation marks, the value has."""
 _ELEMENT = re.compile(r"(<)((?:[\w-]{1,99}:)?[\w.-]{1,99})(?:\s[^<>]{0,500})?>")
 _PART = re.compile(r"(name=)\"?([\w.\[\]-]{1,99})\"?[^\r\n]{0,500}(?:\r?\n[^\r\n]{1,500}){0,5}\r?\n\r?\n")
 """A field of multipart/form-data."""
@@ -106,7 +98,7 @@ _NAMED = (
     (_PART, _LINE, False),
     (_OPTION, _WORD_VALUE, False),
 )
-"""How a name stands, how its value behind it, and whether both are a header."""
+"""Name, value, whether both are a header."""
 _USER_OPTIONS = frozenset({"-u", "--user", "-U", "--proxy-user", "-A", "-P"})
 """Of curl and ab: USER:PASSWORD follows."""
 _COOKIE_OPTIONS = frozenset({"-b", "--cookie", "-C"})
@@ -114,9 +106,9 @@ _COMMANDS = frozenset({"command", "args", "argv", "jvm_flags"})
 _HEADERS = frozenset({"headers"})
 _COOKIES = frozenset({"given"})
 _PATTERNS = frozenset({"capture", "expect", "resources"})
-"""Of a plan: what is looked for in a response; no credential."""
+"""Of a plan: patterns, no credentials."""
 _NAMES = frozenset({"name", "id", "part", "server", "cell", "workload", "load_name", "scenario", "step"})
-"""By which things are found in what is stored."""
+"""Keys by which stored things are found."""
 _TITLES = frozenset({"title", "note", "transaction"})
 _SAME_LENGTH = frozenset({"first_head"})
 """Heads whose bytes are counted."""
@@ -137,28 +129,25 @@ _SUSPICIOUS = (
     "pin\"", "pwd=", "pwd:", "pwd\"", "_pwd", "-pwd", "jwt=", "jwt:", "jwt\"", "_jwt", "-jwt", "eyjhbgci",
     "eyj0exai", "eyjraw", "basic ", " -u ", " -a ", " -p ", " --user ", " --proxy-user ",
 )  # fmt: skip
-"""In small letters: a long text without any of them, or one of the next, is not looked through."""
+"""A long text without any of these or the next is not searched."""
 _SUSPICIOUS_ALONE = ("cookie", "token")
-"""But for their plurals, which name counts."""
+"""Not their plurals, which name counts."""
 _LONG = 2_000
 _TEXT = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"')
-"""Of JSON. A record is nearly all numbers, and names that come again and again."""
+"""Of JSON: nearly all numbers and repeated names."""
 _HISTOGRAM = "HISTF"
-"""How its longest texts begin, which are none."""
+"""Beginning of its longest texts."""
 _PUBLIC_OPTION = re.compile(rf"-[\w.-]+=(?:{'|'.join(map(re.escape, sorted(PUBLIC)))})")
-"""A word of a command line that names a credential and holds none."""
-
-
-# -- what is called
+"""Names a credential and holds none."""
 
 
 def text(value: str) -> str:
-    """A sentence, a title, a line of a log, a body: without the credentials in it."""
+    """A sentence, a title, a line of a log, a body."""
     return _Redaction().text(value)
 
 
 def url(value: str) -> str:
-    """What was given as a URL: of one without a scheme too."""
+    """Also one without a scheme."""
     return text(_BEFORE_HOST.sub(f"{MARK}@", value))
 
 
@@ -168,7 +157,7 @@ def name(value: str) -> str:
 
 
 def beginning(line: str) -> str:
-    """Of what should have been a header its name alone, where nobody knows what its value is."""
+    """The name alone of an unparsable header, whose value is unknown."""
     named, colon, _ = line.partition(":")
     if colon:
         return f"{named}: {MARK}" if is_credential(named, of_request=True) else line
@@ -177,18 +166,18 @@ def beginning(line: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value of JSON: by the names in it, and by its texts."""
+    """JSON: by its keys and its texts."""
     return _Redaction().value(value)
 
 
 def parsed(written: str) -> Any:
-    """What written JSON says, without credentials."""
+    """Written JSON, parsed, without credentials."""
     found = json.loads(written)
     return plain(found) if _may_hide(written) else found
 
 
 def as_json(written: str) -> str:
-    """The same of JSON that is written already; the same text where there is nothing to hide."""
+    """Written JSON; unchanged where there is nothing to hide."""
     if not _may_hide(written):
         return written
     found = json.loads(written)
@@ -197,7 +186,7 @@ def as_json(written: str) -> str:
 
 
 def _may_hide(written: str) -> bool:
-    """Whether any text in written JSON could be, or name, a credential: far cheaper than to look at each."""
+    """Far cheaper than to look at each text."""
     texts = {
         one
         for one in _TEXT.findall(written)
@@ -214,16 +203,14 @@ def secrets_of(value: Any) -> frozenset[str]:
 
 
 def secrets_in(written: str) -> frozenset[str]:
-    """The same in a text, such as a script."""
+    """The same of a text, such as a script."""
     redaction = _Redaction()
     redaction.text(written)
     return redaction.secrets
 
 
 def without(value: Any, secrets: Collection[str]) -> Any:
-    """A value whose texts hold none of these, whatever they are called there: a text, or JSON of which only
-    what others said is looked through, such as a response or the words of a script.
-    """
+    """A value whose texts hold none of these; of JSON only words of servers and scripts are searched."""
     if not secrets:
         return value
     longest_first = sorted(secrets, key=len, reverse=True)
@@ -242,9 +229,7 @@ def without(value: Any, secrets: Collection[str]) -> Any:
 
 
 def redacted_in(value: Any) -> tuple[str, ...]:
-    """The names of what was taken out of a value of JSON, such as of headers. Names themselves are made
-    without credentials, and do not count.
-    """
+    """The keys in JSON whose values were redacted; names themselves do not count."""
     found: list[str] = []
 
     def look(one: Any, key: str) -> None:
@@ -262,7 +247,7 @@ def redacted_in(value: Any) -> tuple[str, ...]:
 
 
 def filled(stored: Any, given: Any) -> Any:
-    """A value of JSON that was stored, with the credentials of the value that it may have been made from."""
+    """Stored JSON with the credentials of the value that it may have been made from."""
     return _filled(stored, given, plain(given))
 
 
@@ -278,7 +263,7 @@ def _filled(stored: Any, given: Any, public: Any) -> Any:
 
 Name = Annotated[str, AfterValidator(name)]
 Title = Annotated[str, AfterValidator(text)]
-"""Both are printed everywhere and looked for in what is stored, so they are made without credentials."""
+"""Both are printed everywhere and looked up, so they hold no credentials."""
 
 
 def _suspicious(written: str) -> bool:
@@ -299,17 +284,15 @@ class _Redaction:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """In every form in which they may stand elsewhere, but for those that are too short to be told."""
+        """In every form in which they may occur elsewhere, except very short ones."""
         found = set(self._taken)
         for one in self._taken:
             found |= {unquote(one), quote(one, safe=""), one.rpartition(":")[2], _decoded(one)}
             found |= {pair.partition("=")[2].strip() for pair in one.split(";")}
         return frozenset(one for one in found if len(one) >= SHORTEST and one not in PUBLIC and one != MARK)
 
-    # -- a single credential
-
     def hidden(self, value: str) -> str:
-        """The mark in its place, behind the scheme of an Authorization; what names no value stays."""
+        """Behind the scheme of an Authorization; placeholders stay."""
         scheme = _SCHEME.match(value)
         begin = value[: scheme.end()] if scheme else ""
         rest = value[len(begin) :]
@@ -321,7 +304,7 @@ class _Redaction:
         return begin + MARK
 
     def header(self, name: str, value: str) -> str:
-        """The value of a header: of cookies the names stay."""
+        """Names of cookies stay."""
         if not is_credential(name, of_request=True):
             return self.text(value)
         if name.lower() in ("cookie", "cookie2"):
@@ -340,10 +323,7 @@ class _Redaction:
 
         return ";".join(map(one, value.split(";")))
 
-    # -- texts
-
     def text(self, value: str) -> str:
-        """By the forms and names in it."""
         if value.isalnum() or (len(value) > _LONG and not _suspicious(value)):
             return value
         value = self.name(value)
@@ -354,13 +334,13 @@ class _Redaction:
         return _JWT.sub(lambda m: self.hidden(m[0]), value)
 
     def name(self, value: str) -> str:
-        """By what is in URLs."""
+        """By URLs alone."""
         value = _IN_URL.sub(lambda m: f"{m[1]}{self.hidden(m[2])}@", value)
         value = _TOKEN_IN_URL.sub(lambda m: f"{m[1]}{self.hidden(m[2])}@", value)
         return self._named(value, _PAIR, _PLAIN_VALUE, header=False)
 
     def _named(self, value: str, names: re.Pattern[str], values: re.Pattern[str], *, header: bool) -> str:
-        """With another value behind every name of a credential; what is behind others is looked through."""
+        """With the mark behind every name of a credential."""
         made: list[str] = []
         at = 0
         for found in names.finditer(value):
@@ -379,13 +359,9 @@ class _Redaction:
         return "".join([*made, value[at:]])
 
     def words(self, given: Iterable[str]) -> list[str]:
-        """The words of a command line: what follows `--password`, `-u` and the like."""
-        made: list[str] = []
-        before = ""
-        for word in given:
-            made.append(self._word(before, word))
-            before = word
-        return made
+        """Of a command line: the value follows `--password`, `-u` and the like."""
+        words = list(given)
+        return [self._word(before, word) for before, word in zip(["", *words], words, strict=False)]
 
     def _word(self, before: str, word: str) -> str:
         if before in _USER_OPTIONS and ":" in word and "://" not in word:
@@ -401,8 +377,6 @@ class _Redaction:
             user, colon, password = word.partition(":")
             return user + colon + self.hidden(password)
         return self.text(word)
-
-    # -- values of JSON
 
     def value(self, value: Any, key: str = "", within: str = "") -> Any:
         """`key`: its name; `within`: the name of what it stands in."""
@@ -457,7 +431,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def _decoded(value: str) -> str:
-    """The password of what may be the credentials of Basic; else empty."""
+    """The password in Basic credentials; else empty."""
     try:
         user, colon, password = base64.b64decode(value, validate=True).decode().partition(":")
     except ValueError:

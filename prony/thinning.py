@@ -1,4 +1,4 @@
-"""A series of seconds that is thinned to minutes after half an hour."""
+"""A series of seconds, thinned to minutes after half an hour."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 FINE_ROWS = 1800
-"""Rows kept as they come."""
 MERGED_ROWS = 60
 """After that, this many become one."""
 
@@ -15,7 +14,7 @@ Row = TypeVar("Row")
 
 
 class Thinned(Generic[Row]):
-    """`merge` makes one row of several; `together` says whether two neighbours may be in one at all."""
+    """`merge` makes one row of several; `together`: whether two neighbours may be merged."""
 
     def __init__(
         self, merge: Callable[[Sequence[Row]], Row], together: Callable[[Row, Row], bool] | None = None
@@ -27,7 +26,6 @@ class Thinned(Generic[Row]):
         self._coarse = False
 
     def add(self, row: Row) -> None:
-        """Take the next row."""
         if self._coarse:
             self._take(row)
             return
@@ -51,12 +49,12 @@ class Thinned(Generic[Row]):
 
     @property
     def last(self) -> Row:
-        """The newest row as it came, or the minute that it ended. Raises IndexError before the first."""
+        """The newest row, or the minute that it ended. Raises IndexError before the first."""
         return self._newest[-1] if self._newest else self._merged[-1]
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """All there is, oldest first; of a coarse series the minute under way as one row."""
+        """Oldest first; the minute under way is one row."""
         if not self._coarse:
             return tuple(self._newest)
         tail = (self._merge(self._newest),) if self._newest else ()

@@ -1,6 +1,5 @@
-"""The suite's own client connection over HTTP/2: frames and header compression by the h2 package.
-
-Independent of the engine's HTTP/2. Where the suite sends what only HTTP/1 can express, it uses `wire.Wire`.
+"""The suite's own connection over HTTP/2, by the h2 package; independent of the engine's. Malformed requests
+need `wire.Wire`.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ import ssl
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import hpack
 from h2 import events
@@ -26,6 +24,7 @@ from prony.conformance.wire import (
     LONGEST_BODY_BYTES,
     PIECE_BYTES,
     UNASKED_WITHIN_S,
+    Line,
     WireError,
     WireRequest,
     WireResponse,
@@ -37,7 +36,7 @@ from prony.conformance.wire import (
 from prony.server.address import Address
 
 OF_A_CONNECTION = {"connection", "host", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"}
-"""Fields that HTTP/2 does not send (RFC 9113, 8.2.2); `Host` becomes `:authority`."""
+"""Not sent over HTTP/2 (RFC 9113, 8.2.2); `Host` becomes `:authority`."""
 
 
 SETTINGS_TYPE = b"\x04"
@@ -45,9 +44,7 @@ SETTINGS_TYPE = b"\x04"
 
 
 class _LiteralEncoder(hpack.Encoder):
-    """Strings go out as they are: the Huffman code of a header of a megabyte takes Python minutes. The
-    requests of the engine are Huffman-coded.
-    """
+    """No Huffman coding: of a megabyte it takes Python minutes."""
 
     def encode(self, headers: Iterable[Any], huffman: bool = True) -> bytes:  # noqa: ARG002
         return super().encode(headers, huffman=False)
@@ -55,23 +52,22 @@ class _LiteralEncoder(hpack.Encoder):
 
 @dataclass(slots=True)
 class _Reply:
-    """What has come on one stream."""
+    """State of one stream."""
 
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
     body: bytearray = field(default_factory=bytearray)
     ended: bool = False
     reset: str | None = None
-    """RST_STREAM: its code."""
+    """RST_STREAM's code."""
 
     @property
     def over(self) -> bool:
-        """Whether nothing more comes on the stream."""
         return self.ended or self.reset is not None
 
 
-class Http2Wire:
-    """An open connection with one request under way at a time. Use it in a `with`."""
+class Http2Wire(Line):
+    """One request under way at a time. Use it in a `with`."""
 
     def __init__(self, address: Address, timeout_s: float = 10.0) -> None:
         """Raises WireError when there is no connection, or the server chooses another version by ALPN."""
@@ -95,7 +91,6 @@ class Http2Wire:
             raise
 
     def ask(self, request: WireRequest) -> WireResponse:
-        """Send, and read the response. Raises WireError."""
         try:
             self._stream, reply = self._h2.get_next_available_stream_id(), _Reply()
             self._reply = reply
@@ -111,9 +106,6 @@ class Http2Wire:
         return WireResponse(reply.status, "2", reply.headers, bytes(reply.body))
 
     def ask_oversized(self, request: WireRequest) -> WireResponse:
-        """Piece by piece until the server refuses: by a response, RST_STREAM or GOAWAY. One that closes with
-        bytes unread resets the connection, and what it said would be lost. Raises WireError.
-        """
         try:
             while not self._first:
                 self._receive()  # its SETTINGS, whose acknowledgement may not go out between pieces
@@ -123,9 +115,7 @@ class Http2Wire:
         return self.ask(request)
 
     def settings(self) -> dict[str, int | None]:
-        """What the server announced, once it has responded: streams at once (None: no limit), the first
-        window of a stream, the longest header list (None: no limit), in bytes.
-        """
+        """Announced by the server, once it has responded; None: no limit."""
         remote = self._h2.remote_settings
         return {
             "streams": dict(remote).get(SettingCodes.MAX_CONCURRENT_STREAMS),
@@ -134,7 +124,7 @@ class Http2Wire:
         }
 
     def unasked(self) -> bytes:
-        """Nothing: bytes that belong to no open stream raise WireError, as does a body after HEAD."""
+        """Always empty: bytes of no open stream raise WireError, as does a body after HEAD."""
         patience_s = self._socket.gettimeout()
         self._socket.settimeout(UNASKED_WITHIN_S)
         with suppress(TimeoutError):
@@ -186,14 +176,14 @@ class Http2Wire:
 
     @property
     def _gone(self) -> WireError | None:
-        """The server's GOAWAY, if it sent one."""
+        """The server's GOAWAY."""
         if self._goaway is None:
             return None
         return WireError(f"the server sent GOAWAY: {self._goaway}", hung_up=True, refusal=True)
 
     @property
     def _unheard(self) -> WireError | None:
-        """In place of what went wrong where the server does not begin with SETTINGS (RFC 9113, 3.4)."""
+        """The error where the server does not begin with SETTINGS (RFC 9113, 3.4)."""
         if self._first[3:4] == SETTINGS_TYPE:
             return None
         how = "chose h2 by ALPN, but" if self.address.tls else "was asked by prior knowledge and"
@@ -241,24 +231,12 @@ class Http2Wire:
             self._socket.settimeout(patience_s)
 
     def _last_words(self) -> None:
-        """What the server said before it hung up, which may be a GOAWAY."""
+        """A GOAWAY before it hung up."""
         with suppress(OSError, H2Error):
             while data := self._socket.recv(PIECE_BYTES):
                 for event in self._h2.receive_data(data):
                     if isinstance(event, events.ConnectionTerminated):
                         self._goaway = _code(event.error_code)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._socket.close()
 
 
 def _is_h2(connection: socket.socket) -> None:

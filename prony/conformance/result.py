@@ -9,21 +9,17 @@ from prony.evidence.base import Record
 
 
 class CheckStatus(StrEnum):
-    """How a check ended."""
-
     PASSED = "passed"
     FAILED = "failed"
     DECLARED = "declared"
-    """Not as expected, and the server.yaml says so and why."""
+    """A deviation that its server.yaml declares."""
     NOTED = "noted"
-    """Reported, not judged."""
+    """Not judged."""
     LEFT_OUT = "left out"
-    """Nothing to check here; `found` says why."""
+    """Not applicable; `found` says why."""
 
 
 class CheckOutcome(Record):
-    """The result of one check: what it found and what it expected."""
-
     status: CheckStatus
     found: str
     expected: str
@@ -54,22 +50,21 @@ class Conformance(Record):
 
     @property
     def failed(self) -> tuple[CheckResult, ...]:
-        """Results that are not as expected and not declared."""
+        """Neither as expected nor declared."""
         return tuple(result for result in self.results if result.status is CheckStatus.FAILED)
 
     @property
     def counted(self) -> tuple[CheckResult, ...]:
-        """Results that passed or failed; without those noted or left out."""
+        """Without those noted or left out."""
         return tuple(result for result in self.results if result.status in _COUNTED)
 
     @property
     def started(self) -> bool:
-        """Whether the server started."""
         return not any(result.check == START for result in self.failed)
 
     @property
     def summary(self) -> str:
-        """`passed 12 of 13`, and how many deviations are declared; left-out checks do not count."""
+        """`passed 12 of 13`, and declared deviations; left-out checks do not count."""
         counted = self.counted
         passed = len(counted) - len(self.failed)
         declared = sum(result.status is CheckStatus.DECLARED for result in counted)
@@ -78,5 +73,5 @@ class Conformance(Record):
 
 
 START = "start"
-"""The check that all others need: the server starts and gets ready."""
+"""The check that all others need."""
 _COUNTED = (CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.DECLARED)

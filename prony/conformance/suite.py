@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from prony.conformance import offered as by_engine
-from prony.conformance import responses
+from prony.conformance import checks
+from prony.conformance.checks import AS_DECLARED, Check
 from prony.conformance.result import START, CheckOutcome, CheckResult, CheckStatus, Conformance
 from prony.conformance.walk import Subject, walked_once
 from prony.errors import EnvironmentFault, UsageError
@@ -22,30 +22,28 @@ from prony.server.launch import RunningServer, launch
 from prony.server.spec import HttpVersion, ServerSpec
 from prony.trial.preparation import Preparation
 
-Check = Callable[[Subject], CheckOutcome]
 CHECKS: Mapping[str, Check] = {
-    "answers": responses.responses,
-    "further": responses.further,
-    "unknown-path": responses.unknown_path,
-    "head": responses.head,
-    "keep-alive": by_engine.keep_alive,
-    "closes-after": by_engine.closes_after,
-    "concurrent": by_engine.concurrent,
-    "streams": by_engine.streams,
-    "delay": by_engine.delay,
-    "close": responses.close,
-    "http-1.0": responses.http_1_0,
-    "pipelined": responses.pipelined,
-    "headers": responses.headers,
-    "settings": responses.settings,
-    "oversized-header": responses.oversized_header,
+    "answers": checks.responses,
+    "further": checks.further,
+    "unknown-path": checks.unknown_path,
+    "head": checks.head,
+    "keep-alive": checks.keep_alive,
+    "closes-after": checks.closes_after,
+    "concurrent": checks.concurrent,
+    "streams": checks.streams,
+    "delay": checks.delay,
+    "close": checks.close,
+    "http-1.0": checks.http_1_0,
+    "pipelined": checks.pipelined,
+    "headers": checks.headers,
+    "settings": checks.settings,
+    "oversized-header": checks.oversized_header,
 }
-"""In the order in which they run: what every figure depends on first, what may harm the server last."""
+"""In running order: what every figure depends on first, what may harm the server last."""
 PREPARE, CLEAN_UP, STOP = "prepare", "clean-up", "stop"
-AS_DECLARED = "every response as the workload declares"
 START_TIMEOUT_S = 60.0
 WRONG_PATIENCE_S = 15.0
-"""A server whose responses are wrong may still be deploying its application for this long."""
+"""A server with wrong responses may still be deploying its application."""
 DEATH_SHOWS_WITHIN_S = 0.5
 OnStart = Callable[[RunningServer], None]
 
@@ -60,11 +58,9 @@ def check(
     on_start: OnStart = lambda _: None,
     start_timeout_s: float = START_TIMEOUT_S,
 ) -> Conformance:
-    """A fresh process under this workload, asked everything (or what is in `only`) in this version of HTTP
-    (by default the one that its load is offered in), on these CPUs (by default all that we have). A server
-    that does not start is a result like others. `on_start` gets the process.
-
-    Raises UsageError for what is wrong with the files: an unknown check in `deviates`, a placeholder.
+    """Every check (or those in `only`) on a fresh process, in this version of HTTP (default: that of its
+    load), on these CPUs (default: all granted). A server that does not start is a result. `on_start` gets the
+    process. Raises UsageError for an unknown check in `deviates` or an unknown placeholder.
     """
     check_deviations(built.spec)
     workload = walked_once(workload)
@@ -76,7 +72,7 @@ def check(
 
 
 def check_deviations(spec: ServerSpec) -> None:
-    """Raises UsageError when the server.yaml declares a deviation from a check that there is not."""
+    """Raises UsageError for a declared deviation from an unknown check."""
     known = (*CHECKS, PREPARE, CLEAN_UP, STOP)
     for key in spec.deviates:
         name = key.rpartition("/")[2]
@@ -90,7 +86,7 @@ def check_deviations(spec: ServerSpec) -> None:
 def _outcomes(
     built: Built,
     workload: Workload,
-    checks: Mapping[str, Check],
+    wanted: Mapping[str, Check],
     http_version: HttpVersion,
     cpus: Sequence[int],
     on_start: OnStart,
@@ -123,7 +119,7 @@ def _outcomes(
         subject = Subject(
             server.address, workload, closes_after, server.tls, preparation.values, http_version
         )
-        for name, ask in checks.items():
+        for name, ask in wanted.items():
             outcome = ask(subject)
             yield name, outcome
             if outcome.status is CheckStatus.FAILED and _died(server):
@@ -146,7 +142,7 @@ _GONE = "runs until told to stop, then exits and closes its socket"
 
 
 def _died(server: RunningServer) -> bool:
-    """Whether the server has exited; a process that just closed its connections may take a moment."""
+    """A process that just closed its connections may take a moment to exit."""
     deadline_s = time.monotonic() + DEATH_SHOWS_WITHIN_S
     while server.alive():
         if time.monotonic() > deadline_s:
@@ -161,7 +157,7 @@ def _start(fault: str | None) -> CheckOutcome:
 
 class _Readiness:
     """Asks the workload's steps (before a preparation: the server's `ready` request) until the response is
-    right, or has been wrong for so long that this is how the server answers: the checks say what is wrong.
+    right, or wrong for so long that the checks may say why.
     """
 
     def __init__(self, server: RunningServer, load: EngineLoad) -> None:
@@ -172,7 +168,6 @@ class _Readiness:
 
     @property
     def asked(self) -> Asked:
-        """The latest responses."""
         return self._asking.asked
 
     def __call__(self) -> Probe | None:
@@ -188,9 +183,7 @@ class _Readiness:
 
 
 def _result(spec: ServerSpec, workload: str, name: str, outcome: CheckOutcome) -> CheckResult:
-    """The outcome as it counts for this server: what it declares is no failure, and what it declares in vain
-    is said.
-    """
+    """A declared deviation is no failure; one declared in vain is reported."""
     status, found = outcome.status, outcome.found
     reason = spec.deviates.get(f"{workload}/{name}", spec.deviates.get(name))
     if reason is not None and status is CheckStatus.FAILED:
@@ -203,9 +196,8 @@ def _result(spec: ServerSpec, workload: str, name: str, outcome: CheckOutcome) -
 
 
 def claimed(spec: ServerSpec, asked: Sequence[str]) -> tuple[str, ...]:
-    """The workloads to check a server under: those that were asked for, else all that it claims.
-
-    Raises UsageError when it claims none, or none of those that were asked for.
+    """The workloads to check: the requested ones, else all that the server declares. Raises UsageError for
+    none or an undeclared one.
     """
     if not asked:
         if not spec.workloads:

@@ -1,5 +1,5 @@
-"""The steps of a workload as single requests: the engine sends and judges them; what no client would send is
-written with the requests that it writes.
+"""The steps of a workload as single requests, sent and judged by the engine; malformed ones are derived from
+the requests that it writes.
 """
 
 from __future__ import annotations
@@ -36,63 +36,55 @@ from prony.server.spec import HttpVersion
 
 HEARD_WITHIN_S = 10.0
 STRIDE = 1_000_000
-"""How far the numbers of one walk's `${sequence}` are from those of the next: what has to be new, is."""
+"""Between the `${sequence}` numbers of two walks: what has to be new, is."""
 
 
 @dataclass(slots=True)
 class Subject:
-    """A running server under one workload."""
-
     address: Address
     workload: Workload
     closes_after: int | None = None
     tls: TlsOptions = field(default_factory=TlsOptions)
-    """What the engine trusts; the suite's own requests check no certificate."""
+    """For the engine; the suite's own requests check no certificate."""
     known: Mapping[str, str] = field(default_factory=dict)
-    """What the workload's preparation captured, by name."""
+    """Captured by the workload's preparation."""
     http_version: HttpVersion = "1.1"
-    """The version that it is asked in, wherever a check does not say another one."""
+    """Unless a check says another one."""
     _walks: int = field(default=0)
 
     @property
     def url(self) -> str:
-        """Where the engine's requests go."""
         return self.address.url
 
     @property
     def connections(self) -> Connections:
-        """How the engine's users connect: each has a connection of its own."""
+        """One per user."""
         return Connections(http_version=self.http_version)
 
     def connect(self) -> Line:
-        """A connection of the suite's own. Raises WireError."""
+        """Of the suite's own. Raises WireError."""
         return Http2Wire(self.address) if self.http_version == "2" else Wire(self.address)
 
     def afresh(self) -> Workload:
-        """The workload with unused sequence numbers and without think times."""
+        """With unused sequence numbers and without think times."""
         self._walks += 1
         return renumbered(self.workload, self._walks * STRIDE)
 
     def for_engine(self) -> Workload:
-        """The same with what its preparation captured, as the engine is told it."""
+        """With what its preparation captured."""
         return captured_values.knowing(self.afresh(), self.known)
 
     def ask(self, workload: Workload) -> Asked:
-        """Every leading step once, by the engine. Raises EnvironmentFault when it fails."""
+        """Every leading step once, by the engine. Raises EnvironmentFault."""
         return ask_once(self._load(workload), self.known)
 
     def sample(self) -> tuple[Step, WireRequest]:
-        """The first GET that is expected to succeed (else the first step), with what comes before it done.
-
-        Raises WireError.
-        """
+        """The first GET that should succeed, else the first step. Raises WireError."""
         scenario, step = sample_step(self.workload)
         return step, self.request(self.workload.walks.index(scenario), scenario.leading.index(step))
 
     def request(self, scenario: int, step: int) -> WireRequest:
-        """This step of this scenario as the engine writes it, with what comes before it done. Raises
-        WireError.
-        """
+        """This step as the engine writes it, after its predecessors. Raises WireError."""
         fresh = self.afresh()
         load, steps = self._load(fresh), fresh.walks[scenario].leading
         walked = walk_once(load, steps[:step], values=self.known)
@@ -108,8 +100,8 @@ class Subject:
 
 
 def as_sent(load: EngineLoad, step: Step) -> WireRequest:
-    """The one request of a load as the engine writes it, to a listener that answers nothing. What depends on
-    where it goes is left to who sends it. Raises WireError, and EnvironmentFault when the engine fails.
+    """The one request of a load, as the engine writes it to a listener that never answers. Raises WireError,
+    and EnvironmentFault when the engine fails.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as beside:
         listener.settimeout(HEARD_WITHIN_S)
@@ -133,7 +125,6 @@ def as_sent(load: EngineLoad, step: Step) -> WireRequest:
 
 
 def _hear(listener: socket.socket) -> tuple[h11.Request, bytes]:
-    """One request; the connection is closed."""
     peer = h11.Connection(h11.SERVER, max_incomplete_event_size=LONGEST_HEAD_BYTES)
     head: h11.Request | None = None
     body = bytearray()
@@ -155,22 +146,20 @@ def _hear(listener: socket.socket) -> tuple[h11.Request, bytes]:
 
 
 def walked_once(workload: Workload) -> Workload:
-    """The workload without its loops: the same steps again teach nothing about the responses, and 50 loops of
-    a page that takes 150 ms take 7.5 s each time.
-    """
+    """Without its loops: repeated steps teach nothing about the responses, and take time."""
     scenarios = tuple(scenario.model_copy(update={"loops": 1}) for scenario in workload.scenarios)
     return workload.model_copy(update={"loops": 1, "scenarios": scenarios})
 
 
 def why_wrong(step: Step, response: WireResponse) -> str | None:
-    """What is wrong with the response by the declaration; without one every status below 400 is correct."""
+    """By the declaration; without one every status below 400 is correct."""
     if step.expect is None:
         return None if response.status < 400 else f"status {response.status}"
     return step.expect.why_not(response.status, response.headers, response.body)
 
 
 def sample_step(workload: Workload) -> tuple[Scenario, Step]:
-    """The first GET that is expected to succeed, else the very first step. Raises WireError."""
+    """Raises WireError."""
     leading = [(scenario, step) for scenario in workload.walks for step in scenario.leading]
     if not leading:
         raise WireError("the workload begins with a block, so no request is sent in any case")
@@ -178,5 +167,5 @@ def sample_step(workload: Workload) -> tuple[Scenario, Step]:
 
 
 def reads(step: Step) -> bool:
-    """Whether this is a GET that is expected to succeed, so that a HEAD must, too."""
+    """A GET that should succeed, so a HEAD must, too."""
     return step.method == "GET" and (step.expect is None or all(200 <= s < 300 for s in step.expect.status))

@@ -1,17 +1,15 @@
-"""The suite's own client connection over HTTP/1: raw bytes out, responses parsed by h11; and what a
-connection of any version is to the checks.
-
-Independent of the engine's parser, and able to send what no well-behaved client sends.
+"""The suite's own connections: HTTP/1 as raw bytes, responses parsed by h11. Independent of the engine's
+parser, and able to send what no well-behaved client sends.
 """
 
 from __future__ import annotations
 
 import socket
 import ssl
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 import h11
 
@@ -27,7 +25,7 @@ UNASKED_WITHIN_S = 0.05
 
 
 class WireError(Exception):
-    """No response, or one that is not HTTP. `str()` is the end of a sentence."""
+    """No response, or not HTTP. `str()` is the end of a sentence."""
 
     def __init__(self, message: str, *, hung_up: bool = False, refusal: bool = False) -> None:
         super().__init__(message)
@@ -39,7 +37,7 @@ class WireError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:
-    """One request with nothing left to fill in. `Host` and the body's framing are added."""
+    """Nothing left to fill in; `Host` and the body's framing are added."""
 
     method: str = "GET"
     path: str = "/"
@@ -49,7 +47,6 @@ class WireRequest:
     version: str = "1.1"
 
     def encoded(self, address: Address) -> bytes:
-        """The bytes that go out."""
         lines = [f"{self.method} {self.path} HTTP/{self.version}"]
         named = {name.lower() for name in self.headers}
         if "host" not in named:
@@ -66,7 +63,7 @@ class WireRequest:
 
 @dataclass(frozen=True, slots=True)
 class WireResponse:
-    """A response. Header names are in lower case; values of a repeated header are joined."""
+    """Header names in lower case; repeated headers joined."""
 
     status: int
     version: str
@@ -75,37 +72,41 @@ class WireResponse:
 
     @property
     def announces_close(self) -> bool:
-        """Whether it announces that the connection will be closed."""
         words = {word.strip().lower() for word in self.headers.get("connection", "").split(",")}
         return "close" in words or (self.version == "1.0" and "keep-alive" not in words)
 
 
-class Line(Protocol):
-    """An open connection, whatever the version of HTTP. Used in a `with`."""
+class Line(ABC):
+    """An open connection, whatever the version of HTTP. Use it in a `with`."""
 
+    _socket: socket.socket
+
+    @abstractmethod
     def ask(self, request: WireRequest) -> WireResponse:
         """Send, and read the response. Raises WireError."""
 
+    @abstractmethod
     def ask_oversized(self, request: WireRequest) -> WireResponse:
-        """The same with more header bytes than a server takes. Raises WireError, with `refusal` or `hung_up`
-        where the server refuses without a response.
+        """Piece by piece: a server that closes with bytes unread resets the connection, and its answer would
+        be lost. Raises WireError, with `refusal` or `hung_up` where the server refuses without a response.
         """
 
+    @abstractmethod
     def unasked(self) -> bytes:
-        """What the server sends without being asked. Raises WireError."""
+        """Bytes that the server sends without a request. Raises WireError."""
 
     def close(self) -> None:
-        """Close the connection."""
+        self._socket.close()
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
-class Wire:
-    """An open connection over HTTP/1. Use it in a `with`."""
+class Wire(Line):
+    """Over HTTP/1."""
 
     def __init__(
         self, address: Address, timeout_s: float = 10.0, alpn: tuple[str, ...] = ("http/1.1",)
@@ -118,17 +119,15 @@ class Wire:
         self._socket = connected(address, timeout_s, alpn)
 
     def ask(self, request: WireRequest) -> WireResponse:
-        """Send, and read the response. Raises WireError."""
         self.send(request.encoded(self.address))
         return self.read(request.method)
 
     def ask_oversized(self, request: WireRequest) -> WireResponse:
-        """Piece by piece until the server responds or closes; the response. Raises WireError."""
         self._send_until_answered(request.encoded(self.address))
         return self.read(request.method)
 
     def send(self, data: bytes) -> None:
-        """Send these bytes. Raises WireError when the server does not accept them."""
+        """Raises WireError."""
         try:
             self._socket.sendall(data)
         except OSError as fault:
@@ -137,7 +136,7 @@ class Wire:
             ) from fault
 
     def _send_until_answered(self, data: bytes) -> None:
-        """Send these bytes piece by piece until the server responds or closes."""
+        """Piece by piece, until the server responds or closes."""
         at = 0
         while at < len(data) and self._listen(BETWEEN_PIECES_S) is None:
             size = piece_bytes(at)
@@ -174,14 +173,16 @@ class Wire:
                 self._rest = bytes(parser.trailing_data[0])
                 break
         assert head is not None
-        return WireResponse(head.status_code, head.http_version.decode(), _headers(head), bytes(body))
+        headers = joined(
+            (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in head.headers
+        )
+        return WireResponse(head.status_code, head.http_version.decode(), headers, bytes(body))
 
     def ended(self, within_s: float) -> bool:
-        """Whether the server closes the connection in this time, with nothing more said."""
+        """Whether the server closes the connection in this time, silently."""
         return self._listen(within_s) == b""
 
     def unasked(self) -> bytes:
-        """What the server sends without being asked."""
         return self._listen(UNASKED_WITHIN_S) or b""
 
     def _receive(self, parser: h11.Connection, begun: bool) -> None:
@@ -200,8 +201,8 @@ class Wire:
         parser.receive_data(data)
 
     def _listen(self, within_s: float) -> bytes | None:
-        """What comes in this time; nothing (None), or the end (no bytes). With TLS a readable socket means
-        little: there are bytes that are not the server's words.
+        """Bytes that come in this time; None: nothing, empty: the end. With TLS a readable socket may hold
+        none of the server's.
         """
         if self._rest or self._hung_up:
             return self._rest
@@ -218,28 +219,14 @@ class Wire:
         self._hung_up = not self._rest
         return self._rest
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._socket.close()
-
 
 def piece_bytes(sent: int) -> int:
-    """How much goes out at once after so many bytes: little at first, as a server that refuses and closes
-    with bytes unread resets the connection.
-    """
+    """Small pieces first: a server that refuses and closes with bytes unread resets the connection."""
     return SMALL_PIECE_BYTES if sent < PIECES_SMALL_UP_TO_BYTES else PIECE_BYTES
 
 
 def connected(address: Address, timeout_s: float, alpn: tuple[str, ...]) -> socket.socket:
-    """A connection; over TLS, where the address says so, with these versions by ALPN. Raises WireError."""
+    """Over TLS with these versions by ALPN. Raises WireError."""
     try:
         plain = socket.create_connection((address.host, address.port), timeout_s)
         return _secured(plain, address.host, alpn) if address.tls else plain
@@ -260,12 +247,8 @@ def _secured(plain: socket.socket, host: str, alpn: tuple[str, ...]) -> ssl.SSLS
         raise
 
 
-def _headers(head: h11.Response) -> dict[str, str]:
-    return joined((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in head.headers)
-
-
 def joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Fields by name; values of a repeated one are joined."""
+    """By name; repeated fields joined."""
     found: dict[str, str] = {}
     for name, value in pairs:
         found[name] = f"{found[name]}, {value}" if name in found else value

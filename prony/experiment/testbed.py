@@ -16,11 +16,11 @@ from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Fingerprint, Limits
 from prony.evidence.trial import TrialRecord
 from prony.host.fingerprint import fingerprint
+from prony.host.hardware import changed, read_sysctls
 from prony.host.partition import beside, partition
 from prony.host.proc import parse_cpus
 from prony.host.readings import io_uring_works
 from prony.host.resource_limits import limits_to_own_servers, raise_descriptors
-from prony.host.sysctls import changed, read_sysctls
 from prony.judge.finding import Judgement
 from prony.load.engine import engine_version
 from prony.plan.cell import Cell

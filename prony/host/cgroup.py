@@ -1,17 +1,19 @@
-"""The CPU quota of a process's control group, cgroup v1 and v2."""
+"""CPU quota and throttling of a process's control group, cgroup v1 and v2."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from prony.evidence.server import CgroupThrottle
 from prony.host.proc import ROOT, read_int, read_text
+
+Levels = tuple[CgroupThrottle, ...]
+"""Of each level with a quota, nearest first: any of them may stop the process."""
 
 
 def cpu_quota(root: Path = ROOT, pid: int | None = None) -> float | None:
-    """Smallest CPU quota, in CPUs, from the group of `pid` (default: this process) up to the root; None
-    without one, or when unreadable.
-    """
+    """The smallest, in CPUs, from the group of `pid` (default: this process) up to the root."""
     who = "self" if pid is None else str(pid)
     quotas = [quota for quota in (*_v2(root, who), *_v1(root, who)) if quota is not None]
     return min(quotas, default=None)
@@ -32,8 +34,59 @@ def _v1(root: Path, who: str) -> Iterator[float | None]:
             yield quota / period
 
 
+def throttle(pid: int, root: Path = ROOT) -> Levels | None:
+    """Of each level with a quota, nearest first; one of zeros without a quota. None when unreadable."""
+    controller = None if _group(root, str(pid), "cpu") is None else "cpu"
+    folders = tuple(_folders(root, str(pid), controller))
+    limited = [_counters(folder) for folder in folders if _has_quota(folder)]
+    known = tuple(counters for counters in limited if counters is not None)
+    if not folders or len(known) < len(limited):
+        return None
+    return known or (CgroupThrottle(periods=0, throttled_periods=0, throttled_s=0.0),)
+
+
+def between(first: Levels | None, last: Levels | None) -> CgroupThrottle | None:
+    """Of the level throttled longest; None when either is unknown, or a level came or went."""
+    if not first or not last or len(first) != len(last):
+        return None
+    differences = [
+        CgroupThrottle(
+            periods=end.periods - begin.periods,
+            throttled_periods=end.throttled_periods - begin.throttled_periods,
+            throttled_s=end.throttled_s - begin.throttled_s,
+        )
+        for begin, end in zip(first, last, strict=True)
+    ]
+    return max(differences, key=lambda one: one.throttled_s)
+
+
+def _has_quota(level: Path) -> bool:
+    """A hierarchy's root and levels without the controller have none."""
+    for file, unlimited in (("cpu.max", "max"), ("cpu.cfs_quota_us", "-1")):
+        try:
+            return not (level / file).read_text(encoding="ascii").startswith(unlimited)
+        except OSError:
+            continue
+    return False
+
+
+def _counters(level: Path) -> CgroupThrottle | None:
+    try:
+        pairs = (line.split() for line in (level / "cpu.stat").read_text(encoding="ascii").splitlines())
+        stat = {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}
+    except (OSError, ValueError):
+        return None
+    if "nr_periods" not in stat:
+        return None
+    throttled_s = (
+        stat["throttled_usec"] / 1e6 if "throttled_usec" in stat else stat.get("throttled_time", 0) / 1e9
+    )
+    return CgroupThrottle(
+        periods=stat["nr_periods"], throttled_periods=stat.get("nr_throttled", 0), throttled_s=throttled_s
+    )
+
+
 def _folders(root: Path, who: str, controller: str | None) -> Iterator[Path]:
-    """The group's folder in a hierarchy and its mounted parents."""
     group = _group(root, who, controller)
     if group is None:
         return
@@ -65,7 +118,7 @@ def _group(root: Path, who: str, controller: str | None) -> str | None:
 
 
 def _mounts(root: Path, controller: str | None) -> Iterator[tuple[str, str]]:
-    """(path within the hierarchy, mount point) of its mounts, from /proc/PID/mountinfo."""
+    """(path within the hierarchy, mount point), from /proc/PID/mountinfo."""
     for line in (read_text(root / "proc/self/mountinfo") or "").splitlines():
         left, _, right = line.partition(" - ")
         before, after = left.split(), right.split()

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from prony.host.readings import Readings
 
 Health = Literal["ok", "warn", "bad", "unknown"]
 """`bad`: figures would be wrong or impossible; `warn`: they may vary; `unknown`: not readable."""
+Verdict = tuple[Health, str] | tuple[Health, str, str]
+"""Status, reading, remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +24,23 @@ class HostCheck:
     found: str
     why: str
     what_to_do: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorCheck:
+    """A check for any readings; a verdict of None: it does not apply."""
+
+    name: str
+    why: str
+    verdict_on: Callable[[Readings], Verdict | None]
+
+    def __call__(self, readings: Readings) -> HostCheck | None:
+        verdict = self.verdict_on(readings)
+        if verdict is None:
+            return None
+        status, found, *remedy = verdict
+        return HostCheck(self.name, status, found, self.why, *remedy)
+
+
+def doctor_check(name: str, why: str) -> Callable[[Callable[[Readings], Verdict | None]], DoctorCheck]:
+    return lambda verdict_on: DoctorCheck(name, why, verdict_on)

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from prony.host import checks_cpu, checks_system
-from prony.host.check import HostCheck
+from prony.host.check import DoctorCheck, HostCheck
 from prony.host.readings import Readings, gather
 
-__all__ = ["HostCheck", "examine", "judge_readings"]
-
+__all__ = ["CHECKS", "HostCheck", "examine", "judge_readings"]
 
 SAMPLE_S = 3.0
+CHECKS = [
+    check
+    for module in (checks_cpu, checks_system)
+    for check in vars(module).values()
+    if isinstance(check, DoctorCheck)
+]
 
 
 def examine(*, extra: Sequence[HostCheck] = ()) -> list[HostCheck]:
@@ -20,6 +25,5 @@ def examine(*, extra: Sequence[HostCheck] = ()) -> list[HostCheck]:
 
 
 def judge_readings(readings: Readings) -> list[HostCheck]:
-    """Every check that applies to these readings."""
-    results = [check(readings) for check in (*checks_cpu.ALL, *checks_system.ALL)]
+    results = [check(readings) for check in CHECKS]
     return [check for check in results if check is not None]

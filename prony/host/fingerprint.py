@@ -14,15 +14,13 @@ from prony.evidence.host import Fingerprint
 from prony.evidence.hosts import Link
 from prony.host import hardware
 from prony.host.cgroup import cpu_quota
+from prony.host.hardware import read_sysctls
 from prony.host.proc import PAGE_BYTES, ROOT, read_text
-from prony.host.sysctls import read_sysctls
 from prony.host.topology import numa_nodes, topology
 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """Identity of a host within a set."""
-
     name: str
     role: Literal["server", "load"]
     fingerprint: Fingerprint
@@ -91,8 +89,8 @@ def key_of(fingerprint: Fingerprint) -> str:
 
 
 def of_hosts(hosts: Sequence[HostFacts]) -> Fingerprint:
-    """The fingerprint of a set of hosts: the first server's host (else the first host) plus all by name. The
-    key covers hosts, weights, roles and links.
+    """The first server's host (else the first host) plus all by name; the key covers hosts, weights, roles,
+    links.
     """
     first = next((host for host in hosts if host.role == "server"), hosts[0])
     named = {host.name: _described(host) for host in hosts}
@@ -115,13 +113,14 @@ def _described(host: HostFacts) -> str:
 def describe(fingerprint: Fingerprint) -> list[tuple[str, str]]:
     """(label, value) for reports, most important first; unread facts are `unknown`."""
     f = fingerprint
+    no_swap = ", no swap" if f.swap_bytes == 0 else ", swap unknown"
     rows = [
         ("Host", f.hostname),
         ("CPU", f"{f.cpu_model} ({f.architecture})"),
         ("CPUs", _cpu_counts(f)),
         ("Frequency", _frequency(f)),
         ("Caches", ", ".join(f"{name} {size}" for name, size in f.caches.items()) or "unknown"),
-        ("Memory", _gib(f.memory_bytes) + (f", swap {_gib(f.swap_bytes)}" if f.swap_bytes else _no_swap(f))),
+        ("Memory", _gib(f.memory_bytes) + (f", swap {_gib(f.swap_bytes)}" if f.swap_bytes else no_swap)),
         ("Runs on", {"none": "bare metal", None: "unknown"}.get(f.hypervisor, str(f.hypervisor))),
         ("Kernel", f.kernel),
         ("System", f.os),
@@ -177,10 +176,6 @@ def _frequency(f: Fingerprint) -> str:
     highest = "highest unknown" if f.cpu_max_mhz is None else f"up to {f.cpu_max_mhz:.0f} MHz"
     turbo = {True: "on", False: "off", None: "unknown"}[f.turbo]
     return f"{highest}, governor {f.governor or 'unknown'}, turbo {turbo}"
-
-
-def _no_swap(f: Fingerprint) -> str:
-    return ", no swap" if f.swap_bytes == 0 else ", swap unknown"
 
 
 def _mitigations(text: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Facts about CPUs, memory and system from /proc and /sys. Unreadable: None; known to be absent: `none`."""
+"""Facts about CPUs, memory, system and kernel settings. Unreadable: None; known to be absent: `none`."""
 
 from __future__ import annotations
 
@@ -7,31 +7,32 @@ from pathlib import Path
 from prony.host.proc import ROOT, key_values, read_cpus, read_int, read_text
 
 _VIRTUAL_VENDORS = {
-    "qemu": "kvm",
-    "kvm": "kvm",
-    "google": "kvm (Google Compute Engine)",
-    "amazon ec2": "kvm (Amazon EC2)",
-    "vmware": "vmware",
-    "innotek": "virtualbox",
-    "virtualbox": "virtualbox",
-    "xen": "xen",
-    "microsoft corporation": "hyper-v",
-    "parallels": "parallels",
-    "openstack": "kvm (OpenStack)",
-    "bhyve": "bhyve",
-    "digitalocean": "kvm (DigitalOcean)",
-    "hetzner": "kvm (Hetzner)",
+    "qemu": "kvm", "kvm": "kvm", "google": "kvm (Google Compute Engine)", "amazon ec2": "kvm (Amazon EC2)",
+    "vmware": "vmware", "innotek": "virtualbox", "virtualbox": "virtualbox", "xen": "xen",
+    "microsoft corporation": "hyper-v", "parallels": "parallels", "openstack": "kvm (OpenStack)",
+    "bhyve": "bhyve", "digitalocean": "kvm (DigitalOcean)", "hetzner": "kvm (Hetzner)",
     "apple virtualization": "apple",
-}
+}  # fmt: skip
+WATCHED = (
+    "fs.nr_open", "kernel.io_uring_disabled", "kernel.numa_balancing", "kernel.pid_max",
+    "kernel.sched_autogroup_enabled", "net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc",
+    "net.core.netdev_budget", "net.core.netdev_max_backlog", "net.core.rmem_max", "net.core.somaxconn",
+    "net.core.wmem_max", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports",
+    "net.ipv4.tcp_abort_on_overflow", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_fastopen",
+    "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_max_orphans", "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_max_tw_buckets", "net.ipv4.tcp_notsent_lowat", "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_wmem", "net.netfilter.nf_conntrack_max", "vm.max_map_count",
+    "vm.nr_hugepages", "vm.overcommit_memory", "vm.swappiness", "vm.zone_reclaim_mode",
+)  # fmt: skip
+"""Without settings derived from free memory at boot (tcp_mem, file-max, threads-max)."""
 
 
 def cpu_info(root: Path = ROOT) -> dict[str, str]:
-    """/proc/cpuinfo of the first CPU."""
     return key_values(read_text(root / "proc/cpuinfo") or "")
 
 
 def cpu_model(info: dict[str, str], architecture: str, root: Path = ROOT) -> str:
-    """The model's name, or its numbers on arm64."""
     for key in ("model name", "cpu model", "cpu", "Processor", "uarch"):
         if info.get(key):
             return " ".join(info[key].split())
@@ -44,7 +45,6 @@ def cpu_model(info: dict[str, str], architecture: str, root: Path = ROOT) -> str
 
 
 def max_mhz(cpus: tuple[int, ...], root: Path = ROOT) -> float | None:
-    """Highest frequency of any CPU."""
     limits_khz = [read_int(_cpufreq(root, cpu) / "cpuinfo_max_freq") for cpu in cpus]
     return max((khz / 1000 for khz in limits_khz if khz is not None), default=None)
 
@@ -58,7 +58,6 @@ def current_mhz(cpus: tuple[int, ...], root: Path = ROOT) -> float | None:
 
 
 def governor(cpus: tuple[int, ...], root: Path = ROOT) -> str | None:
-    """The frequency governor, or all governors in alphabetical order."""
     governors = {text for cpu in cpus if (text := read_text(_cpufreq(root, cpu) / "scaling_governor"))}
     return ",".join(sorted(governors)) or None
 
@@ -68,7 +67,6 @@ def _cpufreq(root: Path, cpu: int) -> Path:
 
 
 def turbo(root: Path = ROOT) -> bool | None:
-    """Whether the CPU may run above its base frequency."""
     base = root / "sys/devices/system/cpu"
     off = read_int(base / "intel_pstate/no_turbo")
     if off is not None:
@@ -123,12 +121,10 @@ def hypervisor(info: dict[str, str], root: Path = ROOT) -> str | None:
 
 
 def _virtual_flag(info: dict[str, str]) -> bool | None:
-    """Whether the CPU reports a hypervisor; None except on x86."""
     return "hypervisor" in info["flags"].split() if "flags" in info else None
 
 
 def container(root: Path = ROOT) -> str | None:
-    """The detectable kind of container; None without one."""
     if (root / ".dockerenv").exists():
         return "docker"
     if (root / "run/.containerenv").exists():
@@ -137,7 +133,6 @@ def container(root: Path = ROOT) -> str | None:
 
 
 def clocksource(root: Path = ROOT) -> str | None:
-    """The kernel's clock source."""
     return read_text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource") or None
 
 
@@ -157,7 +152,6 @@ def mitigations(root: Path = ROOT) -> str | None:
 
 
 def transparent_huge_pages(root: Path = ROOT) -> str | None:
-    """always, madvise or never."""
     text = read_text(root / "sys/kernel/mm/transparent_hugepage/enabled") or ""
     return next((word.strip("[]") for word in text.split() if word.startswith("[")), None)
 
@@ -173,7 +167,26 @@ def memory(root: Path = ROOT) -> dict[str, int]:
 
 
 def os_name(root: Path = ROOT) -> str:
-    """Name of the distribution."""
     text = read_text(root / "etc/os-release") or read_text(root / "usr/lib/os-release") or ""
     values = {key: value.strip("\"'") for key, value in key_values(text, "=").items()}
     return values.get("PRETTY_NAME") or values.get("NAME") or "unknown"
+
+
+def read_sysctls(root: Path = ROOT) -> dict[str, str]:
+    """With single blanks within values."""
+    settings = {}
+    for name in WATCHED:
+        text = read_text(root / "proc/sys" / name.replace(".", "/"))
+        if text is not None:
+            settings[name] = " ".join(text.split())
+    return settings
+
+
+def changed(before: dict[str, str], after: dict[str, str]) -> tuple[str, ...]:
+    """`name: old -> new`, with `absent` for a missing setting."""
+    names = sorted(before.keys() | after.keys())
+    return tuple(
+        f"{name}: {before.get(name, 'absent')} -> {after.get(name, 'absent')}"
+        for name in names
+        if before.get(name) != after.get(name)
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 from prony.host.proc import ROOT
 
 _RECORD_BYTES = 8192
-"""Buffer for a record of /dev/kmsg, which is read whole; above the kernel's own bound."""
+"""A record is read whole; above the kernel's own bound."""
 _WARNING = 4
 _MOST_PER_READING = 10_000
 
@@ -26,7 +26,7 @@ class KernelLog:
             self.close()
 
     def count(self) -> int | None:
-        """Kernel lines from warning level on since the start; None when unreadable."""
+        """None when unreadable."""
         if self._descriptor is None:
             return None
         for _ in range(_MOST_PER_READING):
@@ -41,17 +41,12 @@ class KernelLog:
                 return None
             if not record:
                 break
-            self._lines += _warns(record)
+            # `priority,sequence,time,flags;text`; priority = facility * 8 + level, facility 0: kernel
+            priority = record.partition(b",")[0]
+            self._lines += priority.isdigit() and int(priority) <= _WARNING
         return self._lines
 
     def close(self) -> None:
-        """Close the log."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-
-
-def _warns(record: bytes) -> bool:
-    """Parses `priority,sequence,time,flags;text`; priority = facility * 8 + level, facility 0: kernel."""
-    number = record.partition(b",")[0]
-    return number.isdigit() and int(number) <= _WARNING

@@ -1,4 +1,4 @@
-"""CPU time of processes other than Prony's own.
+"""CPU time of Prony's own processes by CPU set, and of all others.
 
 The smaller of two upper bounds: *busy minus own CPU* of a CPU set, which includes interrupts, and *the sum
 over all other processes*, which includes other CPUs and needs all processes to be visible.
@@ -7,8 +7,9 @@ over all other processes*, which includes other CPUs and needs all processes to 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Collection
-from dataclasses import dataclass
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from prony.host.proc import (
@@ -17,8 +18,10 @@ from prony.host.proc import (
     ProcessStat,
     all_processes,
     now_s,
+    process_stat,
     read_bytes,
     read_text,
+    thread_ids,
     threads_total,
 )
 
@@ -31,8 +34,6 @@ UNSURE_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """All processes at a moment."""
-
     t_monotonic_s: float
     processes: dict[int, ProcessStat]
     complete: bool | None
@@ -41,8 +42,6 @@ class Census:
 
 @dataclass(frozen=True, slots=True)
 class OthersUse:
-    """CPU time of all other processes between two censuses."""
-
     cpu_s: float
     busiest: str | None
     complete: bool | None
@@ -57,10 +56,9 @@ def census(root: Path = ROOT) -> Census:
 
 
 def others_between(before: Census, after: Census, own: Collection[tuple[int, int]]) -> OthersUse:
-    """CPU seconds of everything but `own` (pid, start tick), including reaped short-lived children.
-
-    An ended process leaves its time in its parent's reaped time; its use before the first census is
-    subtracted. ksoftirqd, which handles the load's traffic, is excluded.
+    """CPU seconds of everything but `own` (pid, start tick), including reaped children. An ended process
+    leaves its time in its parent's reaped time; its use before the first census is subtracted. ksoftirqd is
+    excluded.
     """
     gained: list[tuple[int, ProcessStat]] = []
     for pid, late in after.processes.items():
@@ -95,7 +93,7 @@ def others_between(before: Census, after: Census, own: Collection[tuple[int, int
 
 
 def _heir(ended: ProcessStat, before: Census, after: Census) -> int:
-    """The nearest living ancestor, whose reaped time holds the ended process's time."""
+    """The nearest living ancestor."""
     pid = ended.parent
     seen: set[int] = set()
     while pid not in after.processes and pid in before.processes and pid not in seen:
@@ -129,9 +127,8 @@ def share_of_others(
     irq_accounted: bool | None,
     capacity_s: float,
 ) -> float | None:
-    """Share of a CPU set (capacity = CPUs × wall) used by others; None without a close bound.
-    `irq_accounted`: whether process time excludes interrupts (CONFIG_IRQ_TIME_ACCOUNTING), which are then
-    subtracted from busy time.
+    """Share of a CPU set (capacity = CPUs × wall); None without a close bound. `irq_accounted`: process time
+    excludes interrupts, which are then subtracted from busy time.
     """
     if capacity_s <= 0:
         return None
@@ -159,3 +156,104 @@ def irq_time_accounted(root: Path = ROOT) -> bool | None:
         release = read_text(root / "proc/sys/kernel/osrelease")
         text = read_text(root / "boot" / f"config-{release}") if release else None
     return None if text is None else "CONFIG_IRQ_TIME_ACCOUNTING=y" in text
+
+
+THREADS_LIMIT = 512
+"""Most threads read per process; beyond, the main thread decides."""
+
+
+@dataclass(slots=True)
+class OwnUse:
+    """Cumulative CPU seconds on two CPU sets. A process pinned to a set counts there; others are split by
+    their threads' affinity or last CPU.
+    """
+
+    server_cpus: frozenset[int]
+    client_cpus: frozenset[int]
+    root: Path = ROOT
+    server_s: float = 0.0
+    client_s: float = 0.0
+    identities: set[tuple[int, int]] = field(default_factory=set)
+    """(pid, start tick)."""
+    _last: dict[tuple[int, int], int] = field(default_factory=dict)
+    _threads: dict[tuple[int, int], int] = field(default_factory=dict)
+    _previous_ticks: int | None = None
+
+    def update(self, pids: Iterable[int], uptime_ticks: int | None) -> None:
+        """New processes count from their start."""
+        current: dict[tuple[int, int], int] = {}
+        threads: dict[tuple[int, int], int] = {}
+        for pid in pids:
+            process = process_stat(pid, self.root)
+            if process is None:
+                continue
+            identity = (pid, process.started_ticks)
+            self.identities.add(identity)
+            current[identity] = process.own_ticks
+            gain = process.own_ticks - self._last.get(identity, self._baseline(process))
+            server, client = self._divide(process, threads)
+            self.server_s += max(0, gain) * server / TICKS_PER_S
+            self.client_s += max(0, gain) * client / TICKS_PER_S
+        self._last, self._threads, self._previous_ticks = current, threads, uptime_ticks
+
+    def _baseline(self, process: ProcessStat) -> int:
+        """Zero if it is younger than the last reading."""
+        previous = self._previous_ticks
+        return 0 if previous is not None and process.started_ticks >= previous else process.own_ticks
+
+    def _divide(self, process: ProcessStat, threads: dict[tuple[int, int], int]) -> tuple[float, float]:
+        """(share on the server's set, share on the client's set); with one set for both, both are 1."""
+        if self.server_cpus == self.client_cpus:
+            return 1.0, 1.0
+        mask = self._mask(process.pid)
+        if mask is not None:
+            if mask <= self.server_cpus:
+                return 1.0, 0.0
+            if mask <= self.client_cpus:
+                return 0.0, 1.0
+        return self._by_threads(process, threads)
+
+    def _by_threads(self, process: ProcessStat, threads: dict[tuple[int, int], int]) -> tuple[float, float]:
+        weights = [0.0, 0.0, 0.0]
+        few = process.threads <= THREADS_LIMIT
+        for thread in thread_ids(process.pid, self.root) if few else [process.pid]:
+            stat = _thread_stat(process.pid, thread, self.root)
+            if stat is None:
+                continue
+            ticks, last_cpu = stat
+            key = (process.pid, thread)
+            threads[key] = ticks
+            # New threads weigh with their whole life: only proportions matter.
+            weights[self._side(self._mask(thread), last_cpu)] += ticks - self._threads.get(key, 0)
+        total = sum(weights)
+        if total <= 0:
+            side = self._side(None, process.last_cpu)
+            return float(side == 0), float(side == 1)
+        return weights[0] / total, weights[1] / total
+
+    def _side(self, mask: Collection[int] | None, last_cpu: int) -> int:
+        """0 server, 1 client, 2 neither."""
+        cpus = set(mask) if mask is not None else set()
+        for side, own in ((0, self.server_cpus), (1, self.client_cpus)):
+            if cpus and cpus <= own:
+                return side
+        for side, own in ((0, self.server_cpus), (1, self.client_cpus)):
+            if last_cpu in own:
+                return side
+        return 2
+
+    def _mask(self, pid: int) -> frozenset[int] | None:
+        if self.root != ROOT:
+            return None
+        try:
+            return frozenset(os.sched_getaffinity(pid))
+        except OSError:
+            return None
+
+
+def _thread_stat(pid: int, thread: int, root: Path) -> tuple[int, int] | None:
+    raw = read_bytes(f"{root}/proc/{pid}/task/{thread}/stat")
+    if not raw:
+        return None
+    fields = raw[raw.rfind(b")") + 2 :].split()
+    return (int(fields[11]) + int(fields[12]), int(fields[36])) if len(fields) >= 37 else None

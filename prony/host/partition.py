@@ -12,7 +12,7 @@ from prony.host.topology import Core, Topology
 from prony.host.topology import topology as read_topology
 
 CLIENT_SHARE = 0.25
-"""The client's share of the cores: a response costs most servers several times the client's 5 µs."""
+"""A response costs most servers several times the client's 5 µs."""
 
 SMALLEST_NODE_CORES = 4
 """Fewest cores of a NUMA node for server and client; with fewer all nodes are used."""
@@ -26,13 +26,10 @@ def partition(
     topology: Topology | None = None,
     allowed: Collection[int] | None = None,
 ) -> CpuPartition:
-    """Divides the allowed CPUs (default: those granted to this process) between server and client.
-
-    Hardware threads of a core stay together, the client gets about a quarter of the cores (at least one), and
-    both use a single NUMA node if it is large enough. Given sets are used unchanged. `shared`: a core serves
-    both sides. `services`: reserves an idle core, or one of an automatic server set with several; else
-    services share the server's CPUs. Raises UsageError for missing or forbidden CPUs, empty sets and
-    overlaps.
+    """Divides the allowed CPUs (default: those granted) between server and client: cores stay whole, the
+    client gets about a quarter (at least one), both use a single NUMA node if it is large enough. Given sets
+    are used unchanged. `shared`: a core serves both sides. `services`: reserves an idle core, or one of an
+    automatic server set; else services share the server's. Raises UsageError.
     """
     topology = read_topology() if topology is None else topology
     allowed = granted_cpus() if allowed is None else allowed
@@ -63,11 +60,9 @@ def beside(
     topology: Topology | None = None,
     allowed: Collection[int] | None = None,
 ) -> CpuPartition:
-    """The client's CPUs next to a running server that may use `where` (empty: not known).
-
-    As many cores as `partition` gives the client: the last ones outside `where`, preferably on its NUMA nodes
-    and free of the plan's `others`, so that all servers meet the same client. Without such a core, single
-    hardware threads; if the server may use all CPUs, those of `partition`, with the overlap in `common`.
+    """The client's CPUs next to a running server that may use `where` (empty: not known): as many cores as
+    `partition` gives, the last ones outside `where`, preferably on its NUMA nodes and free of the plan's
+    `others`; else hardware threads; else those of `partition`, with the overlap in `common`.
     """
     topology = read_topology() if topology is None else topology
     allowed = granted_cpus() if allowed is None else allowed
@@ -92,7 +87,6 @@ def beside(
 
 
 def _with_services(chosen: CpuPartition, cores: list[Core], *, named: bool) -> CpuPartition:
-    """A core for services: an idle one, or the last one of an automatic server set."""
     used = {*chosen.server, *chosen.client}
     idle = [core for core in cores if not used & set(core.cpus)]
     if idle:
@@ -122,7 +116,7 @@ def _check(role: str, named: Sequence[int], topology: Topology, allowed: Collect
 
 
 def _rest(topology: Topology, usable: Sequence[int], named: Sequence[int], role: str) -> list[int]:
-    """CPUs left by one side: whole cores if possible, else hardware threads."""
+    """Whole cores if possible, else hardware threads."""
     touched = {cpu for core in topology.cores if set(core.cpus) & set(named) for cpu in core.cpus}
     rest = [cpu for cpu in usable if cpu not in touched] or [cpu for cpu in usable if cpu not in named]
     if not rest:
@@ -157,7 +151,6 @@ def _split_note(split: Sequence[Core]) -> str:
 
 
 def _cores(topology: Topology, usable: Collection[int]) -> list[Core]:
-    """The usable part of the cores."""
     trimmed = []
     for core in topology.cores:
         cpus = tuple(cpu for cpu in core.cpus if cpu in usable)

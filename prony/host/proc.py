@@ -25,7 +25,6 @@ def now_s() -> float:
 
 
 def read_bytes(path: str | Path) -> bytes | None:
-    """The content of a small file, None when it cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -42,13 +41,12 @@ def read_bytes(path: str | Path) -> bytes | None:
 
 
 def read_text(path: str | Path) -> str | None:
-    """The stripped text of a small file, None when it cannot be read."""
+    """Stripped."""
     raw = read_bytes(path)
     return None if raw is None else raw.decode("utf-8", "replace").strip()
 
 
 def read_int(path: str | Path) -> int | None:
-    """The integer in a file; None when unreadable or not a number."""
     text = read_text(path)
     try:
         return None if text is None else int(text)
@@ -95,7 +93,6 @@ def cpus_text(cpus: Iterable[int]) -> str:
 
 
 def read_cpus(path: str | Path) -> tuple[int, ...] | None:
-    """A kernel CPU list file, None when it cannot be read."""
     text = read_text(path)
     if text is None:
         return None
@@ -117,17 +114,14 @@ class CpuTicks:
 
     @property
     def busy(self) -> int:
-        """Busy ticks: neither idle nor stolen."""
         return self.user + self.system + self.irq
 
     @property
     def total(self) -> int:
-        """All accounted ticks."""
         return self.busy + self.idle + self.steal
 
 
 def cpu_ticks(root: Path = ROOT) -> dict[int, CpuTicks] | None:
-    """Cumulative ticks by CPU from /proc/stat, None when it cannot be read."""
     raw = read_bytes(root / "proc/stat")
     if raw is None:
         return None
@@ -152,16 +146,13 @@ def cpu_ticks(root: Path = ROOT) -> dict[int, CpuTicks] | None:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStat:
-    """The fields of /proc/PID/stat that Prony uses."""
-
     pid: int
     parent: int
     name: str
     kernel_thread: bool
     own_ticks: int
-    """User and system time of all its threads."""
     reaped_ticks: int
-    """User and system time of its reaped descendants."""
+    """Of reaped descendants."""
     threads: int
     started_ticks: int
     """Start in ticks since boot; with the pid, the identity of a process."""
@@ -170,7 +161,6 @@ class ProcessStat:
 
 
 def process_stat(pid: int, root: Path = ROOT) -> ProcessStat | None:
-    """A process; None when gone or hidden."""
     return _parse_process(pid, read_bytes(f"{root}/proc/{pid}/stat"))
 
 
@@ -212,9 +202,22 @@ def all_processes(root: Path = ROOT) -> dict[int, ProcessStat]:
 
 
 def threads_total(root: Path = ROOT) -> int | None:
-    """Number of the kernel's tasks, including hidden ones, from /proc/loadavg."""
+    """The kernel's tasks, including hidden ones."""
     text = read_text(root / "proc/loadavg")
     try:
         return None if text is None else int(text.split()[3].partition("/")[2])
     except (IndexError, ValueError):
         return None
+
+
+def swapped_in_bytes(root: Path) -> int | None:
+    pages = key_values(read_text(root / "proc/vmstat") or "", " ").get("pswpin")
+    return int(pages) * PAGE_BYTES if pages is not None and pages.isdecimal() else None
+
+
+def thread_ids(pid: int, root: Path = ROOT) -> list[int]:
+    """Empty when the process is gone or hidden."""
+    try:
+        return [int(entry.name) for entry in (root / f"proc/{pid}/task").iterdir() if entry.name.isdecimal()]
+    except OSError:
+        return []

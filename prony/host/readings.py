@@ -9,42 +9,41 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from prony.errors import UsageError
 from prony.evidence.host import CpuPartition, Fingerprint, PortRange
 from prony.host import hardware
-from prony.host.affinity import Pinning, granted_cpus, pin_thread
+from prony.host.affinity import Pinning, Realtime, granted_cpus, pin_thread, realtime
+from prony.host.diag import socket_sums
 from prony.host.fingerprint import fingerprint
-from prony.host.kept_busy import kept_busy
 from prony.host.kmsg import KernelLog
 from prony.host.others import census, others_between
 from prony.host.partition import partition
 from prony.host.proc import (
-    PAGE_BYTES,
     ROOT,
     cpu_ticks,
     cpus_text,
-    key_values,
     process_stat,
     read_int,
     read_text,
+    swapped_in_bytes,
 )
-from prony.host.realtime import Realtime, realtime
 from prony.host.resource_limits import descriptor_limits, port_range
-from prony.host.sockets import socket_sums
 from prony.host.topology import Topology, topology
 
 ENGINE = "prony-engine"
 _PROBE_TIMEOUT_S = 10.0
+START_S = 0.1
+SPIN = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): sum(range(9999))"
+"""Ends with its parent, even if that is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class DriverReading:
-    """The engine's probe of a driver."""
-
     works: bool
     reason: str
 
@@ -69,7 +68,7 @@ class Readings:
     memory: Mapping[str, int]
     ports: PortRange | None
     source_addresses: int | None
-    """Number of IPv4 addresses outside 127.0.0.0/8; None when unreadable."""
+    """Outside 127.0.0.0/8."""
     sockets: Mapping[str, int]
     descriptors: tuple[int | None, int | None]
     locked_memory_bytes: int | None
@@ -77,10 +76,8 @@ class Readings:
     conntrack: tuple[int, int] | None
     """(entries, capacity) of the connection tracking table; None without one."""
     engine: str | None
-    """Path of the engine."""
     drivers: Mapping[str, DriverReading] | None
     emulated: str | None
-    """Text, if the engine is emulated."""
     pinning: Pinning
     realtime: Realtime
     kernel_log: bool
@@ -95,6 +92,7 @@ def gather(*, sample_s: float = 3.0, results: Path | None = None, root: Path = R
     with kept_busy(granted if sample_s > 0 and root == ROOT else ()) as spinning:
         steal, others, busiest, swapped = _sample(sample_s, granted, root, (os.getpid(), *spinning))
     engine = _engine()
+    locked, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     probe = None if engine is None else probed(engine)
     return Readings(
         fingerprint=fingerprint({}, root=root),
@@ -112,12 +110,12 @@ def gather(*, sample_s: float = 3.0, results: Path | None = None, root: Path = R
         source_addresses=source_addresses(root),
         sockets=socket_sums(root) or {},
         descriptors=descriptor_limits(),
-        locked_memory_bytes=_locked_memory(),
+        locked_memory_bytes=None if locked == resource.RLIM_INFINITY else locked,
         conntrack=_conntrack(root),
         engine=engine,
         drivers=None if probe is None else parse_drivers(probe),
         emulated=None if probe is None else parse_emulated(probe),
-        pinning=_may_pin(),
+        pinning=pin_thread(os.sched_getaffinity(0)),  # its own mask again: permitted?
         realtime=realtime(root),
         kernel_log=_reads_kernel_log(root),
         disk=_disk(results),
@@ -132,7 +130,7 @@ def _partition(found: Topology, granted: tuple[int, ...]) -> CpuPartition | None
 
 
 def _cpu_kinds(cpus: tuple[int, ...], root: Path) -> dict[str, str]:
-    """Kinds by Intel's names, or by arm64's relative capacity."""
+    """By Intel's names, or arm64's capacity."""
     kinds: dict[str, str] = {}
     for kind, label in (
         ("cpu_core", "performance"),
@@ -157,9 +155,9 @@ def _cpu_kinds(cpus: tuple[int, ...], root: Path) -> dict[str, str]:
 def _sample(
     sample_s: float, granted: tuple[int, ...], root: Path, pids: Sequence[int]
 ) -> tuple[float | None, float | None, str | None, int | None]:
-    ticks, people, swapped = cpu_ticks(root), census(root), _swapped_in(root)
+    ticks, people, swapped = cpu_ticks(root), census(root), swapped_in_bytes(root)
     time.sleep(sample_s)
-    later_ticks, later_people, later_swapped = cpu_ticks(root), census(root), _swapped_in(root)
+    later_ticks, later_people, later_swapped = cpu_ticks(root), census(root), swapped_in_bytes(root)
     steals = []
     for cpu in granted:
         if ticks and later_ticks and cpu in ticks and cpu in later_ticks:
@@ -180,13 +178,8 @@ def _sample(
     )
 
 
-def _swapped_in(root: Path) -> int | None:
-    pages = key_values(read_text(root / "proc/vmstat") or "", " ").get("pswpin")
-    return int(pages) * PAGE_BYTES if pages is not None and pages.isdecimal() else None
-
-
 def source_addresses(root: Path = ROOT) -> int | None:
-    """Number of possible IPv4 source addresses to another host."""
+    """Possible IPv4 addresses to another host."""
     text = read_text(root / "proc/net/fib_trie")
     if text is None:
         return None
@@ -197,11 +190,6 @@ def source_addresses(root: Path = ROOT) -> int | None:
         elif line == "/32 host LOCAL" and not last.startswith("127."):
             addresses.add(last)
     return len(addresses)
-
-
-def _locked_memory() -> int | None:
-    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def _conntrack(root: Path) -> tuple[int, int] | None:
@@ -228,13 +216,12 @@ def io_uring_works() -> bool | None:
 
 
 def probed_drivers(engine: str) -> dict[str, DriverReading] | None:
-    """Drivers by `prony-engine probe`; None when it fails."""
     output = probed(engine)
     return None if output is None else parse_drivers(output)
 
 
 def probed(engine: str) -> str | None:
-    """Output of `prony-engine probe`; None when it fails."""
+    """Of `prony-engine probe`; None when it fails."""
     try:
         return subprocess.run(
             [engine, "probe"],
@@ -249,9 +236,7 @@ def probed(engine: str) -> str | None:
 
 
 def parse_drivers(text: str) -> dict[str, DriverReading] | None:
-    """Drivers from a probe's JSON, a list of `{"driver", "works", "reason"}`, bare or under `drivers`; else
-    None.
-    """
+    """From `{"driver", "works", "reason"}`, bare or under `drivers`; else None."""
     try:
         content = json.loads(text)
         entries = content["drivers"] if isinstance(content, dict) else content
@@ -264,17 +249,12 @@ def parse_drivers(text: str) -> dict[str, DriverReading] | None:
 
 
 def parse_emulated(text: str) -> str | None:
-    """Emulation text from a probe's JSON; else None."""
+    """None: not emulated, or unreadable."""
     try:
         emulated = json.loads(text)["emulated"]
     except (ValueError, KeyError, TypeError):
         return None
     return None if emulated is None else str(emulated)
-
-
-def _may_pin() -> Pinning:
-    """Sets the calling thread's current mask again, which shows whether pinning is permitted."""
-    return pin_thread(os.sched_getaffinity(0))
 
 
 def _reads_kernel_log(root: Path) -> bool:
@@ -293,3 +273,28 @@ def _disk(results: Path | None) -> tuple[Path, int | None]:
         return folder, shutil.disk_usage(folder).free
     except OSError:
         return folder, None
+
+
+@contextmanager
+def kept_busy(cpus: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Process ids of idle-priority (SCHED_IDLE) spinners on these CPUs; fewer where not permitted."""
+    spinning: list[subprocess.Popen[bytes]] = []
+    try:
+        for cpu in cpus:
+            with suppress(OSError):
+                process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", SPIN, str(os.getpid())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+                spinning.append(process)
+                os.sched_setscheduler(process.pid, os.SCHED_IDLE, os.sched_param(0))
+                os.sched_setaffinity(process.pid, {cpu})
+        time.sleep(START_S if spinning else 0)
+        yield tuple(process.pid for process in spinning)
+    finally:
+        for process in spinning:
+            process.kill()
+        for process in spinning:
+            process.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import socket
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -13,13 +14,12 @@ from prony.host import diag
 from prony.host.proc import ROOT, parse_cpus, read_int, read_text
 
 Target = tuple[str, int]
-"""Host (name or address) and port."""
+"""Host and port."""
 OWN_SERVERS: Target = ("127.0.0.1", 0)
-"""Address of launched servers, each on a fresh port."""
+"""Each on a fresh port."""
 
 
 def limits(target: Target | None = None, *, root: Path = ROOT) -> Limits:
-    """Current limits. `time_wait_to_target` is None without a target, or when unreadable."""
     soft, hard = descriptor_limits()
     return Limits(
         descriptors_soft=soft,
@@ -31,12 +31,11 @@ def limits(target: Target | None = None, *, root: Path = ROOT) -> Limits:
 
 
 def limits_to_own_servers() -> Limits:
-    """Limits towards launched servers, on fresh ports."""
     return limits().model_copy(update={"time_wait_reuse": time_wait_reuse(OWN_SERVERS)})
 
 
 def towards(found: Limits, target: Target) -> Limits:
-    """The limits with a target's ports in TIME_WAIT and their reuse."""
+    """With a target's ports in TIME_WAIT and their reuse."""
     return found.model_copy(
         update={"time_wait_to_target": time_wait_to(target), "time_wait_reuse": time_wait_reuse(target)}
     )
@@ -53,25 +52,15 @@ def descriptor_limits() -> tuple[int | None, int | None]:
 
 
 def raise_descriptors() -> int | None:
-    """Raises the soft limit to the hard one, and returns the new one.
-
-    Child processes inherit it, so do not call it before starting a server under its own defaults.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft != hard:
-        aim = hard
-        if aim == resource.RLIM_INFINITY:
-            aim = read_int("/proc/sys/fs/nr_open") or soft
-        if aim > soft:
-            try:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (aim, hard))
-            except (OSError, ValueError):
-                return descriptor_limits()[0]
+    """The new soft limit. Children inherit it: not before starting a server under its own defaults."""
+    soft, hard = descriptor_limits()
+    if soft is not None and hard is not None and soft < hard:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     return descriptor_limits()[0]
 
 
 def port_range(root: Path = ROOT) -> PortRange | None:
-    """The ephemeral ports of this network namespace and the number of reserved ones."""
     words = (read_text(root / "proc/sys/net/ipv4/ip_local_port_range") or "").split()
     if len(words) != 2 or not all(word.isdecimal() for word in words):
         return None
@@ -89,7 +78,7 @@ def _reserved(root: Path, low: int, high: int) -> int:
 
 
 def time_wait_to(target: Target) -> int | None:
-    """Sockets in TIME_WAIT towards a target, over all addresses of its name."""
+    """Over all addresses of its name."""
     addresses = _addresses(target)
     if addresses is None:
         return None
@@ -99,10 +88,8 @@ def time_wait_to(target: Target) -> int | None:
 
 
 def time_wait_reuse(target: Target, root: Path = ROOT) -> bool | None:
-    """Whether the kernel reuses a port in TIME_WAIT for this target after a second.
-
-    net.ipv4.tcp_tw_reuse: 1 always, 2 (the default since Linux 4.19) for loopback addresses; both need
-    timestamps.
+    """Whether the kernel reuses a port in TIME_WAIT for this target after a second: tcp_tw_reuse 1 always, 2
+    for loopback; both need timestamps.
     """
     mode, stamps = (
         read_text(root / "proc/sys/net/ipv4" / name) for name in ("tcp_tw_reuse", "tcp_timestamps")

@@ -1,7 +1,5 @@
-"""Samples the host every second during a trial, for its rows and its window.
-
-The thread runs on the client's CPUs. `mark()`, around the window, takes the expensive readings (all
-processes, all sockets, kernel settings).
+"""Samples the host every second during a trial, on the client's CPUs. `mark()`, around the window, takes the
+expensive readings (all processes, all sockets, kernel settings).
 """
 
 from __future__ import annotations
@@ -10,43 +8,41 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 from prony.evidence.host import HostRow, HostWindow
 from prony.evidence.server import ProcessSample
 from prony.host import hardware
 from prony.host.affinity import Pinning, pin_thread
+from prony.host.diag import socket_sums, sockets
+from prony.host.hardware import read_sysctls
 from prony.host.kmsg import KernelLog
-from prony.host.minutes import merged
-from prony.host.others import census, irq_time_accounted
-from prony.host.own import OwnUse
-from prony.host.proc import PAGE_BYTES, ROOT, TICKS_PER_S, cpu_ticks, key_values, now_s, read_text
-from prony.host.sockets import socket_sums, sockets
-from prony.host.softnet import packets_by_cpu
-from prony.host.sysctls import read_sysctls
-from prony.host.tcp_counters import tcp_counts
+from prony.host.net_counters import packets_by_cpu, tcp_counts
+from prony.host.others import OwnUse, census, irq_time_accounted
+from prony.host.proc import ROOT, TICKS_PER_S, cpu_ticks, now_s, swapped_in_bytes
 from prony.host.window import Snapshot, WindowEdge, cpu_use, host_window, mean_busy
 from prony.thinning import Thinned
 
 KEPT_SNAPSHOTS = 4000
-"""Over an hour of seconds; beyond, the older half except marks is thinned, which bounds memory in a soak."""
+"""Over an hour; beyond, the older half except marks is thinned."""
 
 SHORTEST_ROW = 0.5
-"""Shortest row as a part of the interval; a shorter one, between a mark and a sample, joins the next."""
+"""As a part of the interval; a shorter row joins the next."""
 
 MHZ_CPUS = 16
-"""Most CPUs with a frequency reading each second."""
+"""Most CPUs with a frequency reading."""
+
+SHARES = ("server_cpus_busy", "client_cpus_busy", "server_cpu", "mhz")
+
+TimedRow = tuple[float, HostRow]
+"""(CLOCK_MONOTONIC seconds at the row's end, the row)."""
 
 
 class HostSampler:
-    """Samples the host until stopped; a context manager.
-
-    `own_pids`: Prony's processes (server tree, engine) besides the laboratory. `watch` adds processes to the
-    samples. A trial calls `mark()` just before and after the window, then `window(open_monotonic_s,
-    close_monotonic_s)` with the engine's times.
+    """`own_pids`: server tree and engine. A trial calls `mark()` just before and after the window, then
+    `window` with the engine's times.
     """
 
     def __init__(
@@ -88,19 +84,18 @@ class HostSampler:
             self._watched[name] = (read, [])
 
     def samples(self, name: str) -> tuple[ProcessSample, ...]:
-        """Values of a watched process so far, oldest first."""
+        """Oldest first."""
         with self._lock:
             return tuple(self._watched[name][1]) if name in self._watched else ()
 
     def start(self) -> HostSampler:
-        """Takes the first mark and sample, then samples in the background."""
         self.mark()
         self._thread = threading.Thread(target=self._run, name="prony-sampler", daemon=True)
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """Stops sampling; samples stay readable. Idempotent."""
+        """Samples stay readable. Idempotent."""
         self._stopped.put(None)
         if self._thread is not None:
             self._thread.join()
@@ -110,34 +105,25 @@ class HostSampler:
     def __enter__(self) -> HostSampler:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _run(self) -> None:
         self.pinning = pin_thread(self._client_cpus)
         due_s = now_s() + self._interval_s
-        while not self._over(max(0.0, due_s - now_s())):
+        while True:
+            with suppress(queue.Empty):
+                self._stopped.get(timeout=max(0.0, due_s - now_s()))
+                return
             self.sample()
             due_s = max(due_s + self._interval_s, now_s())
 
-    def _over(self, within_s: float) -> bool:
-        """Whether it is stopped within this time."""
-        try:
-            self._stopped.get(timeout=within_s)
-        except queue.Empty:
-            return False
-        return True
-
     def sample(self) -> float:
-        """Takes a sample now, from any thread; returns its CLOCK_MONOTONIC seconds."""
+        """From any thread; returns its CLOCK_MONOTONIC seconds."""
         return self._sample(marked=False)
 
     def mark(self) -> float:
-        """Takes a sample with the expensive readings; returns its CLOCK_MONOTONIC seconds. Costs milliseconds
-        of CPU (more with thousands of processes or sockets), so call it outside the window.
-        """
+        """With the expensive readings: milliseconds of CPU, so outside the window."""
         before_s = time.thread_time()
         mark = WindowEdge(
             t_monotonic_s=now_s(),
@@ -192,14 +178,13 @@ class HostSampler:
             int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_S) if self._root == ROOT else None
         )
         self._own.update(self._pids | {os.getpid()}, uptime_ticks)
-        pages = key_values(read_text(self._root / "proc/vmstat") or "", " ").get("pswpin")
         used = self._server_cpus | self._client_cpus
         return Snapshot(
             t_monotonic_s=t_s,
             cpus={cpu: value for cpu, value in ticks.items() if cpu in used},
             own_server_s=self._own.server_s,
             own_client_s=self._own.client_s,
-            swapped_in_bytes=int(pages) * PAGE_BYTES if pages is not None and pages.isdecimal() else None,
+            swapped_in_bytes=swapped_in_bytes(self._root),
             kernel_lines=self._log.count(),
             mhz=self._mhz(),
             sockets=socket_sums(self._root),
@@ -207,7 +192,6 @@ class HostSampler:
         )
 
     def _row(self, before: Snapshot, after: Snapshot) -> HostRow:
-        """The row between two snapshots, with `t_ms` on the monotonic clock."""
         duration_s = after.t_monotonic_s - before.t_monotonic_s
         server = self._watched["server"][1][-2:] if "server" in self._watched else []
         server_cpu = None
@@ -234,7 +218,7 @@ class HostSampler:
         )
 
     def series(self, start_monotonic_s: float = 0.0) -> tuple[HostRow, ...]:
-        """The rows since `start_monotonic_s` (the engine's start), the origin of their `t_ms`."""
+        """`t_ms` counts from `start_monotonic_s` (the engine's start)."""
         with self._lock:
             return tuple(
                 row.model_copy(update={"t_ms": (t_s - start_monotonic_s) * 1000})
@@ -243,8 +227,8 @@ class HostSampler:
             )
 
     def window(self, open_monotonic_s: float, close_monotonic_s: float) -> HostWindow:
-        """The host between two moments of CLOCK_MONOTONIC, with counters interpolated at the edges; None
-        where not sampled around it. Takes a mark if none follows the window.
+        """Between two moments of CLOCK_MONOTONIC, with counters interpolated; None where not sampled around
+        it. Takes a mark if none follows.
         """
         if not self._marks or self._marks[-1].t_monotonic_s < close_monotonic_s:
             self.mark()
@@ -261,3 +245,20 @@ class HostSampler:
             client_cpus=self._client_cpus,
             irq_accounted=self._irq_accounted,
         )
+
+
+def merged(rows: Sequence[TimedRow]) -> TimedRow:
+    """Mean shares, worst steal, sockets and memory at the end."""
+    t_s, last = rows[-1]
+    changes: dict[str, float | None] = {
+        name: _mean([(getattr(row, name), row.duration_ms) for _, row in rows]) for name in SHARES
+    }
+    changes["steal"] = max((row.steal for _, row in rows if row.steal is not None), default=None)
+    changes["duration_ms"] = sum(row.duration_ms for _, row in rows)
+    return t_s, last.model_copy(update=changes)
+
+
+def _mean(values: Sequence[tuple[float | None, float]]) -> float | None:
+    present = [(value, ms) for value, ms in values if value is not None and ms > 0]
+    span_ms = sum(ms for _, ms in present)
+    return sum(value * ms for value, ms in present) / span_ms if span_ms else None

@@ -28,12 +28,10 @@ class Topology:
 
     @property
     def cpus(self) -> tuple[int, ...]:
-        """All online CPUs, ascending."""
         return tuple(sorted(cpu for core in self.cores for cpu in core.cpus))
 
     @property
     def smt(self) -> bool:
-        """True when at least one core has more than one hardware thread."""
         return any(len(core.cpus) > 1 for core in self.cores)
 
 
@@ -74,15 +72,12 @@ def _nodes(root: Path) -> dict[int, int]:
 
 
 def numa_nodes(root: Path = ROOT) -> int | None:
-    """Number of online NUMA nodes; None if not reported."""
     online = read_cpus(root / "sys/devices/system/node/online")
     return len(online) if online else None
 
 
 def allowed_cpus(root: Path = ROOT) -> tuple[int, ...]:
-    """The affinity mask of the main thread, which lies within the cgroup's cpuset. For the mask before the
-    laboratory pinned itself: `prony.host.affinity.granted_cpus`.
-    """
+    """The main thread's affinity mask; before pinning: `prony.host.affinity.granted_cpus`."""
     text = read_text(root / "proc/self/status")
     listed = key_values(text).get("Cpus_allowed_list") if text is not None else None
     if listed:

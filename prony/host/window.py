@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from prony.evidence.host import CpuUse, HostWindow, TcpCounts
+from prony.host.hardware import changed
+from prony.host.net_counters import between, rise
 from prony.host.others import Census, OthersUse, others_between, share_of_others
 from prony.host.proc import TICKS_PER_S, CpuTicks
-from prony.host.samples import difference
-from prony.host.softnet import rise
-from prony.host.sysctls import changed
-from prony.host.tcp_counters import between
 
 NEAR_S = 3.0
-"""Largest distance of a mark from the edge for its sockets and frequency."""
+"""Largest distance of a mark from the edge."""
+
+Sample = tuple[float, float]
+"""(CLOCK_MONOTONIC seconds, value of the counter)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Cheap readings of every second; counters are cumulative."""
+    """Every second; cumulative."""
 
     t_monotonic_s: float
     cpus: dict[int, CpuTicks]
@@ -34,7 +36,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class WindowEdge:
-    """Expensive readings around a window."""
+    """Around a window."""
 
     t_monotonic_s: float
     sysctls: dict[str, str]
@@ -42,7 +44,6 @@ class WindowEdge:
     mhz: float | None
     census: Census
     packets: dict[int, int] | None = None
-    """Handled in soft interrupts, by CPU; cumulative."""
     tcp: TcpCounts | None = None
 
 
@@ -57,9 +58,8 @@ def host_window(
     client_cpus: frozenset[int],
     irq_accounted: bool | None,
 ) -> HostWindow:
-    """The window between `open_s` and `close_s` (CLOCK_MONOTONIC); None where not sampled around it.
-
-    Snapshots and marks ascend in time. `own`: (pid, start tick) of Prony's processes.
+    """Between two moments of CLOCK_MONOTONIC; None where not sampled around it. Snapshots and marks ascend in
+    time. `own`: (pid, start tick) of Prony's processes.
     """
     opened = next((mark for mark in reversed(marks) if mark.t_monotonic_s <= open_s), None)
     closed = next((mark for mark in marks if mark.t_monotonic_s >= close_s), None)
@@ -200,3 +200,23 @@ def _mhz(mark: WindowEdge | None, snapshot: Snapshot | None) -> float | None:
     if mark is not None and mark.mhz is not None:
         return mark.mhz
     return snapshot.mhz if snapshot is not None else None
+
+
+def interpolate(samples: Sequence[Sample], t_s: float) -> float | None:
+    """Linear; None outside of `samples`, which ascend in time."""
+    times = [sample[0] for sample in samples]
+    after = bisect_left(times, t_s)
+    if after == len(samples):
+        return None
+    if samples[after][0] == t_s:
+        return samples[after][1]
+    if after == 0:
+        return None
+    (t0, v0), (t1, v1) = samples[after - 1], samples[after]
+    return v0 + (v1 - v0) * (t_s - t0) / (t1 - t0)
+
+
+def difference(samples: Sequence[Sample], open_s: float, close_s: float) -> float | None:
+    """None when either moment is outside of the readings."""
+    before, after = interpolate(samples, open_s), interpolate(samples, close_s)
+    return None if before is None or after is None else after - before

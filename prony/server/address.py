@@ -1,4 +1,4 @@
-"""Where a server is reached."""
+"""A server's address."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Host, port, and whether connections are secured. Certificates are the client's concern."""
+    """Certificates are the client's concern."""
 
     host: str
     port: int
@@ -15,10 +15,9 @@ class Address:
 
     @property
     def authority(self) -> str:
-        """Host and port, as the Host header has them."""
+        """As in the Host header."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """Scheme, host and port."""
         return f"{'https' if self.tls else 'http'}://{self.authority}"

@@ -1,7 +1,4 @@
-"""Reads the MXBeans through the agent inside a JVM.
-
-The connection is kept between readings; an error gives None, and the next reading reconnects.
-"""
+"""MXBeans through the agent inside a JVM; after an error the next reading reconnects."""
 
 from __future__ import annotations
 
@@ -16,14 +13,14 @@ from pydantic import ValidationError
 from prony.evidence.server import JvmSnapshot
 
 LONGEST_SOCKET_PATH = 107
-"""Longest path that fits into sockaddr_un, without the closing zero."""
+"""Of sockaddr_un, without the closing zero."""
 TIMEOUT_S = 2.0
-"""A JVM in a full garbage collection responds late; a slower one has no reading for this moment."""
+"""A JVM in a full garbage collection answers late."""
 LONGEST_LINE_BYTES = 1 << 20
 
 
 class AgentClient:
-    """One agent. Readings may be taken from any thread, one at a time."""
+    """Thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -31,9 +28,7 @@ class AgentClient:
         self._socket: socket.socket | None = None
 
     def snapshot(self) -> JvmSnapshot | None:
-        """The current counters (their time is the middle between request and response); None when there are
-        none.
-        """
+        """Time: the middle between request and response. None without an answer."""
         with self._lock:
             try:
                 return self._ask()
@@ -42,7 +37,6 @@ class AgentClient:
                 return None
 
     def close(self) -> None:
-        """Close the connection."""
         with self._lock:
             self._hang_up()
 

@@ -1,8 +1,6 @@
-"""Builds servers, each once for the content of its sources, and remembers the artifact.
-
-An artifact is in `<cache>/builds/<name>-<key>/`; the key covers source files, build keys, and what of the
-tool and its runtime decides the result. Sources are copied before they are built, so neither the checkout nor
-an installed catalogue is written to.
+"""Builds servers, each once for the content of its sources. An artifact is in `<cache>/builds/<name>-<key>/`;
+the key covers sources, build keys, and what of tool and runtime decides the result. Sources are copied first,
+so neither a checkout nor an installed catalogue is written to.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,63 +20,45 @@ from pathlib import Path
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.server import COMMIT
-from prony.server import maven, npm, pip
 from prony.server.cache import cache_dir, prune
 from prony.server.catalogue import DEFAULTS_FILE, SERVER_FILE
-from prony.server.commit import commit_of
 from prony.server.jdk import Jdk, choose, find_jdks
-from prony.server.services import find as find_services
-from prony.server.spec import BuildKeys, JdkRange, ServerSpec
-from prony.server.tool import BuildTool
+from prony.server.spec import BuildKeys, JdkRange, ServerSpec, find_services
+from prony.server.tool import BuildTool, Pip, find_maven, find_npm
 
 AGENT = "agent"
-"""The agent's directory beside the servers, and the name of its build."""
+"""Directory beside the servers, and name of the build."""
 ASYNC_PROFILER = "async-profiler"
-"""The profiler's directory there, and the name of what is fetched."""
 VERSION = re.compile(r"<async-profiler\.version>([\w.]+)<")
 NOT_SOURCES = {
-    "target",
-    "build",
-    "node_modules",
-    "__pycache__",
-    ".venv",
-    ".git",
-    ".idea",
-    ".settings",
-    ".vscode",
-}
-"""Directories that tools and editors leave behind."""
+    "target", "build", "node_modules", "__pycache__", ".venv", ".git", ".idea", ".settings", ".vscode",
+}  # fmt: skip
 NOT_BUILT = {SERVER_FILE, DEFAULTS_FILE}
-"""Files that say how to run a server: a change there needs no build (the keys that matter are in the build
-key).
-"""
+"""They say how to run a server; the keys that matter are in the build key."""
 WHOLE = "app"
-"""Name of an artifact that is the whole directory."""
+"""Artifact that is the whole directory."""
 KEPT_PER_NAME = 3
-KEPT_LOGS = 60
 
 OnLine = Callable[[str, str], None]
-"""Called with a server's name and a line of progress during its build."""
+"""Server's name, progress line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A server that can be launched. `artifact`, `key` and `jdk` are None where the server has none."""
+    """A server ready to launch; None where it has no such part."""
 
     spec: ServerSpec
     artifact: Path | None = None
     key: str | None = None
     jdk: Jdk | None = None
     agent: Path | None = None
-    """The agent's jar; None for a server that does not run on a JVM."""
+    """Jar; None without a JVM."""
     from_cache: bool = True
     seconds: float = 0.0
     programs: Mapping[str, str] = field(default_factory=dict)
-    """Placeholders from the build tool, such as `node`."""
+    """Placeholders, such as `node`."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Versions of the runtime that the build tool found and the commit of the sources, for the server's
-    identity.
-    """
+    """Of the build tool's runtime, and the sources' commit."""
 
 
 def quiet(name: str, line: str) -> None:
@@ -88,11 +69,8 @@ def build(
     specs: Sequence[ServerSpec], *, jdk: str | None = None, on_line: OnLine = quiet
 ) -> tuple[Built, ...]:
     """Build what is not in the cache, one after the other. `jdk` (a major number or a path) overrides the
-    choice of JDK, unless a server asks for one itself.
-
-    JDKs, tools and the programs of services are looked for first for all of them, so that a missing one is
-    said before anything is built. Raises EnvironmentFault (one of these is missing, a failed build with its
-    last lines) or UsageError (the override, an unknown service).
+    choice of JDK, unless a server asks for one itself. A missing JDK, tool or service is reported before
+    anything is built. Raises EnvironmentFault (missing, or a failed build with its last lines) or UsageError.
     """
     compiled = [spec.build is not None and spec.build.tool == "maven" for spec in specs]
     there = find_jdks() if any(compiled) or any(spec.on_jvm for spec in specs) else ()
@@ -120,16 +98,14 @@ def build(
 
 
 def _commit(spec: ServerSpec) -> dict[str, str]:
-    """Of its sources, as they are now; empty where it is not known, or its server.yaml names one."""
+    """As they are now; empty: not known, or named by its server.yaml."""
     sources = spec.folder if spec.build is None else Path(spec.build.dir)
     found = None if COMMIT in spec.versions else commit_of(sources)
     return {} if found is None else {COMMIT: found}
 
 
 def lacking(spec: ServerSpec) -> str | None:
-    """What this host lacks to build and start a server (a JDK, a tool, a service's program), with what to do;
-    None when nothing. Builds nothing. Raises UsageError for an unknown service.
-    """
+    """A missing JDK, tool or service, with the remedy; None when nothing. Raises UsageError."""
     compiled = spec.build is not None and spec.build.tool == "maven"
     services = find_services(spec.services, spec.name, spec.folder.parent)
     try:
@@ -148,32 +124,32 @@ def _prepare(
     own = choose(spec.jdk, jdks=there, override=override) if spec.on_jvm else None
     match spec.build.tool if spec.build is not None else None:
         case "maven":
-            return own, maven.find(_compiler(own, spec.jdk, there, override))
+            return own, find_maven(_compiler(own, spec.jdk, there, override))
         case "npm":
-            return own, npm.find()
+            return own, find_npm()
         case "pip":
-            return own, pip.find()
+            return own, Pip()
         case None:
             return own, None
 
 
 def _agent(spec: ServerSpec, own: Jdk, there: Sequence[Jdk], on_line: OnLine) -> Path:
-    """The agent's jar: from the catalogue of this server, else from the default ones."""
+    """From this server's catalogue, else from the default ones."""
     keys = BuildKeys(tool="maven", dir=str(_beside(AGENT, spec.folder.parent)), artifact="target/agent.jar")
-    return _build_one(AGENT, keys, maven.find(_compiler(own, JdkRange(min=17), there)), on_line)[0]
+    return _build_one(AGENT, keys, find_maven(_compiler(own, JdkRange(min=17), there)), on_line)[0]
 
 
 def async_profiler(on_line: OnLine) -> tuple[Path, str]:
-    """The folder of async-profiler's libraries, by machine, and its version. Raises EnvironmentFault."""
+    """Folder of its libraries, by machine, and its version. Raises EnvironmentFault."""
     source = _beside(ASYNC_PROFILER)
     version = VERSION.search((source / "pom.xml").read_text(encoding="utf-8"))
     keys = BuildKeys(tool="maven", dir=str(source), artifact="target/libraries")
-    tool = maven.find(_compiler(None, JdkRange(min=17), find_jdks()))
+    tool = find_maven(_compiler(None, JdkRange(min=17), find_jdks()))
     return _build_one(ASYNC_PROFILER, keys, tool, on_line)[0], "" if version is None else version[1]
 
 
 def _beside(name: str, *first: Path) -> Path:
-    """The sources of something that is no server, in a catalogue of servers. Raises EnvironmentFault."""
+    """Sources in a catalogue that are no server."""
     from prony.plan.catalogue_roots import roots
 
     places = [root / name for root in (*first, *roots("servers"))]
@@ -186,7 +162,7 @@ def _beside(name: str, *first: Path) -> Path:
 
 
 def _compiler(own: Jdk | None, wanted: JdkRange, there: Sequence[Jdk], override: str | None = None) -> Jdk:
-    """The JDK to build with: the one it runs on when that has a compiler, else an older one that has."""
+    """The JDK it runs on when that has a compiler, else an older one that has."""
     if own is None:
         return choose(wanted, jdks=there, compiler=True, override=override)
     if own.has_compiler:
@@ -196,7 +172,7 @@ def _compiler(own: Jdk | None, wanted: JdkRange, there: Sequence[Jdk], override:
 
 
 def _build_one(name: str, keys: BuildKeys, tool: BuildTool, on_line: OnLine) -> tuple[Path, str, bool]:
-    """The artifact, its key, and whether it was there already."""
+    """Artifact, key, and whether it was cached."""
     source = Path(keys.dir)
     if not source.is_dir():
         raise EnvironmentFault(
@@ -225,7 +201,7 @@ def _build_one(name: str, keys: BuildKeys, tool: BuildTool, on_line: OnLine) -> 
 
 
 def source_key(source: Path, keys: BuildKeys, tool_key: Sequence[str]) -> str:
-    """16 hex digits over everything that decides the build: paths and contents of the sources, keys, tool."""
+    """16 hex digits over paths and contents of the sources, keys, tool."""
     digest = hashlib.sha256()
     for part in (keys.tool, *keys.args, keys.artifact, *tool_key):
         digest.update(part.encode() + b"\0")
@@ -243,7 +219,7 @@ def _sources(source: Path) -> Iterator[Path]:
 
 
 def _make(name: str, keys: BuildKeys, source: Path, tool: BuildTool, work: Path, on_line: OnLine) -> Path:
-    """Run the tool in a copy of the sources and return the artifact."""
+    """Runs the tool in a copy of the sources."""
     log = cache_dir("logs") / f"build-{name}.log"
     for path in _sources(source):
         copy = work / path.relative_to(source)
@@ -263,7 +239,7 @@ def _make(name: str, keys: BuildKeys, source: Path, tool: BuildTool, work: Path,
 
 
 def _keep(made: Path, artifact: Path, facts: dict[str, object]) -> None:
-    """Move the artifact into the cache atomically."""
+    """Atomic."""
     folder = artifact.parent
     half = folder.with_name(f".{folder.name}.work-done")
     shutil.rmtree(half, ignore_errors=True)
@@ -287,7 +263,7 @@ def _clear(paths: Iterator[Path] | Sequence[Path]) -> None:
 
 @contextmanager
 def _alone(lock: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock file; the kernel releases it when this process ends."""
+    """The kernel releases the lock when this process ends."""
     with lock.open("w") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -295,3 +271,43 @@ def _alone(lock: Path, waiting: Callable[[], None]) -> Iterator[None]:
             waiting()
             fcntl.flock(held, fcntl.LOCK_EX)
         yield
+
+
+COMMIT_DIGITS = 12
+DIRTY = "-dirty"
+GIT_TIMEOUT_S = 10.0
+"""Where git is slower (a huge work tree, a network file system) the commit is not known."""
+_GIT_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+"""Set within a git hook: they would name another repository."""
+
+
+def commit_of(folder: Path) -> str | None:
+    """12 digits of the commit, with `-dirty` where a tracked file below the folder has changed. None without
+    git and for a folder that the commit does not have.
+    """
+    named = _git(folder, "rev-parse", "HEAD", "HEAD:./")
+    state = (
+        None if named is None else _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ".")
+    )
+    if not named or state is None:
+        return None
+    return named.split()[0][:COMMIT_DIGITS] + (DIRTY if state.strip() else "")
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """Its output; None when it failed."""
+    env = {name: value for name, value in os.environ.items() if name not in _GIT_ELSEWHERE}
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *words],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=GIT_TIMEOUT_S,
+            check=False,
+            env=env | {"GIT_OPTIONAL_LOCKS": "0"},  # only looks: takes no lock that somebody else waits for
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None

@@ -10,10 +10,7 @@ from prony.errors import EnvironmentFault
 
 
 def cache_dir(*below: str) -> Path:
-    """`$PRONY_CACHE`, else `$XDG_CACHE_HOME/prony`, else `~/.cache/prony`; the folder exists afterwards.
-
-    Raises EnvironmentFault when it cannot be created or written.
-    """
+    """`$PRONY_CACHE`, `$XDG_CACHE_HOME/prony` or `~/.cache/prony`; created. Raises EnvironmentFault."""
     named = os.environ.get("PRONY_CACHE")
     root = (
         Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "prony"
@@ -35,7 +32,7 @@ def _not_writable(folder: Path, why: str) -> EnvironmentFault:
 
 
 def prune(folder: Path, pattern: str, keep: int) -> list[Path]:
-    """The matching entries without the newest `keep`: those that may be removed."""
+    """All matching entries but the newest `keep`."""
     entries = []
     for path in folder.glob(pattern):
         try:
@@ -46,13 +43,12 @@ def prune(folder: Path, pattern: str, keep: int) -> list[Path]:
 
 
 def on_path(name: str) -> Path | None:
-    """A program of this name on the PATH."""
     found = shutil.which(name)
     return Path(found) if found else None
 
 
 def installed(name: str, package: str | None = None) -> Path | None:
-    """On the PATH, else in the cache, where tools/fetch.py (`make peers`) puts the package."""
+    """On the PATH, else where `make peers` put the package."""
     if (found := on_path(name)) is not None:
         return found
     try:

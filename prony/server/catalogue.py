@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from prony.errors import UsageError
 from prony.plan.catalogue_roots import roots as catalogue_roots
 from prony.plan.target import divided, is_path
 from prony.plan.yamlfile import nearest, read_mapping, validate
-from prony.server.settings import Settings, configure, parse
-from prony.server.spec import Layer, ServerSpec, Variant, overlay
+from prony.server.spec import Ceilings, Layer, ServerSpec, Value, Variant, overlay
 
 SERVER_FILE = "server.yaml"
 DEFAULTS_FILE = "defaults.yaml"
 Lines = dict[tuple[object, ...], int]
-"""The line of each key (`prony.plan.yamlfile.read_mapping`)."""
+"""Of each key, see `prony.plan.yamlfile.read_mapping`."""
+
+
+GENERAL = ("heap", "jdk")
+"""Of every server on a JVM."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Values replace the server's `settings`, flags follow its own."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+    heap: str | None = None
+    jvm_flags: tuple[str, ...] = ()
+    jdk: str | None = None
+    """Major version or directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The servers below some directories. Files are read on demand, so a broken one harms no other."""
+    """Servers below some directories. Files are read on demand, so a broken one harms no other."""
 
     roots: tuple[Path, ...]
     files: Mapping[str, Path]
@@ -29,7 +44,7 @@ class Catalogue:
 
     @classmethod
     def load(cls, roots: Sequence[Path] | None = None) -> Catalogue:
-        """The servers of these directories, by default those of `prony.plan.catalogue_roots`."""
+        """By default from `prony.plan.catalogue_roots`."""
         places = tuple(catalogue_roots("servers") if roots is None else roots)
         files: dict[str, Path] = {}
         for root in places:
@@ -38,13 +53,11 @@ class Catalogue:
         return cls(places, files)
 
     def names(self) -> tuple[str, ...]:
-        """All servers, without variants, in alphabetical order."""
+        """Sorted, without variants."""
         return tuple(sorted(self.files))
 
     def specs(self) -> tuple[list[ServerSpec], list[UsageError]]:
-        """Every readable server, each followed by its variants and their combinations; and the errors of the
-        others.
-        """
+        """Every readable server, each followed by its variants and their combinations; and the errors."""
         good: list[ServerSpec] = []
         bad: list[UsageError] = []
         for name in self.names():
@@ -55,11 +68,9 @@ class Catalogue:
         return good, bad
 
     def resolve(self, address: str, settings: Settings | None = None) -> ServerSpec:
-        """The server addressed as `name`, `name:variant`, `name:variant+variant+setting=value`, or likewise
-        by the path of a server.yaml (or of its folder), with further settings.
-
-        Raises UsageError: unknown names come with the known ones and the nearest; faults in a file with file
-        and line.
+        """The server addressed as `name`, `name:variant+variant+setting=value`, or by the path of a
+        server.yaml or its folder. Raises UsageError: unknown names with the nearest known one, faults in a
+        file with its line.
         """
         name, rest = divided(address)
         words = [word for word in rest.split("+") if word]
@@ -114,7 +125,7 @@ class Catalogue:
     def _inherited(
         self, file: Path, keys: Mapping[str, object], lines: Lines, seen: tuple[str, ...]
     ) -> dict[str, object]:
-        """The defaults of the runtime named in `keys` (read from `file`), with what it inherits itself."""
+        """The defaults of the runtime named in `keys`, with what it inherits itself."""
         runtime = keys.get("runtime")
         if not isinstance(runtime, str):
             return {}
@@ -143,9 +154,7 @@ class Catalogue:
 
 
 def _layer(file: Path, data: dict[str, object], lines: Lines) -> dict[str, object]:
-    """These keys, checked by themselves so that an error names the file they stand in, those of each variant,
-    too; every `build.dir` made absolute.
-    """
+    """Checked by themselves, so that an error names the file they are in; every `build.dir` absolute."""
     variants = data.get("variants") or {}
     if not isinstance(variants, dict):
         raise UsageError(
@@ -177,9 +186,7 @@ def _checked(
 
 
 def _chosen(server: str, variants: Mapping[str, Mapping[str, object]], words: Sequence[str]) -> list[str]:
-    """The named variants, in the order of the file. Raises UsageError for unknown ones and for those that
-    exclude each other.
-    """
+    """The named variants, in the order of the file. Raises UsageError for unknown ones and exclusive ones."""
     for word in words:
         if word not in variants:
             listed = f"its variants: {', '.join(sorted(variants))}" if variants else "it has no variants"
@@ -194,3 +201,62 @@ def _chosen(server: str, variants: Mapping[str, Mapping[str, object]], words: Se
                     f"variants '{one}' and '{other}' of '{server}' exclude each other; name one of them"
                 )
     return chosen
+
+
+def parse(words: list[str]) -> Settings:
+    """From the words `name=value` of an address."""
+    pairs = dict(word.split("=", 1) for word in words)
+    heap, jdk = pairs.pop("heap", None), pairs.pop("jdk", None)
+    return Settings({name: _number(text) for name, text in pairs.items()}, heap=heap, jdk=jdk)
+
+
+def configure(spec: ServerSpec, settings: Settings) -> ServerSpec:
+    """With these settings in its name (flags aside). One named like a ceiling sets it, too. Raises
+    UsageError.
+    """
+    for name in settings.values:
+        if name not in spec.settings:
+            known = [*spec.settings, *(GENERAL if spec.on_jvm else ())]
+            raise UsageError(
+                f"server '{spec.base}' has no setting '{name}'{nearest(name, known)}; "
+                f"its settings: {', '.join(known) or 'none'}"
+            )
+    if not spec.on_jvm and (settings.heap or settings.jvm_flags or settings.jdk):
+        raise UsageError(
+            f"server '{spec.base}' does not run on a JVM: heap, jvm_flags and jdk do not apply to it"
+        )
+    if settings.heap is not None and not re.fullmatch(r"[1-9]\d*[kmgKMG]", settings.heap):
+        raise UsageError(
+            f"the heap of '{spec.base}' is '{settings.heap}': expected a size such as 512m or 8g"
+        )
+    said = [f"{name}={value}" for name, value in settings.values.items()]
+    said += [f"{name}={value}" for name, value in (("heap", settings.heap), ("jdk", settings.jdk)) if value]
+    name = "+".join((spec.name, *said))
+    values = spec.settings | settings.values
+    return spec.model_copy(
+        update={
+            "name": name if ":" in spec.name else name.replace("+", ":", 1),
+            "settings": values,
+            "ceilings": bounded(spec.ceilings, values),
+            "heap": settings.heap or spec.heap,
+            "jvm_flags": (*spec.jvm_flags, *settings.jvm_flags),
+            "jdk_asked": settings.jdk or spec.jdk_asked,
+        }
+    )
+
+
+def bounded(ceilings: Ceilings, values: dict[str, Value]) -> Ceilings:
+    """Ceilings that are also settings take their values."""
+    declared = ceilings.model_dump(exclude_none=True)
+    return ceilings.model_copy(
+        update={name: values[name] for name in declared if type(values.get(name)) is int}
+    )
+
+
+def _number(text: str) -> Value:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

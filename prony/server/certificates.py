@@ -1,7 +1,5 @@
-"""Certificate authorities (`Authority`), and a server certificate for one run, made anew each time (`make`).
-
-Those of one run are valid for a few days, for the loopback names, and never stored beyond the run, so the
-password of the keystore protects nothing.
+"""Certificate authorities, and a server certificate for one run: valid for a few days, for loopback names,
+never stored beyond the run (so the keystore's password protects nothing).
 """
 
 from __future__ import annotations
@@ -24,17 +22,17 @@ LOOPBACK = ("127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Paths of the PEM files, and of a PKCS#12 store with key and chain for a JVM."""
+    """Paths of the PEM files, and of a PKCS#12 store for a JVM."""
 
     ca: Path
     cert: Path
-    """The server's certificate and then the authority's."""
+    """Chain: the server's, then the authority's."""
     key: Path
     keystore: Path
     password: str = PASSWORD
 
     def placeholders(self) -> dict[str, str]:
-        """As placeholders of a command in a server.yaml."""
+        """For the command in a server.yaml."""
         return {
             "tls_ca": str(self.ca),
             "tls_cert": str(self.cert),
@@ -45,7 +43,7 @@ class Certificates:
 
 
 class Authority:
-    """A certificate authority and what it signs: ECDSA on P-256."""
+    """ECDSA on P-256."""
 
     def __init__(self, name: str, days: int, *, key: ec.EllipticCurvePrivateKey | None = None) -> None:
         from cryptography.hazmat.primitives.asymmetric import ec
@@ -57,9 +55,7 @@ class Authority:
     def issue(
         self, subject: str, names: Sequence[x509.GeneralName], *, client: bool = False
     ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
-        """A new key and its certificate for a server that has these names, with `client` also for one that
-        connects.
-        """
+        """Key and certificate for a server with these names; `client`: also for one that connects."""
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric import ec
         from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -113,7 +109,7 @@ class Authority:
 
 
 def pem_of(what: x509.Certificate | ec.EllipticCurvePrivateKey) -> bytes:
-    """A certificate, or a key without a password, as PEM."""
+    """Keys without a password."""
     from cryptography import x509
     from cryptography.hazmat.primitives import serialization
 
@@ -125,7 +121,7 @@ def pem_of(what: x509.Certificate | ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def make(folder: Path, host: str = LOOPBACK[0]) -> Certificates:
-    """Create them in `folder` (created) for `localhost`, the loopback addresses and `host`."""
+    """For `localhost`, the loopback addresses and `host`; `folder` is created."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.serialization import pkcs12
 
@@ -145,7 +141,6 @@ def make(folder: Path, host: str = LOOPBACK[0]) -> Certificates:
 
 
 def _names(host: str) -> list[x509.GeneralName]:
-    """The names and addresses under which the server may be reached."""
     from cryptography import x509
 
     names: list[x509.GeneralName] = [x509.DNSName("localhost")]

@@ -20,20 +20,15 @@ from pathlib import Path
 from prony.errors import EnvironmentFault, UsageError
 from prony.plan.yamlfile import nearest
 from prony.server.build import Built
-from prony.server.spec import Value
 
 FLAGS = "{jvm}"
 OPTIONS = "{options}"
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH")
-"""What a server sees of our environment. Everything else (JAVA_TOOL_OPTIONS, SPRING_*, NODE_OPTIONS …) could
-change it without a trace in the results; what a server needs is named in its server.yaml.
-"""
+"""Others (JAVA_TOOL_OPTIONS …) could change a server unseen; what it needs is in its server.yaml."""
 
 
 def expand(built: Built, places: Mapping[str, str], jvm_flags: Sequence[str]) -> list[str]:
-    """The command line. Raises UsageError for an unknown placeholder, EnvironmentFault for a
-    missing program.
-    """
+    """Raises UsageError for an unknown placeholder, EnvironmentFault for a missing program."""
     spec = built.spec
     known = placeholders(built, places)
     words: list[str] = []
@@ -42,34 +37,30 @@ def expand(built: Built, places: Mapping[str, str], jvm_flags: Sequence[str]) ->
             words += jvm_flags
         elif word == OPTIONS:
             for name, value in spec.options.items():
-                if value is not None and value is not False:
-                    words.append(_option(name, value, known, spec.file))
+                if value is True:
+                    words.append(f"--{name}")
+                elif value is not None and value is not False:
+                    words.append(f"--{name}={fill(str(value), known, spec.file)}")
         else:
             words.append(fill(word, known, spec.file))
     words[0] = _program(words[0], spec.folder, spec.name)
     return words
 
 
-def _option(name: str, value: Value, known: Mapping[str, str], file: Path) -> str:
-    return f"--{name}" if value is True else f"--{name}={fill(str(value), known, file)}"
-
-
 def environment(built: Built, places: Mapping[str, str]) -> dict[str, str]:
-    """The server's environment: inherited variables, its own temporary directory, and its server.yaml's
-    `env`.
-    """
+    """Inherited variables, its own temporary directory, and the `env` of its server.yaml."""
     known = placeholders(built, places)
     own = {name: fill(value, known, built.spec.file) for name, value in built.spec.env.items()}
     return inherited(places["tmp"]) | own
 
 
 def inherited(tmp: str) -> dict[str, str]:
-    """The inherited environment of every launched process; `tmp` is its temporary directory."""
+    """For every launched process; `tmp`: its temporary directory."""
     return {name: os.environ[name] for name in INHERITED if name in os.environ} | {"TMPDIR": tmp}
 
 
 def placeholders(built: Built, places: Mapping[str, str]) -> dict[str, str]:
-    """Every placeholder and its value; a setting may itself contain placeholders."""
+    """Name -> value; a setting may itself contain placeholders."""
     known = {"python": sys.executable} | dict(built.programs) | dict(places) | {"dir": str(built.spec.folder)}
     if built.artifact is not None:
         known["artifact"] = str(built.artifact)
@@ -80,7 +71,7 @@ def placeholders(built: Built, places: Mapping[str, str]) -> dict[str, str]:
 
 
 def fill(word: str, known: Mapping[str, str], file: Path) -> str:
-    """The word with its placeholders replaced. Raises UsageError for one that is not known."""
+    """Placeholders replaced. Raises UsageError for an unknown one."""
 
     def value(found: re.Match[str]) -> str:
         name = found[1]
@@ -100,9 +91,7 @@ def fill(word: str, known: Mapping[str, str], file: Path) -> str:
 
 
 def _program(word: str, folder: Path, server: str) -> str:
-    """The absolute path of a program: relative ones with a slash start at the server's folder, others are on
-    the PATH.
-    """
+    """Absolute; with a slash relative to the server's folder, else from the PATH."""
     found = str(folder / word) if "/" in word else shutil.which(word)
     if found is None or not os.access(found, os.X_OK) or Path(found).is_dir():
         raise EnvironmentFault(

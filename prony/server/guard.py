@@ -26,9 +26,9 @@ from typing import Any, NoReturn
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_WITHOUT_LAB_S = 5.0
-"""How long a server may take to stop when the laboratory has gone."""
+"""For the server's stop when the laboratory has gone."""
 KILL_PATIENCE_S = 10.0
-"""How long to wait for killed processes to disappear (a process in an uninterruptible sleep may not)."""
+"""A process in an uninterruptible sleep may not disappear."""
 CHECK_EVERY_S = 0.02
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -78,7 +78,7 @@ class Guard:
         return True
 
     def _become(self, tell: int) -> NoReturn:
-        """In the child: exec the server. Reports only a failure."""
+        """In the child: exec the server; report only a failure."""
         try:
             os.setsid()
             libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -127,7 +127,7 @@ class Guard:
         return float(self.commands.removeprefix(b"stop "))
 
     def _end(self, grace_s: float) -> list[int]:
-        """SIGTERM to the server's group, and to what survives it; SIGKILL after the grace period. Returns the
+        """SIGTERM to the server's group and what survives it, SIGKILL after the grace period. Returns
         survivors.
         """
         if self.server_lives:
@@ -150,7 +150,7 @@ class Guard:
         return []
 
     def _reap(self) -> bool:
-        """Reap every process that ended; True while there are processes left."""
+        """True while processes are left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -184,9 +184,7 @@ def _pin(cpus: list[int]) -> None:
 
 
 def _pidfd(pid: int) -> int | None:
-    """A descriptor that becomes readable when the laboratory ends; None on a kernel without them (the pipe
-    remains).
-    """
+    """Readable when the laboratory ends; None on a kernel without them (the pipe remains)."""
     try:
         return os.pidfd_open(pid)
     except (OSError, AttributeError):

@@ -14,18 +14,10 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.server.spec import JdkRange
 
 FOLDERS_OF_JDKS = (
-    "/usr/lib/jvm",
-    "/usr/java",
-    "/opt",
-    "/opt/java",
-    "~/.sdkman/candidates/java",
-    "~/.jdks",
-    "~/.asdf/installs/java",
-    "~/.local/share/mise/installs/java",
-    "~/.jenv/versions",
-    "~/.jabba/jdk",
-)
-"""Install directories of distributions, SDKMAN, IntelliJ, asdf, mise, jEnv and jabba."""
+    "/usr/lib/jvm", "/usr/java", "/opt", "/opt/java", "~/.sdkman/candidates/java", "~/.jdks",
+    "~/.asdf/installs/java", "~/.local/share/mise/installs/java", "~/.jenv/versions", "~/.jabba/jdk",
+)  # fmt: skip
+"""Distributions, SDKMAN, IntelliJ, asdf, mise, jEnv, jabba."""
 HOW_TO_GET = (
     "install one, e.g. `apt-get install openjdk-{major}-jdk-headless` or `sdk install java {major}`, "
     "or set JAVA_HOME or PRONY_JDK to where one is"
@@ -34,8 +26,6 @@ HOW_TO_GET = (
 
 @dataclass(frozen=True, slots=True)
 class Jdk:
-    """One Java installation. `has_compiler` is False for a mere runtime."""
-
     home: Path
     major: int
     version: str
@@ -44,7 +34,6 @@ class Jdk:
 
     @property
     def java(self) -> Path:
-        """The launcher."""
         return self.home / "bin" / "java"
 
     def __str__(self) -> str:
@@ -53,12 +42,12 @@ class Jdk:
 
 
 def is_lts(major: int) -> bool:
-    """Long-term support lines: 8, 11, 17, and every fourth from there on."""
+    """8, 11, 17, and every fourth from there on."""
     return major in (8, 11) or (major >= 17 and major % 4 == 1)
 
 
 def find_jdks(places: Sequence[Path] | None = None) -> tuple[Jdk, ...]:
-    """All installations in `places` (homes), by default those of this host; each once, newest first."""
+    """In `places` (homes), by default on this host; each once, newest first."""
     found: dict[Path, Jdk] = {}
     for home in _candidates() if places is None else places:
         try:
@@ -79,11 +68,8 @@ def choose(
     compiler: bool = False,
     override: str | None = None,
 ) -> Jdk:
-    """The JDK to use: the preferred one, else the newest LTS in range, else the newest in range.
-
-    `override` (None: `$PRONY_JDK`; "": none) is a major number or a path and is taken as given. Raises
-    UsageError when the override is not to be had, EnvironmentFault (what is there, how to get one) when
-    nothing fits.
+    """The preferred one, else the newest LTS in range, else the newest. `override` (None: `$PRONY_JDK`; "":
+    none): a major number or a path. Raises UsageError or EnvironmentFault.
     """
     there = find_jdks() if jdks is None else tuple(jdks)
     forced = os.environ.get("PRONY_JDK") if override is None else override

@@ -1,25 +1,48 @@
-"""Starts a built server as a fresh process: its CPUs, its port, its folders, its guard."""
+"""Starts a built server as a fresh process, observes and stops it (`prony.targets.base.RunningTarget`)."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import urlsplit
 
+from prony.errors import EnvironmentFault
+from prony.evidence.server import (
+    CgroupThrottle,
+    JvmSnapshot,
+    ProcessSample,
+    ServerIdentity,
+    ServiceUse,
+    StartUp,
+)
 from prony.host.affinity import granted_cpus
-from prony.server import certificates, services
+from prony.host.cgroup import cpu_quota, throttle
+from prony.load.asked import Preflight, ReadyProbe
+from prony.plan.target import TlsOptions
+from prony.server import certificates, proc, sockets
+from prony.server.address import Address
 from prony.server.agent import LONGEST_SOCKET_PATH, AgentClient
 from prony.server.build import Built
 from prony.server.command import environment, expand
-from prony.server.running import RunningServer
-from prony.server.service import start_services
+from prony.server.guarded import GuardedProcess, ProcessSpec, log_file, make_scratch, start_guard
+from prony.server.listening import ListenerWatch, connections_by_process
+from prony.server.probe import request_count, status_probe
+from prony.server.service import RunningService, start_services
 from prony.server.sockets import check_free, free_port
-from prony.server.starting import ProcessSpec, log_file, make_scratch, start_guard
+from prony.server.spec import find_services
+from prony.server.threads import Compilers, Readings, thread_times
 
-__all__ = ["RunningServer", "launch"]
+ASKS_AFTER_S = 0.05
+"""Longest pause between a wrong response and the next request."""
+REPORT_PATIENCE_S = 10.0
+"""After listening: time for the application to print its own figures."""
 
 
 def launch(
@@ -32,14 +55,10 @@ def launch(
     agent: bool = True,
     log_dir: Path | None = None,
 ) -> RunningServer:
-    """Start a fresh process; it is not ready yet (`RunningServer.wait_ready`).
-
-    `cpus`: those that are its own in the window, told to a JVM as its processor count; empty means all that
-    we have. `service_cpus`: where its services run,
-    which are started first; empty means that they share the server's. `port` None picks a free one, unless
-    the server has an address of its own. `agent=False` leaves the agent out of a JVM. Raises EnvironmentFault
-    (port taken, cannot be executed, no room for its folders, a service without its program or that is not
-    ready) and UsageError (a placeholder or a service that nobody knows).
+    """Start a fresh process; it is not ready yet. `cpus`: its own in the window and a JVM's processor count;
+    empty: all that are granted. `service_cpus`: empty: its services share the server's. `port` None: a free
+    one, unless the server has an address. `agent=False`: no agent in a JVM. Raises EnvironmentFault and
+    UsageError.
     """
     spec = built.spec
     if spec.url is not None:
@@ -50,7 +69,7 @@ def launch(
         check_free(host, port)
     with ExitStack() as until_started:
         backing = start_services(
-            services.find(spec.services, spec.name, spec.folder.parent),
+            find_services(spec.services, spec.name, spec.folder.parent),
             host=host,
             cpus=service_cpus or cpus,
             shares_server_cpus=not service_cpus,
@@ -100,8 +119,8 @@ def launch(
 def _jvm_flags(
     built: Built, cpus: Sequence[int], scratch: Path, log: Path, socket_path: Path | None
 ) -> list[str]:
-    """The JVM flags that Prony adds. Without the processor count the JVM would size itself for all CPUs:
-    another collector, other pools. Crash reports go beside the log, because the working directory is removed.
+    """Without the processor count a JVM sizes itself for all CPUs. Crash reports go beside the log, because
+    the working directory is removed.
     """
     if built.jdk is None:
         return []
@@ -126,3 +145,209 @@ def _placeholders(built: Built, cpus: Sequence[int], host: str, port: int, tmp: 
     }
     workers = built.spec.ceilings.workers(len(own))
     return values if workers is None else values | {"worker_threads": str(workers)}
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningServer(GuardedProcess):
+    """One fresh server process, everything that it started, and its services. Use it in a `with`."""
+
+    kind: ClassVar[str] = "server"
+
+    built: Built
+    own_cpus: tuple[int, ...] = ()
+    """For the window; empty: all that are granted."""
+    agent: AgentClient | None = None
+    ca: Path | None = None
+    """The certificate to trust (PEM) when one was made for this run; gone after the stop."""
+    services: Sequence[RunningService] = ()
+    """Backing services: started before it, stopped after it, not among its processes."""
+    _owned_at_ready: bool | None = None
+    _watch: ListenerWatch = field(init=False)
+    _limit_at_ready: int | None = None
+    _compilers: Compilers = field(default_factory=Compilers)
+
+    def __post_init__(self) -> None:
+        self._watch = ListenerWatch(self._listeners, self.pids)
+
+    def _listeners(self) -> frozenset[int] | None:
+        return sockets.listening_inodes(self.port, self.host)
+
+    @property
+    def address(self) -> Address:
+        return Address(self.host, self.port, self.built.spec.tls)
+
+    @property
+    def url(self) -> str:
+        return self.address.url
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def tls(self) -> TlsOptions:
+        """A certificate of the server's own cannot be checked."""
+        return TlsOptions(ca=self.ca, insecure=self.built.spec.tls and self.ca is None)
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """Port ownership and descriptor limit are those at ready (a JVM raises its own limit)."""
+        return identity_of(self.built).model_copy(
+            update={
+                "command": self.command,
+                "pid": self.pid,
+                "port": self.port,
+                "owns_port": self._owned_at_ready,
+                "owns_port_at_end": self._watch.owned,
+                "other_listener": self._watch.other,
+                "listeners": self._watch.most or None,
+                "listeners_gone": self._watch.gone if self._watch.most else None,
+                "descriptor_limit_soft": self._limit_at_ready,
+            }
+        )
+
+    @property
+    def own_probe(self) -> Preflight:
+        """The `ready` request of its server.yaml."""
+        ready = self.built.spec.ready
+        return status_probe(self.host, self.port, ready.path, ready.status, self.built.spec.tls)
+
+    def wait_ready(self, probe: ReadyProbe | None = None, timeout_s: float = 60.0) -> StartUp:
+        """Wait until the server itself listens, has printed its figures (if it does) and `probe` (default
+        `own_probe`) gets a right response; the log is no evidence. Its figures are awaited before the first
+        request, which loads classes. Raises EnvironmentFault, with its last lines, when it exits, another
+        process answers on its port, or `timeout_s` after its start.
+        """
+        deadline_s = self.started_monotonic_s + timeout_s
+        listening_s = self._await_port(deadline_s)
+        reported = self._await_report(min(deadline_s, listening_s + REPORT_PATIENCE_S))
+        probe = probe or self.own_probe
+        begun_s = time.monotonic()
+        while (response := probe()) is None or not response.meets_expectation:
+            answered = f"it listens but gives no response: {probe.asked.silence}"
+            self._poll(deadline_s, answered if response is None else response.why_not or answered)
+            # Asking costs CPU time, which the server may need to start.
+            time.sleep(min(time.monotonic() - begun_s, ASKS_AFTER_S))
+            begun_s = time.monotonic()
+        ready_s = probe.asked.answered_monotonic_s or time.monotonic()
+        self._owned_at_ready = self.owns_port()
+        self._limit_at_ready = self.descriptor_limit
+        return StartUp(
+            time_to_listen_s=round(listening_s - self.started_monotonic_s, 4),
+            time_to_ready_s=round(ready_s - self.started_monotonic_s, 4),
+            reported=reported,
+            jvm=self.jvm(),
+            process=self.sample(),
+        )
+
+    def look(self) -> None:
+        self._watch.look()
+
+    def connections_by_process(self) -> tuple[int, ...] | None:
+        return connections_by_process(self.pids(), self._listeners() or frozenset(), (self.port,))
+
+    def _await_report(self, deadline_s: float) -> dict[str, float]:
+        """The figures that the application prints at ready; empty when it prints none in time."""
+        word = self.built.spec.reports
+        while word is not None:
+            found = _reported(self.log, word)
+            if found is not None:
+                return found
+            if time.monotonic() >= deadline_s:
+                break
+            self._poll(float("inf"), "")
+        return {}
+
+    def jvm(self) -> JvmSnapshot | None:
+        """The agent's counters and the JIT compilers' CPU time; None without an answer."""
+        found = None if self.agent is None else self.agent.snapshot()
+        if found is None:
+            return None
+        return found.model_copy(update={"compilers_cpu_s": self._compilers.cpu_s(self.thread_times())})
+
+    @property
+    def descriptor_limit(self) -> int | None:
+        """Soft limit of open files of the first process."""
+        return proc.descriptor_limit_soft(self.pid)
+
+    def throttle(self) -> tuple[CgroupThrottle, ...] | None:
+        return throttle(self.pid)
+
+    def cpus(self) -> tuple[int, ...]:
+        return tuple(self.own_cpus or granted_cpus())
+
+    def quota_cpus(self) -> float | None:
+        return cpu_quota(pid=self.pid)
+
+    def thread_times(self) -> Readings:
+        """Without their CPUs, which Prony chose."""
+        return thread_times(self.pids(), where=False)
+
+    def request_count(self) -> int | None:
+        return request_count(self.address, self.built.spec.counts)
+
+    def service_use(
+        self, opened: Mapping[str, ProcessSample], closed: Mapping[str, ProcessSample]
+    ) -> tuple[ServiceUse, ...]:
+        return tuple(one.use(opened.get(one.name), closed.get(one.name)) for one in self.services)
+
+    def service_pids(self) -> set[int]:
+        return {pid for service in self.services for pid in service.pids()}
+
+    def service_samples(self) -> Mapping[str, ProcessSample]:
+        read = {service.name: service.sample() for service in self.services}
+        return {name: sample for name, sample in read.items() if sample is not None}
+
+    def ended_service(self) -> str | None:
+        """`memcached: killed by SIGKILL` once a service has ended; None while all live."""
+        ended = ((service.name, service.exit_description()) for service in self.services)
+        return next((f"{name}: {how}" for name, how in ended if how is not None), None)
+
+    def _poll(self, deadline_s: float, state: str) -> None:
+        for service in self.services:
+            if not service.alive():
+                raise EnvironmentFault(
+                    f"service {service.name} ended before server {self.name} was ready: "
+                    f"{service.exit_description()} (log: {service.log})",
+                    details=service.last_lines(),
+                )
+        GuardedProcess._poll(self, deadline_s, state)
+
+    def _stop(self, grace_s: float) -> bool:
+        if self.agent is not None:
+            self.agent.close()
+        gone = [GuardedProcess._stop(self, grace_s)]
+        gone += [service.stop() for service in reversed(self.services)]
+        return all(gone)
+
+
+def identity_of(built: Built) -> ServerIdentity:
+    spec, jdk = built.spec, built.jdk
+    return ServerIdentity(
+        name=spec.name,
+        title=spec.title,
+        versions=spec.versions | dict(built.versions) | ({"jdk": jdk.version} if jdk else {}),
+        runtime=spec.runtime,
+        forwards=spec.forwards,
+        build_key=built.key,
+    )
+
+
+def _reported(log: Path, word: str) -> dict[str, float] | None:
+    """The numbers in the JSON object after `word` at the start of a whole line; None without such a line."""
+    try:
+        content = log.read_bytes()
+    except OSError:
+        return None
+    for line in content.split(b"\n")[:-1]:
+        if line.startswith(word.encode() + b" "):
+            try:
+                figures = json.loads(line[len(word) :])
+            except ValueError:
+                return {}
+            if not isinstance(figures, dict):
+                return {}
+            return {
+                str(key): float(value) for key, value in figures.items() if isinstance(value, int | float)
+            }
+    return None

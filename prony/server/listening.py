@@ -1,41 +1,43 @@
-"""Who listens where a server is reached, while it is under load.
-
-With SO_REUSEPORT another process may listen at the same address at any time, and gets its share of the new
-connections; one that leaves takes the connections with it that it had not accepted yet.
+"""Listening sockets under load, and how connections spread over processes. With SO_REUSEPORT another process
+may listen at the same address at any time and gets its share of new connections; one that leaves takes the
+connections with it that it had not accepted yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
+from prony.host.diag import established_inodes
 from prony.server import proc, sockets
+
+MOST_DESCRIPTORS = 2_000
+"""Beyond this many the reading costs too much of the client's CPU: 9 µs each."""
+MOST_PROCESSES = 256
 
 
 @dataclass(slots=True)
 class ListenerWatch:
-    """Looks each second. Once a socket of somebody else's was seen it is not forgotten."""
+    """Polled each second. A foreign socket, once seen, is not forgotten."""
 
     find: Callable[[], frozenset[int] | None]
-    """The inodes of the sockets that listen there now; None, no look, where that cannot be read."""
+    """Inodes of the listening sockets; None where they cannot be read."""
     pids: Callable[[], Iterable[int]]
-    """The server's living processes."""
     owned: bool | None = None
-    """Whether all of them were the server's whenever they were looked at; None: it was not looked at, could
-    not be told, or nobody listened.
-    """
+    """Whether all of them were the server's at every poll; None: not known, or nobody listened."""
     other: str | None = None
-    """Who else listened, in words."""
+    """The other listener, in words."""
     most: int = 0
-    """Sockets at the same time, at most ..."""
+    """Sockets at the same time, at most."""
     gone: int = 0
-    """... and how many of those were closed at two later looks in a row, at most."""
+    """Sockets closed at two later polls in a row, at most."""
     _missing: int = 0
-    """At the last look."""
     _known: frozenset[int] = field(default=frozenset())
 
     def look(self) -> None:
-        """Reads the kernel's table of listening sockets; descriptors only when a socket is new."""
+        """Reads the kernel's listening sockets; descriptors only when a socket is new."""
         inodes = self.find()
         if inodes is None:
             return
@@ -58,11 +60,50 @@ class ListenerWatch:
             foreign &= still
         self.owned = not foreign
         if foreign:
-            self.other = _holder(foreign)
+            pid = min(sockets.holders(foreign), default=None)
+            self.other = "a process that this user cannot see" if pid is None else f"PID {proc.describe(pid)}"
         else:
             self._known = inodes
 
 
-def _holder(inodes: Iterable[int]) -> str:
-    pid = min(sockets.holders(tuple(inodes)), default=None)
-    return "a process that this user cannot see" if pid is None else f"PID {proc.describe(pid)}"
+def connections_by_process(
+    pids: Iterable[int], listening: Collection[int], ports: Iterable[int]
+) -> tuple[int, ...] | None:
+    """Established connections to `ports` of each serving process, most first: one that holds any, or a socket
+    of `listening` (inodes) alone. None where they cannot be read, or are too many; empty for a single
+    process.
+    """
+    pids = tuple(pids)
+    if len(pids) < 2:
+        return ()
+    if len(pids) > MOST_PROCESSES:
+        return None
+    established: set[int] = set()
+    for port in ports:
+        found = established_inodes(port)
+        if found is None:
+            return None
+        established |= found
+    held: list[tuple[set[int], int]] = []
+    looked = 0
+    for pid in pids:
+        try:
+            names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208 - names are enough, and there may be many
+        except OSError:
+            continue
+        looked += len(names)
+        if looked > MOST_DESCRIPTORS:
+            return None
+        inodes = {inode for name in names if (inode := _inode(pid, name)) is not None}
+        held.append((inodes & set(listening), len(inodes & established)))
+    holders = Counter(inode for sockets, _ in held for inode in sockets)
+    counts = [count for sockets, count in held if count or any(holders[inode] == 1 for inode in sockets)]
+    return tuple(sorted(counts, reverse=True)) if len(counts) > 1 else ()
+
+
+def _inode(pid: int, descriptor: str) -> int | None:
+    try:
+        target = os.readlink(f"/proc/{pid}/fd/{descriptor}")  # noqa: PTH115 - a name, not a path
+    except OSError:
+        return None
+    return int(target[8:-1]) if target.startswith("socket:[") else None

@@ -1,4 +1,4 @@
-"""Single requests to a server that are not of its load: is it ready, and how many requests has it read?"""
+"""Single requests outside the load: readiness, and the server's request count."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _asking(url: str, step: Step) -> EngineLoad:
 
 
 def number_at(address: Address, keys: CountKeys) -> float | None:
-    """The number in a JSON response; None when there is none, or the server cannot be asked."""
+    """The number in a JSON response; None without one."""
     step = Step(name="count", path=keys.path, capture={"found": Capture(json_pointer=keys.pointer)})
     try:
         return float(walk_once(_asking(address.url, step), (step,)).values.get("found", ""))
@@ -27,12 +27,12 @@ def number_at(address: Address, keys: CountKeys) -> float | None:
 
 
 def request_count(address: Address, keys: CountKeys | None) -> int | None:
-    """The requests that a server has read so far; None when it does not count, or cannot be asked."""
+    """Requests read so far; None when the server does not count, or cannot be asked."""
     found = None if keys is None else number_at(address, keys)
     return None if found is None else int(found)
 
 
 def status_probe(host: str, port: int, path: str = "/", status: int = 200, tls: bool = False) -> Preflight:
-    """Asks for one path and one status."""
+    """One path, one status."""
     step = Step(name="ready", path=path, expect=Expectation(status=(status,)))
     return Preflight(_asking(Address(host, port, tls).url, step))

@@ -1,7 +1,4 @@
-"""A process tree as the kernel sees it: members, CPU time, memory, threads, affinity.
-
-All from /proc and clocks of the kernel; nothing here disturbs the processes. None means: could not be read.
-"""
+"""A process tree from /proc: members, CPU time, memory, threads, affinity. None means: not readable."""
 
 from __future__ import annotations
 
@@ -13,50 +10,54 @@ from pathlib import Path
 
 from prony.evidence.server import ProcessSample
 from prony.host.affinity import pin_process
-from prony.host.proc import PAGE_BYTES, TICKS_PER_S, all_processes, key_values, read_bytes, read_text
+from prony.host.proc import (
+    PAGE_BYTES,
+    TICKS_PER_S,
+    all_processes,
+    key_values,
+    read_bytes,
+    read_text,
+    thread_ids,
+)
 
 _PPID, _UTIME, _CUTIME, _CSTIME, _THREADS, _RSS = 1, 11, 13, 14, 17, 21
 """Places in /proc/PID/stat after the command name, see proc(5)."""
 
 
 def stat_fields(pid: int) -> list[bytes] | None:
-    """/proc/PID/stat from the state on (the command name may hold blanks and brackets); None for no or a dead
-    process.
-    """
+    """/proc/PID/stat from the state on; None for no or a dead process."""
     fields = (read_bytes(f"/proc/{pid}/stat") or b"").rpartition(b")")[2].split()
     return fields if fields and fields[0] not in (b"Z", b"X") else None
 
 
 def alive(pid: int) -> bool:
-    """Whether this process runs (a zombie does not)."""
+    """A zombie does not count."""
     return stat_fields(pid) is not None
 
 
 def catches(pid: int, number: signal.Signals) -> bool:
-    """Whether the process handles this signal, which may end it otherwise; where nothing is known, no."""
+    """Whether the process handles this signal; unknown: no."""
     caught = key_values(read_text(f"/proc/{pid}/status") or "").get("SigCgt", "0")
     return bool(int(caught, 16) >> (number - 1) & 1)
 
 
 def parent_of(pid: int) -> int | None:
-    """The parent's pid; None when the process is gone."""
     fields = stat_fields(pid)
     return None if fields is None else int(fields[_PPID])
 
 
 def descendants(root: int) -> tuple[int, ...]:
-    """All living processes below `root`, parents before children."""
     found = _by_children_files(root)
     return _by_parents(root) if found is None else found
 
 
 def _by_children_files(root: int) -> tuple[int, ...] | None:
-    """Cheap, but only there when the kernel was built with it; None then."""
+    """None where the kernel was built without these files."""
     found: list[int] = []
     todo = [root]
     while todo:
         pid = todo.pop(0)
-        for thread in _thread_ids(pid):
+        for thread in thread_ids(pid):
             children = read_bytes(f"/proc/{pid}/task/{thread}/children")
             if children is None and pid == root and thread == root and alive(root):
                 return None
@@ -80,12 +81,9 @@ def _by_parents(root: int) -> tuple[int, ...]:
 
 
 def sample(pids: Iterable[int], reaper: int | None = None) -> ProcessSample | None:
-    """One reading of the whole tree; None when no process is left or none may be read.
-
-    CPU time counts living processes and the children that they waited for, plus those that ended up with
-    `reaper`, so that a worker that was replaced is not forgotten. Its sum is exact to the kernel's nanosecond
-    clock; the split into user and system time has the resolution of the clock tick. Pages that processes
-    share count in each of them.
+    """The whole tree; None when no process may be read. CPU time counts living processes, the children that
+    they waited for, and those that ended with `reaper`; its sum is exact, its split has clock ticks. Shared
+    pages count in each process.
     """
     user_ticks = system_ticks = 0.0
     exact_s = 0.0
@@ -145,7 +143,7 @@ def _peak_rss_bytes(pid: int) -> int | None:
 
 
 def _descriptors(pid: int) -> int | None:
-    """Open descriptors; since Linux 6.2 the size of the folder says it, without listing thousands."""
+    """Since Linux 6.2 the size of the folder says it, without listing thousands."""
     folder = Path(f"/proc/{pid}/fd")
     try:
         return folder.stat().st_size or sum(1 for _ in folder.iterdir())
@@ -154,7 +152,7 @@ def _descriptors(pid: int) -> int | None:
 
 
 def descriptor_limit_soft(pid: int) -> int | None:
-    """The soft limit of open files of a running process; None when unlimited or unreadable."""
+    """Open files; None when unlimited or unreadable."""
     limits = read_text(f"/proc/{pid}/limits") or ""
     row = next((line for line in limits.splitlines() if line.startswith("Max open files")), "")
     soft = row.removeprefix("Max open files").split()
@@ -162,7 +160,7 @@ def descriptor_limit_soft(pid: int) -> int | None:
 
 
 def owner(pid: int) -> int | None:
-    """The user that it runs as; None when it is gone."""
+    """Uid; None when it is gone."""
     try:
         return Path(f"/proc/{pid}").stat().st_uid
     except OSError:
@@ -170,13 +168,12 @@ def owner(pid: int) -> int | None:
 
 
 def command_line(pid: int) -> tuple[str, ...]:
-    """Program and arguments; empty when they cannot be read."""
     words = (read_bytes(f"/proc/{pid}/cmdline") or b"").rstrip(b"\0")
     return tuple(os.fsdecode(word) for word in words.split(b"\0")) if words else ()
 
 
 def program(pid: int) -> str:
-    """The name of the program, as a person would say it."""
+    """Its name without the path."""
     words = command_line(pid)
     return Path(words[0]).name if words else read_text(f"/proc/{pid}/comm") or ""
 
@@ -187,18 +184,8 @@ def describe(pid: int) -> str:
     return f"{pid} ({name})" if name else str(pid)
 
 
-def _thread_ids(pid: int) -> list[int]:
-    try:
-        return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
-    except OSError:
-        return []
-
-
 def pin(root: int, cpus: Iterable[int]) -> bool:
-    """Put every thread of everything below `root` on these CPUs. False when the kernel does not let us.
-
-    A process that is forked meanwhile inherits the mask of its parent or shows up in the next look.
-    """
+    """Every thread of everything below `root`; False when not permitted. New processes inherit the mask."""
     wanted = set(cpus)
     seen: set[int] = set()
     while fresh := set(descendants(root)) - seen:

@@ -1,6 +1,4 @@
-"""Starts a backing service (a database, a cache) as a fresh process with fresh data, and knows when it is
-ready.
-"""
+"""Backing services (a database, a cache): a fresh process with fresh data for each server."""
 
 from __future__ import annotations
 
@@ -16,10 +14,9 @@ from typing import ClassVar
 from prony.evidence.server import ProcessSample, ServiceUse
 from prony.host.affinity import granted_cpus
 from prony.server.command import fill, inherited
-from prony.server.guarded import GuardedProcess
-from prony.server.services import ServiceSpec
+from prony.server.guarded import GuardedProcess, ProcessSpec, log_file, make_scratch, start_guard
 from prony.server.sockets import free_port
-from prony.server.starting import ProcessSpec, log_file, make_scratch, start_guard
+from prony.server.spec import ServiceSpec
 
 READY_TIMEOUT_S = 30.0
 ANSWER_TIMEOUT_S = 1.0
@@ -28,8 +25,6 @@ LONGEST_RESPONSE_BYTES = 4096
 
 @dataclass(slots=True, kw_only=True)
 class RunningService(GuardedProcess):
-    """One fresh service process."""
-
     kind: ClassVar[str] = "service"
 
     spec: ServiceSpec
@@ -38,7 +33,7 @@ class RunningService(GuardedProcess):
     version: str | None = None
 
     def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Wait until it listens on its port itself and responds as expected. Raises EnvironmentFault."""
+        """Wait until it listens on its port itself and answers as expected. Raises EnvironmentFault."""
         deadline_s = self.started_monotonic_s + timeout_s
         self._await_port(deadline_s)
         while (greeting := self._ask()) is None:
@@ -56,11 +51,11 @@ class RunningService(GuardedProcess):
         return re.match(self.spec.ready.expect, said.decode(errors="replace"))
 
     def placeholders(self) -> Mapping[str, str]:
-        """Its host and port, as placeholders of a server's command."""
+        """Host and port, for a server's command."""
         return {f"{self.name}.host": self.host, f"{self.name}.port": str(self.port)}
 
     def use(self, opened: ProcessSample | None = None, closed: ProcessSample | None = None) -> ServiceUse:
-        """The service and what it used between two readings; None where either is missing."""
+        """What it used between two readings; None where either is missing."""
         wall_s = closed.t_monotonic_s - opened.t_monotonic_s if opened and closed else None
         return ServiceUse(
             name=self.name,
@@ -82,9 +77,7 @@ class RunningService(GuardedProcess):
 def start_services(
     specs: Sequence[ServiceSpec], *, host: str, cpus: Sequence[int], shares_server_cpus: bool
 ) -> tuple[RunningService, ...]:
-    """Start all of them and wait until they are ready; when one fails, all are stopped. `cpus`: where they
-    may run; empty means all. Raises EnvironmentFault.
-    """
+    """All of them, ready; if one fails, all are stopped. `cpus`: empty: all. Raises EnvironmentFault."""
     with ExitStack() as until_ready:
         running = []
         for spec in specs:

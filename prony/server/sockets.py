@@ -1,8 +1,4 @@
-"""Who listens on a port, from the kernel's socket tables.
-
-The kernel lists listening sockets before all others (Documentation/networking/proc_net_tcp), so only they are
-read even with a hundred thousand connections.
-"""
+"""Listening sockets from the kernel's tables, which list them before all others."""
 
 from __future__ import annotations
 
@@ -24,32 +20,27 @@ LISTEN = "0A"
 ACCEPTS = 0x10000
 """In the flags of a Unix socket that listens (__SO_ACCEPTCON)."""
 OWN_PORTS = range(18_000, 28_000)
-"""Ports of launched servers: below the usual ephemeral range, above most services."""
+"""Below the usual ephemeral range, above most services."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One listening TCP socket."""
-
     address: ipaddress.IPv4Address | ipaddress.IPv6Address
     port: int
     uid: int
     inode: int
 
     def takes(self, addresses: Collection[str]) -> bool:
-        """Whether a connection to one of these addresses could end here."""
         return self.address.is_unspecified or str(self.address) in addresses
 
 
 def listeners(port: int, host: str) -> list[Listener]:
-    """The sockets that listen on `port` for connections to `host`, of all processes, in this network
-    namespace; none where the kernel's tables cannot be read.
-    """
+    """Sockets of all processes listening on `port` for `host`; empty where the tables cannot be read."""
     return _listeners(port, host) or []
 
 
 def listening_inodes(port: int, host: str) -> frozenset[int] | None:
-    """Those of `listeners`; None where the kernel's tables cannot be read now."""
+    """Of `listeners`; None where the tables cannot be read."""
     found = _listeners(port, host)
     return None if found is None else frozenset(one.inode for one in found)
 
@@ -63,7 +54,7 @@ def _listeners(port: int, host: str) -> list[Listener] | None:
 
 
 def resolved(host: str) -> frozenset[str]:
-    """The addresses of a name, which may ask a resolver, or of an address; none where it is not known."""
+    """The addresses of a name (may ask a resolver) or address; empty: not known."""
     try:
         return frozenset(str(info[4][0]) for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
     except OSError:
@@ -71,7 +62,6 @@ def resolved(host: str) -> frozenset[str]:
 
 
 def _on(port: int) -> list[Listener] | None:
-    """None where a table cannot be read: nobody may be missed for that."""
     found = []
     for table in ("tcp", "tcp6"):
         try:
@@ -86,9 +76,9 @@ def _on(port: int) -> list[Listener] | None:
 
 
 def answering(port: int, asked: Collection[str]) -> list[Listener] | None:
-    """Those of the `listeners` that a connection to these addresses of a host (`resolved`) reaches: none
-    where it is not this host, and of several the ones with the most specific address, as the kernel chooses.
-    A connection that the kernel redirects (NAT) is not seen. None where the kernel's tables cannot be read.
+    """The `listeners` that a connection to these `resolved` addresses reaches: none where it is another host;
+    of several the most specific address, as the kernel chooses (NAT is not seen). None where the tables
+    cannot be read.
     """
     here = bool(asked) and all(_is_local(address) for address in asked)
     everywhere = _on(port) if here else []
@@ -107,7 +97,7 @@ def answering(port: int, asked: Collection[str]) -> list[Listener] | None:
 
 
 def _is_local(address: str) -> bool:
-    """Whether packets to this address stay on this host: it is loopback, or the route's own source."""
+    """Loopback, or the route's own source."""
     if ipaddress.ip_address(address.partition("%")[0]).is_loopback:
         return True
     with socket.socket(_family(address), socket.SOCK_DGRAM) as towards:
@@ -119,9 +109,7 @@ def _is_local(address: str) -> bool:
 
 
 def unix_listeners(path: str) -> set[int] | None:
-    """Inodes of the sockets that listen at this path, of all processes, in this network namespace; None where
-    the kernel's table cannot be read.
-    """
+    """Inodes of the sockets listening at this path; None where the table cannot be read."""
     found = set()
     try:
         with Path("/proc/net/unix").open(encoding="utf-8", errors="replace") as rows:
@@ -147,7 +135,7 @@ def _listening(rows: Iterator[str]) -> Iterator[Listener]:
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """The tables print addresses as 32-bit words in the byte order of the host."""
+    """32-bit words in the byte order of the host."""
     words = [int(text[at : at + 8], 16) for at in range(0, len(text), 8)]
     packed = struct.pack(f"={len(words)}I", *words)
     address = ipaddress.ip_address(packed)
@@ -156,7 +144,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def owned_by(inodes: Iterable[int], pids: Iterable[int]) -> set[int] | None:
-    """Which of these socket inodes are open in these processes; None when no process may be inspected."""
+    """Which of these inodes are open in these processes; None when no process may be inspected."""
     wanted = {f"socket:[{inode}]": inode for inode in inodes}
     found: set[int] = set()
     looked = False
@@ -177,7 +165,7 @@ def owned_by(inodes: Iterable[int], pids: Iterable[int]) -> set[int] | None:
 
 
 def holders(inodes: Collection[int]) -> set[int]:
-    """All visible processes that have one of these sockets open."""
+    """Visible processes with one of these sockets open."""
     if not inodes:
         return set()
     pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
@@ -185,12 +173,12 @@ def holders(inodes: Collection[int]) -> set[int]:
 
 
 def owner_of(listener: Listener) -> int | None:
-    """The pid that holds this socket; None when it is not visible (another user's process)."""
+    """Pid; None: another user's process."""
     return min(holders((listener.inode,)), default=None)
 
 
 def check_free(host: str, port: int) -> None:
-    """Raises EnvironmentFault that names the port's owner, or UsageError when the address cannot be used."""
+    """Raises EnvironmentFault that names the port's owner, or UsageError for an unusable address."""
     for listener in listeners(port, host):
         pid = owner_of(listener)
         who = (
@@ -214,7 +202,7 @@ def check_free(host: str, port: int) -> None:
 
 
 def free_port(host: str) -> int:
-    """A free port, outside the ephemeral range where possible; chosen at random, checked by binding."""
+    """Outside the ephemeral range where possible; random, checked by binding."""
     ephemeral = _ephemeral_range()
     outside = [port for port in OWN_PORTS if port not in ephemeral]
     for port in random.sample(outside, min(200, len(outside))):

@@ -1,13 +1,13 @@
-"""What a `server.yaml` says, as values: layers of keys that inherit and vary.
-
-A server's keys are those of its runtime's `defaults.yaml` (which may inherit another runtime's), overlaid
-with its own and, for `name:variant+variant`, with those of its variants: mappings are merged key by key,
-everything else replaces.
+"""The contents of `server.yaml`, `defaults.yaml` and `services/*.yaml`. A server's keys overlay those of its
+runtime's `defaults.yaml` (which may inherit another runtime's); the keys of its variants overlay both.
+Mappings are merged key by key, everything else replaces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import shutil
+from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,28 +15,29 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.base import Record
+from prony.plan.catalogue_roots import roots
 from prony.plan.target import CountKeys
+from prony.plan.yamlfile import nearest, read_mapping, validate
 
 NATIVE = "native"
-"""The runtime of a server without one: its command is all there is."""
+"""A server without a runtime."""
 
 
 class BuildKeys(Record):
-    """The build: `tool` runs with `args` in a copy of `dir`, and `artifact` is its result there."""
+    """`tool` runs with `args` in a copy of `dir`; `artifact` is its result there."""
 
     tool: Literal["maven", "npm", "pip"]
     dir: str
-    """In a file: relative to it, by default the server's directory. In a `ServerSpec`: absolute."""
+    """In a file: relative to it (default: its directory); in a `ServerSpec`: absolute."""
     args: tuple[str, ...] = ()
     artifact: str = "."
-    """A file or folder; `.` is the whole copy, sources included."""
+    """`.` is the whole copy, sources included."""
 
 
 class JdkRange(Record):
-    """The JDK majors a server supports; `prefer` is taken when it is installed, else the newest
-    LTS in range.
-    """
+    """Supported majors; without `prefer` installed, the newest LTS in range."""
 
     min: int = Field(default=8, ge=8)
     max: int | None = None
@@ -51,7 +52,6 @@ class JdkRange(Record):
         return self
 
     def holds(self, major: int) -> bool:
-        """Whether this JDK is supported."""
         return self.min <= major and (self.max is None or major <= self.max)
 
     def __str__(self) -> str:
@@ -59,24 +59,24 @@ class JdkRange(Record):
 
 
 class ReadyKeys(Record):
-    """The request that shows readiness when the workload gives none."""
+    """The readiness request when the workload gives none."""
 
     path: str = Field(default="/", pattern="^/")
     status: int = 200
 
 
 class Ceilings(Record):
-    """Declared limits that are not CPU, as the server has them by default or as its command sets them."""
+    """Declared limits other than CPU."""
 
     worker_threads: int | None = Field(default=None, ge=1)
     worker_threads_per_cpu: int | None = Field(default=None, ge=1)
     worker_threads_min: int | None = Field(default=None, ge=1)
     max_connections: int | None = Field(default=None, ge=1)
     closes_after: int | None = Field(default=None, ge=1)
-    """The server closes a connection after this many requests although keep-alive was requested."""
+    """Requests after which the server closes a connection despite keep-alive."""
 
     def workers(self, granted_cpus: int) -> int | None:
-        """Worker threads on this many CPUs; None when unlimited."""
+        """None when unlimited."""
         if self.worker_threads is not None:
             return self.worker_threads
         if self.worker_threads_per_cpu is None:
@@ -87,13 +87,13 @@ class Ceilings(Record):
 Scheme = Literal["http", "https"]
 HttpVersion = Literal["1.1", "2"]
 Heap = Annotated[str, Field(pattern=r"^[1-9]\d*[kmgKMG]$")]
-"""As a JVM takes it: a number and k, m or g."""
+"""As a JVM takes it."""
 Value = bool | int | float | str
-"""What a setting or an option holds."""
+"""Of a setting or an option."""
 
 
 class Layer(Record):
-    """The keys of a `defaults.yaml`: the same ones as a server's, all of them optional."""
+    """The keys of a `defaults.yaml`: a server's, all optional."""
 
     title: str | None = None
     runtime: str | None = None
@@ -120,63 +120,53 @@ class Layer(Record):
 
 
 class Variant(Layer):
-    """The keys of a variant, which override the server's."""
-
     group: str | None = None
-    """Variants of different groups may be combined, those of one group exclude each other; without a group a
-    variant stands alone.
-    """
+    """Variants of different groups combine; without a group a variant stands alone."""
 
 
 class ServerSpec(Record):
-    """One server, or one variant of it, with everything inherited."""
+    """A server, or a variant of it, with everything inherited."""
 
     name: str
-    """As it is addressed: `tomcat` or `tomcat:async`."""
+    """Address: `tomcat` or `tomcat:async`."""
     file: Path
     title: str = ""
     runtime: str = NATIVE
     versions: dict[str, str] = Field(default_factory=dict)
     workloads: tuple[str, ...] = ()
-    """Empty: the server claims none, any workload may be tried."""
+    """Empty: none declared, any may be tried."""
     build: BuildKeys | None = None
     jdk: JdkRange = JdkRange()
     command: tuple[str, ...] = Field(min_length=1)
-    """A template: see `prony.server.command`."""
+    """Template, see `prony.server.command`."""
     options: dict[str, Value | None] = Field(default_factory=dict)
-    """Options `--name=value` for the placeholder `{options}`; True: the name alone, None: omitted."""
+    """For `{options}`, as `--name=value`; True: the name alone, None: omitted."""
     settings: dict[str, Value] = Field(default_factory=dict)
-    """Settings that a plan or an address may set (`name:workers=4`): name -> value, a placeholder of the same
-    name.
-    """
+    """A plan or an address may set them (`name:workers=4`); each is a placeholder."""
     env: dict[str, str] = Field(default_factory=dict)
     scheme: Scheme = "http"
     http_version: HttpVersion = "1.1"
-    """The version of HTTP that its load is offered in, and its conformance asked; with 2 it also answers over
-    1.1, in which it is asked whether it is ready.
-    """
+    """Of load and conformance; with 2 it also answers over 1.1, as for readiness."""
     jvm_flags: tuple[str, ...] = ()
-    """In addition to those that Prony adds."""
+    """After Prony's."""
     heap: Heap | None = None
-    """Initial and maximum heap size of a JVM; None: the JVM's own choice."""
+    """Initial and maximum heap; None: the JVM's own choice."""
     jdk_asked: str | None = None
-    """The requested JDK (a major version or a path); None: chosen by `jdk`."""
+    """Requested major version or path; None: chosen by `jdk`."""
     ready: ReadyKeys = ReadyKeys()
     ceilings: Ceilings = Ceilings()
     services: tuple[str, ...] = ()
-    """Its backing services: names of files in `services/` beside the servers; started before it."""
+    """Files in `services/` beside the servers; started before it."""
     reports: str | None = None
-    """The first word of the line on which the application prints its own figures (a JSON object) once it is
-    ready.
-    """
+    """First word of the line on which the application prints its figures (JSON) once ready."""
     counts: CountKeys | None = None
-    """Where the server reports its request counter, which is compared with the client's."""
+    """Its request counter, compared with the client's."""
     forwards: bool = False
-    """It is a proxy, and meant to be: a header Via in its responses is its own."""
+    """A proxy: the header Via in its responses is its own."""
     url: str | None = None
-    """The server's fixed address; None: the laboratory chooses the port."""
+    """Fixed address; None: the laboratory chooses the port."""
     deviates: dict[str, str] = Field(default_factory=dict)
-    """Check of the conformance suite, or WORKLOAD/CHECK -> why this server may fail it."""
+    """Conformance check, or WORKLOAD/CHECK -> why this server may fail it."""
     variants: dict[str, Variant] = Field(default_factory=dict)
 
     @field_validator("url")
@@ -190,28 +180,24 @@ class ServerSpec(Record):
 
     @property
     def folder(self) -> Path:
-        """The directory of the server.yaml; relative paths in the command start here."""
+        """Relative paths in the command start here."""
         return self.file.parent
 
     @property
     def base(self) -> str:
-        """The name without the variant, and without what tells it from another folder of that name."""
+        """Name without the variant."""
         return self.file.parent.name
 
     @property
     def tls(self) -> bool:
-        """Whether it speaks HTTPS."""
         return self.scheme == "https" if self.url is None else self.url.startswith("https:")
 
     @property
     def on_jvm(self) -> bool:
-        """Whether the command needs a JDK."""
         return any("{java}" in word for word in self.command)
 
     def addresses(self) -> tuple[str, ...]:
-        """Every way to address it: itself, each variant, and each combination of variants of different
-        groups.
-        """
+        """Itself, each variant, and each combination of variants of different groups."""
         alone = [name for name, variant in self.variants.items() if variant.group is None]
         chosen = product(*(("", *names) for names in self.groups.values()))
         combined = sorted((tuple(filter(None, names)) for names in chosen), key=len)
@@ -220,7 +206,7 @@ class ServerSpec(Record):
 
     @property
     def groups(self) -> dict[str, list[str]]:
-        """Group -> its variants, in the order of the file; those that stand alone are left out."""
+        """Group -> its variants, in file order, without ungrouped ones."""
         found: dict[str, list[str]] = {}
         for name, variant in self.variants.items():
             if variant.group is not None:
@@ -229,7 +215,7 @@ class ServerSpec(Record):
 
 
 def overlay(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
-    """`above` merged over `below`: mappings key by key, everything else replaces."""
+    """`above` over `below`: mappings key by key, everything else replaces."""
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
@@ -237,3 +223,64 @@ def overlay(below: Mapping[str, object], above: Mapping[str, object]) -> dict[st
             overlay(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
         )
     return merged
+
+
+SERVICES = "services"
+"""Beside the servers."""
+
+
+class ServiceReady(Record):
+    """Sent bytes, and what the response must match."""
+
+    send: str
+    expect: str
+    """Regular expression for the beginning of the response; its first group is the version."""
+
+    @field_validator("expect")
+    @classmethod
+    def _is_regex(cls, expect: str) -> str:
+        try:
+            re.compile(expect)
+        except re.error as fault:
+            raise ValueError(f"expected a regular expression: {fault}") from fault
+        return expect
+
+
+class ServiceSpec(Record):
+    name: str
+    file: Path
+    title: str = ""
+    command: tuple[str, ...] = Field(min_length=1)
+    """Placeholders {host}, {port}, {tmp} and {user} (who runs Prony)."""
+    ready: ServiceReady
+    package: str
+    """Debian's."""
+
+    def find_program(self) -> str:
+        """Raises EnvironmentFault that says how to install it."""
+        word = self.command[0]
+        found = str(self.file.parent / word) if "/" in word else shutil.which(word)
+        if found is None or not Path(found).is_file():
+            raise EnvironmentFault(
+                f"service {self.name} needs the program '{word}', which was not found: install it, "
+                f"e.g. `apt-get install {self.package}`, or use a variant of the server without this service"
+            )
+        return found
+
+
+def find_services(names: Iterable[str], server: str, beside: Path) -> tuple[ServiceSpec, ...]:
+    """Of `server` in the catalogue folder `beside`. Raises UsageError for an unknown or invalid one."""
+    files: dict[str, Path] = {}
+    for place in (beside, *roots("servers")):
+        for file in sorted((place / SERVICES).glob("*.yaml")):
+            files.setdefault(file.stem, file)
+    found = []
+    for name in names:
+        if name not in files:
+            raise UsageError(
+                f"server '{server}': unknown service '{name}'{nearest(name, list(files))}; "
+                f"known services: {', '.join(sorted(files)) or 'none'}"
+            )
+        data, lines = read_mapping(files[name])
+        found.append(validate(ServiceSpec, {**data, "name": name, "file": files[name]}, files[name], lines))
+    return tuple(found)

@@ -1,7 +1,5 @@
-"""CPU time of the single threads of a process tree, and where they may run: a server of one busy thread uses
-a small share of many CPUs.
-
-From /proc/PID/task/TID/stat, in clock ticks (10 ms): good for a window of a second or more.
+"""CPU time of the threads of a process tree, in clock ticks (10 ms), and where they may run: a server of one
+busy thread uses a small share of many CPUs.
 """
 
 from __future__ import annotations
@@ -10,34 +8,22 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from prony.evidence.server import ThreadUse
-from prony.host.proc import TICKS_PER_S, read_bytes
+from prony.host.proc import TICKS_PER_S, read_bytes, thread_ids
 
 THREADS_MOST = 2000
-"""Of a tree with more threads none is read: 10 µs each would be time taken from the load generator."""
+"""Of a larger tree no thread is read: 10 µs each is the load generator's time."""
 WORKING_SHARE = 0.01
-"""A thread with less than this share of its tree's CPU time does none of its work."""
+"""Below this share of its tree's CPU time a thread does none of its work."""
 COMPILERS = ("C1 Compiler", "C2 Compiler", "JVMCI Compiler", "JIT Compilation")
 COLLECTORS = (
-    "GC Thread#",
-    "G1 ",
-    "ParGC Thread#",
-    "VM Thread",
-    "ZWorker",
-    "ZDriver",
-    "ZDirector",
-    "XWorker",
-    "XDriver",
-    "XDirector",
-    "Shenandoah",
-    ".NET Server GC",
-    ".NET BGC",
-)
-"""As the kernel shows them, cut to 15 characters. VM Thread collects where the collector is Serial."""
+    "GC Thread#", "G1 ", "ParGC Thread#", "VM Thread", "ZWorker", "ZDriver", "ZDirector", "XWorker",
+    "XDriver", "XDirector", "Shenandoah", ".NET Server GC", ".NET BGC",
+)  # fmt: skip
+"""As the kernel cuts them, to 15 characters. VM Thread is the Serial collector's."""
 SERVE_NOTHING = COMPILERS + COLLECTORS
-"""Threads of a runtime that serve no request, however busy they are."""
+"""Threads of a runtime that serve no request."""
 _UTIME, _STIME, _STARTED = 11, 12, 19
 """Places in /proc/PID/task/TID/stat after the name, see proc(5)."""
 
@@ -47,26 +33,18 @@ ThreadKey = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class ThreadTime:
-    """One thread so far."""
-
     name: str
     cpu_s: float
     cpus: frozenset[int]
     """Where it may run; empty: not known."""
     t_monotonic_s: float
-    """When its CPU time was read."""
 
 
 def thread_times(pids: Iterable[int], *, where: bool = True) -> Mapping[ThreadKey, ThreadTime] | None:
-    """All threads of these processes; None when none can be read, or there are too many. `where`: also the
-    CPUs on which each may run, which takes a system call more per thread.
-    """
+    """None when none can be read, or there are too many. `where`: also CPUs (a system call more each)."""
     found: dict[ThreadKey, ThreadTime] = {}
     for pid in pids:
-        try:
-            threads = [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
-        except OSError:
-            continue
+        threads = thread_ids(pid)
         if len(found) + len(threads) > THREADS_MOST:
             return None
         for thread in threads:
@@ -88,12 +66,8 @@ Readings = Mapping[ThreadKey, ThreadTime] | None
 
 
 def allowed_cpus(pid: int) -> frozenset[int]:
-    """Where any thread of this process may run, however many it has; empty: it is gone or hidden."""
-    try:
-        threads = [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
-    except OSError:
-        return frozenset()
-    return frozenset[int]().union(*map(_allowed, threads))
+    """Where any thread of this process may run; empty: it is gone or hidden."""
+    return frozenset[int]().union(*map(_allowed, thread_ids(pid)))
 
 
 def _allowed(thread: int) -> frozenset[int]:
@@ -104,9 +78,7 @@ def _allowed(thread: int) -> frozenset[int]:
 
 
 def busiest(opened: Readings, closed: Readings) -> ThreadUse | None:
-    """The thread that used most CPU between two readings, JIT compilers and garbage collectors aside; None
-    when either is unknown. One that ended in between is not seen.
-    """
+    """Between two readings, JIT compilers and collectors aside; None when either is unknown."""
     used = _used_s(opened, closed)
     serving = {
         key: cpu_s
@@ -129,7 +101,7 @@ def busiest(opened: Readings, closed: Readings) -> ThreadUse | None:
 
 
 def working_cpus(opened: Readings, closed: Readings) -> tuple[int, ...]:
-    """Where the threads that worked between two readings may run; empty when that is not known."""
+    """Where the threads that worked between two readings may run; empty: not known."""
     used = _used_s(opened, closed)
     least_s = WORKING_SHARE * sum(used.values())
     working = [closed[key].cpus for key, cpu_s in used.items() if closed is not None and cpu_s >= least_s]
@@ -140,14 +112,14 @@ def working_cpus(opened: Readings, closed: Readings) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class Compilers:
-    """The CPU time of a process tree's JIT compilers, from reading to reading. The JVM ends one of their
-    threads when there is little to do, and starts it again: what an ended one had used stays in the sum.
+    """CPU time of a tree's JIT compilers. The JVM ends and restarts their threads: ended ones stay in the
+    sum.
     """
 
     _last: dict[ThreadKey, float] = field(default_factory=dict)
 
     def cpu_s(self, now: Readings) -> float | None:
-        """All of them so far; None when they cannot be read, or none is known by its name."""
+        """So far; None when unreadable, or none is known by its name."""
         if now is None:
             return None
         self._last |= {key: one.cpu_s for key, one in now.items() if one.name.startswith(COMPILERS)}

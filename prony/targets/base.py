@@ -1,7 +1,5 @@
-"""What a trial asks of a server under test, whichever kind of target it is.
-
-A kind is a pair of classes: `ServerUnderTest` (once for a plan) and `RunningTarget` (once for a trial). What
-a kind cannot answer is None, and the checks that need it say *unknown*.
+"""What a trial asks of a server under test. A kind of target is a pair of classes: `ServerUnderTest` (once
+for a plan) and `RunningTarget` (once for a trial). None means: not known.
 """
 
 from __future__ import annotations
@@ -28,23 +26,21 @@ from prony.server.build import Built
 from prony.server.threads import Readings
 
 OnLine = Callable[[str, str], None]
-"""Called with the name of a server and a line of its build."""
+"""Server's name, a line of its build."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a server runs that somebody else started. Empty: it is not running, it is ours to place, or it is
-    on another host.
-    """
+    """CPUs of a server that somebody else started. Empty: not running, ours to place, or elsewhere."""
 
     cpus: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    """Of each of its processes on this host that serve requests: on which CPUs it may run."""
+    """Of each serving process on this host: where it may run."""
     hidden: bool = False
-    """It listens on this host, and its process may not be read."""
+    """It listens on this host, but its process cannot be read."""
 
     @property
     def all_cpus(self) -> frozenset[int]:
-        """Of all of them; empty: not known."""
+        """Empty: not known."""
         return frozenset[int]().union(*self.cpus.values())
 
 
@@ -52,28 +48,24 @@ class ServerUnderTest(Protocol):
     """A target of the plan: what is known of it without a running process, and how to start it."""
 
     @property
-    def name(self) -> str:
-        """As messages and evidence call it."""
+    def name(self) -> str: ...
 
     @property
-    def identity(self) -> ServerIdentity:
-        """Which server this is, as far as that can be told before it runs."""
+    def identity(self) -> ServerIdentity: ...
 
     @property
     def owned(self) -> bool:
         """Whether Prony starts and stops it and chooses its CPUs."""
 
     @property
-    def https(self) -> bool:
-        """Whether connections are secured."""
+    def https(self) -> bool: ...
 
     @property
     def http_version(self) -> str | None:
         """The version of HTTP that its load is offered in; None: the plan says."""
 
     @property
-    def unix(self) -> str | None:
-        """The path of a Unix socket, where it listens on one."""
+    def unix(self) -> str | None: ...
 
     @property
     def destinations(self) -> int:
@@ -81,11 +73,11 @@ class ServerUnderTest(Protocol):
 
     @property
     def closes_after(self) -> int | None:
-        """It closes a connection after this many requests, as it declares; None: nothing is declared."""
+        """Declared requests per connection; None: not declared."""
 
     @property
     def max_connections(self) -> int | None:
-        """It accepts so many connections at a time, as it declares; None: nothing is declared."""
+        """Declared limit of connections at a time; None: not declared."""
 
     @property
     def built(self) -> Built | None:
@@ -94,25 +86,31 @@ class ServerUnderTest(Protocol):
     @property
     def has_services(self) -> bool:
         """Whether backing services are started with it, which need CPUs of their own."""
+        return False
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        """Those that it says it offers; empty: it says nothing, and any may be tried."""
+        """Declared ones; empty: any may be tried."""
+        return ()
 
     def placement(self) -> Placement:
         """Where it runs now, by somebody else's doing."""
+        return Placement()
 
     def lacking(self) -> str | None:
         """What this host lacks to build and start it, with what to do; None when nothing."""
+        return None
 
     def prepare(self, on_line: OnLine) -> None:
         """Once, before the first trial: find and build what is missing. Raises PronyError."""
 
     def limits(self, found: Limits) -> Limits:
         """The limits of this host towards the target."""
+        return found
 
-    def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:
-        """What bounds its rate besides CPU, on this many CPUs."""
+    def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:  # noqa: ARG002
+        """Limits of its rate other than CPU."""
+        return ()
 
     def start(self, partition: CpuPartition) -> RunningTarget:
         """For one trial; it is not ready yet. Raises EnvironmentFault when it cannot be started."""
@@ -123,11 +121,10 @@ class RunningTarget(Protocol):
 
     @property
     def url(self) -> str:
-        """Where the engine's requests go: scheme, host and port, or `unix:` and a path."""
+        """Scheme, host and port, or `unix:` and a path."""
 
     @property
-    def tls(self) -> TlsOptions:
-        """How the engine speaks TLS with it."""
+    def tls(self) -> TlsOptions: ...
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -138,13 +135,11 @@ class RunningTarget(Protocol):
         """Where a preflight request is sent; None: it takes none."""
 
     @property
-    def identity(self) -> ServerIdentity:
-        """Which server this is."""
+    def identity(self) -> ServerIdentity: ...
 
     def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> StartUp | None:
-        """Wait until it is ready: until `probe` finds a right response, or by its own means without one. A
-        server of somebody else's is asked once. Returns how it started; None: it was running already. Raises
-        EnvironmentFault.
+        """Until `probe` gets a right response, or by its own means without one; a server of somebody else's
+        is asked once. None: it was running already. Raises EnvironmentFault.
         """
 
     def set_affinity(self, cpus: tuple[int, ...]) -> bool:
@@ -156,31 +151,35 @@ class RunningTarget(Protocol):
     def quota_cpus(self) -> float | None:
         """The CPU quota of its control group, in CPUs; None: there is none, or it cannot be read."""
 
-    def thread_times(self) -> Readings:
-        """The CPU time of each of its threads so far."""
+    def thread_times(self) -> Readings: ...
 
     def pids(self) -> tuple[int, ...]:
-        """Its living processes on this host."""
+        """Living processes on this host."""
 
     def service_pids(self) -> set[int]:
         """The living processes of its backing services on this host."""
+        return set()
 
-    def sample(self) -> ProcessSample | None:
-        """The counters of its process tree now."""
+    def sample(self) -> ProcessSample | None: ...
 
     def jvm(self) -> JvmSnapshot | None:
         """The counters of its runtime now."""
+        return None
 
     def throttle(self) -> tuple[CgroupThrottle, ...] | None:
         """CPU quota counters so far, of each level of its cgroup with a quota."""
 
     def service_samples(self) -> Mapping[str, ProcessSample]:
         """The counters of its backing services now, by name."""
+        return {}
 
     def service_use(
-        self, opened: Mapping[str, ProcessSample], closed: Mapping[str, ProcessSample]
+        self,
+        opened: Mapping[str, ProcessSample],  # noqa: ARG002
+        closed: Mapping[str, ProcessSample],  # noqa: ARG002
     ) -> tuple[ServiceUse, ...]:
         """Its backing services, and what they used between two readings."""
+        return ()
 
     def request_count(self) -> int | None:
         """How many requests it has read so far, by its own count. Must not be asked in a window."""
@@ -190,16 +189,13 @@ class RunningTarget(Protocol):
 
     def ended_service(self) -> str | None:
         """Which backing service ended, and how; None while all of them live."""
+        return None
 
     def look(self) -> None:
-        """Each second under load and at its end: who listens on its port (another process may have come, and
-        the kernel gives it its share of the new connections). Must cost next to nothing.
-        """
+        """Polls listening sockets, each second under load and at its end. Must cost next to nothing."""
 
     def connections_by_process(self) -> tuple[int, ...] | None:
-        """Of each of its processes now, most first; empty for a single process, None when not known. Reads
-        all its descriptors, so it must not be asked in a window.
-        """
+        """Now, most first; empty for a single process. Reads all descriptors: not within a window."""
 
     def stop(self) -> bool | None:
         """End it; whether it was gone then. None: it is not ours to stop. May be called twice."""

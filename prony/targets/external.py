@@ -1,6 +1,5 @@
-"""A server that somebody else started (a URL): found by its listening socket, observed where permitted.
-
-On another host, in another network namespace, or in another user's process, everything is None.
+"""A running server (a URL): found by its listening socket, observed where permitted. On another host, in
+another network namespace, or in another user's process, everything is None.
 """
 
 from __future__ import annotations
@@ -8,41 +7,34 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.server import (
     CgroupThrottle,
-    JvmSnapshot,
     Probe,
     ProcessSample,
     ServerIdentity,
-    ServiceUse,
 )
-from prony.evidence.trial import Ceiling
-from prony.host.cgroup import cpu_quota
+from prony.host.cgroup import cpu_quota, throttle
 from prony.host.resource_limits import towards
 from prony.load.asked import ReadyProbe
 from prony.plan.target import TlsOptions, Url
-from prony.plan.trial import TrialPlan
-from prony.server import proc, sockets, throttle
+from prony.server import proc, sockets
 from prony.server.address import Address
-from prony.server.listening import ListenerWatch
+from prony.server.listening import ListenerWatch, connections_by_process
 from prony.server.probe import request_count
-from prony.server.spread import connections_by_process
 from prony.server.threads import Readings, allowed_cpus, thread_times
-from prony.targets.base import OnLine, Placement, RunningTarget
+from prony.targets.base import OnLine, Placement, RunningTarget, ServerUnderTest
 
 INIT = 1
 CONNECT_TIMEOUT_S = 5.0
-"""For the connection that shows whether anybody listens."""
 
 
 @dataclass(frozen=True, slots=True)
-class ExternalServer:
-    """A running server as a target: there is nothing to prepare, and what it declares is not known."""
+class ExternalServer(ServerUnderTest):
+    """Nothing to prepare; what it declares is not known."""
 
     at: Url
     owned: bool = False
@@ -71,25 +63,11 @@ class ExternalServer:
     def destinations(self) -> int:
         return max(1, len(self.at.every_address))
 
-    @property
-    def has_services(self) -> bool:
-        """Whatever stands behind it is running already."""
-        return False
-
-    @property
-    def workloads(self) -> tuple[str, ...]:
-        """What it offers is seen by the preflight."""
-        return ()
-
     def placement(self) -> Placement:
         return RunningExternal(self.at).placement()
 
-    def lacking(self) -> str | None:
-        """Nothing is built or started."""
-        return None
-
     def prepare(self, on_line: OnLine) -> None:
-        """Nothing is built. Raises UsageError for a Unix socket with addresses."""
+        """Raises UsageError for a Unix socket with addresses."""
         del on_line
         if self.unix is not None and self.at.addresses:
             raise UsageError(f"{self.at.url} is a Unix socket: it has no other addresses; leave them out")
@@ -97,11 +75,6 @@ class ExternalServer:
     def limits(self, found: Limits) -> Limits:
         """On loopback the kernel may give a port out again after a second; a Unix socket has no ports."""
         return found if self.unix is not None else towards(found, self.at.first_address)
-
-    def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:
-        """None: they are declared in a server.yaml."""
-        del plan, cpus
-        return ()
 
     def start(self, partition: CpuPartition) -> RunningTarget:
         del partition  # it runs where it is
@@ -112,10 +85,9 @@ def _not_known(host: str) -> EnvironmentFault:
     return EnvironmentFault(f"the host '{host}' is not known; correct the name, or the resolver")
 
 
-class RunningExternal:
-    """The processes that hold the sockets listening at a URL's addresses on this host, or at the path of a
-    Unix socket, and their descendants. All of them: a socket may be shared after a fork, and several may
-    listen at one address (SO_REUSEPORT).
+class RunningExternal(RunningTarget):
+    """The processes that hold the listening sockets at a URL's addresses or a Unix socket's path, and their
+    descendants: a socket may be shared after a fork, and several may listen at one address (SO_REUSEPORT).
     """
 
     def __init__(self, at: Url) -> None:
@@ -143,7 +115,7 @@ class RunningExternal:
         return None if self._at.unix is not None else Address(self._host, self._port, self._at.https)
 
     def _find(self) -> tuple[int, ...]:
-        """Parents before children, so that the first one is the server's main process."""
+        """Parents before children: the first one is the server's main process."""
         if not (each := self._by_address()) or not all(each):
             return ()  # a part of the server is somewhere else: what can be read is not the whole
         inodes = frozenset[int]().union(*each)
@@ -154,7 +126,6 @@ class RunningExternal:
         return tuple(sorted(holders, key=lambda pid: (proc.parent_of(pid) in holders, pid)))
 
     def _listeners(self) -> frozenset[int] | None:
-        """Inodes of the sockets that listen at any of the addresses now; None where that cannot be read."""
         each = self._by_address()
         return None if each is None else frozenset[int]().union(*each)
 
@@ -172,7 +143,6 @@ class RunningExternal:
 
     @property
     def identity(self) -> ServerIdentity:
-        """What can be told from outside; the versions are not known."""
         pid = self._holders[0] if self._holders else None
         watched = pid is not None and self._watch.most > 0
         return ServerIdentity(
@@ -190,9 +160,8 @@ class RunningExternal:
         )
 
     def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> None:
-        """It is running, or it is not: what is refused, or cut off, is told at once. One that answers nothing
-        in time may have a queue to work off first, and is asked until it answers or the time is up. Whether
-        the response is right is seen by who asked.
+        """A refused or cut-off connection is an error at once; a silent server may have a queue to work off,
+        and is asked until it answers or the time is up. The caller judges the response.
         """
         if probe is None:
             self._connect()
@@ -241,12 +210,11 @@ class RunningExternal:
             ) from fault
 
     def set_affinity(self, cpus: tuple[int, ...]) -> bool:
-        """False: somebody else has decided where it runs."""
         del cpus
         return False
 
     def cpus(self) -> tuple[int, ...]:
-        """Where any of its threads may run; which of them work is seen under load."""
+        """Where any of its threads may run."""
         return tuple(sorted(self.placement().all_cpus))
 
     def placement(self) -> Placement:
@@ -258,7 +226,7 @@ class RunningExternal:
         return Placement({pid: cpus for pid, cpus in found.items() if cpus}, hidden)
 
     def _is_here(self) -> bool:
-        """Whether sockets of this host listen at all the addresses, whoever has them."""
+        """Whether sockets of this host listen at all the addresses."""
         each = self._by_address()
         return bool(each) and all(each or ())
 
@@ -269,9 +237,7 @@ class RunningExternal:
         return thread_times(self.pids())
 
     def pids(self) -> tuple[int, ...]:
-        """Those that can be found; empty when it runs elsewhere or cannot be seen. Never Prony's own, whose
-        ancestor may be the server.
-        """
+        """Never Prony's own, whose ancestor may be the server."""
         found = dict.fromkeys(self._tree())
         if (own := os.getpid()) in found:
             for pid in (own, *proc.descendants(own)):
@@ -285,56 +251,27 @@ class RunningExternal:
                 found |= dict.fromkeys((holder, *proc.descendants(holder)))
         return tuple(found)
 
-    def service_pids(self) -> set[int]:
-        """None: its backing services are not known."""
-        return set()
-
     def sample(self) -> ProcessSample | None:
         return proc.sample(self.pids())
 
-    def jvm(self) -> JvmSnapshot | None:
-        """None: the agent is only in servers that Prony starts."""
-        return None
-
     def throttle(self) -> tuple[CgroupThrottle, ...] | None:
-        return throttle.throttle(self._holders[0]) if self._holders else None
-
-    def service_samples(self) -> Mapping[str, ProcessSample]:
-        """None: its backing services are not known."""
-        return {}
-
-    def service_use(
-        self, opened: Mapping[str, ProcessSample], closed: Mapping[str, ProcessSample]
-    ) -> tuple[ServiceUse, ...]:
-        """None: its backing services are not known."""
-        del opened, closed
-        return ()
+        return throttle(self._holders[0]) if self._holders else None
 
     def request_count(self) -> int | None:
-        """None unless the plan says where it counts."""
         return None if self.address is None else request_count(self.address, self._at.counts)
 
     def exit_description(self) -> str | None:
-        """A sentence once all its known processes are gone; None while one lives or when none was known."""
+        """Once all known processes are gone."""
         if not self._holders or any(proc.alive(holder) for holder in self._holders):
             return None
         return f"the process that listened on port {self._port} (PID {self._holders[0]}) has ended"
 
-    def ended_service(self) -> str | None:
-        """None: its backing services are not known."""
-        return None
-
     def look(self) -> None:
-        """Does anybody else listen there by now, or did a listener leave? Not known where the processes that
-        listened at the beginning could not be read.
-        """
         if self._holders:
             self._watch.look()
 
     def connections_by_process(self) -> tuple[int, ...] | None:
-        """Those that are established now; None where its processes cannot be read or are too many, and of a
-        Unix socket, whose ends have no port.
-        """
+        """None also for a Unix socket, whose ends have no port."""
         pids = self.pids()
         if not pids or (self._at.unix is not None and len(pids) > 1):
             return None

@@ -1,43 +1,39 @@
-"""A server of the catalogue, started fresh by Prony for each trial on CPUs of its own."""
+"""A server of the catalogue, started fresh for each trial on CPUs of its own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from prony.evidence.host import CpuPartition, Limits
+from prony.evidence.host import CpuPartition
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Ceiling
 from prony.plan.load import ClosedLoad
 from prony.plan.target import Launch
 from prony.plan.trial import TrialPlan
 from prony.server.build import Built, build, lacking
-from prony.server.catalogue import Catalogue
-from prony.server.launch import launch
-from prony.server.running import RunningServer, identity_of
-from prony.server.settings import Settings
+from prony.server.catalogue import Catalogue, Settings
+from prony.server.launch import RunningServer, identity_of, launch
 from prony.server.spec import ServerSpec
-from prony.targets.base import OnLine, Placement
+from prony.targets.base import OnLine, ServerUnderTest
 
 
 @dataclass(slots=True)
-class LaunchedServer:
-    """A server of the catalogue as a target."""
-
+class LaunchedServer(ServerUnderTest):
     spec: ServerSpec
     built: Built | None = None
     """Set by `prepare`."""
     host: str = "127.0.0.1"
-    """The address on which it listens."""
+    """Listening address."""
     log_dir: Path | None = None
-    """Where its output goes; None: the cache."""
+    """Of its output; None: the cache."""
     owned: bool = True
     unix: str | None = None
     destinations: int = 1
 
     @classmethod
     def of(cls, asked: Launch, catalogue: Catalogue) -> LaunchedServer:
-        """Raises UsageError for an unknown server, or a setting that it does not have."""
+        """Raises UsageError for an unknown server or setting."""
         settings = Settings(dict(asked.settings), asked.heap, asked.jvm_flags, asked.jdk)
         spec = catalogue.resolve(asked.address, settings)
         return cls(spec if asked.known_as is None else spec.model_copy(update={"name": asked.known_as}))
@@ -74,21 +70,12 @@ class LaunchedServer:
     def workloads(self) -> tuple[str, ...]:
         return tuple(self.spec.workloads)
 
-    def placement(self) -> Placement:
-        """Its CPUs are chosen for it."""
-        return Placement()
-
     def lacking(self) -> str | None:
         return lacking(self.spec)
 
     def prepare(self, on_line: OnLine) -> None:
-        """Build it unless it is in the cache."""
         if self.built is None:
             (self.built,) = build([self.spec], on_line=on_line)
-
-    def limits(self, found: Limits) -> Limits:
-        """Those that were found: each process has a port that nobody had before."""
-        return found
 
     def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:
         """Declared workers ÷ declared delay, users ÷ declared delay."""
@@ -112,9 +99,7 @@ class LaunchedServer:
         )
 
     def start(self, partition: CpuPartition) -> RunningServer:
-        """Raises EnvironmentFault: a port that is taken, a backing service that is not ready, a program that
-        cannot be executed.
-        """
+        """Raises EnvironmentFault."""
         assert self.built is not None, "prepare() comes first"
         return launch(
             self.built,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerWindow
+from prony.host import cgroup
 from prony.load.base import Engine, HostLost
-from prony.server import throttle
 from prony.server.threads import Readings, busiest, working_cpus
 from prony.targets.base import RunningTarget
 from prony.trial.surroundings import TrialObserver
@@ -221,5 +221,5 @@ def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> S
         descriptors_end=closed.process.descriptors,
         jvm_open=opened.jvm,
         jvm_close=closed.jvm,
-        throttle=throttle.between(opened.throttle, closed.throttle),
+        throttle=cgroup.between(opened.throttle, closed.throttle),
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.conformance import responses, suite
+from prony.conformance import checks, suite
 from prony.conformance.result import CheckResult
 from prony.conformance.suite import check
 from prony.plan.workload import Workload
@@ -60,7 +60,7 @@ def engine(built: Callable[..., Built]) -> Callable[..., Built]:
 def examine(monkeypatch: pytest.MonkeyPatch) -> Examine:
     """`examine(built, workload, "head")`: results by check; everything when no check is named."""
 
-    monkeypatch.setattr(responses, "CLOSE_PATIENCE_S", 0.5)
+    monkeypatch.setattr(checks, "CLOSE_PATIENCE_S", 0.5)
     monkeypatch.setattr(suite, "WRONG_PATIENCE_S", 0.0)
 
     def run(built: Built, workload: Workload, *only: str) -> dict[str, CheckResult]:

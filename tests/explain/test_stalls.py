@@ -22,7 +22,7 @@ def write(root: Path, *, waited_ns: int, throttled_us: int, read_bytes: int, inn
         f"proc/{PID}/task/8/schedstat": "55 1000 2\n",
         f"proc/{PID}/io": f"rchar: 1\nread_bytes: {read_bytes}\nwrite_bytes: 5\n",
         f"proc/{PID}/cgroup": "0::/box/inner\n",
-        "sys/fs/cgroup/cgroup.procs": "",
+        "proc/self/mountinfo": "30 25 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
     }
     for group, usec in (("box", throttled_us), ("box/inner", inner_us)):
         files[f"sys/fs/cgroup/{group}/cpu.max"] = "50000 100000\n"

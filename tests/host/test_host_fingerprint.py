@@ -12,7 +12,7 @@ from prony.evidence.hosts import Link
 from prony.host import hardware
 from prony.host.cgroup import cpu_quota
 from prony.host.fingerprint import HostFacts, describe, differences, fingerprint, key_of, of_hosts
-from prony.host.sysctls import changed, read_sysctls
+from prony.host.hardware import changed, read_sysctls
 from tests.host.conftest import Grow
 
 INTEL = {

@@ -14,12 +14,12 @@ from prony.host.kmsg import KernelLog
 from prony.host.others import (
     Census,
     OthersUse,
+    OwnUse,
     census,
     irq_time_accounted,
     others_between,
     share_of_others,
 )
-from prony.host.own import OwnUse
 from prony.host.proc import TICKS_PER_S, ProcessStat, process_stat
 from tests.host.conftest import Grow
 

@@ -10,7 +10,7 @@ import pytest
 
 from prony.errors import UsageError
 from prony.host import proc
-from prony.host.samples import difference, interpolate
+from prony.host.window import difference, interpolate
 from tests.host.conftest import Grow
 
 STAT = """cpu  10 0 10 80 0 0 0 0 0 0

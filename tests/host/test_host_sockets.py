@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.host import diag, sockets
+from prony.host import diag
 from prony.host.resource_limits import descriptor_limits, limits, port_range, time_wait_to
 from tests.host.conftest import Grow
 
@@ -34,7 +34,7 @@ def test_sums_are_reckoned_like_ss(tree: Grow) -> None:
             "proc/net/snmp": "Ip: a\nIp: 1\nTcp: RtoAlgorithm CurrEstab X\nTcp: 1 4 9\n",
         }
     )
-    assert sockets.socket_sums(root) == {
+    assert diag.socket_sums(root) == {
         "total": 27,
         "closed": 19,
         "orphaned": 2,
@@ -44,8 +44,8 @@ def test_sums_are_reckoned_like_ss(tree: Grow) -> None:
 
 
 def test_unreadable_sockets_are_none(tmp_path: Path) -> None:
-    assert sockets.socket_sums(tmp_path) is None
-    assert sockets.sockets(tmp_path) == {}
+    assert diag.socket_sums(tmp_path) is None
+    assert diag.sockets(tmp_path) == {}
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_states_of_real_sockets_are_counted(server: socket.socket) -> None:
     for _ in range(20):
         client = socket.create_connection(server.getsockname())
         pairs.append((client, server.accept()[0]))
-    during = sockets.sockets()
+    during = diag.sockets()
     assert during["established"] >= 40
     assert during["total"] >= 41
     for client, accepted in pairs:
@@ -73,7 +73,7 @@ def test_states_of_real_sockets_are_counted(server: socket.socket) -> None:
     assert time_wait_to(("localhost", port)) == 20
     assert limits(("127.0.0.1", port)).time_wait_to_target == 20
     assert time_wait_to(("127.0.0.1", 1)) == 0
-    assert sockets.sockets()["time_wait"] >= 20
+    assert diag.sockets()["time_wait"] >= 20
 
 
 def test_ipv6_targets_are_counted() -> None:
@@ -104,13 +104,13 @@ def test_a_refused_netlink_socket_is_unknown_not_zero(monkeypatch: pytest.Monkey
     monkeypatch.setattr(socket, "socket", refuse)
     assert diag.count_by_state() is None
     assert diag.time_wait_to("127.0.0.1", 80) is None
-    assert "established" in sockets.sockets()  # the sums are still there
+    assert "established" in diag.sockets()  # the sums are still there
 
 
 def test_too_many_sockets_are_not_dumped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "DUMP_LIMIT", -1)
+    monkeypatch.setattr(diag, "DUMP_LIMIT", -1)
     monkeypatch.setattr(diag, "count_by_state", lambda: pytest.fail("dumped"))
-    assert "total" in sockets.sockets()
+    assert "total" in diag.sockets()
 
 
 def test_counts_agree_with_ss(server: socket.socket) -> None:

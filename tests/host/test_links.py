@@ -12,11 +12,18 @@ import pytest
 
 from prony.evidence.host import InterfaceCounts, TcpCounts
 from prony.evidence.hosts import NetworkUse
-from prony.host import round_trip
-from prony.host.interfaces import interface_counts, interface_towards, interface_with, read_link
-from prony.host.link_watch import LinkReading, LinkWatch, network_use
+from prony.host import diag
+from prony.host.diag import idle_round_trip_ms, load_round_trip_ms
+from prony.host.link_watch import (
+    LinkReading,
+    LinkWatch,
+    interface_counts,
+    interface_towards,
+    interface_with,
+    network_use,
+    read_link,
+)
 from prony.host.proc import CpuTicks, now_s
-from prony.host.round_trip import idle_round_trip_ms, load_round_trip_ms
 from tests.host.conftest import Grow
 from tests.ports import refusing
 
@@ -106,7 +113,7 @@ def test_without_a_connection_there_is_no_round_trip(monkeypatch: pytest.MonkeyP
         assert idle_round_trip_ms("127.0.0.1", port) is None
         assert load_round_trip_ms(port, here=False) is None
     for times_us, median_ms in ((None, None), ([0, 2000, 4000, 9000], 4)):
-        monkeypatch.setattr(round_trip, "smoothed_round_trips_us", lambda _, here, found=times_us: found)  # noqa: ARG005
+        monkeypatch.setattr(diag, "smoothed_round_trips_us", lambda _, here, found=times_us: found)  # noqa: ARG005
         assert load_round_trip_ms(port, here=False) == median_ms
 
 

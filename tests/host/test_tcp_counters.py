@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prony.host.softnet import packets_by_cpu, rise
-from prony.host.tcp_counters import between, tcp_counts
+from prony.host.net_counters import between, packets_by_cpu, rise, tcp_counts
 
 SNMP = "Ip: Forwarding\nIp: 1\nTcp: MaxConn InSegs OutSegs RetransSegs\nTcp: -1 9 {out} {again}\n"
 NETSTAT = (

@@ -6,7 +6,7 @@ import pytest
 
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import HostRow
-from prony.host import minutes as host_minutes
+from prony.host import sampler as host_minutes
 from prony.judge.checks.steady import steady
 from prony.judge.limits import CheckLimits
 from prony.load.minutes import merged, same_part

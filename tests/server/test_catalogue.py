@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.server.catalogue import Catalogue
-from prony.server.settings import Settings
+from prony.server.catalogue import Catalogue, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ROOT / "servers"

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from prony.server import commit
-from prony.server.build import build
+from prony.server import build as building
+from prony.server.build import build, commit_of
 from prony.server.catalogue import Catalogue
-from prony.server.commit import commit_of
-from prony.server.running import identity_of
+from prony.server.launch import identity_of
 
 WHO = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org", "-c", "commit.gpgsign=false")
 
@@ -96,7 +95,7 @@ def test_a_hook_of_another_repository_does_not_lead_astray(
 
 
 def test_without_git_or_in_no_time_it_is_not_known(app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(building, "GIT_TIMEOUT_S", 0.0)
     assert commit_of(app) is None
     monkeypatch.undo()
     monkeypatch.setenv("PATH", "")

@@ -14,8 +14,9 @@ import pytest
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.server import CgroupThrottle
+from prony.host import cgroup
 from prony.plan.target import Url
-from prony.server import proc, sockets, threads, throttle
+from prony.server import proc, sockets, threads
 from prony.server.build import Built
 from prony.server.launch import launch
 from prony.server.probe import status_probe
@@ -246,12 +247,11 @@ def group(root: Path, name: str, **files: str) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_the_group_that_was_throttled_longest_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
-) -> None:
-    pid = tmp_path / "cgroup"
-    root = tmp_path / "fs"
-    group(root, ".", cgroup__procs="")
+def test_the_group_that_was_throttled_longest_counts(tmp_path: Path, version: int) -> None:
+    kind = "cgroup2 cgroup2 rw" if version == 2 else "cgroup cgroup rw,cpu,cpuacct"
+    group(tmp_path, "proc/self", mountinfo=f"30 25 0:26 / /fs rw - {kind}\n")
+    group(tmp_path, "proc/1")
+    pid, root = tmp_path / "proc/1/cgroup", tmp_path / "fs"
     if version == 2:
         pid.write_text("0::/slice/app/leaf\n", encoding="ascii")
         group(
@@ -263,28 +263,25 @@ def test_the_group_that_was_throttled_longest_counts(
         group(root, "slice/app", cpu__max="50000 100000",
               cpu__stat="usage_usec 5\nnr_periods 20\nnr_throttled 4\nthrottled_usec 1500000\n")  # fmt: skip
         group(root, "slice/app/leaf", cpu__max="max 100000", cpu__stat="usage_usec 5\n")
-        monkeypatch.setattr(throttle, "V2_ROOTS", (str(root),))
     else:
         pid.write_text("3:cpuset:/x\n2:cpu,cpuacct:/slice/app\n0::/\n", encoding="ascii")
         group(root, "slice", cpu__cfs_quota_us="-1")
         group(root, "slice/app", cpu__cfs_quota_us="50000",
               cpu__stat="nr_periods 20\nnr_throttled 4\nthrottled_time 1500000000\n")  # fmt: skip
-        monkeypatch.setattr(throttle, "V1_ROOTS", (str(root),))
-    monkeypatch.setattr(throttle, "GROUP_FILE", str(pid))
-    found = throttle.throttle(1)
+    found = cgroup.throttle(1, tmp_path)
     assert found is not None
     assert found[0] == CgroupThrottle(periods=20, throttled_periods=4, throttled_s=1.5)
     more = CgroupThrottle(periods=30, throttled_periods=5, throttled_s=2.0)
-    assert throttle.between(found, (more, *found[1:])) == CgroupThrottle(
+    assert cgroup.between(found, (more, *found[1:])) == CgroupThrottle(
         periods=10, throttled_periods=1, throttled_s=0.5
     )
-    assert throttle.between(found, None) is None
+    assert cgroup.between(found, None) is None
     if version == 2:
         above = CgroupThrottle(periods=119, throttled_periods=29, throttled_s=4.000009)
-        assert throttle.between(found, (more, above)) == CgroupThrottle(
+        assert cgroup.between(found, (more, above)) == CgroupThrottle(
             periods=20, throttled_periods=20, throttled_s=4.0
         ), "the level above stopped it for longer"
 
 
 def test_a_process_that_is_gone_has_no_counters() -> None:
-    assert throttle.throttle(2**22 + 1) is None, "no such process"
+    assert cgroup.throttle(2**22 + 1) is None, "no such process"

@@ -12,8 +12,9 @@ from multiprocessing.connection import Connection
 import pytest
 
 from prony.plan.target import Url
-from prony.server import sockets, spread
-from prony.server.listening import ListenerWatch
+from prony.server import listening as watched
+from prony.server import sockets
+from prony.server.listening import ListenerWatch, connections_by_process
 from prony.targets import RunningExternal
 
 HOST = "127.0.0.1"
@@ -69,7 +70,7 @@ def test_a_primary_that_accepts_nothing_does_not_count() -> None:
         pids = [pid for pid, _ in workers]
         primary = stack.enter_context(_process(listener, port, 0))
         _told(primary[1])
-        assert spread.connections_by_process([primary[0], *pids], listening(port), (port,)) == (2, 2)
+        assert connections_by_process([primary[0], *pids], listening(port), (port,)) == (2, 2)
 
 
 def test_a_process_with_a_listening_socket_of_its_own_counts_without_connections() -> None:
@@ -85,7 +86,7 @@ def test_a_process_with_a_listening_socket_of_its_own_counts_without_connections
         _told(busy[1])
         idle = stack.enter_context(_process(None, port, 0))
         _told(idle[1])
-        assert spread.connections_by_process([busy[0], idle[0]], listening(port), (port,)) == (3, 0)
+        assert connections_by_process([busy[0], idle[0]], listening(port), (port,)) == (3, 0)
 
 
 def test_the_listeners_of_a_url_are_watched_and_their_connections_counted() -> None:
@@ -166,14 +167,17 @@ def test_connections_of_somebody_elses_workers_are_counted() -> None:
             _told(ours)
         # This process holds the socket, too, and runs the tests: it is never taken for the server.
         assert seen.connections_by_process() is None
-        assert spread.connections_by_process([pid for pid, _ in workers], listening(port), (port,)) == (3, 1)
+        assert connections_by_process([pid for pid, _ in workers], listening(port), (port,)) == (
+            3,
+            1,
+        )
 
 
 def test_too_many_processes_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spread, "MOST_PROCESSES", 1)
-    assert spread.connections_by_process([os.getpid(), os.getppid()], set(), (1,)) is None
+    monkeypatch.setattr(watched, "MOST_PROCESSES", 1)
+    assert connections_by_process([os.getpid(), os.getppid()], set(), (1,)) is None
 
 
 def test_too_many_descriptors_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spread, "MOST_DESCRIPTORS", 1)
-    assert spread.connections_by_process([os.getpid(), os.getppid()], set(), (1,)) is None
+    monkeypatch.setattr(watched, "MOST_DESCRIPTORS", 1)
+    assert connections_by_process([os.getpid(), os.getppid()], set(), (1,)) is None

@@ -16,10 +16,9 @@ import pytest
 from prony.errors import EnvironmentFault
 from prony.plan.workload import load
 from prony.server.build import Built, build
-from prony.server.catalogue import Catalogue
+from prony.server.catalogue import Catalogue, Settings
 from prony.server.launch import RunningServer, launch
 from prony.server.probe import status_probe
-from prony.server.settings import Settings
 from tests.asked import answers
 from tests.single import single
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from prony.evidence.profile import Counters
+from prony.host.net_counters import groups
 from prony.host.proc import ROOT, key_values, read_bytes, read_text
-from prony.host.tcp_counters import groups
 from prony.server import proc
 from prony_explain.processes import ProcessEnded, ended
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prony.evidence.profile import Stalls
+from prony.host import cgroup
 from prony.host.proc import ROOT, key_values, now_s, read_text
-from prony.server import throttle
 
 STEP_S = 0.025
 MOST_SHARE = 0.02
@@ -77,7 +77,7 @@ class _Quotas:
     pids: tuple[int, ...]
     """One per control group."""
     root: Path
-    _before: tuple[throttle.Levels | None, ...] = ()
+    _before: tuple[cgroup.Levels | None, ...] = ()
 
     @classmethod
     def of(cls, pids: Iterable[int], root: Path) -> _Quotas:
@@ -90,8 +90,8 @@ class _Quotas:
         """Throttled time of the most throttled group since the last call, all CPUs together; None if
         unreadable.
         """
-        now = tuple(throttle.throttle(pid, self.root) for pid in self.pids)
-        since = map(throttle.between, self._before, now)
+        now = tuple(cgroup.throttle(pid, self.root) for pid in self.pids)
+        since = map(cgroup.between, self._before, now)
         self._before = now
         return max((interval.throttled_s * 1000 for interval in since if interval is not None), default=None)
 

@@ -21,12 +21,12 @@ from prony.evidence.host import Fingerprint, HostRow, HostWindow, Limits
 from prony.evidence.hosts import Link, NetworkUse
 from prony.host.affinity import granted_cpus
 from prony.host.fingerprint import fingerprint
+from prony.host.hardware import changed, read_sysctls
 from prony.host.link_watch import LinkWatch
 from prony.host.proc import read_text
 from prony.host.readings import io_uring_works
 from prony.host.resource_limits import limits, raise_descriptors
 from prony.host.sampler import HostSampler
-from prony.host.sysctls import changed, read_sysctls
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, engine_version
 from prony_hosts import files

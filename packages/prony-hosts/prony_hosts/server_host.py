@@ -29,7 +29,7 @@ from prony.plan.workload import Workload
 from prony.server.address import Address
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
-from prony.server.running import RunningServer
+from prony.server.launch import RunningServer
 from prony.server.spec import HttpVersion
 from prony.server.threads import Readings
 from prony.server.tool import end_under_way

@@ -27,7 +27,7 @@ from prony.plan.trial import TrialPlan
 from prony.plan.workload import Workload
 from prony.server.address import Address
 from prony.server.build import Built
-from prony.server.running import identity_of
+from prony.server.launch import identity_of
 from prony.server.spec import HttpVersion
 from prony.server.threads import Readings
 from prony.targets.base import OnLine, Placement

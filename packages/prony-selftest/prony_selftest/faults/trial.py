@@ -27,7 +27,7 @@ from prony.plan.target import CountKeys, TlsOptions, Url
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.server import certificates
 from prony.server.build import Built
-from prony.server.running import RunningServer
+from prony.server.launch import RunningServer
 from prony.server.sockets import free_port, listeners
 from prony.server.spec import Ceilings, ServerSpec
 from prony.targets import ExternalServer, LaunchedServer, ServerUnderTest

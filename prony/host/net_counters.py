@@ -1,4 +1,4 @@
-"""The kernel's TCP counters of this network namespace."""
+"""The kernel's counters of TCP (this network namespace) and of packets in soft interrupts (all)."""
 
 from __future__ import annotations
 
@@ -19,23 +19,21 @@ FIELDS = {
 
 
 def tcp_counts(root: Path = ROOT) -> TcpCounts | None:
-    """Counters since the namespace's creation; None where any is unreadable."""
+    """Since the namespace's creation; None where any is unreadable."""
     files = {file: groups(read_text(root / "proc/net" / file) or "") for file in ("snmp", "netstat")}
     counts = {field: files[file].get(group, {}).get(name) for field, (file, group, name) in FIELDS.items()}
     return None if None in counts.values() else TcpCounts.model_validate(counts)
 
 
 def between(first: TcpCounts | None, last: TcpCounts | None) -> TcpCounts | None:
-    """Differences between two readings; None when either is unknown."""
+    """None when either is unknown."""
     if first is None or last is None:
         return None
     return TcpCounts(**{field: getattr(last, field) - getattr(first, field) for field in FIELDS})
 
 
 def groups(text: str) -> dict[str, dict[str, int]]:
-    """Group -> name -> counter of `snmp` or `netstat`: pairs of lines (names, values) that start with the
-    group.
-    """
+    """Group -> name -> counter of `snmp` or `netstat`: pairs of lines (names, values)."""
     lines = [line.split() for line in text.splitlines() if line]
     return {
         names[0].rstrip(":"): {
@@ -45,3 +43,36 @@ def groups(text: str) -> dict[str, dict[str, int]]:
         }
         for names, values in zip(lines[::2], lines[1::2], strict=False)
     }
+
+
+PROCESSED, DROPPED, CPU = 0, 1, 12
+"""Columns: packets handled, packets dropped by a full backlog, CPU (from Linux 5.10; before, the row number).
+"""
+
+
+def packets_by_cpu(root: Path = ROOT) -> dict[int, int] | None:
+    """Handled since boot (wraps at 32 bits); None when unreadable."""
+    return _by_cpu(root, PROCESSED)
+
+
+def dropped_by_cpu(root: Path = ROOT) -> dict[int, int] | None:
+    """Since boot by a full backlog, like `packets_by_cpu`."""
+    return _by_cpu(root, DROPPED)
+
+
+def _by_cpu(root: Path, column: int) -> dict[int, int] | None:
+    text = read_text(root / "proc/net/softnet_stat")
+    if not text:
+        return None
+    try:
+        rows = [[int(word, 16) for word in line.split()] for line in text.splitlines()]
+    except ValueError:
+        return None
+    return {row[CPU] if len(row) > CPU else at: row[column] for at, row in enumerate(rows) if row}
+
+
+def rise(before: dict[int, int] | None, after: dict[int, int] | None, cpu: int) -> int | None:
+    """Of one CPU; None if either lacks it."""
+    if before is None or after is None or cpu not in before or cpu not in after:
+        return None
+    return (after[cpu] - before[cpu]) % 2**32
