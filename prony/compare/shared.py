@@ -56,6 +56,8 @@ class LoadRatio:
 
 @dataclass(frozen=True, slots=True)
 class CarryOver:
+    """Effect of the preceding load, over all servers."""
+
     p_value: float
     """F test of an effect of the preceding load."""
     after: str
