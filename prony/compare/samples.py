@@ -57,7 +57,6 @@ class ServerValues:
 
 
 def gather(trials: Sequence[Sample], servers: Sequence[str]) -> list[ServerValues]:
-    """Trials by server, `servers` first in this order."""
     order = list(dict.fromkeys([*servers, *(trial.server for trial in trials)]))
     gathered = []
     for server in order:

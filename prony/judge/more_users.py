@@ -67,7 +67,6 @@ class Probed:
 
 
 def probed(evidence: Evidence, limits: MoreUsersLimits, client_cpu_max: float) -> Probed | None:
-    """Result of the probe; None without one, or with too few seconds."""
     more, probe = rise(evidence), evidence.scaling_probe
     if more is None or probe is None:
         return None

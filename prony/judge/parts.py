@@ -9,7 +9,6 @@ from prony.judge.finding import GRAVEST_FIRST, Finding, Kind
 
 
 def gravest_first(parts: Sequence[Finding]) -> list[Finding]:
-    """Sorted by severity; at equal severity parts with a code first."""
     return sorted(parts, key=lambda part: (GRAVEST_FIRST.index(part.kind), part.code == "ok"))
 
 

@@ -110,7 +110,6 @@ def steady_state(
 
 
 def compiling(rows: Sequence[IntervalRow], jvm: Sequence[JvmSnapshot], hold_rows: int = HOLD_ROWS) -> bool:
-    """Whether the JIT compiler was at work over the newest `hold_rows` rows; False without readings."""
     return _at_work(jvm, _span_s(full_rows(rows)[-hold_rows:])) is not None
 
 
