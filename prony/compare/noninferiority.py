@@ -142,7 +142,7 @@ def changes_from_earlier(
     asked: Asked,
     experiments: Mapping[str, Sequence[Sequence[float]]],
 ) -> Changes:
-    """`base`: figure -> values per experiment, which is the sample: trials share its hour and boot."""
+    """`experiments`: figure -> values per experiment of the base; the experiment is the sample."""
     gathered = {figure: _two(samples[figure], asked)[1] for figure in asked.directions}
 
     def measure(figure: str, candidate: ServerValues) -> Measure:
