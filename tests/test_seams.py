@@ -81,9 +81,10 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 def run(alone: list[str], code: str, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
     """This code in that Python."""
+    plain = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "PRONY_TEST"))}
     return subprocess.run(
         [*alone[:-1], alone[-1] + code, *words],
-        cwd=ROOT, env=os.environ | env, capture_output=True, text=True, timeout=600, check=False,
+        cwd=ROOT, env=plain | env, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
 
 

@@ -83,7 +83,7 @@ def test_what_somebody_wrote_gives_no_orders_to_the_terminal(results: Results, i
         (("list", "--since", "3y"), "--since is '3y'; expected hours, days or weeks"),
         (("list", "--since", "1d", "--until", "2d"), "--since 1d is not before --until 2d"),
         (("tag", "latest", "latest"), "'latest' cannot be a tag"),
-        (("tag", "latest", "a b"), "'a b' is not a name for a tag"),
+        (("tag", "latest", "a b"), "'a b' is not a valid tag"),
         (("tag", "latest", "a", "--remove"), "has no tag 'a'"),
         (("tag", "latest", "a", "--remove", "--only"), "give one of them"),
         (("tag", "nowhere", "a"), "No experiment 'nowhere'"),

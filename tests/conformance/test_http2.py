@@ -207,7 +207,7 @@ def test_an_honest_server_passes_over_http_2(engine: Make, examine: Examine) -> 
 @pytest.mark.parametrize(
     ("troubles", "check", "part"),
     [
-        (["--reset", "share=0.3"], "streams", "the stream reset by the server"),
+        (["--reset", "share=0.3"], "streams", "stream reset by the server"),
         (["--errors", "share=0.3,status=503"], "streams", "another status"),
         (["--truncate", "share=0.3"], "concurrent", "not HTTP"),
         (["--close-after", "5"], "keep-alive", "20 responses on 4 connections"),

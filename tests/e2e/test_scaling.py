@@ -61,7 +61,7 @@ def test_a_capacity_is_never_more_than_the_server_has(lab: Lab) -> None:
 
 def test_bad_input_ends_with_a_sentence(lab: Lab) -> None:
     for words, said in (
-        (("capacity", "http://127.0.0.1:1/", "--slo", "p98<5ms"), "the objective 'p98<5ms'"),
+        (("capacity", "http://127.0.0.1:1/", "--slo", "p98<5ms"), "objective 'p98<5ms'"),
         (("sweep", "http://127.0.0.1:1/", "--users", "8…2"), "the smaller number first"),
         (("sweep", "no-such-server"), "no-such-server"),
         (("sweep", "http://127.0.0.1:1/", "--jdk", "21"), "--jdk applies to servers"),

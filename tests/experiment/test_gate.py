@@ -121,7 +121,7 @@ def test_what_may_bend_a_candidate_further_than_the_margin_stands_against_it(ben
     assert rate.low is not None
     assert rate.worst_low == pytest.approx(0.95 * rate.low)
     assert exit_code(view) is ExitCode.UNDECIDED
-    assert "More trials do not decide requests/s; against it: TCP's timers, −5 %" in shown(view)
+    assert "More trials do not decide requests/s; against it: TCP timers, −5 %" in shown(view)
 
 
 def test_a_build_of_which_nothing_counts_ends_it_early_with_the_finding(bench: Bench) -> None:

@@ -174,7 +174,7 @@ def test_the_plan_can_be_read_again(argv: list[str]) -> None:
         (["-H", ":path: /x", URL], "the pseudo header :path"),
         (["--rps=3", URL, "/b"], "give one URI"),
         (["-B", "unix:/x", "https://h/"], "https over a Unix socket"),
-        (["-r", "1", "--rps=1", URL], "beside --rps"),
+        (["-r", "1", "--rps=1", URL], "together with --rps"),
     ],
 )
 def test_what_is_refused(argv: list[str], says: str) -> None:

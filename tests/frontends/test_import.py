@@ -119,7 +119,7 @@ def test_numbers_and_codes_are_as_a_person_writes_them() -> None:
 def test_two_lines_are_too_many(tmp_path: Path) -> None:
     script = tmp_path / "two.sh"
     script.write_text("ab http://h/\nab http://h/\n")
-    with pytest.raises(UsageError, match="found 2 of them"):
+    with pytest.raises(UsageError, match="found 2"):
         tool_line(str(script), [])
 
 

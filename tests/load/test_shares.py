@@ -81,9 +81,9 @@ def test_whom_nothing_is_left_for_takes_no_part() -> None:
 
 
 def test_what_cannot_be_shared_out_is_refused_with_what_to_do() -> None:
-    with pytest.raises(UsageError, match=r"rates of wrk's threads cannot be shared out .* use `prony load`"):
+    with pytest.raises(UsageError, match=r"rates of wrk's threads cannot be split .* use `prony load`"):
         shared(a_load(ClosedLoad(users=9), rate_groups=2), (1, 1))
-    with pytest.raises(UsageError, match="a request log cannot be shared out"):
+    with pytest.raises(UsageError, match="a request log cannot be split"):
         shared(a_load(ClosedLoad(users=9), log="requests.csv"), (1, 1))
     for weights in ((), (1, 0), (1, -1), (float("nan"),)):
         with pytest.raises(UsageError, match="expected one or more, each above 0"):

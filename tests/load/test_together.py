@@ -238,7 +238,7 @@ def test_a_command_that_cannot_be_handed_over_ends_the_run_and_names_its_host() 
     deaf = Deaf("b")
     deaf.say({"event": "prepared"})
     run = canned(obedient("a"), deaf)
-    sentence = "'start' could not be handed over to the engine on b"
+    sentence = "'start' could not be sent to the engine on b"
     with pytest.raises(EnvironmentFault, match=sentence) as fault:
         events_until_fault(run)
     assert fault.value.details == "BrokenPipeError: "

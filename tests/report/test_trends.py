@@ -93,7 +93,7 @@ def test_the_order_is_that_of_storing_when_the_clock_went_back() -> None:
 def test_too_few_trials_are_said_and_not_searched() -> None:
     found = of([trial(k, 100.0 if k < 4 else 50.0) for k in range(8)])
     assert found.changes == ()
-    assert found.words.startswith("Changes are not sought: no setting has 10 trials that count")
+    assert found.words.startswith("Not searched for changes: no setting has 10 trials that count")
 
 
 def test_a_missing_detector_is_a_sentence_and_the_trials_stay(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_a_missing_detector_is_a_sentence_and_the_trials_stay(monkeypatch: pytes
     trials = [trial(k, 100.0) for k in range(20)]
     monkeypatch.setattr(otava, "indices", missing)
     found = of(trials)
-    assert found.words == "Changes are not sought: it is not installed."
+    assert found.words == "Not searched for changes: it is not installed."
     assert len(found.trials) == 20
 
 

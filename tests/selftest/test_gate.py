@@ -61,5 +61,5 @@ def test_real_gates_are_counted_with_their_bounds() -> None:
     slow = [RealGate(Change.WORSE, "", 6, 33.0, 0.95)] * 39 + [RealGate(None, "exit code 4", 0, 1.0, None)]
     text = gates_table(same, slow)
     assert "False alarms: 1 of 60, which is at most 7.7 %" in text
-    assert "Slow-downs found: 39 of 40, which is at least 88.7 %" in " ".join(text.split())
+    assert "Slow-downs detected: 39 of 40, which is at least 88.7 %" in " ".join(text.split())
     assert "| the same build | 60 | 59 | 1 | 0 | 0 | 0 |" in text

@@ -95,7 +95,7 @@ def test_the_window_waits_for_a_compiler_that_gets_no_cpu(starved_s: int, settle
     found, took_s = warmed(QUICK_WARM_UP, Seconds(LEVEL, starved_until_s=starved_s))
     assert took_s["settle"] >= settles_s
     assert found.steady is (starved_s == 0)
-    assert ("wait for a CPU, 100 % of the time" in found.reason) is (starved_s > 0)
+    assert ("wait for a CPU 100 % of the time" in found.reason) is (starved_s > 0)
 
 
 @pytest.mark.parametrize(

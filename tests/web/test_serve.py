@@ -66,7 +66,7 @@ def test_a_store_of_another_program_is_refused(tmp_path: Path) -> None:
     path.write_text("not a database")
     code, said = refused(tmp_path)
     assert code == 5
-    assert "was left alone" in said
+    assert "was not changed" in said
 
 
 def test_it_answers_over_a_socket_and_ends_when_it_is_told(shown: Shown, tmp_path: Path) -> None:
