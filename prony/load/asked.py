@@ -70,7 +70,6 @@ class Preflight:
 
     @property
     def possible(self) -> bool:
-        """Whether there is a request to send."""
         return any(walk.leading for walk in self.load.workload.walks)
 
     def ask(self, known: Mapping[str, str] | None = None) -> Probe | None:
@@ -79,12 +78,10 @@ class Preflight:
         return None if self.asked.silence is not None else self.asked.probes[-1]
 
     def __call__(self) -> Probe | None:
-        """`ask`, as a `ReadyProbe`."""
         return self.ask()
 
     @property
     def wrong_request(self) -> Step | None:
-        """The step with a wrong response."""
         if self.asked.wrong is None:
             return None
         steps = [step for walk in self.load.workload.walks for step in walk.leading]

@@ -31,7 +31,6 @@ class Share(Record):
     of: int
 
     def count(self, things: int) -> int:
-        """Number of this engine's items among `things`."""
         rounds, rest = divmod(things, self.of)
         return rounds * len(self.slots) + sum(slot < rest for slot in self.slots)
 
@@ -214,7 +213,6 @@ def _http2(load: EngineLoad) -> dict[str, Any]:
 
 
 def _others(workload: Workload) -> dict[str, Any]:
-    """Further servers, numbered from 1."""
     others = workload.other_servers
     addresses = workload.server_addresses
     targets = [
@@ -233,7 +231,6 @@ def _feeder(feeder: Feeder) -> dict[str, Any]:
 
 
 def _cookies(workload: Workload) -> bool | dict[str, Any]:
-    """Cookie keys, without given cookies for unused servers."""
     if isinstance(workload.cookies, bool):
         return workload.cookies
     others = workload.other_servers
@@ -253,7 +250,6 @@ def _cookies(workload: Workload) -> bool | dict[str, Any]:
 
 
 def _script(load: EngineLoad) -> dict[str, Any]:
-    """Keys of scripts and rates."""
     plan: dict[str, Any] = {}
     if load.script is not None:
         plan["script"] = load.script.model_dump(mode="json")
@@ -263,7 +259,6 @@ def _script(load: EngineLoad) -> dict[str, Any]:
 
 
 def _together(load: EngineLoad) -> dict[str, Any]:
-    """Keys of an engine among several."""
     plan: dict[str, Any] = {}
     if load.share is not None:
         plan["share"] = load.share.model_dump(mode="json")
@@ -385,7 +380,6 @@ def _phase(phase: RatePhase) -> dict[str, float]:
 
 
 def _level(load: OpenLoad, after_s: float | None) -> list[dict[str, float]]:
-    """A constant rate after an optional ramp, longer than the engine's deadline."""
     rate, ramp_ms = load.highest_per_s, load.ramp_up_s * 1000
     level_ms = (LONGEST_S if after_s is None else after_s) * 1000
     ramp = {"duration_ms": ramp_ms, "from_per_s": 0.0, "to_per_s": rate}

@@ -52,7 +52,6 @@ def find_engine() -> Path:
 
 
 def engine_version() -> str:
-    """The binary's version, or `unknown`."""
     try:
         done = subprocess.run(
             [find_engine(), "--version"], capture_output=True, text=True, timeout=10, check=False
@@ -106,30 +105,21 @@ class EngineRun:
 
     @property
     def rows(self) -> tuple[IntervalRow, ...]:
-        """The rows so far, per second, or per minute in runs over half an hour."""
         return self._rows.rows
 
     @property
     def last_row(self) -> IntervalRow:
-        """The newest row. Raises IndexError before the first."""
         return self._rows.last
 
     @property
     def pid(self) -> int:
-        """The engine's process id."""
         return self._process.pid
 
     @property
     def pids(self) -> frozenset[int]:
-        """Its process."""
         return frozenset({self.pid})
 
     def next_event(self, timeout_s: float) -> dict[str, Any] | None:
-        """The engine's next event; None at the timeout or after the last one.
-
-        Rows, marks, `ready` and `finished` are also kept. Raises EnvironmentFault when the engine reports an
-        error or ends without `finished`.
-        """
         if self._ended:
             return None
         try:
@@ -147,29 +137,23 @@ class EngineRun:
 
     @property
     def finished(self) -> bool:
-        """Whether the engine has ended."""
         return self._finished is not None or self._ended
 
     @property
     def ended(self) -> bool:
-        """Whether all events have been taken."""
         return self._ended
 
     @property
     def end_reason(self) -> str:
-        """The engine's own reason for its end."""
         return str(self._finished.get("reason", "unknown")) if self._finished else "it is running"
 
     def open_window(self, duration_s: float) -> None:
-        """Requests a measured window of this length, a few milliseconds from now."""
         self.send({"command": "window", "duration_ms": round(duration_s * 1000)})
 
     def close_window(self) -> None:
-        """Ends the open window early, a few milliseconds from now; it counts as complete."""
         self.send({"command": "close_window"})
 
     def stop(self) -> None:
-        """Stops the run and takes all remaining events."""
         if not self._ended:
             self.send({"command": "stop"})
             deadline = time.monotonic() + STOP_GRACE_S
@@ -178,7 +162,6 @@ class EngineRun:
         self.close()
 
     def close(self) -> None:
-        """Ensures that the process has exited."""
         if self._process.stdin and not self._process.stdin.closed:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
@@ -194,7 +177,6 @@ class EngineRun:
     def run_to_end(
         self, timeout_s: float, on_row: Callable[[IntervalRow], None] | None = None
     ) -> EngineReport:
-        """Follows a run that ends by itself. Raises EnvironmentFault if it does not end in time."""
         deadline = time.monotonic() + timeout_s
         try:
             while not self.finished:
@@ -209,7 +191,6 @@ class EngineRun:
         return self.report()
 
     def report(self) -> EngineReport:
-        """The report of a finished run. Raises EnvironmentFault if it has not finished."""
         if self.ready is None or self._finished is None:
             raise self._why_it_ended()
         return finished_report(self.ready, self.rows, self.marks, self._finished)

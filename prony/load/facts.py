@@ -72,7 +72,6 @@ def load_facts(
 
 
 def _sharing(load: Load, connections: Connections, at_once: int) -> dict[str, int]:
-    """`at_once`: concurrent requests of a user."""
     if connections.http_version != "2":
         return {}
     users = load.at_once if isinstance(load, ClosedLoad) else load.user_cap

@@ -37,7 +37,6 @@ class Counts:
 
     @property
     def total(self) -> int:
-        """All samples."""
         return int(self.counts.sum())
 
     def quantile_ns(self, quantile: float) -> int | None:
@@ -119,9 +118,7 @@ def added(parts: Sequence[Packed]) -> Counts:
 
 
 def _numbers(words: NDArray[np.uint8], starts: NDArray[Any], ends: NDArray[Any]) -> NDArray[np.int64]:
-    """Decodes LEB128 numbers (7 bits per byte, lowest first) byte position by byte position; most have one or
-    two.
-    """
+    """LEB128 numbers (7 bits per byte, lowest first), byte position by byte position."""
     numbers: NDArray[np.int64] = (words[starts] & 0x7F).astype(np.int64)
     further, place = np.flatnonzero(ends > starts), 1
     while further.size:
@@ -132,7 +129,6 @@ def _numbers(words: NDArray[np.uint8], starts: NDArray[Any], ends: NDArray[Any])
 
 
 def encoded(counts: Counts) -> str:
-    """Encodes as V2 compressed base64."""
     words = bytearray()
     behind = 0
     for place, count in zip(counts.places.tolist(), counts.counts.tolist(), strict=True):

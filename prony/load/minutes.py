@@ -47,7 +47,6 @@ def merged(rows: Sequence[IntervalRow]) -> IntervalRow:
 
 
 def same_part(before: IntervalRow, after: IntervalRow) -> bool:
-    """Whether both are inside, or both outside of the measured window."""
     return before.in_window == after.in_window
 
 

@@ -189,7 +189,6 @@ def walk_once(
 
 
 def _not_ended(report: EngineReport) -> str:
-    """Why a walk did not finish."""
     script = report.script
     if script is not None and script.error is not None:
         return script.error
@@ -199,13 +198,11 @@ def _not_ended(report: EngineReport) -> str:
 
 
 def _seen(kind: str, report: EngineReport) -> str:
-    """The received statuses, for a wrong status."""
     if kind != "expect_status":
         return ""
     return f" ({', '.join(f'{count} x {status}' for status, count in report.totals.status.items())} in all)"
 
 
 def _where(window: Window | None) -> str:
-    """The failed steps."""
     failed = [step.name for step in window.steps if step.failed] if window is not None else []
     return f" in {', '.join(failed)}" if failed else ""

@@ -46,7 +46,6 @@ def balanced_orders(items: int, source: random.Random) -> Iterator[tuple[int, ..
 
 
 def _square(items: int, source: random.Random) -> list[tuple[int, ...]]:
-    """A Williams square with drawn items, its rows in drawn order."""
     if items < 1:
         raise ValueError(f"{items} items; expected at least 1")
     names = list(range(items))
@@ -59,9 +58,7 @@ def _square(items: int, source: random.Random) -> list[tuple[int, ...]]:
 def _rows_of(
     left: list[tuple[int, ...]], less: Callable[[tuple[int, ...]], int]
 ) -> Iterator[tuple[int, ...]]:
-    """The rows of a square, ordered so that the first blocks balance positions as far as possible; ties by
-    `less`, then by the drawn order.
-    """
+    """The rows, ordered so that the first blocks balance positions; ties by `less`, then by the drawn order."""
     seen: list[tuple[int, ...]] = []
     while left:
         order = min(left, key=lambda row: (_repeats(row, seen), less(row)))

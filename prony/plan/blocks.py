@@ -135,11 +135,9 @@ class Pace(Record):
 
     @property
     def end_s(self) -> float | None:
-        """Time after the first passage at which passages end."""
         return sum(phase.duration_s for phase in self.phases) if self.phases else None
 
     def engine_keys(self) -> dict[str, Any]:
-        """The engine's form."""
         plan: dict[str, Any] = self.model_dump(exclude_none=True, exclude={"phases"})
         if self.phases:
             plan["phases"] = [
@@ -197,7 +195,6 @@ class BlockKeys(Record):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The keys of KINDS that are given."""
         return tuple(
             kind for kind in KINDS if getattr(self, "condition" if kind == "if" else kind) is not None
         )

@@ -37,7 +37,6 @@ def knowing(workload: Workload, values: Mapping[str, str]) -> Workload:
 
 
 def variables(entries: Iterable[Entry], values: Mapping[str, str]) -> dict[str, str]:
-    """The values used by these steps, as variables."""
     text = "\n".join(entry.model_dump_json(by_alias=True) for entry in entries)
     return {
         name: value.replace("${", "$${")

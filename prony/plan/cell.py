@@ -57,12 +57,10 @@ class Cell(Record):
 
     @property
     def users(self) -> int | None:
-        """Users of a closed loop."""
         return self.trial.load.users if isinstance(self.trial.load, ClosedLoad) else None
 
     @property
     def control(self) -> TrialPlan:
-        """The trial of a control."""
         return self.trial.model_copy(update={"warm_up": pinned(self.trial.warm_up)})
 
     @property
@@ -77,7 +75,6 @@ class Cell(Record):
 
     @property
     def trial_s(self) -> float:
-        """Estimated duration of a trial."""
         return self.takes_s(self.trial)
 
     def takes_s(self, trial: TrialPlan) -> float:
@@ -100,7 +97,6 @@ class Cell(Record):
 
 
 def cell_id(part: str, server: str, trial: TrialPlan) -> str:
-    """`part/server/workload/load`."""
     return name(f"{part}/{server}/{trial.workload.name}/{trial.load_name}")
 
 

@@ -124,12 +124,10 @@ class OpenLoad(Record):
 
     @property
     def started_s(self) -> float:
-        """End of the ramp, from the start of the run."""
         return self.ramp_up_s
 
     @property
     def highest_per_s(self) -> float:
-        """Highest requested rate of arrivals."""
         if self.rate_per_s is not None:
             return self.rate_per_s
         return max(max(phase.from_per_s, phase.to_per_s) for phase in self.phases)
@@ -149,7 +147,6 @@ class OpenLoad(Record):
 
     @property
     def user_cap(self) -> int:
-        """`max_users`, or its default."""
         if self.max_users is not None:
             return self.max_users
         return int(min(10_000, max(100, math.ceil(self.highest_per_s))))
@@ -176,7 +173,6 @@ class OpenLoad(Record):
 
 
 def _which_load(value: object) -> str:
-    """Tag by keys; a load with a rate or phases needs no `model: open`."""
     if isinstance(value, Mapping):
         return str(value.get("model", "open" if "rate_per_s" in value or "phases" in value else "closed"))
     return str(getattr(value, "model", "closed"))
@@ -220,7 +216,6 @@ class SteadyWindow(Record):
 
     @property
     def length_s(self) -> float:
-        """Length of all windows together."""
         return self.windows * self.window_s
 
 

@@ -67,13 +67,10 @@ class ScheduledTrial(Record):
     """Key of a process shared by consecutive trials; None: its own process."""
 
     def follows_in_process(self, before: ScheduledTrial | None) -> bool:
-        """Whether it uses the process of the trial before."""
         return self.process is not None and before is not None and before.process == self.process
 
 
 class _Row(NamedTuple):
-    """A trial in the order, without its index."""
-
     cell: str
     block: int
     position: int
@@ -144,15 +141,12 @@ class Plan(Record):
         return self.command if self.command in RESUMABLE else None
 
     def part(self, name: str) -> Part:
-        """The part of this name."""
         return next(part for part in self.parts if part.name == name)
 
     def cell(self, id: str) -> Cell:
-        """The cell of this id."""
         return next(cell for cell in self.cells if cell.id == id)
 
     def of(self, part: str) -> tuple[Cell, ...]:
-        """The cells of a part, in the order of the plan."""
         return tuple(cell for cell in self.cells if cell.part == part)
 
     @property
@@ -163,7 +157,6 @@ class Plan(Record):
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """In the order of the plan."""
         return tuple(dict.fromkeys(cell.server for cell in self.cells))
 
     def order(self) -> tuple[ScheduledTrial, ...]:
@@ -199,7 +192,6 @@ class Plan(Record):
                 yield _Row(cell.id, blocks + control, position, kind="control")
 
     def trial_of(self, scheduled: ScheduledTrial) -> TrialPlan:
-        """Plan of this trial."""
         return _trial_of(self.cell(scheduled.cell), scheduled.kind)
 
     def sharing(self, scheduled: ScheduledTrial) -> tuple[Cell, ...]:
@@ -218,7 +210,6 @@ class Plan(Record):
 
     @property
     def estimate_s(self) -> float:
-        """Estimated longest duration, without builds."""
         return self.remaining_s(self.order())
 
     def remaining_s(self, left: Sequence[ScheduledTrial]) -> float:
@@ -255,7 +246,6 @@ class Plan(Record):
 
     @property
     def growth(self) -> int:
-        """Most trials added while it runs."""
         return sum(times for _, times in self._growing())
 
     def _growing(self) -> Iterator[tuple[Cell, int]]:
@@ -295,7 +285,6 @@ class Plan(Record):
         return self.model_copy(update={"cells": kept, "skipped": skipped}) if kept else None
 
     def as_stored(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 

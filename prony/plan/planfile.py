@@ -21,7 +21,6 @@ from prony.plan.workload import Workload
 
 
 def _listed(value: object) -> object:
-    """Wraps a single value in a list."""
     return value if isinstance(value, list | tuple) or value is None else [value]
 
 
@@ -49,7 +48,6 @@ Pauses = Annotated[
 
 
 def _timed(value: object) -> object:
-    """Turns a number of seconds into a fixed warm-up."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return value
     if not value >= 0:
@@ -334,7 +332,6 @@ class PlanFile(PartKeys):
 
     @property
     def whole_parts(self) -> tuple[NamedPart, ...]:
-        """The parts with the keys inherited from the top level."""
         inherited = {name: getattr(self, name) for name in PartKeys.model_fields}
         if not self.parts:
             return (NamedPart(name="main", title=self.title, **inherited),)

@@ -12,7 +12,6 @@ DEFAULT_WINDOW_S = 30.0
 
 
 def expand(keys: LoadKeys) -> list[Load]:
-    """Every load of a sweep. Raises pydantic's ValidationError for an invalid load."""
     is_open = keys.rate_per_s is not None or keys.phases is not None
     model: type[ClosedLoad] | type[OpenLoad] = OpenLoad if is_open else ClosedLoad
     listed, values = ("rate_per_s", keys.rate_per_s) if is_open else ("users", keys.users)

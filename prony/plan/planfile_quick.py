@@ -62,7 +62,6 @@ MINIATURE = Scale(1, 1.0, _warm(1, 2, 1, 1), 2.0, points=2, users=16, loops=1)
 
 
 def quicken(plan: Plan) -> Plan:
-    """The plan cut to about QUICK_S by the mildest scale that fits, else by the last."""
     for scale in LADDER:
         shorter = scaled(plan, scale)
         if shorter.estimate_s <= QUICK_S:
@@ -71,12 +70,10 @@ def quicken(plan: Plan) -> Plan:
 
 
 def miniature(plan: Plan) -> Plan:
-    """The plan cut to seconds per server."""
     return scaled(plan, MINIATURE).model_copy(update={"quick": True})
 
 
 def scaled(plan: Plan, scale: Scale) -> Plan:
-    """The plan cut by a scale, with its changes as text."""
     kept, left_out = _thinned(plan.cells, scale.workloads, _server, lambda cell: cell.trial.workload.name)
     kept, fewer_points = _thinned(kept, scale.points, _sweep, lambda cell: cell.trial.load_name)
     left_out += fewer_points
@@ -109,7 +106,6 @@ def _window_s(trial: TrialPlan) -> float:
 
 
 def _whole_s(trial: TrialPlan) -> float:
-    """Length of a whole run without loops."""
     return trial.measured_s if isinstance(trial.measured, WholeRun) and not _loops(trial) else 0.0
 
 
@@ -132,7 +128,6 @@ def _thinned(
     series: Callable[[Cell], tuple[object, ...]],
     value: Callable[[Cell], str],
 ) -> tuple[list[Cell], list[str]]:
-    """At most this many values per series of cells, and text about the omitted ones."""
     if most is None:
         return list(cells), []
     had: dict[tuple[object, ...], dict[str, None]] = {}
@@ -194,9 +189,7 @@ def _least(own: WarmUpPlan, other: WarmUpPlan) -> WarmUpPlan:
 def _shorter_whole(
     trial: TrialPlan, load: ClosedLoad | OpenLoad, part: WholeRun, scale: Scale
 ) -> tuple[ClosedLoad | OpenLoad, WholeRun]:
-    """A whole run within `scale.whole_s`: shorter phases, fewer loops, and a time bound in addition to one in
-    requests.
-    """
+    """A whole run within `scale.whole_s`: shorter phases, fewer loops, a time bound next to one in requests."""
     most_s = scale.whole_s
     if isinstance(load, OpenLoad) and load.total_s is not None and load.total_s > most_s:
         squeeze = most_s / load.total_s

@@ -39,7 +39,6 @@ Lines = dict[tuple[object, ...], int]
 
 
 def known() -> dict[str, Path]:
-    """Plans in the catalogue: name -> file."""
     return yaml_files("plans")
 
 
@@ -125,8 +124,6 @@ def _check_limits(plan: PlanFile, path: Path, lines: Lines, model: type[BaseMode
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Positions of keys, for messages."""
-
     path: Path
     lines: Lines
     several: bool
@@ -139,8 +136,6 @@ class _Source:
 
 
 class _Server(NamedTuple):
-    """A server of a part."""
-
     name: str
     target: Target
     source_addresses: tuple[str, ...] = ()
@@ -148,8 +143,6 @@ class _Server(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Expansion:
-    """Expansion of a part."""
-
     source: _Source
     number: int
     part: NamedPart
@@ -185,7 +178,6 @@ class _Expansion:
         return self.source.fault(self.number, key, message)
 
     def _own(self, key: str) -> bool:
-        """Whether the part itself has this key, instead of inheriting it."""
         return not self.source.several or ("parts", self.number, key) in self.source.lines
 
     def _check_names(self, servers: list[str]) -> None:
@@ -273,7 +265,6 @@ class _Expansion:
         )
 
     def _trial_keys(self) -> dict[str, object]:
-        """The given trial keys; file names are relative to the plan file."""
         given = {name: value for name in TRIAL_KEYS if (value := getattr(self.part, name)) is not None}
         folder = self.source.path.parent
         for name, value in given.items():

@@ -9,7 +9,6 @@ from prony.plan.planfile import PlanFile
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of `plans/*.yaml`."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **PlanFile.model_json_schema(mode="validation", by_alias=True),

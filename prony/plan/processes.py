@@ -26,7 +26,6 @@ def _shared_by(cell: Cell, sharing: Sharing) -> str:
 
 
 def name_within(cell: Cell, sharing: Sharing) -> str:
-    """Name of a cell within its process: its load, with the workload where workloads share it."""
     load = cell.trial.load_name
     return f"{cell.trial.workload.name}/{load}" if sharing == "workloads" else load
 
@@ -53,7 +52,6 @@ def why_not(cells: Sequence[Cell], sharing: Sharing = "loads", *, grows: bool = 
 
 
 def process_key(cell: Cell, block: int, sharing: Sharing) -> str:
-    """Key of the process that consecutive trials of a part share."""
     return f"{cell.part}/{_shared_by(cell, sharing)}#{block + 1}"
 
 
@@ -70,14 +68,12 @@ class LoadOrders:
         self._orders: dict[tuple[str, ...], tuple[Iterator[tuple[int, ...]], list[tuple[int, ...]]]] = {}
 
     def of(self, unit: Sequence[Cell], block: int) -> list[Cell]:
-        """The cells of a process in this block, in order."""
         if len(unit) < 2:
             return list(unit)
         names = [name_within(cell, self._sharing) for cell in unit]
         return [unit[place] for place in self.order(names, block)]
 
     def order(self, names: Sequence[str], block: int) -> tuple[int, ...]:
-        """Indices of `names` in the order of this block."""
         key = tuple(names)
         if key not in self._orders:
             source = random.Random(f"{self._seed}/{'/'.join(key)}")

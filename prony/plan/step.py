@@ -138,7 +138,6 @@ class Step(Record):
 
 
 def _kind(value: object) -> str:
-    """Tag of an entry: request or block."""
     if isinstance(value, dict):
         return "block" if any(kind in value for kind in (*KINDS, "condition")) else "request"
     return "block" if isinstance(value, BlockKeys) else "request"
@@ -204,7 +203,6 @@ def _has_branches(entries: tuple[Entry, ...]) -> bool:
 
 
 def pauses(entries: tuple[Entry, ...]) -> Iterator[Think]:
-    """All pauses in a list of steps."""
     for entry in entries:
         if isinstance(entry, Step):
             yield from (think for think in (entry.think_before, entry.think) if think is not None)
@@ -214,7 +212,6 @@ def pauses(entries: tuple[Entry, ...]) -> Iterator[Think]:
 
 
 def calls(entries: tuple[Entry, ...]) -> Iterator[Call]:
-    """All calls into a script in a list of steps."""
     for entry in entries:
         if isinstance(entry, Block):
             yield from () if entry.call is None else (entry.call,)

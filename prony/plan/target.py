@@ -84,17 +84,14 @@ class Url(Record):
 
     @property
     def unix(self) -> str | None:
-        """Path of a Unix socket, else None."""
         return self.url.removeprefix("unix:") if self.url.startswith("unix:") else None
 
     @property
     def https(self) -> bool:
-        """Whether connections use TLS."""
         return self.url.startswith("https:")
 
     @property
     def host(self) -> str:
-        """The host of the URL."""
         return "localhost" if self.unix is not None else urlsplit(self.url).hostname or ""
 
     @property
@@ -112,13 +109,11 @@ class Url(Record):
 
     @property
     def every_address(self) -> tuple[tuple[str, int], ...]:
-        """All addresses, including the further servers'."""
         others = (Url(url=other) for other in self.others)
         return (*self.all_addresses, *((other.host, other.port) for other in others))
 
     @property
     def first_address(self) -> tuple[str, int]:
-        """Host and port of the first connection."""
         return self.all_addresses[0]
 
 
@@ -131,7 +126,6 @@ def is_url(word: str) -> bool:
 
 
 def is_path(address: str) -> bool:
-    """Whether it names a folder or a file, not a server of the catalogue."""
     name = address.partition(":")[0]
     return "/" in name or name in (".", "..") or name.endswith((".yaml", ".yml"))
 
@@ -222,7 +216,6 @@ def parse_url(text: str) -> RequestUrl:
 
 
 def _parse_unix(text: str) -> RequestUrl:
-    """`unix:/path/of.sock`, with an optional request path: `unix:/run/app.sock:/hello`."""
     file, colon, path = text.removeprefix("unix:").partition(":/")
     if not file.startswith("/"):
         raise UsageError(

@@ -70,17 +70,16 @@ class WarmUpPlan(Record):
 
     @property
     def settle_s(self) -> float:
-        """Estimated settling on its own CPUs."""
         return self._about(self.settle_min_s, self.settle_cap_s, SETTLED_AFTER)
 
     @property
     def settle_new_s(self) -> float:
-        """The same in a process warmed up by other workloads, as this one brings new code."""
+        """As `settle_s`, in a process warmed up by other workloads, as this one brings new code."""
         return self._about(self.settle_min_s, self.settle_cap_s, NEW_CODE_AFTER)
 
     @property
     def compiling_cap_s(self) -> float:
-        """Cap there while the JIT compiler is at work: the total of a fresh process."""
+        """Cap of that while the JIT compiler is at work: the total of a fresh process."""
         return self.cap_s + self.settle_cap_s
 
     def _about(self, min_s: float, cap_s: float, level_after: float) -> float:
@@ -89,7 +88,6 @@ class WarmUpPlan(Record):
 
 
 def fixed(seconds: float) -> WarmUpPlan:
-    """A warm-up of exactly this length, not watched."""
     return WarmUpPlan(method="fixed", min_s=seconds, cap_s=seconds, settle_min_s=0.0, settle_cap_s=0.0)
 
 
@@ -230,7 +228,6 @@ class TrialPlan(Record):
 
     @property
     def first_s(self) -> float:
-        """Their duration; 0 without them."""
         warm = self.warm_up
         if not self.first_users:
             return 0.0
@@ -238,12 +235,11 @@ class TrialPlan(Record):
 
     @property
     def _chosen_first_s(self) -> float:
-        """Their duration where the plan chose them."""
+        """Duration of the first users where the plan chose them."""
         return 0.0 if self.warm_up.closed_users == "auto" else self.first_s
 
     @property
     def populations(self) -> tuple[Population, ...]:
-        """Groups of users of a closed load."""
         return self.load.populations if isinstance(self.load, ClosedLoad) else ()
 
     def spoken(self, http_version: str | None) -> Self:
@@ -310,7 +306,6 @@ class TrialPlan(Record):
 
     @property
     def estimate_s(self) -> float:
-        """Estimated duration of a trial: start, published part, warm-up, settling, window, stop."""
         if isinstance(self.measured, WholeRun):
             runs_s = (1 + len(self.beside)) * self.measured_s
             return START_S + self.measured.warm_up_s + runs_s + self.last_session_s + STOP_S

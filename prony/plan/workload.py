@@ -123,7 +123,6 @@ class Scenario(Record):
 
     @property
     def requests(self) -> tuple[Step, ...]:
-        """Its requests, including those in blocks."""
         return tuple(requests(self.steps))
 
     @property
@@ -143,7 +142,6 @@ class Scenario(Record):
 
     @property
     def length(self) -> int:
-        """Requests of an iteration; an estimate with blocks."""
         return self.loops * length(self.steps)
 
 
@@ -279,28 +277,23 @@ class Workload(Record):
 
     @property
     def all_steps(self) -> tuple[Step, ...]:
-        """The steps of all scenarios."""
         return tuple(step for scenario in self.walks for step in scenario.requests)
 
     @property
     def requests_at_once(self) -> int:
-        """Most concurrent requests of a user."""
         return max(requests_at_once(walk.steps) for walk in self.walks)
 
     @property
     def other_servers(self) -> tuple[str, ...]:
-        """Further servers named by its steps, in order."""
         named = (step.server for step in self.all_steps)
         return tuple(dict.fromkeys(server for server in named if server is not None))
 
     @property
     def has_blocks(self) -> bool:
-        """Whether any scenario has blocks or variables."""
         return any(scenario.has_blocks for scenario in self.walks)
 
     @property
     def content_declared(self) -> bool:
-        """Whether every step declares the correct response."""
         return all(step.expect is not None for step in self.all_steps)
 
     @property
@@ -332,7 +325,6 @@ def from_url(
 
 
 def known() -> dict[str, Path]:
-    """Workloads in the catalogue: name -> file."""
     return yaml_files("workloads")
 
 

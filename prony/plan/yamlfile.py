@@ -49,7 +49,6 @@ def read_mapping(path: Path) -> tuple[dict[str, object], dict[tuple[object, ...]
 
 
 def _kind(data: object) -> str:
-    """Text for the type of the top-level value."""
     if isinstance(data, dict):
         return "keys that are not words"
     return {type(None): "nothing", list: "a list", str: "a text"}.get(type(data), "a single value")
@@ -140,7 +139,6 @@ def _in_file(at: tuple[object, ...], lines: dict[tuple[object, ...], int]) -> tu
 
 
 def _keys_at(model: type[BaseModel], at: tuple[object, ...]) -> list[str]:
-    """Valid keys of the model at this location, as far as it can be followed."""
     here: list[_Branch] = [(model, None)]
     for part in at:
         tagged = [branch for branch in here if branch[1] == part]

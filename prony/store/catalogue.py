@@ -71,11 +71,9 @@ class Store:
 
     @property
     def where(self) -> str:
-        """The file or URL, without a password."""
         return self._database.where
 
     def close(self) -> None:
-        """Close all connections."""
         self._database.close()
 
     # -- writing
@@ -195,8 +193,6 @@ class Store:
             self._running[experiment_id]["spec"] = text
 
     def drop_empty(self, experiment_id: str) -> None:
-        """Removes an experiment without trials."""
-
         def work(connection: Connection) -> None:
             trial = select(schema.trials.c.id).where(schema.trials.c.experiment_id == experiment_id)
             if connection.execute(trial.limit(1)).first() is None:
@@ -205,7 +201,6 @@ class Store:
         self._database.write(work, alone=True)
 
     def finish_experiment(self, experiment_id: str, status: ExperimentStatus = "finished") -> None:
-        """Records the end of an experiment."""
         self._update(experiment_id, status=status, ended=datetime.now(UTC).isoformat())
 
     def _update(self, experiment_id: str, **values: str) -> None:
@@ -268,7 +263,6 @@ class Store:
         return (newest[0].created - datetime.now(UTC)).total_seconds() if newest else 0.0
 
     def has(self, experiment_id: str) -> bool:
-        """Whether an experiment with this full id is stored."""
         query = select(schema.experiments.c.id).where(schema.experiments.c.id == experiment_id)
         return self._database.read(lambda connection: connection.execute(query).first() is not None)
 
@@ -291,12 +285,10 @@ class Store:
     def search(
         self, wanted: search.Search | None = None, *, limit: int | None = None, offset: int = 0
     ) -> Found:
-        """Matching experiments, newest first, without plans."""
         chosen = wanted or search.Search()
         return self._database.read(lambda connection: search.search(connection, chosen, limit, offset))
 
     def series_names(self) -> tuple[SeriesName, ...]:
-        """Every server x workload x load with stored trials, by name."""
         return self._database.read(search.series_names)
 
     def series(
@@ -322,7 +314,6 @@ class Store:
         )
 
     def fingerprints(self) -> tuple[SeenHost, ...]:
-        """Hosts with their software, latest first."""
         return self._database.read(search.fingerprints)
 
     def fingerprint(self, key: str) -> Fingerprint | None:
@@ -343,15 +334,12 @@ class Store:
         self._database.write(work, alone=True)
 
     def untag(self, experiment_id: str, name: str) -> bool:
-        """Removes a tag; returns whether it was present."""
         return self._database.write(lambda connection: labels.remove_tag(connection, experiment_id, name))
 
     def tags(self) -> dict[str, int]:
-        """Tag -> number of experiments."""
         return self._database.read(labels.tags)
 
     def tagged(self, name: str) -> tuple[FoundExperiment, ...]:
-        """The experiments with a tag, newest first."""
         return self.search(search.Search(tag=name)).experiments
 
     def labels_of(self, experiment_id: str) -> tuple[tuple[str, ...], tuple[Note, ...]]:
@@ -373,7 +361,6 @@ class Store:
     # ---------------------------------------------------------------------------------------------------
 
     def stored_bytes(self, experiment_id: str) -> int:
-        """Approximate size of an experiment."""
         return self._database.read(lambda connection: pruning.stored_bytes(connection, experiment_id))
 
     def remove(self, experiment_id: str) -> bool:
@@ -386,14 +373,12 @@ class Store:
         )
 
     def shrink(self) -> None:
-        """Returns the space of removed rows to the disk."""
         self._database.shrink()
 
     # -- moving to another store
     # ---------------------------------------------------------------------------------------------------
 
     def raw(self, experiment_id: str) -> RawExperiment:
-        """The raw rows of an experiment (full id), for another store."""
         return self._database.read(lambda connection: moving.raw(connection, experiment_id))
 
     def add_raw(self, found: RawExperiment) -> int:
@@ -413,5 +398,4 @@ class Store:
 
 
 def _stored(spec: Mapping[str, Any]) -> str:
-    """A plan as JSON, without credentials."""
     return json.dumps(redaction.plain(spec))

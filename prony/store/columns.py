@@ -36,7 +36,6 @@ def time_of(text: object) -> datetime:
 
 
 def is_time(text: object) -> bool:
-    """Whether it is a stored time."""
     try:
         time_of(text)
     except ValueError:
@@ -95,7 +94,6 @@ def not_a_figure(name: str, value: object) -> str | None:
 
 
 def finite(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """The finite figures."""
     return {
         name: value for name, value in figures.items() if not isinstance(value, float) or math.isfinite(value)
     }

@@ -39,11 +39,9 @@ class Database:
 
     @property
     def where(self) -> str:
-        """The file or URL, without a password."""
         return self._location.where
 
     def close(self) -> None:
-        """Close all connections."""
         self._location.engine.dispose()
 
     @contextmanager
@@ -145,7 +143,6 @@ class Database:
             )
 
     def _schema_version(self, connection: Connection) -> int | None:
-        """The schema version; None without tables. Raises StoreError for another or unclear one."""
         tables = set(inspect(connection).get_table_names())
         if schema.about.name not in tables:
             taken = tables & set(schema.metadata.tables)

@@ -181,20 +181,17 @@ def judgement(row: object, of: set[str]) -> dict[str, Any]:
 
 
 def note(row: object) -> dict[str, Any]:
-    """The row for storing. Raises Misfit."""
     columns = _row("note", NoteColumns, row)
     return columns.model_dump() | {"text": redaction.text(columns.text)}
 
 
 def without_local(row: object) -> object:
-    """The row without local columns."""
     if not isinstance(row, dict):
         return row
     return {name: value for name, value in row.items() if name not in LOCAL}
 
 
 def rows(what: str, value: object) -> list[Any]:
-    """A list of rows. Raises Misfit."""
     if not isinstance(value, list):
         raise Misfit(f"{what} is {shown(value)}; expected a list")
     return value
@@ -224,7 +221,6 @@ def _read(what: str, make: Callable[[], T]) -> T:
 
 
 def _sentence(what: str, fault: ValidationError) -> str:
-    """The first error: field, value, expectation."""
     first = fault.errors(include_url=False)[0]
     where = ".".join([what, *(str(part) for part in first["loc"])])
     match first["type"]:
@@ -242,13 +238,11 @@ def _sentence(what: str, fault: ValidationError) -> str:
 
 
 def _named(what: str, row: object, key: str) -> str:
-    """The row's kind with its key, if printable."""
     name = row.get(key) if isinstance(row, Mapping) else None
     return f"{what} {name}" if isinstance(name, str) and len(name) <= 64 and name.isprintable() else what
 
 
 def _leaves(value: object, where: str) -> Iterator[tuple[str, object]]:
-    """(path, value) of every JSON leaf."""
     stack: list[tuple[str, object]] = [(where, value)]
     while stack:
         place, item = stack.pop()

@@ -18,7 +18,6 @@ from prony.store.columns import finite
 
 
 def insert_trial(connection: Connection, record: TrialRecord, judged: Mapping[str, Any]) -> None:
-    """Inserts a trial with its first judgement. Raises IntegrityError for a taken id or no experiment."""
     trial = trial_values(record)
     connection.execute(insert(schema.trials).values(**trial))
     connection.execute(insert(schema.judgements).values(**judged))
@@ -42,7 +41,6 @@ def record_of(connection: Connection, trial_id: str) -> str | None:
 
 
 def record_text(record: TrialRecord) -> str:
-    """The record as stored JSON, without credentials."""
     return redaction.as_json(record.model_dump_json())
 
 
@@ -66,7 +64,6 @@ def trial_columns(record: TrialRecord) -> dict[str, Any]:
 
 
 def trial_values(record: TrialRecord) -> dict[str, Any]:
-    """The row of a trial, without credentials."""
     return trial_columns(record) | {
         "prony_version": __version__,
         "record_format": schema.RECORD_FORMAT,
@@ -75,7 +72,6 @@ def trial_values(record: TrialRecord) -> dict[str, Any]:
 
 
 def judgement_values(trial_id: str, judgement: Judgement, figures: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of a new judgement."""
     return {
         "trial_id": trial_id,
         "made": datetime.now(UTC).isoformat(),

@@ -67,19 +67,16 @@ def add_tag(connection: Connection, experiment_id: str, name: str, *, only: bool
 
 
 def remove_tag(connection: Connection, experiment_id: str, name: str) -> bool:
-    """Removes a tag; returns whether it was present."""
     mine = (schema.tags.c.name == name, schema.tags.c.experiment_id == experiment_id)
     return connection.execute(delete(schema.tags).where(*mine)).rowcount > 0
 
 
 def tags(connection: Connection) -> dict[str, int]:
-    """Tag -> number of experiments."""
     query = select(schema.tags.c.name, func.count()).group_by(schema.tags.c.name).order_by(schema.tags.c.name)
     return {str(row[0]): int(row[1]) for row in connection.execute(query)}
 
 
 def newest_tagged(connection: Connection, name: str) -> str | None:
-    """The id of the newest experiment with this tag."""
     query = (
         select(schema.experiments.c.id)
         .join(schema.tags)
@@ -91,7 +88,6 @@ def newest_tagged(connection: Connection, name: str) -> str | None:
 
 
 def new_note(experiment_id: str, text: str) -> dict[str, Any]:
-    """The row of a new note."""
     return {"experiment_id": experiment_id, "made": _now(), "made_by": who(), "text": text}
 
 

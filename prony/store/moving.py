@@ -18,7 +18,6 @@ IMPORTED = "imported"
 
 
 def raw(connection: Connection, experiment_id: str) -> RawExperiment:
-    """The raw rows of an experiment (full id), for another store."""
     chosen = schema.trials.c.experiment_id == experiment_id
     experiment = connection.execute(
         select(schema.experiments).where(schema.experiments.c.id == experiment_id)

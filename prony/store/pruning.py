@@ -54,7 +54,6 @@ def may_run(status: ExperimentStatus, created: datetime, now: datetime) -> bool:
 
 
 def stored_bytes(connection: Connection, experiment_id: str) -> int:
-    """Size of its stored records, which is nearly all."""
     size = func.coalesce(func.sum(func.length(_T.record)), 0)
     return int(connection.execute(select(size).where(_T.experiment_id == experiment_id)).scalar_one())
 

@@ -79,13 +79,10 @@ def mentions(found: RawExperiment, names: Iterable[str]) -> dict[str, str]:
 
 
 def host_name(key: str) -> str:
-    """Published name of a host with this fingerprint."""
     return f"host-{key[:6]}"
 
 
 class _Names:
-    """Replacements of folders and processes."""
-
     def __init__(self, words: Iterable[str], homes: Iterable[str], others: Iterable[str]) -> None:
         commands = list(words)
         short = {match[1]: CACHE for word in commands for match in _BUILT.finditer(word)}
@@ -125,14 +122,12 @@ class _Names:
 
 
 def _commands(record: Mapping[str, Any]) -> Iterator[str]:
-    """Words of the command lines of the server and its backing services."""
     evidence = record.get("evidence") or {}
     for process in (evidence.get("server") or {}, *(evidence.get("services") or ())):
         yield from (word for word in process.get("command") or () if isinstance(word, str))
 
 
 def _others(evidence: Any) -> Iterator[str]:
-    """Processes with pid named in `busiest_other` of every sampled host."""
     if isinstance(evidence, list):
         for item in evidence:
             yield from _others(item)

@@ -77,7 +77,6 @@ def identify(connection: Connection, where: str, which: str) -> str:
 
 
 def trials(connection: Connection, where: str, *conditions: ColumnElement[bool]) -> list[StoredTrial]:
-    """Matching trials in the order of storing."""
     joined = schema.trials.join(schema.trial_summaries)
     number = schema.trial_summaries.c.number
     rows = connection.execute(

@@ -65,17 +65,14 @@ class StoredTrial:
 
     @property
     def first(self) -> StoredJudgement:
-        """The judgement made when the trial ended."""
         return self.judgements[0]
 
     @property
     def judgement(self) -> Judgement:
-        """The newest judgement."""
         return self.judgements[-1].judgement
 
     @property
     def figures(self) -> dict[str, Any]:
-        """The figures of the newest judgement."""
         return self.judgements[-1].figures
 
 

@@ -118,7 +118,6 @@ def write(where: str, state: Running) -> None:
 
 
 def remove(where: str, identifier: str) -> None:
-    """Removes the file of an ended experiment."""
     home = folder(where)
     with suppress(OSError):
         (home / f"{identifier}.json").unlink(missing_ok=True)
@@ -132,7 +131,6 @@ def running(where: str) -> tuple[Running, ...]:
 
 
 def one(where: str, identifier: str) -> Running | None:
-    """State of this experiment; None when it does not run."""
     files = {path.stem: path for path in _files(where)}  # never a path from user input
     return _read(files[identifier]) if identifier in files else None
 

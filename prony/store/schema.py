@@ -157,7 +157,6 @@ def lock(connection: Connection, patience_s: float) -> None:
 
 
 def create(connection: Connection, created_by: str) -> None:
-    """Creates all tables in the connection's transaction."""
     metadata.create_all(connection)
     connection.execute(
         about.insert(),
@@ -166,6 +165,5 @@ def create(connection: Connection, created_by: str) -> None:
 
 
 def version_of(connection: Connection) -> int | None:
-    """The schema version in `prony_schema`; None if missing or not a number."""
     value = connection.execute(select(about.c.value).where(about.c.name == "version")).scalar_one_or_none()
     return int(value) if value is not None and value.isdecimal() else None

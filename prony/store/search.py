@@ -70,7 +70,6 @@ def search(connection: Connection, wanted: Search, limit: int | None, offset: in
 def _looked_up(
     connection: Connection, ids: Sequence[str], unreadable: list[Unreadable]
 ) -> list[FoundExperiment]:
-    """These experiments, in the order of `ids`; appends unreadable rows to `unreadable`."""
     query = (
         select(
             *(_E.id, _E.name, _E.created, _E.ended, _E.status, _E.quick, _E.prony_version, _E.owner),
@@ -110,7 +109,6 @@ def _found(row: Row[Any]) -> FoundExperiment:
 def _completed(
     connection: Connection, found: list[FoundExperiment], unreadable: list[Unreadable]
 ) -> list[FoundExperiment]:
-    """With counts, servers, tags and notes from other tables."""
     ids = [experiment.id for experiment in found]
     counts = (
         select(_T.experiment_id, _T.server, _T.workload, _TS.conforms, func.count().label("trials"))
@@ -187,7 +185,6 @@ def _names(connection: Connection, column: ColumnElement[str], pattern: str) -> 
 
 
 def series_names(connection: Connection) -> tuple[SeriesName, ...]:
-    """Every server x workload x load with stored trials, by name."""
     query = (
         select(
             *(_T.server, _T.workload, _T.load_name),
@@ -308,5 +305,4 @@ def _mapping(text: str) -> dict[str, str]:
 
 
 def _text(moment: datetime) -> str:
-    """As stored, so that text order is time order."""
     return moment.astimezone(UTC).isoformat()
