@@ -18,7 +18,6 @@ from prony.load.engine import EngineRun
 from prony.load.short import GRACE_S, by_one_user, in_words
 from prony.plan import captured_values
 from prony.plan.response import Expectation
-from prony.plan.sequences import renumbered
 from prony.plan.step import Step
 from prony.plan.workload import Scenario
 
@@ -91,9 +90,8 @@ class Preflight:
 def ask_once(
     load: EngineLoad, known: Mapping[str, str] | None = None, start: StartEngine = EngineRun
 ) -> Asked:
-    """Sends every step of every scenario up to its first block, in order, until a wrong or missing response.
-    Nothing if every scenario begins with a block or has variables. `known`: values captured by a preparation.
-    Raises UsageError for requests that cannot be sent as written.
+    """Sends every step of every scenario up to its first block, until a wrong or missing response. `known`:
+    values captured by a preparation. Raises UsageError for requests that cannot be sent as written.
     """
     probes: list[Probe] = []
     result = Asked()
@@ -119,7 +117,7 @@ def _ask_scenario(
         }
     )
     # The numbers before the load's first.
-    asking = by_one_user(load, renumbered(alone, -1), LONGEST_S, responses=True)
+    asking = by_one_user(load, captured_values.renumbered(alone, -1), LONGEST_S, responses=True)
     try:
         report = start(asking).run_to_end(LONGEST_S + GRACE_S)
     except LoadRefused as fault:

@@ -1,7 +1,4 @@
-"""A run of `prony-engine`: process, commands and events.
-
-The engine stops when its standard input closes, so it cannot outlive the laboratory.
-"""
+"""A run of `prony-engine`, which stops when its standard input closes: it cannot outlive the laboratory."""
 
 from __future__ import annotations
 
@@ -80,7 +77,8 @@ class EngineRun:
         self._error: dict[str, Any] | None = None
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._stderr: list[str] = []
-        self._ended = False
+        self.ended = False
+        """Whether all events have been taken."""
         self._killed = False
         try:
             self._process = subprocess.Popen(
@@ -120,14 +118,14 @@ class EngineRun:
         return frozenset({self.pid})
 
     def next_event(self, timeout_s: float) -> dict[str, Any] | None:
-        if self._ended:
+        if self.ended:
             return None
         try:
             event = self._events.get(timeout=max(0.0, timeout_s))
         except queue.Empty:
             return None
         if event is None:
-            self._ended = True
+            self.ended = True
             self.close()  # end of output: it has exited, or is about to
             if self._finished is None:
                 raise self._why_it_ended()
@@ -137,11 +135,7 @@ class EngineRun:
 
     @property
     def finished(self) -> bool:
-        return self._finished is not None or self._ended
-
-    @property
-    def ended(self) -> bool:
-        return self._ended
+        return self._finished is not None or self.ended
 
     @property
     def end_reason(self) -> str:
@@ -154,7 +148,7 @@ class EngineRun:
         self.send({"command": "close_window"})
 
     def stop(self) -> None:
-        if not self._ended:
+        if not self.ended:
             self.send({"command": "stop"})
             deadline = time.monotonic() + STOP_GRACE_S
             while not self.finished and time.monotonic() < deadline:

@@ -1,7 +1,5 @@
-"""Reads, writes and adds up HdrHistograms.
-
-V2 encoding of the reference implementation: a 40-byte header, then bucket counts as ZigZag LEB128, where a
-negative number is a run of empty buckets.
+"""Reads, writes and adds up HdrHistograms (V2: a 40-byte header, then bucket counts as ZigZag LEB128, where
+a negative number is a run of empty buckets).
 """
 
 from __future__ import annotations

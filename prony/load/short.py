@@ -69,33 +69,13 @@ def short_load(
     )
 
 
-def run_short(
-    url: str,
-    workload: Workload,
-    *,
-    users: int = 1,
-    iterations: int = 1,
-    bound_s: float = 60.0,
-    tls: TlsOptions | None = None,
-    connections: Connections = ONE_EACH,
-) -> EngineReport:
-    """Runs such a load to its end. Raises EnvironmentFault if the engine fails."""
-    load = short_load(
-        url,
-        workload,
-        users=users,
-        iterations=iterations,
-        bound_s=bound_s,
-        tls=tls,
-        connections=connections,
-    )
-    return EngineRun(load).run_to_end(bound_s + GRACE_S)
+def run_short(load: EngineLoad) -> EngineReport:
+    """Runs a load that ends by itself within its `after_s`. Raises EnvironmentFault if the engine fails."""
+    return EngineRun(load).run_to_end((load.after_s or 0.0) + GRACE_S)
 
 
 def by_one_user(load: EngineLoad, workload: Workload, bound_s: float, **changes: object) -> EngineLoad:
-    """A single walk of this workload by one user, with a load's kind of connections and deadlines, on any
-    CPU. `changes`: other fields.
-    """
+    """A walk of this workload by one user, with a load's kind of connections. `changes`: other fields."""
     once: dict[str, object] = {
         "load": ClosedLoad(users=1),
         "iterations_per_user": 1,
@@ -158,9 +138,7 @@ def walk_once(
     script: Script | None = None,
     start: StartEngine = EngineRun,
 ) -> WalkedOnce:
-    """A single walk by one user: a preparation or clean-up of the load's workload, with its feeders, cookies
-    and these values. `script`: called by blocks.
-    """
+    """A preparation or clean-up of the load's workload by one user. `script`: called by blocks."""
     if not entries:
         return WalkedOnce()
     flat = [entry for entry in entries if isinstance(entry, Step)]

@@ -141,11 +141,7 @@ class Pace(Record):
         plan: dict[str, Any] = self.model_dump(exclude_none=True, exclude={"phases"})
         if self.phases:
             plan["phases"] = [
-                {
-                    "duration_ms": phase.duration_s * 1000,
-                    "from_per_s": phase.from_per_s,
-                    "to_per_s": phase.to_per_s,
-                }
+                {"duration_ms": phase.duration_s * 1000, **phase.model_dump(exclude={"duration_s"})}
                 for phase in self.phases
             ]
         return plan

@@ -49,11 +49,7 @@ class ClosedLoad(Record):
         if not isinstance(value, Mapping) or not value.get("populations") or value.get("users") is not None:
             return value
         counts = [
-            group.users
-            if isinstance(group, Population)
-            else group.get("users")
-            if isinstance(group, Mapping)
-            else 0
+            group.get("users") if isinstance(group, Mapping) else getattr(group, "users", 0)
             for group in value["populations"]
         ]
         return {**value, "users": sum(count for count in counts if isinstance(count, int)) or 1}

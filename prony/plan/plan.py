@@ -1,7 +1,4 @@
-"""The plan of an experiment: parts, cells (server x workload x load) and the order of trials.
-
-Commands, plan files and scripts build it; it is stored and resumed.
-"""
+"""The plan of an experiment: parts, cells (server x workload x load) and the order of trials."""
 
 from __future__ import annotations
 
@@ -32,9 +29,7 @@ RESUMABLE = frozenset(
 Kind = Literal["trial", "control", "explained"]
 """Purpose of a trial (`prony.evidence.trial.TrialRecord`)."""
 Orders = Literal["drawn", "balanced"]
-"""Order of cells within blocks: Williams squares, each drawn anew (prony.plan.balanced); with `balanced`,
-used for published results, each square continues the previous one.
-"""
+"""Order of cells within blocks (prony.plan.balanced)."""
 
 
 class CpuSets(Record):
@@ -160,10 +155,7 @@ class Plan(Record):
         return tuple(dict.fromkeys(cell.server for cell in self.cells))
 
     def order(self) -> tuple[ScheduledTrial, ...]:
-        """By part and block; a block has a trial of every cell in an order drawn from the seed. Cells that
-        share a process are consecutive. Controls end a part, explained trials the plan. A search has no
-        blocks.
-        """
+        """By part and block; cells that share a process are consecutive, controls end a part."""
         source = random.Random(self.seed)
         rows: list[_Row] = []
         for part in self.parts:
@@ -273,9 +265,7 @@ class Plan(Record):
         return self.model_copy(update={"cells": tuple(by_id.values())})
 
     def only(self, pattern: str) -> Plan | None:
-        """The plan with the cells, run or skipped, whose id matches the pattern or that lie in a part of that
-        name; None without a cell to run.
-        """
+        """The plan with the cells whose id or part matches the pattern; None without a cell to run."""
 
         def asked(identifier: str, part: str) -> bool:
             return fnmatch.fnmatchcase(identifier, pattern) or part == pattern

@@ -189,7 +189,7 @@ def _least(own: WarmUpPlan, other: WarmUpPlan) -> WarmUpPlan:
 def _shorter_whole(
     trial: TrialPlan, load: ClosedLoad | OpenLoad, part: WholeRun, scale: Scale
 ) -> tuple[ClosedLoad | OpenLoad, WholeRun]:
-    """A whole run within `scale.whole_s`: shorter phases, fewer loops, a time bound next to one in requests."""
+    """A whole run within `scale.whole_s`: shorter phases, fewer loops, a time bound beside requests."""
     most_s = scale.whole_s
     if isinstance(load, OpenLoad) and load.total_s is not None and load.total_s > most_s:
         squeeze = most_s / load.total_s

@@ -163,10 +163,7 @@ class Block(BlockKeys):
         return self
 
 
-Entry = Annotated[
-    Annotated[Step, Tag("request")] | Annotated[Block, Tag("block")],
-    Discriminator(_kind),
-]
+Entry = Annotated[Annotated[Step, Tag("request")] | Annotated[Block, Tag("block")], Discriminator(_kind)]
 Block.model_rebuild()
 
 

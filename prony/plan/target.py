@@ -1,7 +1,4 @@
-"""Targets: a server that Prony launches, or the URL of a running one.
-
-A further kind is a class here and a class in prony.targets.
-"""
+"""Targets: a server that Prony launches, or the URL of a running one."""
 
 from __future__ import annotations
 

@@ -313,18 +313,9 @@ class TrialPlan(Record):
             first_s = self._chosen_first_s
             return START_S + first_s + self.warm_up.cap_s + self.measured_s + self.probe_s + STOP_S
         plan = self.warm_up
-        published_s = PUBLISHED_S if self.published_requests else 0
-        return (
-            START_S
-            + self._chosen_first_s
-            + published_s
-            + self.load.started_s
-            + plan.warm_s
-            + plan.settle_s
-            + self.measured_s
-            + self.probe_s
-            + STOP_S
-        )
+        before_s = START_S + self._chosen_first_s + (PUBLISHED_S if self.published_requests else 0)
+        warming_s = self.load.started_s + plan.warm_s + plan.settle_s
+        return before_s + warming_s + self.measured_s + self.probe_s + STOP_S
 
     @property
     def later_s(self) -> float:
@@ -388,19 +379,8 @@ def _http2_name(connections: Connections) -> str:
 
 
 def quick_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
-    """The quick form: a 10 s window after a warm-up until level, without scaling probe and published
-    protocol.
-
-    A JVM on one CPU was level after 24 s of load, and 10 s more detect that. On a virtual machine a quarter
-    as fast the JIT compiler worked for over a minute.
-    """
-    return TrialPlan(
-        workload=workload,
-        load=ClosedLoad(users=users),
-        measured=SteadyWindow(window_s=window_s or 10.0),
-        warm_up=QUICK_WARM_UP,
-        scaling_probe=False,
-    )
+    """The quick form: a 10 s window after a quick warm-up, without scaling probe and published protocol."""
+    return gate_trial(workload, users, window_s).model_copy(update={"scaling_probe": False})
 
 
 def full_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
@@ -414,11 +394,7 @@ def full_trial(workload: Workload, users: int, window_s: float | None) -> TrialP
 
 
 def gate_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
-    """For many short trials: a 10 s window after a quick warm-up, about a minute in total.
-
-    Processes vary more than windows, so more processes give more precision than longer windows. Residual
-    drift is judged over all trials together.
-    """
+    """For many short trials, as processes vary more than windows: a 10 s window after a quick warm-up."""
     return TrialPlan(
         workload=workload,
         load=ClosedLoad(users=users),
@@ -428,9 +404,7 @@ def gate_trial(workload: Workload, users: int, window_s: float | None) -> TrialP
 
 
 def protocol(trial: TrialPlan, warm_up_s: float, run_s: float) -> TrialPlan:
-    """The same load as a fixed protocol: an unmeasured run of `warm_up_s`, then a measured one of `run_s`,
-    without a claim of a plateau or a capacity.
-    """
+    """The same load as a fixed protocol: an unmeasured run of `warm_up_s`, then a measured one of `run_s`."""
     return trial.model_copy(
         update={
             "measured": WholeRun(duration_s=run_s, warm_up_s=warm_up_s),

@@ -19,18 +19,7 @@ from prony.errors import StoreError, UsageError
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
-from prony.store import (
-    keeping,
-    labels,
-    moving,
-    owner,
-    pruning,
-    reading,
-    rescue,
-    schema,
-    search,
-    summaries,
-)
+from prony.store import keeping, labels, moving, owner, pruning, reading, rescue, schema, search, summaries
 from prony.store.database import Database
 from prony.store.ids import experiment_id
 from prony.store.rows import (
@@ -53,8 +42,8 @@ _ID_ATTEMPTS = 64
 
 
 class Store:
-    """An open catalogue. Methods raise StoreError, a sentence, when the database fails; a lost connection to
-    a server is retried for a minute first.
+    """An open catalogue. Methods raise StoreError when the database fails; a lost server is retried for a
+    minute first.
     """
 
     def __init__(self, database: Database) -> None:
@@ -76,9 +65,6 @@ class Store:
     def close(self) -> None:
         self._database.close()
 
-    # -- writing
-    # ---------------------------------------------------------------------------------------------------
-
     def check_writable(self) -> None:
         """Writes and deletes a probe, to detect a full disk or missing permission before the first trial."""
         name = f"probe-{uuid.uuid4().hex}"
@@ -91,9 +77,7 @@ class Store:
     def create_experiment(
         self, *, name: str, spec: Mapping[str, Any], fingerprint: Fingerprint, seed: int, quick: bool
     ) -> str:
-        """Starts an experiment and returns its id. `spec`: the plan as plain JSON values, stored without
-        credentials.
-        """
+        """Starts an experiment and returns its id. `spec`: the plan as plain JSON values."""
         created = datetime.now(UTC)
         values = {
             "name": redaction.text(name),
@@ -122,10 +106,8 @@ class Store:
         raise StoreError(f"No free experiment id in {self.where}; try again.")
 
     def add_trial(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
-        """Stores a trial with its judgement in a transaction, also when interrupted.
-
-        If the database refuses, the trial is saved as a file for `prony results import`, which the StoreError
-        names.
+        """Stores a trial with its judgement, also when interrupted. If the database refuses, it is saved as a
+        file for `prony results import`, which the StoreError names.
         """
         judged = keeping.judgement_values(record.id, judgement, figures)
         try:
@@ -163,9 +145,7 @@ class Store:
             raise StoreError(f"Trial {record.id} cannot be stored in {self.where}: {why}.") from None
 
     def complete_trial(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
-        """Atomically replaces a trial just stored by `add_trial` with the same one plus its calibration and
-        new judgement.
-        """
+        """Replaces a trial just stored by the same one plus its calibration and new judgement."""
         judged = keeping.judgement_values(record.id, judgement, figures)
         self._database.write(lambda connection: keeping.replace_trial(connection, record, judged))
 
@@ -225,15 +205,10 @@ class Store:
 
         self._running[experiment_id] = self._database.write(work, alone=True) | mine
 
-    # -- reading
-    # ---------------------------------------------------------------------------------------------------
-
     def experiments(
         self, *, command: str | None = None, fingerprint_key: str | None = None
     ) -> list[ExperimentRow]:
-        """Readable experiments, optionally of a command or a fingerprint, newest first. `search` is faster,
-        and names the unreadable ones, where plans are not needed.
-        """
+        """Readable experiments, newest first. Without plans `search` is faster, and names unreadable ones."""
         conditions = []
         if command is not None:
             conditions.append(schema.experiment_summaries.c.command == command)
@@ -244,9 +219,7 @@ class Store:
         )
 
     def experiment(self, which: str) -> ExperimentRow:
-        """An experiment by id, a unique prefix of it (or of the part after the dash), a tag (the newest one),
-        or `latest`. Raises UsageError for none or several.
-        """
+        """An experiment by whatever `reading.identify` understands. Raises UsageError for none or several."""
 
         def work(connection: Connection) -> ExperimentRow:
             identifier = reading.identify(connection, self.where, which)
@@ -256,9 +229,7 @@ class Store:
         return self._database.read(work)
 
     def ahead_s(self) -> float:
-        """Newest stored experiment - this host's clock (s): positive if the clock went back, or another
-        host's is ahead.
-        """
+        """Newest stored experiment - this host's clock (s)."""
         newest = self.search(limit=1).experiments
         return (newest[0].created - datetime.now(UTC)).total_seconds() if newest else 0.0
 
@@ -278,9 +249,6 @@ class Store:
         if not trials:
             raise UsageError(f"No trial '{trial_id}' in {self.where}.")
         return trials[0]
-
-    # -- searching
-    # ---------------------------------------------------------------------------------------------------
 
     def search(
         self, wanted: search.Search | None = None, *, limit: int | None = None, offset: int = 0
@@ -321,9 +289,6 @@ class Store:
         hosts = self._database.read(lambda connection: search.fingerprints(connection, key))
         return hosts[0].fingerprint if hosts else None
 
-    # -- tags and notes (of full ids)
-    # ---------------------------------------------------------------------------------------------------
-
     def tag(self, experiment_id: str, name: str, *, only: bool = False) -> None:
         """Tags an experiment; with `only`, others lose the tag. Raises UsageError for an invalid name."""
         labels.checked_tag(name)
@@ -357,9 +322,6 @@ class Store:
         row = labels.new_note(experiment_id, redaction.text(labels.checked_note(text)))
         self._database.write(lambda connection: labels.add_notes(connection, (row,)))
 
-    # -- pruning
-    # ---------------------------------------------------------------------------------------------------
-
     def stored_bytes(self, experiment_id: str) -> int:
         return self._database.read(lambda connection: pruning.stored_bytes(connection, experiment_id))
 
@@ -375,16 +337,11 @@ class Store:
     def shrink(self) -> None:
         self._database.shrink()
 
-    # -- moving to another store
-    # ---------------------------------------------------------------------------------------------------
-
     def raw(self, experiment_id: str) -> RawExperiment:
         return self._database.read(lambda connection: moving.raw(connection, experiment_id))
 
     def add_raw(self, found: RawExperiment) -> int:
-        """Adds new rows in a transaction; returns the number of new trials. Raises StoreError, changing
-        nothing, if another experiment or trial has the same id.
-        """
+        """As `moving.add`, in a transaction."""
         try:
             return self._database.write(
                 lambda connection: moving.add(connection, found, self.where), alone=True

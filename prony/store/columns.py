@@ -53,16 +53,10 @@ def column_time(name: str, text: object) -> datetime:
 
 def parsed(text: str | bytes) -> Any:
     """Parses JSON of bounded size. Raises ValueError."""
-    lists, objects = (
-        (text.count("["), text.count("{"))
-        if isinstance(text, str)
-        else (
-            text.count(b"["),
-            text.count(b"{"),
-        )
-    )
-    if lists + objects > MOST_CONTAINERS:
-        raise ValueError(f"expected at most {MOST_CONTAINERS:,} lists and objects, found {lists + objects:,}")
+    raw = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    containers = raw.count(b"[") + raw.count(b"{")
+    if containers > MOST_CONTAINERS:
+        raise ValueError(f"expected at most {MOST_CONTAINERS:,} lists and objects, found {containers:,}")
     return json.loads(text)
 
 

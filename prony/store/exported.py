@@ -197,9 +197,6 @@ def rows(what: str, value: object) -> list[Any]:
     return value
 
 
-# -- one sentence
-
-
 def _row(what: str, model: type[R], row: object) -> R:
     if not isinstance(row, dict):
         raise Misfit(f"{what} is {shown(row)}; expected an object")

@@ -46,20 +46,13 @@ def record_text(record: TrialRecord) -> str:
 
 def trial_columns(record: TrialRecord) -> dict[str, Any]:
     """Columns that repeat parts of the record, without credentials."""
+    same = ("id", "experiment_id", "kind", "block", "position", "quick", "fingerprint_key")
     return {
-        "id": record.id,
-        "experiment_id": record.experiment_id,
-        "server": redaction.name(record.server),
-        "workload": redaction.name(record.workload),
-        "load_name": redaction.name(record.load_name),
-        "kind": record.kind,
-        "block": record.block,
-        "position": record.position,
-        "quick": record.quick,
+        **{name: getattr(record, name) for name in same},
+        **{name: redaction.name(getattr(record, name)) for name in ("server", "workload", "load_name")},
         "started": record.started_at.astimezone(UTC).isoformat(),
         "ended": record.ended_at.astimezone(UTC).isoformat(),
         "failure": None if record.failure is None else redaction.text(record.failure),
-        "fingerprint_key": record.fingerprint_key,
     }
 
 

@@ -1,7 +1,4 @@
-"""Location of the results, and connecting to it.
-
-A foreign file is recognised by its header and never opened for writing.
-"""
+"""Location of the results. A foreign file is recognised by its header and never opened for writing."""
 
 from __future__ import annotations
 
@@ -180,19 +177,9 @@ def _make_folder(folder: Path) -> None:
 
 def _connect(path: Path, writable: bool) -> sqlite3.Connection:
     """A connection in autocommit mode: SQLAlchemy's begin event starts transactions."""
-    if writable:
-        mode = "mode=rwc"
-    elif Path(f"{path}-wal").exists():
-        mode = "mode=ro"
-    else:
-        # Without write permission SQLite cannot create its shared-memory file, but nobody else writes either.
-        mode = "mode=ro&immutable=1"
+    mode = "mode=rwc" if writable else _read_only(path)
     connection = sqlite3.connect(
-        f"file:{quote(str(path))}?{mode}",
-        uri=True,
-        timeout=BUSY_S,
-        isolation_level=None,
-        check_same_thread=False,
+        f"file:{quote(str(path))}?{mode}", BUSY_S, isolation_level=None, check_same_thread=False, uri=True
     )
     try:
         connection.execute("PRAGMA foreign_keys=ON")
@@ -203,6 +190,11 @@ def _connect(path: Path, writable: bool) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _read_only(path: Path) -> str:
+    # Without write permission SQLite cannot create its shared-memory file, but nobody else writes either.
+    return "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
@@ -228,8 +220,7 @@ def sqlite_tables(path: str) -> list[str] | None:
     """The tables of an SQLite file, read-only; None when absent or empty."""
     if not Path(path).exists() or Path(path).stat().st_size == 0:
         return None
-    mode = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
-    connection = sqlite3.connect(f"file:{quote(path)}?{mode}", uri=True, timeout=BUSY_S)
+    connection = sqlite3.connect(f"file:{quote(path)}?{_read_only(Path(path))}", uri=True, timeout=BUSY_S)
     try:
         rows = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
     finally:

@@ -29,9 +29,7 @@ _NEWEST_FIRST = (_E.created.desc(), schema.experiment_summaries.c.number.desc())
 def experiments(
     connection: Connection, where: str, *conditions: ColumnElement[bool], readable: bool = False
 ) -> list[ExperimentRow]:
-    """Matching experiments, newest first; `readable` skips unreadable ones instead of raising StoreError.
-    `where`: name of the database, for errors.
-    """
+    """Matching experiments, newest first; `readable` skips unreadable ones instead of raising StoreError."""
     count = select(func.count()).select_from(schema.trials).where(_T.experiment_id == _E.id).scalar_subquery()
     query = (
         select(schema.experiments, count.label("trial_count"))
@@ -92,7 +90,7 @@ def trials(connection: Connection, where: str, *conditions: ColumnElement[bool])
 def _experiment(row: Row[Any], where: str) -> ExperimentRow:
     with _understood(f"Experiment {row.id}", where, row.prony_version):
         return ExperimentRow(
-            id=row.id,
+            **{name: row._mapping[name] for name in ("id", "quick", "prony_version")},
             name=redaction.text(row.name),
             created=column_time("created", row.created),
             ended=column_time("ended", row.ended) if row.ended else None,
@@ -100,8 +98,6 @@ def _experiment(row: Row[Any], where: str) -> ExperimentRow:
             spec=redaction.parsed(row.spec),
             fingerprint=Fingerprint.model_validate_json(row.fingerprint),
             seed=int(row.seed),
-            quick=bool(row.quick),
-            prony_version=row.prony_version,
             trials=row.trial_count,
         )
 

@@ -1,6 +1,4 @@
-"""Search for experiments and trials of a series by their summaries, without records and plans: ten thousand
-trials in milliseconds.
-"""
+"""Search by summaries, without records and plans: ten thousand trials in milliseconds."""
 
 from __future__ import annotations
 
@@ -26,6 +24,11 @@ from prony.store.rows import Found, FoundExperiment, SeenHost, SeriesName, Serie
 _E, _T = schema.experiments.c, schema.trials.c
 _ES, _TS = schema.experiment_summaries.c, schema.trial_summaries.c
 
+AS_STORED = (
+    "experiment_id", "cell", "block", "kind", "quick", "fingerprint_key", "plan_key", "conforms", "bound_by",
+    "build_key", "prony_version",
+)  # fmt: skip
+"""Fields of a series' trial with the name and value of a column."""
 EXPLAINED = "explained"
 """Kind of trials with a profiler, which are in no count and no series."""
 MOST_AT_ONCE = 500
@@ -34,8 +37,8 @@ MOST_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Search conditions; None: any. `server`, `workload` and `command` are case-sensitive patterns with *, ?
-    and [...]. Server, workload and conforming must hold for the same trial.
+    """Conditions; None: any. `server`, `workload`, `command`: case-sensitive patterns with *, ? and [...].
+    Server, workload and conforming must hold for the same trial.
     """
 
     server: str | None = None
@@ -52,9 +55,7 @@ class Search:
 
 
 def search(connection: Connection, wanted: Search, limit: int | None, offset: int) -> Found:
-    """Matching experiments, newest first: `limit` of them after `offset`. A query finds all matching ids; the
-    rest is read for the page only.
-    """
+    """Matching experiments, newest first: `limit` of them after `offset`."""
     joined = schema.experiments.join(schema.experiment_summaries)
     matching = select(_E.id).select_from(joined).where(*_conditions(connection, wanted))
     newest_first = matching.order_by(_E.created.desc(), _ES.number.desc())
@@ -92,17 +93,13 @@ def _looked_up(
 
 
 def _found(row: Row[Any]) -> FoundExperiment:
+    same = ("id", "command", "prony_version", "fingerprint_key", "hostname", "quick")
     return FoundExperiment(
-        id=row.id,
+        **{name: row._mapping[name] for name in same},
         name=redaction.text(row.name),
-        command=row.command,
         created=column_time("created", row.created),
         ended=column_time("ended", row.ended) if row.ended else None,
         status=moving.status_of(row),
-        quick=bool(row.quick),
-        prony_version=row.prony_version,
-        fingerprint_key=row.fingerprint_key,
-        hostname=row.hostname,
     )
 
 
@@ -121,20 +118,18 @@ def _completed(
     for row in connection.execute(counts):
         seen[row.experiment_id].append(row)
     tags, notes = tags_of(connection, ids), notes_of(connection, ids, unreadable)
-    completed = []
-    for experiment in found:
-        completed.append(
-            replace(
-                experiment,
-                trials=sum(row.trials for row in seen[experiment.id]),
-                conforming=sum(row.trials for row in seen[experiment.id] if row.conforms),
-                servers=tuple(dict.fromkeys(row.server for row in seen[experiment.id])),
-                workloads=tuple(dict.fromkeys(row.workload for row in seen[experiment.id])),
-                tags=tuple(tags.get(experiment.id, ())),
-                notes=tuple(notes.get(experiment.id, ())),
-            )
+    return [
+        replace(
+            experiment,
+            trials=sum(row.trials for row in seen[experiment.id]),
+            conforming=sum(row.trials for row in seen[experiment.id] if row.conforms),
+            servers=tuple(dict.fromkeys(row.server for row in seen[experiment.id])),
+            workloads=tuple(dict.fromkeys(row.workload for row in seen[experiment.id])),
+            tags=tuple(tags.get(experiment.id, ())),
+            notes=tuple(notes.get(experiment.id, ())),
         )
-    return completed
+        for experiment in found
+    ]
 
 
 def _conditions(connection: Connection, wanted: Search) -> list[ColumnElement[bool]]:
@@ -181,9 +176,6 @@ def _names(connection: Connection, column: ColumnElement[str], pattern: str) -> 
     return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
 
 
-# -- series
-
-
 def series_names(connection: Connection) -> tuple[SeriesName, ...]:
     query = (
         select(
@@ -214,12 +206,8 @@ def series(
     until: datetime | None = None,
 ) -> tuple[SeriesTrial, ...]:
     """Trials of a series in order, conforming or not, without explained ones."""
-    conditions = [
-        _T.server == server,
-        _T.workload == workload,
-        _T.load_name == load_name,
-        _T.kind != EXPLAINED,
-    ]
+    conditions = [_T.server == server, _T.workload == workload, _T.load_name == load_name]
+    conditions.append(_T.kind != EXPLAINED)
     if fingerprint_key is not None:
         conditions.append(_T.fingerprint_key == fingerprint_key)
     if since is not None:
@@ -254,28 +242,15 @@ def _place(row: Row[Any]) -> tuple[Any, ...]:
 def _series_trial(row: Row[Any], *, repeated: bool) -> SeriesTrial:
     figures, odd = stored_figures(row.figures)
     return SeriesTrial(
+        **{name: row._mapping[name] for name in AS_STORED},
         trial_id=row.id,
-        experiment_id=row.experiment_id,
-        cell=row.cell,
-        block=row.block,
-        kind=row.kind,
-        quick=bool(row.quick),
         repeated=repeated,
         started=column_time("started", row.started),
-        fingerprint_key=row.fingerprint_key,
-        plan_key=row.plan_key,
-        conforms=bool(row.conforms),
-        bound_by=row.bound_by,
         reason=redaction.text(row.reason) or "; ".join(odd),
         failure=None if row.failure is None else redaction.text(row.failure),
         figures=figures,
         versions=_mapping(row.versions),
-        build_key=row.build_key,
-        prony_version=row.prony_version,
     )
-
-
-# -- hosts
 
 
 def fingerprints(connection: Connection, key: str | None = None) -> tuple[SeenHost, ...]:

@@ -112,9 +112,6 @@ def _record(compressed: bytes) -> dict[str, Any]:
         return {}
 
 
-# -- rows
-
-
 def add_experiment(connection: Connection, experiment: Row) -> None:
     connection.execute(insert(schema.experiment_summaries).values(**of_experiment(experiment)))
 
