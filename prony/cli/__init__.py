@@ -1,3 +1,1 @@
-"""The `prony` command: one file per sub-command. Heavy libraries are imported inside the commands that need
-them.
-"""
+"""The `prony` command. Heavy libraries are imported inside the commands that need them."""

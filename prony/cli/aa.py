@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import typer
+from typer import Argument, Option
 
 from prony.cli import options
-from prony.cli.command import measures
-from prony.cli.common import Common
-from prony.cli.launched import AskedTrial
-from prony.cli.targets import LAUNCHED
+from prony.cli.common import Common, measures
+from prony.cli.targets import LAUNCHED, AskedTrial
 from prony.errors import UsageError
 
 TRIALS, QUICK_TRIALS = 20, 12
-EACH = 5
-"""As `prony compare` measures by default."""
+EACH = 5  # as `prony compare`
 EXPERIMENTS = 1000
 MOST_EXPERIMENTS = 100_000
 
 
 @measures(without=("until_clear", "max_trials", "hosts", "share_process", "explain", "attach", "at_least"))
 def command(
-    server: str | None = typer.Argument(
+    server: str | None = Argument(
         None,
         help="A server that Prony starts: NAME, NAME:VARIANT (prony servers), or a folder with a "
         "server.yaml.",
     ),
-    trials: int | None = typer.Option(
+    trials: int | None = Option(
         None, "--trials", help=f"Fresh processes [default: {TRIALS}, quick: {QUICK_TRIALS}]."
     ),
-    each: int = typer.Option(EACH, "--each", help="Number of trials per name in one experiment."),
-    experiments: int = typer.Option(
+    each: int = Option(EACH, "--each", help="Number of trials per name in one experiment."),
+    experiments: int = Option(
         EXPERIMENTS, "--experiments", help="Number of experiments drawn from the trials."
     ),
     *,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
+from typer import Option
 
 from prony.cli import options
 from prony.cli import targets as t
-from prony.cli.command import measures
-from prony.cli.common import Common
+from prony.cli.common import Common, measures
 from prony.errors import UsageError
 
 MOST_TRIALS = 24
@@ -19,23 +18,23 @@ USERS = 64
 
 @measures(without=("until_clear", "max_trials", "explain", "attach"))
 def command(
-    slo: str | None = typer.Option(
+    slo: str | None = Option(
         None, "--slo", help="What must hold, such as 'p99<50ms' or 'p99<50ms,p99.9<1s' (quote it)."
     ),
-    start: float | None = typer.Option(
+    start: float | None = Option(
         None, "--start", help="First rate, requests/s [default: half the throughput of a closed loop]."
     ),
-    highest: float | None = typer.Option(None, "--highest", help="Highest rate to try, requests/s."),
-    resolution: float | None = typer.Option(
+    highest: float | None = Option(None, "--highest", help="Highest rate to try, requests/s."),
+    resolution: float | None = Option(
         None, "--resolution", help="Stop when the bracket is narrower than this, per cent [default: 5]."
     ),
-    search_trials: int | None = typer.Option(
+    search_trials: int | None = Option(
         None, "--search-trials", help=f"End the search after this many trials [default: {MOST_TRIALS}]."
     ),
-    users: int | None = typer.Option(
+    users: int | None = Option(
         None, "--users", "-c", help=f"Of the closed loop that says where to begin [default: {USERS}]."
     ),
-    arrivals: str | None = typer.Option(
+    arrivals: str | None = Option(
         None, "--arrivals", help="Arrivals: constant or poisson [default: constant]."
     ),
     *,
@@ -46,7 +45,7 @@ def command(
     load generator really offered.
     """
     from prony.cli import measure
-    from prony.experiment.growth import first_open_load
+    from prony.experiment.growth import open_load
     from prony.plan.load import ClosedLoad
     from prony.plan.objective import searchable
     from prony.plan.part import Search
@@ -76,7 +75,7 @@ def command(
     plan = one_part(
         "capacity",
         f"capacity of {chosen.title} with {slo}",
-        [chosen.cell(closed if start is None else first_open_load(start, search))],
+        [chosen.cell(closed if start is None else open_load(start, search))],
         seed=options.seed(common.seed),
         quick=asked.quick,
         shape="capacity",

@@ -2,143 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-import typer
+from typer import Option
 
-from prony.cli import options
+from prony.cli import measure, options
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
     from prony.plan.cell import Cell
-    from prony.plan.part import Part, Sharing
+    from prony.plan.part import Sharing
     from prony.plan.plan import Plan
+
 
 ONE_END = "--windows have a fixed length, which --within would end early: give one of them"
 DEFAULT_LAST_LOOK = 20
 MOST_REPEATS = 100
 GOES_WITH_RESUME = (
-    "resume",
-    "server_cpus",
-    "client_cpus",
-    "repeat_disturbed",
-    "hosts",
-    "attach",
-    "metrics",
-    "push",
-    "strict",
-    "details",
-    "db",
-    "json",
-    "report",
-)
+    "resume", "server_cpus", "client_cpus", "repeat_disturbed", "hosts", "attach", "metrics",
+    "push", "strict", "details", "db", "json", "report",
+)  # fmt: skip
 """What may stand beside --resume: everything else is the stored plan's."""
+
+
+PLAN = "plan"
 
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """Of each command those that apply to it (`prony.cli.command`)."""
+    """Of each command those that apply to it (`prony.cli.common`)."""
 
     resume: Annotated[
         str | None,
-        typer.Option("--resume", metavar="ID", help="Continue an experiment that was interrupted (an id or "
-                     "'latest'); its plan is the stored one."),
+        Option("--resume", metavar="ID", help="Continue an experiment that was interrupted (an id or "
+               "'latest'); its plan is the stored one."),
     ] = None  # fmt: skip
     seed: Annotated[
         int | None,
-        typer.Option("--seed", help="Random seed for the trial order and all draws [default: the plan's, "
-                     "else drawn and recorded]."),
+        Option("--seed", help="Random seed for the trial order and all draws [default: the plan's, "
+               "else drawn and recorded]."),
     ] = None  # fmt: skip
     until_clear: Annotated[
         bool,
-        typer.Option("--until-clear", help="After these trials add blocks until every pair of servers is "
-                     "clear; intervals hold at every look."),
+        Option("--until-clear", help="After these trials add blocks until every pair of servers is "
+               "clear; intervals hold at every look."),
     ] = False  # fmt: skip
     max_trials: Annotated[
         int | None,
-        typer.Option("--max-trials", help="With --until-clear: maximum trials per server [default: 20]."),
+        Option("--max-trials", help="With --until-clear: maximum trials per server [default: 20]."),
     ] = None
     budget: Annotated[
         str | None,
-        typer.Option("--budget", metavar="TIME", help="The time that trials may take, such as 30m: the "
-                     "planned ones or three of each cell, then blocks where the intervals are widest."),
+        Option("--budget", metavar="TIME", help="The time that trials may take, such as 30m: the "
+               "planned ones or three of each cell, then blocks where the intervals are widest."),
     ] = None  # fmt: skip
     share_process: Annotated[
         str | None,
-        typer.Option("--share-process", metavar="loads|workloads|none", help="loads: measure the loads of a "
-                     "server under one workload in one process, one after the other; workloads: all "
-                     "workloads and loads of a server; none: each in one of its own [default: the plan's, "
-                     "else none]."),
+        Option("--share-process", metavar="loads|workloads|none", help="loads: measure the loads of a server "
+               "under one workload in one process, one after the other; workloads: all workloads and loads "
+               "of a server; none: each in one of its own [default: the plan's, else none]."),
     ] = None  # fmt: skip
     limits: options.Limits = None
     repeat_disturbed: Annotated[
         int,
-        typer.Option("--repeat-disturbed", metavar="N", help="Repeat a trial up to N times while it is "
-                     "rejected for other load on the host (isolation, host); the rejected ones stay on "
-                     "record."),
+        Option("--repeat-disturbed", metavar="N", help="Repeat a trial up to N times while it is rejected "
+               "for other load on the host (isolation, host); the rejected ones stay on record."),
     ] = 0  # fmt: skip
     within: Annotated[
         str | None,
-        typer.Option("--within", metavar="SHARE", help="End a window as soon as its figure is known to "
-                     "±SHARE, such as 2%; the window's length is then its longest."),
+        Option("--within", metavar="SHARE", help="End a window as soon as its figure is known to "
+               "±SHARE, such as 2%; the window's length is then its longest."),
     ] = None  # fmt: skip
     windows: Annotated[
         int | None,
-        typer.Option("--windows", metavar="K", help="Measure K consecutive windows in each process; "
-                     "comparisons print how the variance is made up, and the cheapest mix."),
+        Option("--windows", metavar="K", help="Measure K consecutive windows in each process; "
+               "comparisons print how the variance is made up, and the cheapest mix."),
     ] = None  # fmt: skip
     request_parts: Annotated[
         bool,
-        typer.Option("--request-parts", help="Time the phases of each request: connect, send, wait, "
-                     "receive; costs the client some CPU."),
+        Option("--request-parts", help="Time the phases of each request: connect, send, wait, "
+               "receive; costs the client some CPU."),
     ] = False  # fmt: skip
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="After the measured trials, one more per server with a profiler: "
-                     "where its CPU time goes (docs/explain.md); nothing of it is a figure."),
+        Option("--explain", help="After the measured trials, one more per server with a profiler: "
+               "where its CPU time goes (docs/explain.md); nothing of it is a figure."),
     ] = False  # fmt: skip
     attach: Annotated[
         bool,
-        typer.Option("--attach", help="With --explain: attach to a server that Prony did not start without "
-                     "asking first."),
+        Option("--attach", help="With --explain: attach to a server that Prony did not start without "
+               "asking first."),
     ] = False  # fmt: skip
-    driver: Annotated[
-        str | None, typer.Option("--driver", help="auto, io_uring or epoll [default: auto].")
-    ] = None
+    driver: Annotated[str | None, Option("--driver", help="auto, io_uring or epoll [default: auto].")] = None
     jdk: Annotated[
         str | None,
-        typer.Option("--jdk", help="JDK of servers that Prony starts, a major version or a folder [default: "
-                     "what each server prefers]."),
+        Option("--jdk", help="JDK of servers that Prony starts, a major version or a folder [default: "
+               "what each server prefers]."),
     ] = None  # fmt: skip
     server_cpus: Annotated[
-        str | None, typer.Option("--server-cpus", help="CPUs of the server, such as 0-3 [default: chosen].")
+        str | None, Option("--server-cpus", help="CPUs of the server, such as 0-3 [default: chosen].")
     ] = None
     client_cpus: Annotated[
         str | None,
-        typer.Option("--client-cpus", help="CPUs of the load generator and the sampler [default: chosen]."),
+        Option("--client-cpus", help="CPUs of the load generator and the sampler [default: chosen]."),
     ] = None
     hosts: Annotated[
         Path | None,
-        typer.Option("--hosts", metavar="FILE", help="Server and load on other hosts, as this hosts.yaml "
-                     "says (docs/hosts.md)."),
+        Option("--hosts", metavar="FILE", help="Server and load on other hosts, as this hosts.yaml "
+               "says (docs/hosts.md)."),
     ] = None  # fmt: skip
     metrics: Annotated[
         str | None,
-        typer.Option("--metrics", metavar="HOST:PORT", help="While it measures, serve its figures to "
-                     "Prometheus at http://HOST:PORT/metrics (a loopback address; docs/exports.md)."),
+        Option("--metrics", metavar="HOST:PORT", help="While it measures, serve its figures to "
+               "Prometheus at http://HOST:PORT/metrics (a loopback address; docs/exports.md)."),
     ] = None  # fmt: skip
     push: Annotated[
         str | None,
-        typer.Option("--push", metavar="URL", help="Send each trial that ends to this Elasticsearch or "
-                     "OpenSearch (docs/exports.md)."),
+        Option("--push", metavar="URL", help="Send each trial that ends to this Elasticsearch or "
+               "OpenSearch (docs/exports.md)."),
     ] = None  # fmt: skip
     strict: Annotated[
         str | None,
-        typer.Option("--strict", metavar="SHARE", help="Exit code 3 where a figure that was asked for is not "
-                     "good to ±SHARE, such as 3%, with everything at its worst."),
+        Option("--strict", metavar="SHARE", help="Exit code 3 where a figure that was asked for is not "
+               "good to ±SHARE, such as 3%, with everything at its worst."),
     ] = None  # fmt: skip
     details: options.Details = False
     db: options.Db = None
@@ -159,10 +149,10 @@ class Common:
         cells = tuple(self._applied(cell) for cell in plan.cells)
         if self.jdk is not None and not any(with_jdk(cell.target, self.jdk) for cell in cells):
             raise UsageError("--jdk applies to servers that Prony launches; this one is already running")
-        if self.within is not None and not any(cell.trial.measured.kind == "steady" for cell in cells):
-            raise UsageError("--within ends a steady window, and this plan fixes what is measured")
-        if self.windows is not None and not any(cell.trial.measured.kind == "steady" for cell in cells):
-            raise UsageError("--windows repeats a steady window, and this plan fixes what is measured")
+        if not any(cell.trial.measured.kind == "steady" for cell in cells):
+            for given, what in ((self.within, "--within ends"), (self.windows, "--windows repeats")):
+                if given is not None:
+                    raise UsageError(f"{what} a steady window, and this plan fixes what is measured")
         plan = plan.model_copy(update={"cells": cells, "repeat_disturbed": self.repeat_disturbed})
         plan = self._looking(self._sharing(plan))
         if self.budget is None:
@@ -176,36 +166,31 @@ class Common:
         last = self.last_look(min(cell.trials for cell in plan.cells))
         if last is None:
             return plan
-        comparing = {part.name for part in plan.parts if _compares(plan, part)}
+        # A part that follows another has that one's servers, once it has begun.
+        servers = {part.name: {cell.server for cell in plan.of(part.name)} for part in plan.parts}
+        comparing = [part.name for part in plan.parts if part.follows or len(servers[part.name]) > 1]
         if not comparing:
             raise UsageError(
                 "--until-clear adds trials until every pair of servers is clear, and this plan has no part "
                 "with two servers: leave it out"
             )
-        parts = tuple(
-            part.model_copy(update={"until_clear": last}) if part.name in comparing else part
-            for part in plan.parts
-        )
-        return plan.model_copy(update={"parts": parts})
+        return _with_parts(plan, until_clear=dict.fromkeys(comparing, last))
 
     def _sharing(self, plan: Plan) -> Plan:
-        """With the loads, or the workloads, of a server in one process, or each in its own. Raises UsageError
-        where none can.
-        """
+        """With loads or workloads in one process, or each in its own. Raises UsageError where none can."""
         if self.share_process is None:
             return plan
+        from prony.plan.processes import why_not
+
         kinds: dict[str, Sharing | None] = {"loads": "loads", "workloads": "workloads", "none": None}
         asked = kinds[options.one_of(self.share_process, "--share-process", tuple(kinds))]
         whys = {
-            part.name: None if asked is None else _why_not_share(plan, part, asked) for part in plan.parts
+            part.name: asked and why_not(plan.of(part.name), asked, grows=part.search is not None)
+            for part in plan.parts
         }
         if all(whys.values()):
             raise UsageError(f"--share-process {asked} does not apply: {next(iter(whys.values()))}")
-        parts = tuple(
-            part.model_copy(update={"share_process": asked if whys[part.name] is None else None})
-            for part in plan.parts
-        )
-        return plan.model_copy(update={"parts": parts})
+        return _with_parts(plan, share_process={name: None if why else asked for name, why in whys.items()})
 
     def _check_repeats(self) -> None:
         from prony.plan.load import MOST_WINDOWS
@@ -264,9 +249,7 @@ class Common:
         return most
 
     def continuing(self, stored: Plan) -> Common:
-        """With the hosts of a plan that is continued: those of the file that is named now, else of the one it
-        was begun with. Raises UsageError where one run has hosts and the other has none.
-        """
+        """With the hosts of a stored plan: of the file named now, else of the one that began it."""
         if not stored.hosts:
             if self.hosts is not None:
                 raise UsageError("this experiment was begun on one host; continue it there, without --hosts")
@@ -280,9 +263,7 @@ class Common:
         return replace(self, hosts=known)
 
     def check_resume(self, others: Mapping[str, object]) -> None:
-        """Raises UsageError for anything that the stored plan already says, and for a value out of range.
-        `others`: what else was given to the command, by the name of its option.
-        """
+        """Raises UsageError for what the stored plan already says. `others`: further options, by name."""
         self._check_repeats()
         given = [
             f"--{field.name.replace('_', '-')}"
@@ -301,12 +282,83 @@ def is_given(value: object, default: object) -> bool:
     return value != default and value not in ([], ())
 
 
-def _why_not_share(plan: Plan, part: Part, sharing: Sharing) -> str | None:
-    from prony.plan.processes import why_not
+def _with_parts(plan: Plan, **changes: Mapping[str, object]) -> Plan:
+    """With these fields changed: field -> part -> value."""
+    parts = (
+        part.model_copy(update={field: of[part.name] for field, of in changes.items() if part.name in of})
+        for part in plan.parts
+    )
+    return plan.model_copy(update={"parts": tuple(parts)})
 
-    return why_not(plan.of(part.name), sharing, grows=part.search is not None)
+
+def measures(
+    *,
+    without: tuple[str, ...] = (),
+    beside_resume: tuple[str, ...] = (),
+    continued: Callable[..., Mapping[str, Any]] = dict,
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Gives a command its options. A parameter whose type is a dataclass stands for an option per field, but
+    for those that cannot apply; every such command has `common: Common`. With --resume the command itself is
+    not called: the stored plan is continued, and of its own parameters only those `beside_resume` may be
+    given, which `continued` turns into arguments of `measure.resume`.
+    """
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        hints = get_type_hints(command, include_extras=True)
+        parameters: list[inspect.Parameter] = []
+        groups: dict[str, tuple[type, list[str]]] = {}
+        for one in inspect.signature(command).parameters.values():
+            hint = hints[one.name]
+            if isinstance(hint, type) and is_dataclass(hint):
+                made = [option for option in _options_of(hint) if option.name not in without]
+                groups[one.name] = (hint, [option.name for option in made])
+                parameters += made
+            else:
+                parameters.append(one.replace(annotation=hint))
+
+        def run(**given: Any) -> int:
+            common = Common(**{name: given.pop(name) for name in groups["common"][1]})
+            named = [
+                one
+                for one in parameters
+                if one.name in given
+                and is_given(given[one.name], getattr(one.default, "default", one.default))
+            ]
+            says_what = any(one.name == PLAN or one.name not in beside_resume for one in named)
+            if common.resume is None or (says_what and measure.wants_all_again(common)):
+                made = {
+                    group: kind(**{name: given.pop(name) for name in names})
+                    for group, (kind, names) in groups.items()
+                    if group != "common"
+                }
+                return command(**given, **made, common=common)
+            others = {_option_of(one): given[one.name] for one in named if one.name not in beside_resume}
+            taken = {name: given[name] for name in beside_resume}
+            return measure.resume(common, others, **continued(**taken))
+
+        run.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": int}
+        run.__doc__, run.__name__ = command.__doc__, command.__name__
+        return run
+
+    return decorate
 
 
-def _compares(plan: Plan, part: Part) -> bool:
-    """Whether it has two servers; a part that follows another has that one's, once it has begun."""
-    return part.follows is not None or len({cell.server for cell in plan.of(part.name)}) > 1
+def _options_of(group: type) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for one in inspect.signature(group).parameters.values()
+    ]
+
+
+def _option_of(parameter: inspect.Parameter) -> str:
+    """As it is typed, such as `--set`; the plain name of one without dashes."""
+    described = (parameter.default, *getattr(parameter.annotation, "__metadata__", ()))
+    # Within Annotated the parser's library has the first of the names where a default stands otherwise.
+    words = [
+        word
+        for one in described
+        for word in (getattr(one, "default", None), *(getattr(one, "param_decls", None) or ()))
+    ]
+    return next((word for word in words if str(word).startswith("--")), parameter.name)

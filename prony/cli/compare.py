@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import typer
+from typer import Argument, Option
 
 from prony import seams
 from prony.cli import options
-from prony.cli.command import measures
-from prony.cli.common import Common
-from prony.cli.launched import AskedTrial
-from prony.cli.targets import Server
+from prony.cli.common import Common, measures
+from prony.cli.targets import AskedTrial, Server
 from prony.cli.targets import servers as servers_named
 from prony.errors import UsageError
 
@@ -27,15 +25,15 @@ SHARE = 0.7
 
 @measures(without=("share_process",))
 def command(
-    servers: list[str] = typer.Argument(
+    servers: list[str] = Argument(
         None,
         help="Two or more that Prony starts: NAME, NAME:VARIANT (prony servers), or a folder with a "
         "server.yaml; or the URLs of running ones.",
     ),
-    trials: int | None = typer.Option(
+    trials: int | None = Option(
         None, "--trials", help="Number of trials per server, each in a fresh process [default: 5, quick: 3]."
     ),
-    two_pass: bool = typer.Option(
+    two_pass: bool = Option(
         False,
         "--two-pass",
         help="Then latency in an open loop: at 70 % of each server's capacity, and at one rate for all "
@@ -51,7 +49,9 @@ def command(
     from prony.cli import measure
 
     named = servers_named(servers or [])
-    _check_servers(servers or [], named, machines=_machines(common))
+    hosts = None if common.hosts is None else seams.need(seams.HOOKS, "hosts", "--hosts")
+    machines = 1 if hosts is None else hosts.machines(common.hosts)
+    _check_servers(servers or [], named, machines=machines)
     trial = asked.trial(named)
     first = options.trials(trials if trials is not None else (3 if asked.quick else 5))
     plan = _plan(named, trial, first, asked, seed=options.seed(common.seed))
@@ -61,7 +61,6 @@ def command(
 
 
 def _plan(servers: list[Server], trial: TrialPlan, trials: int, asked: AskedTrial, *, seed: int) -> Plan:
-    """A comparison of these servers."""
     from prony.experiment.stored import history_of
     from prony.plan.plan import one_part
 
@@ -84,7 +83,6 @@ def _plan(servers: list[Server], trial: TrialPlan, trials: int, asked: AskedTria
 
 
 def _latency_parts(capacity: Part) -> list[Part]:
-    """Latency at given rates, which follow from the capacity."""
     from prony.plan.part import Follow
 
     share = f"{SHARE * 100:.0f} %"
@@ -102,14 +100,6 @@ def _latency_parts(capacity: Part) -> list[Part]:
         )
         for rate, title in titles.items()
     ]
-
-
-def _machines(common: Common) -> int:
-    """On how many machines each server is measured."""
-    if common.hosts is None:
-        return 1
-    count: int = seams.need(seams.HOOKS, "hosts", "--hosts").machines(common.hosts)
-    return max(1, count)
 
 
 def _check_servers(words: list[str], named: list[Server], *, machines: int) -> None:

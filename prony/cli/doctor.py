@@ -59,28 +59,20 @@ def advice(check: HostCheck) -> str:
 
 
 def _toolchain() -> list[HostCheck]:
-    """What is needed to build and run the Java servers."""
     import shutil
 
     from prony.host.check import HostCheck
     from prony.server.jdk import find_jdks
 
-    jdks = find_jdks()
-    compilers = [jdk for jdk in jdks if jdk.has_compiler]
-    maven = shutil.which("mvn")
+    jdks, maven = find_jdks(), shutil.which("mvn")
+    there = ", ".join(map(str, jdks)) or "none"
+    no_jdk = (
+        "The Java servers are built and run with it.",
+        "Install a JDK 17 or newer, e.g. apt-get install openjdk-17-jdk.",
+    )
+    no_maven = ("not on the PATH", "It builds the Java servers.", "Install it, e.g. apt-get install maven.")
+    compiles = any(jdk.has_compiler for jdk in jdks)
     return [
-        HostCheck(
-            name="JDK",
-            status="ok" if compilers else "bad",
-            found=", ".join(str(jdk) for jdk in jdks) or "none",
-            why="The Java servers are built and run with it." if not compilers else "",
-            what_to_do="" if compilers else "Install a JDK 17 or newer, e.g. apt-get install openjdk-17-jdk.",
-        ),
-        HostCheck(
-            name="Maven",
-            status="ok" if maven else "bad",
-            found=maven or "not on the PATH",
-            why="" if maven else "It builds the Java servers.",
-            what_to_do="" if maven else "Install it, e.g. apt-get install maven.",
-        ),
+        HostCheck("JDK", "ok", there, "") if compiles else HostCheck("JDK", "bad", there, *no_jdk),
+        HostCheck("Maven", "ok", maven, "") if maven else HostCheck("Maven", "bad", *no_maven),
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import typer
@@ -62,16 +61,13 @@ class Group(TyperGroup):
 def elsewhere(app: typer.Typer, name: str, within: str = "") -> None:
     """Adds a command of another package, as `prony WITHIN NAME`."""
     key = f"{within} {name}".strip()
-    app.command(name, cls=type("_Elsewhere", (Elsewhere,), {"key": key}))(_unread())
+    app.command(name, cls=type("_Elsewhere", (Elsewhere,), {"key": key}))(_unread)
 
 
 def front_end(app: typer.Typer, name: str) -> None:
     """Adds another tool's name; `prony.cli.main` hands its arguments over unread."""
-    app.command(name, cls=FrontEnd)(_unread())
+    app.command(name, cls=FrontEnd)(_unread)
 
 
-def _unread() -> Callable[[], int]:
-    def unread() -> int:
-        raise AssertionError("its arguments are read elsewhere")
-
-    return unread
+def _unread() -> int:
+    raise AssertionError("its arguments are read elsewhere")

@@ -1,15 +1,21 @@
-"""What a user types about a load, into the values of `prony.plan.load`."""
+"""The options of `prony load`, each with the key of a plan file that it gives."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import ValidationError
+from typer import Option
 
 from prony import redaction
 from prony.cli import options
+from prony.cli.common import is_given
 from prony.errors import UsageError
-from prony.plan.load import ClosedLoad, Load, OpenLoad, RatePhase
+from prony.plan.load import RatePhase
 from prony.plan.think import NO_THINK, Think
 
 if TYPE_CHECKING:
@@ -64,67 +70,213 @@ def phases(text: str, option: str = "--phases") -> tuple[RatePhase, ...]:
     return tuple(found)
 
 
-def chosen(
-    *,
-    users: int | None,
-    think_time: str | None,
-    ramp_up: str | None,
-    ramp_down: str | None,
-    rate: float | None,
-    phase_list: str | None,
-    arrivals: str | None,
-    sessions: bool,
-    max_users: int | None,
-    deadline: str | None,
-    default_users: int,
-) -> Load:
-    """The closed or open load that was asked for. Raises UsageError when both were, or when an option has no
-    meaning there.
-    """
-    pause = think(think_time)
-    if rate is None and phase_list is None:
-        given = {
-            "--arrivals": arrivals,
-            "--max-users": max_users,
-            "--deadline": deadline,
-            "--sessions": sessions,
-        }
-        for name, value in given.items():
-            if value:
-                raise UsageError(f"{name} applies to an open loop; add --rate, or leave {name} out")
-        return ClosedLoad(
-            users=options.users(default_users if users is None else users),
-            think=pause,
-            ramp_up_s=options.seconds(ramp_up or "0s", "--ramp-up"),
-            ramp_down_s=options.seconds(ramp_down or "0s", "--ramp-down"),
-        )
-    how = "--rate" if rate is not None else "--phases"
-    if rate is not None and phase_list is not None:
-        raise UsageError("both --rate and --phases were given; give one of them")
-    closed = {"--users": users, "--ramp-down": ramp_down, "--think": None if sessions else think_time}
-    for name, option in closed.items():
-        if option is not None:
-            raise UsageError(
-                f"both {how} and {name} were given; give {how} for an open loop, or {name} for a closed one"
-                + (" (or --sessions, whose users may think)" if name == "--think" else "")
-            )
-    if phase_list is not None and ramp_up is not None:
-        raise UsageError("--ramp-up applies to --rate; with --phases write the ramp as a phase: 10s@0..100")
-    spacing = options.one_of(arrivals or "constant", "--arrivals", ("constant", "poisson"))
-    return OpenLoad.model_validate(
-        {
-            "rate_per_s": None if rate is None else options.rate(rate),
-            "ramp_up_s": options.seconds(ramp_up or "0s", "--ramp-up"),
-            "phases": () if phase_list is None else phases(phase_list),
-            "arrivals": spacing,
-            "session": "user" if sessions else "request",
-            "think": pause,
-            "max_users": None if max_users is None else options.max_users(max_users),
-            "deadline_ms": None
-            if deadline is None
-            else options.seconds(deadline, "--deadline", at_least_s=0.001) * 1000,
-        }
+def host_and_port(address: str, option: str) -> str:
+    """The same, checked. Raises UsageError for what names no port."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UsageError(f"{option} is '{address}'; expected HOST:PORT, such as 127.0.0.2:8080 or [::1]:8080")
+    return address
+
+
+def _as_typed(value: object, _option: str) -> object:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class AskedLoad:
+    """What `prony load` sends, how it is offered and what of it is measured."""
+
+    method: Annotated[
+        str | None, Option("--method", "-X", help="Request method [default: GET, with a body POST].")
+    ] = None
+    header: Annotated[
+        list[str] | None, Option("--header", "-H", help="Request header, such as 'Accept: */*'; repeatable.")
+    ] = None
+    body: Annotated[
+        str | None,
+        Option("--body", "--data", help="Request body; @FILE sends a file. ${…} placeholders: "
+               "docs/engine.md."),
+    ] = None  # fmt: skip
+    body_file: Annotated[
+        Path | None, Option("--body-file", help="Request body from a file, byte for byte.")
+    ] = None
+    users: Annotated[
+        int | None,
+        Option("--users", "-c", help="Closed loop: number of users, one connection each [default: 10]."),
+    ] = None
+    think: Annotated[
+        str | None,
+        Option("--think", help="Think time after each response: 500ms, uniform:0.5s,1.5s, "
+               "exponential:1s or gaussian:1s,0.2s."),
+    ] = None  # fmt: skip
+    rate: Annotated[
+        float | None, Option("--rate", "-r", help="Open loop: requests per second, independent of responses.")
+    ] = None
+    arrivals: Annotated[
+        str | None, Option("--arrivals", help="Open loop: arrivals constant or poisson [default: constant].")
+    ] = None
+    max_users: Annotated[
+        int | None,
+        Option("--max-users", help="Open loop: requests under way at once; one more is blocked and "
+               "counted [default: a second's worth, 100 to 10000]."),
+    ] = None  # fmt: skip
+    phases: Annotated[
+        str | None, Option("--phases", help="Open loop: the rate over time, such as 10s@0..100,60s@100.")
+    ] = None
+    sessions: Annotated[
+        bool, Option("--sessions", help="Open loop: each arrival is a user who walks the workload once.")
+    ] = False
+    deadline: Annotated[
+        str | None, Option("--deadline", help="Open loop: deadline of a request, from its due time.")
+    ] = None
+    ramp_up: Annotated[
+        str | None, Option("--ramp-up", help="Ramp-up duration of users or rate, such as 10s.")
+    ] = None
+    ramp_down: Annotated[str | None, Option("--ramp-down", help="Ramp-down duration of a closed loop.")] = (
+        None
     )
+    workload: Annotated[
+        str | None,
+        Option("--workload", "-w", help="Walk this workload (a name, or a .yaml file) instead of "
+               "one request."),
+    ] = None  # fmt: skip
+    duration: Annotated[
+        str | None,
+        Option("--duration", "-d", help="Measurement time, such as 30s [default: until the "
+               "throughput is good to ±5 %, 10s to 60s]."),
+    ] = None  # fmt: skip
+    requests: Annotated[
+        int | None, Option("--requests", "-n", help="Number of requests, measured from the first.")
+    ] = None
+    whole: Annotated[
+        bool, Option("--whole", help="With --duration: measure from the first request, ramps included.")
+    ] = False
+    iterations: Annotated[
+        int | None, Option("--iterations", help="Iterations per user, measured from the first.")
+    ] = None
+    warmup: Annotated[
+        str | None,
+        Option("--warmup", help="Warm-up load before the measured part, such as 5s [default: the "
+               "ramp and 3s; with -n none]."),
+    ] = None  # fmt: skip
+    connection_per_request: Annotated[
+        bool, Option("--connection-per-request", help="No keep-alive: a new connection per request.")
+    ] = False
+    requests_per_connection: Annotated[
+        int | None,
+        Option("--requests-per-connection", help="Requests per connection; the client then closes it."),
+    ] = None
+    pipeline: Annotated[
+        int,
+        Option("--pipeline", help="Pipelining: requests sent together before the first response is awaited."),
+    ] = 1
+    http_version: Annotated[str, Option("--http-version", help="1.1, 2 or 1.0.")] = "1.1"
+    streams: Annotated[int, Option("--streams", help="HTTP/2: concurrent streams per connection.")] = 1
+    address: Annotated[
+        list[str] | None,
+        Option("--address", help="Connect to HOST:PORT instead of the URL's host; repeatable, used "
+               "round-robin."),
+    ] = None  # fmt: skip
+    source: Annotated[
+        list[str] | None,
+        Option("--source", help="Source address of connections; repeatable, used round-robin."),
+    ] = None
+    ca: Annotated[
+        Path | None, Option("--ca", help="https: PEM file of trusted certificates, instead of the system's.")
+    ] = None
+    insecure: Annotated[
+        bool, Option("--insecure", help="https: accept any certificate; the report says so.")
+    ] = False
+    client_cert: Annotated[
+        Path | None,
+        Option("--client-cert", help="https: the client's certificate chain (PEM); with --client-key."),
+    ] = None
+    client_key: Annotated[Path | None, Option("--client-key", help="https: the client's key (PEM).")] = None
+    sni: Annotated[
+        str | None, Option("--sni", help="https: server name (SNI) [default: the URL's host].")
+    ] = None
+    tls_version: Annotated[
+        str | None, Option("--tls-version", help="https: only 1.2 or only 1.3 [default: both].")
+    ] = None
+    no_resumption: Annotated[
+        bool, Option("--no-resumption", help="https: full handshake for every connection, no resumption.")
+    ] = False
+    log: Annotated[
+        Path | None,
+        Option("--log", help="Also write one row per request into this CSV file (docs/engine.md)."),
+    ] = None
+    trials: Annotated[int, Option("--trials", help="Number of trials, one after the other.")] = 1
+
+    def keys(self) -> dict[str, dict[str, Any]]:
+        """Section -> key -> value, of the options that were given. Raises UsageError."""
+        found: dict[str, dict[str, Any]] = {section: {} for section in KEYS}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in READ and is_given(value, field.default):
+                section, key, read = READ[field.name]
+                found[section][key] = read(value, KEYS[section][key])
+        return found
+
+
+def _s(at_least_s: float = 0.0, times: float = 1.0) -> Callable[[str, str], float]:
+    return lambda text, option: times * options.seconds(text, option, at_least_s=at_least_s)
+
+
+def _one_of(*known: str) -> Callable[[str, str], str]:
+    return lambda word, option: options.one_of(word, option, known)
+
+
+READ: dict[str, tuple[str, str, Callable[[Any, str], Any]]] = {
+    "users": ("loads", "users", lambda number, _: options.users(number)),
+    "think": ("loads", "think", think),
+    "rate": ("loads", "rate_per_s", lambda rate, _: options.rate(rate)),
+    "arrivals": ("loads", "arrivals", _one_of("constant", "poisson")),
+    "max_users": ("loads", "max_users", lambda number, _: options.max_users(number)),
+    "phases": ("loads", "phases", phases),
+    "sessions": ("loads", "session", lambda *_: "user"),
+    "deadline": ("loads", "deadline_ms", _s(0.001, times=1000)),
+    "ramp_up": ("loads", "ramp_up_s", _s()),
+    "ramp_down": ("loads", "ramp_down_s", _s()),
+    "duration": ("measured", "window_s", _s(1.0)),
+    "requests": ("measured", "total_requests", lambda number, _: options.requests(number)),
+    "iterations": ("measured", "iterations_per_user", lambda number, _: options.requests(number)),
+    "connection_per_request": ("connections", "keep_alive", lambda *_: False),
+    "requests_per_connection": ("connections", "max_requests", _as_typed),
+    "pipeline": ("connections", "pipeline", _as_typed),
+    "http_version": ("connections", "http_version", _one_of("1.0", "1.1", "2")),
+    "streams": ("connections", "streams", _as_typed),
+    "tls_version": ("connections", "tls_version", _one_of("1.2", "1.3")),
+    "no_resumption": ("connections", "tls_resumption", lambda *_: False),
+    "address": ("servers", "addresses", lambda each, option: [host_and_port(one, option) for one in each]),
+    "source": ("servers", "source_addresses", _as_typed),
+    "ca": ("servers", "ca", lambda file, _: str(file)),
+    "client_cert": ("servers", "client_cert", lambda file, _: str(file)),
+    "client_key": ("servers", "client_key", lambda file, _: str(file)),
+    "insecure": ("servers", "insecure", _as_typed),
+    "sni": ("servers", "sni", _as_typed),
+}
+"""Option -> section and key of a plan file, and its value from what was typed (value, option)."""
+KEYS: dict[str, dict[str, str]] = {section: {} for section, _, _ in READ.values()}
+"""Section -> key -> the option that gives it."""
+for _name, (_section, _key, _) in READ.items():
+    KEYS[_section][_key] = f"--{_name.replace('_', '-')}"
+
+
+def in_options(fault: ValidationError, section: str) -> str:
+    """What a model of the plan file says of its keys, in the words of the options that gave them."""
+    error = fault.errors(include_url=False)[0]
+    names = KEYS[section] | KEYS["loads"] if section == "measured" else KEYS[section]
+    said = (
+        str(error["msg"])
+        .removeprefix("Value error, ")
+        .replace("session: user", "session")
+        .replace("'2'", "2")
+    )
+    said = re.sub(r" and (populations|count)\b", "", said)  # keys that are no options
+    said = re.sub(r"\b[a-z_]+\b(?! time)", lambda word: names.get(word[0], word[0]), said)
+    said = said.replace("Input should", "it should")
+    option = names.get(str(error["loc"][-1])) if error["loc"] else None
+    return said if option is None else f"{option} is {error['input']}; {said}"
 
 
 def request(

@@ -1,40 +1,30 @@
-"""Entry point: sub-commands, and how every fault ends (one sentence, the documented exit code, never a
-traceback).
-"""
+"""Entry point: sub-commands, and how every fault ends: a sentence and an exit code, no traceback."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
+import json
 import logging
 import os
+import platform
 import signal
+import subprocess
 import sys
 import tempfile
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
 import typer
+from typer import Option
 
+import prony
 from prony import redaction, seams
-from prony.cli import (
-    aa,
-    about,
-    capacity,
-    compare,
-    compare_results,
-    doctor,
-    gate,
-    lazily,
-    load,
-    report,
-    results,
-    run,
-    servers,
-    sweep,
-)
-from prony.errors import ExitCode, PronyError
+from prony.cli import aa, capacity, compare, doctor, gate, lazily, load, results, run, servers, sweep
+from prony.errors import EnvironmentFault, ExitCode, PronyError
 from prony.report.delivery import silence
 from prony.report.wording import printable
 
@@ -67,8 +57,8 @@ lazily.elsewhere(app, "explain")
 app.command("doctor", short_help="Is this host fit to measure, and what to do.")(doctor.command)
 lazily.elsewhere(app, "selftest")
 app.add_typer(results.app, name="results", short_help="List, show, export and import stored results.")
-app.command("compare-results", short_help="Compare two stored results.")(compare_results.command)
-app.command("report", short_help="The HTML page of a stored experiment.")(report.command)
+app.command("compare-results", short_help="Compare two stored results.")(results.compare_two)
+app.command("report", short_help="The HTML page of a stored experiment.")(results.page)
 lazily.elsewhere(app, "serve")
 lazily.elsewhere(app, "import")
 
@@ -78,7 +68,7 @@ for _name in seams.names(seams.FRONT_ENDS):
 
 def _version(context: typer.Context, wanted: bool) -> None:
     if wanted:
-        for line in about.version(verbose=bool(context.obj)):
+        for line in version_lines(verbose=bool(context.obj)):
             typer.echo(line)
         raise typer.Exit
 
@@ -89,8 +79,8 @@ def _verbose(context: typer.Context, wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", callback=_version, help="Print the version."),
-    verbose: bool = typer.Option(
+    version: bool = Option(False, "--version", callback=_version, help="Print the version."),
+    verbose: bool = Option(
         False,
         "--verbose",
         callback=_verbose,
@@ -145,15 +135,13 @@ def main() -> int:
             return _no_room(fault)
         return _defect(fault)
     except Exception as fault:
-        if _is_usage(fault):
+        if hasattr(fault, "format_message") and hasattr(fault, "exit_code"):
             return _usage(fault)
         return _defect(fault)
 
 
 def _any_terminal() -> None:
-    """An output that knows no arrows gets question marks, a closed one (`>&-`) nothing, and a width of 0 is
-    none: none of them ends a run.
-    """
+    """No output ends a run: one that knows no arrows gets question marks, a closed one (`>&-`) nothing."""
     sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -186,12 +174,7 @@ def _no_room(fault: OSError) -> int:
     return ExitCode.ENVIRONMENT
 
 
-def _is_usage(fault: Exception) -> bool:
-    return hasattr(fault, "format_message") and hasattr(fault, "exit_code")
-
-
 def _usage(fault: Exception) -> int:
-    """A mistake on the command line, in the words of the library that parses it."""
     if type(fault).__name__ == "NoArgsIsHelpError":  # its message is the whole help
         print(fault.format_message(), file=sys.stderr)  # type: ignore[attr-defined]
         return ExitCode.USAGE
@@ -212,6 +195,44 @@ def _defect(fault: Exception) -> int:
         f"the details are in {name}, please report them"
     )
     return ExitCode.DEFECT
+
+
+def version_lines(*, verbose: bool = False) -> Iterator[str]:
+    """Lines. What cannot be had is said in its place."""
+    yield f"prony {prony.__version__}"
+    if not verbose:
+        return
+    from prony.host.readings import probed_drivers
+    from prony.load.engine import engine_version, find_engine
+    from prony.server.cache import cache_dir
+
+    yield f"installed in  {Path(prony.__file__).parent}"
+    yield f"Python        {platform.python_version()}, {sys.executable}"
+    yield f"host          {platform.system()} {platform.release()}, {platform.machine()}"
+    try:
+        engine = find_engine()
+        yield f"engine        {engine_version()}, {engine}"
+        yield f"              SHA-256 {hashlib.sha256(engine.read_bytes()).hexdigest()}"
+        for name, driver in (probed_drivers(str(engine)) or {}).items():
+            yield f"driver        {name}: {'works' if driver.works else driver.reason}"
+        for name, built_with in libraries(engine).items():
+            yield f"library       {name} {built_with}"
+    except (EnvironmentFault, OSError) as fault:
+        yield f"engine        {fault}"
+    try:
+        yield f"cache         {cache_dir()}"
+    except EnvironmentFault as fault:
+        yield f"cache         {fault}"
+
+
+def libraries(engine: Path) -> dict[str, str]:
+    """Name -> version of what the engine was built with, as its probe tells; empty where it does not."""
+    try:
+        done = subprocess.run([engine, "probe"], capture_output=True, text=True, timeout=10, check=False)
+        told = json.loads(done.stdout)["libraries"]
+        return {str(name): str(version) for name, version in told.items()}
+    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 if __name__ == "__main__":

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 
 from prony import seams
 from prony.cli import options
-from prony.cli.against import exported
-from prony.cli.common import Common
+from prony.cli.showing import exported, progress_for, show, show_dry_run
 from prony.errors import EnvironmentFault, ExitCode, PronyError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from prony.cli.common import Common
     from prony.experiment.experiment import Experiment
-    from prony.experiment.targets import Targets
-    from prony.experiment.testbed import Hosts, Progress, Testbed
+    from prony.experiment.testbed import Progress, Targets, Testbed
     from prony.plan.plan import Plan, Skipped
     from prony.report.result import ResultView
     from prony.store import ExperimentRow, Store
 
-    Also = Callable[[ResultView], None]
+
+Also = Callable[["ResultView"], None]
 Where = Callable[[str, str], str]
 """(part, server) -> where a plan file names it."""
 
@@ -48,12 +48,9 @@ def run(
     also: Also | None = None,
     against: Path | None = None,
 ) -> int:
-    """Check, measure, store, show; returns the exit code. Raises PronyError when nothing can be measured.
-    `skip_unmeetable`: None for a command without the option. `also`: what else is made of the result.
-    `against`: an export that it is shown beside.
+    """Check, measure, store, show; the exit code. `skip_unmeetable`: None for a command without the option.
+    `also`: what else is made of the result. `against`: an export beside it. Raises PronyError.
     """
-    from prony.cli.showing import progress_for
-
     if common.resume is not None:  # what is never stored is given again
         return resume(common, {}, given=plan, dry_run=dry_run, also=also, against=against)
     theirs = None if against is None else exported(against, plan, as_json=common.json)
@@ -61,7 +58,7 @@ def run(
         return _dry_run(plan, common, where)
     with progress_for(common.json) as progress:
         done = measured(plan, common, progress, skip_unmeetable=skip_unmeetable, where=where)
-    code = _shown(done.store, done.identifier, common, also, theirs)
+    code = show(done.store, done.identifier, common, also, theirs)
     return ExitCode.INTERRUPTED if done.interrupted else code
 
 
@@ -74,61 +71,46 @@ def measured(
     where: Where | None = None,
     warned: Callable[[str], None] | None = None,
 ) -> Measured:
-    """Check, measure and store; prints nothing. `warned`: of a screen that shows no notes, is told of servers
-    that roam. Raises PronyError when nothing can be measured.
-    """
-    if common.report is not None:
-        options.writable(common.report)
-    with attached_hosts(common, progress.note) as hosts:
-        return _measured(
-            plan, common, progress, hosts, skip_unmeetable=skip_unmeetable, where=where, warned=warned
-        )
-
-
-def _measured(
-    plan: Plan,
-    common: Common,
-    progress: Progress,
-    hosts: Hosts | None,
-    *,
-    skip_unmeetable: bool | None,
-    where: Where | None,
-    warned: Callable[[str], None] | None,
-) -> Measured:
+    """Check, measure and store; prints nothing. `warned` is told of servers that roam. Raises PronyError."""
     from prony.experiment import requirements
     from prony.experiment.experiment import Experiment
     from prony.store import Store
 
-    plan, lacking, targets, testbed = _checked(plan, common, where, hosts)
-    if lacking and not skip_unmeetable:
-        remedy = f". {requirements.REMEDY}" if skip_unmeetable is not None else ""
-        raise EnvironmentFault(f"{requirements.refusal(lacking)}{remedy}")
-    if lacking:
-        plan = requirements.without(plan, lacking)
-    may_attach(plan, common, several_hosts=hosts is not None)
-    if warned is not None:
-        for sentence in requirements.roaming(plan, targets, testbed):
-            warned(sentence)
-    store = Store.open(common.db)
-    with listening(common, progress, store) as told:
-        experiment = Experiment(plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable))
-        with saying_how_to_continue(experiment):
-            try:
-                experiment.run()
-            except KeyboardInterrupt:
-                begun = bool(experiment.identifier) and bool(store.trials(experiment.identifier))
-                if len(plan.order()) > 1 or not begun:
-                    raise
-                return Measured(store, experiment.identifier, interrupted=True)
-    return Measured(store, experiment.identifier, interrupted=False)
+    if common.report is not None:
+        options.writable(common.report)
+    with attached_hosts(common, progress.note) as hosts:
+        plan, lacking, targets, testbed = _checked(plan, common, where, hosts)
+        if lacking and not skip_unmeetable:
+            remedy = f". {requirements.REMEDY}" if skip_unmeetable is not None else ""
+            raise EnvironmentFault(f"{requirements.refusal(lacking)}{remedy}")
+        if lacking:
+            plan = requirements.without(plan, lacking)
+        may_attach(plan, common, several_hosts=hosts is not None)
+        if warned is not None:
+            for sentence in requirements.roaming(plan, targets, testbed):
+                warned(sentence)
+        store = Store.open(common.db)
+        with listening(common, progress, store) as told:
+            experiment = Experiment(
+                plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable)
+            )
+            with saying_how_to_continue(experiment):
+                try:
+                    experiment.run()
+                except KeyboardInterrupt:
+                    begun = bool(experiment.identifier) and bool(store.trials(experiment.identifier))
+                    if len(plan.order()) > 1 or not begun:
+                        raise
+                    return Measured(store, experiment.identifier, interrupted=True)
+        return Measured(store, experiment.identifier, interrupted=False)
 
 
 def _checked(
-    plan: Plan, common: Common, where: Where | None, hosts: Hosts | None
+    plan: Plan, common: Common, where: Where | None, hosts: Testbed | None
 ) -> tuple[Plan, list[Skipped], Targets, Testbed]:
     """The plan as the options want it, what this host lacks for it, its servers, and the host."""
     from prony.experiment import requirements
-    from prony.experiment.targets import Targets
+    from prony.experiment.testbed import Targets
 
     plan = common.applied(plan if hosts is None else hosts.placed(plan))
     targets = Targets(hosted=None if hosts is None else hosts.target)
@@ -139,7 +121,6 @@ def _checked(
 
 
 def _dry_run(plan: Plan, common: Common, where: Where | None) -> int:
-    from prony.cli.dry_run import show_dry_run
     from prony.experiment import requirements
 
     with attached_hosts(common) as hosts:
@@ -149,9 +130,7 @@ def _dry_run(plan: Plan, common: Common, where: Where | None) -> int:
 
 
 def wants_all_again(common: Common) -> bool:
-    """Whether the experiment of --resume was begun with credentials, so that its command line is to be
-    repeated.
-    """
+    """Whether the experiment was begun with credentials, so that its command line is to be repeated."""
     from prony.experiment.stored import lacks_credentials, plan_of
     from prony.store import Store
 
@@ -174,9 +153,8 @@ def resume(
     also: Also | None = None,
     against: Path | None = None,
 ) -> int:
-    """Continue a stored experiment, whichever command began it. `others`: further options of the command,
-    which are refused; `plan`: a plan file that was given beside --resume; `given`: the plan of the whole
-    command line, for its credentials.
+    """Continue a stored experiment, whichever command began it. `others`: further options, which are refused;
+    `plan`: a plan file beside --resume; `given`: the plan of the whole command line, for its credentials.
     """
     from prony.experiment.experiment import remaining
     from prony.experiment.stored import resumable, with_credentials
@@ -206,15 +184,14 @@ def resumed(
     stored: Plan,
     store: Store,
     common: Common,
-    hosts: Hosts | None,
+    hosts: Testbed | None,
     dry_run: bool,
     also: Also | None,
     theirs: ResultView | None,
 ) -> int:
-    from prony.cli.showing import progress_for
     from prony.experiment import requirements
     from prony.experiment.experiment import Experiment, remaining
-    from prony.experiment.targets import Targets
+    from prony.experiment.testbed import Targets
 
     targets = Targets(hosted=None if hosts is None else hosts.target)
     requirements.find_targets(stored, targets)
@@ -227,8 +204,6 @@ def resumed(
             "and put both beside each other with prony compare-results"
         )
     if dry_run:
-        from prony.cli.dry_run import show_dry_run
-
         left = remaining(stored, store.trials(row.id))
         warnings = requirements.warnings(stored, targets, testbed)
         return show_dry_run(stored, left, [], warnings, targets, testbed, common.json)
@@ -237,27 +212,13 @@ def resumed(
         experiment = Experiment(stored, targets, store, testbed, told)
         with saying_how_to_continue(experiment):
             experiment.resume(row.id)
-    return _shown(store, row.id, common, also, theirs)
-
-
-def _shown(store: Store, which: str, common: Common, also: Also | None, against: ResultView | None) -> int:
-    """Shows a result as the common options say; the exit code."""
-    from prony.cli.showing import show
-
-    return show(
-        store,
-        which,
-        as_json=common.json,
-        report=common.report,
-        details=common.details,
-        strict=common.strict_share,
-        also=also,
-        against=against,
-    )
+    return show(store, row.id, common, also, theirs)
 
 
 @contextmanager
-def attached_hosts(common: Common, say: Callable[[str], None] = lambda _line: None) -> Iterator[Hosts | None]:
+def attached_hosts(
+    common: Common, say: Callable[[str], None] = lambda _line: None
+) -> Iterator[Testbed | None]:
     """The hosts of --hosts for the time of the command; None without it. Raises PronyError."""
     if common.hosts is None:
         yield None
@@ -268,14 +229,12 @@ def attached_hosts(common: Common, say: Callable[[str], None] = lambda _line: No
         yield hosts
 
 
-def testbed_for(plan: Plan, targets: Targets, common: Common, hosts: Hosts | None) -> Testbed:
+def testbed_for(plan: Plan, targets: Targets, common: Common, hosts: Testbed | None) -> Testbed:
     """These hosts; without them this one, with the CPUs that the options or the plan name."""
     if hosts is not None:
-        from prony.experiment.testbed import Testbed
-
-        return Testbed(hosts.partition, hosts.limits, hosts.fingerprint, hosts)
-    from prony.cli.testbed import prepare
+        return hosts
     from prony.experiment.requirements import servers_of
+    from prony.experiment.testbed import prepare
 
     servers = servers_of(plan, targets)
     return prepare(
@@ -287,19 +246,15 @@ def testbed_for(plan: Plan, targets: Targets, common: Common, hosts: Hosts | Non
 
 
 def may_attach(plan: Plan, common: Common, *, several_hosts: bool) -> None:
-    """Returns when every server that is to be explained may be attached to. Raises UsageError where one may
-    not, EnvironmentFault where the package that explains is not installed.
-    """
+    """Raises UsageError where a server may not be attached to, EnvironmentFault without the package."""
     if common.attach or any(cell.explain for cell in plan.cells):
         seams.need(seams.HOOKS, "attaching", "--explain")(plan, common, several_hosts=several_hosts)
 
 
 @contextmanager
 def listening(common: Common, progress: Progress, store: Store) -> Iterator[Progress]:
-    """The screen, and whoever else hears of an experiment while it runs, as one. Raises PronyError before
-    anything is measured.
-    """
-    from prony.experiment.listeners import Listeners
+    """The screen and every other listener as one. Raises PronyError before anything is measured."""
+    from prony.experiment.testbed import Listeners
 
     more = seams.found(seams.HOOKS, "listeners")
     if more is None:

@@ -10,24 +10,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from pydantic import ValidationError
+from typer import Argument, Option
 
 from prony.errors import UsageError
 
-Which = Annotated[str, typer.Argument(metavar="ID", help="An id, the beginning of one, a tag, or 'latest'.")]
-Db = Annotated[str | None, typer.Option("--db", help="Result store: a file or an SQLAlchemy URL.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Report = Annotated[
-    Path | None, typer.Option("--report", help="Write a self-contained HTML report to this file.")
-]
+Which = Annotated[str, Argument(metavar="ID", help="An id, the beginning of one, a tag, or 'latest'.")]
+Db = Annotated[str | None, Option("--db", help="Result store: a file or an SQLAlchemy URL.")]
+Json = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
+Report = Annotated[Path | None, Option("--report", help="Write a self-contained HTML report to this file.")]
 Details = Annotated[
-    bool, typer.Option("--details", help="Also print every table, check and trial behind the answer.")
+    bool, Option("--details", help="Also print every table, check and trial behind the answer.")
 ]
 Limits = Annotated[
     list[str] | None,
-    typer.Option("--limits", metavar="KEY=VALUE|FILE", help="Limits of the checks instead of the defaults "
-                 "(docs/method.md): one, or a YAML file. Repeatable."),
+    Option("--limits", metavar="KEY=VALUE|FILE", help="Limits of the checks instead of the defaults "
+           "(docs/method.md): one, or a YAML file. Repeatable."),
 ]  # fmt: skip
 
 MAX_USERS = 1_000_000
@@ -38,32 +36,30 @@ MAX_SECONDS = 7 * 24 * 3600.0
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
+def _up_to(most: int, value: int, said: str, shown: str = "") -> int:
+    if not 1 <= value <= most:
+        raise UsageError(f"{said}; expected 1 to {shown or f'{most:,}'}")
+    return value
+
+
 def users(value: int) -> int:
     """A number of users, 1 to a million."""
-    if not 1 <= value <= MAX_USERS:
-        raise UsageError(f"{value} users were asked for; expected 1 to {MAX_USERS:,}")
-    return value
+    return _up_to(MAX_USERS, value, f"{value} users were asked for")
 
 
 def max_users(value: int) -> int:
     """The cap on what is under way at once in an open loop."""
-    if not 1 <= value <= MAX_USERS:
-        raise UsageError(f"--max-users is {value}; expected 1 to {MAX_USERS:,}")
-    return value
+    return _up_to(MAX_USERS, value, f"--max-users is {value}")
 
 
 def trials(value: int) -> int:
     """A number of trials per server, 1 to a thousand."""
-    if not 1 <= value <= MAX_TRIALS:
-        raise UsageError(f"{value} trials were asked for; expected 1 to {MAX_TRIALS:,}")
-    return value
+    return _up_to(MAX_TRIALS, value, f"{value} trials were asked for")
 
 
 def requests(value: int) -> int:
     """A total of requests."""
-    if not 1 <= value <= 10**12:
-        raise UsageError(f"{value} requests were asked for; expected 1 to 10^12")
-    return value
+    return _up_to(10**12, value, f"{value} requests were asked for", "10^12")
 
 
 def rate(value: float) -> float:

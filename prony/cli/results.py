@@ -1,14 +1,24 @@
-"""`prony results`: what has been measured and stored, finding it, and moving it."""
+"""`prony results`, `prony compare-results` and `prony report`: what has been measured and stored."""
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+from typer import Argument, Option
 
-from prony.cli import exporting, lazily, options, publishing, rejudge, results_list, results_prune
+from prony.cli import exporting, lazily, options
+from prony.cli.common import Common
 from prony.cli.showing import show as show_result
-from prony.errors import UsageError
+from prony.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from prony.report.listings import PruneOut
+    from prony.store import Found, FoundExperiment
+
 
 app = typer.Typer(
     cls=lazily.Group,
@@ -19,10 +29,9 @@ app = typer.Typer(
 )
 
 
-app.command("list")(results_list.command)
+PATTERN = "a pattern with * and ?"
 
 
-@app.command("show")
 def show(
     which: options.Which,
     db: options.Db = None,
@@ -33,18 +42,14 @@ def show(
     """Show one stored experiment as it was shown when it ended."""
     from prony.store import Store
 
-    return show_result(Store.open(db), which, as_json=json, report=report, details=details)
+    return show_result(Store.open(db), which, Common(json=json, report=report, details=details))
 
 
-app.command("rejudge")(rejudge.command)
-
-
-@app.command("tag")
 def tag(
     which: options.Which,
-    name: str = typer.Argument(..., metavar="NAME", help="Letters, digits and . _ / -, such as main or 2.1."),
-    only: bool = typer.Option(False, "--only", help="Remove the tag from every other result."),
-    remove: bool = typer.Option(False, "--remove", help="Remove the tag from this result."),
+    name: str = Argument(..., metavar="NAME", help="Letters, digits and . _ / -, such as main or 2.1."),
+    only: bool = Option(False, "--only", help="Remove the tag from every other result."),
+    remove: bool = Option(False, "--remove", help="Remove the tag from this result."),
     db: options.Db = None,
 ) -> int:
     """Give a result a name, by which it is found, shown and kept; several may have the same."""
@@ -64,10 +69,9 @@ def tag(
     return 0
 
 
-@app.command("note")
 def note(
     which: options.Which,
-    text: str = typer.Argument(..., metavar="TEXT", help="Text of the note."),
+    text: str = Argument(..., metavar="TEXT", help="Text of the note."),
     db: options.Db = None,
 ) -> int:
     """Add a note to a result, with your name and the time. Notes are exported with it."""
@@ -80,17 +84,8 @@ def note(
     return 0
 
 
-app.command("prune")(results_prune.command)
-
-
-app.command("export")(exporting.export)
-app.command("publish")(publishing.command)
-lazily.elsewhere(app, "push", "results")
-
-
-@app.command("import")
 def import_results(
-    file: Path = typer.Argument(
+    file: Path = Argument(
         ..., metavar="FILE", help="A file written by prony results export, or a rescued trial."
     ),
     db: options.Db = None,
@@ -106,4 +101,241 @@ def import_results(
     return 0
 
 
+def list_results(
+    server: str | None = Option(None, "--server", help=f"With a trial of this server, {PATTERN}."),
+    workload: str | None = Option(None, "--workload", help=f"... of this workload, {PATTERN}."),
+    conforming: bool | None = Option(
+        None,
+        "--conforming/--not-conforming",
+        help="Only results that conform, or only those that do not [default: both].",
+        show_default=False,
+    ),
+    made_by: str | None = Option(
+        None, "--command", help="Only results of this command: compare, run, load ...; a pattern."
+    ),
+    tag: str | None = Option(None, "--tag", help="Only results with this tag."),
+    text: str | None = Option(None, "--text", help="Text in the title, or the beginning of the id."),
+    since: str | None = Option(None, "--since", help="Only results since: 30d, 8w, 2026-11-22 ..."),
+    until: str | None = Option(None, "--until", help="Only results before: same format."),
+    limit: int | None = Option(None, "--limit", min=1, help="Show at most N, newest first [default: all]."),
+    offset: int = Option(0, "--offset", min=0, help="Skip the newest N."),
+    db: options.Db = None,
+    json: options.Json = False,
+) -> int:
+    """List stored experiments, the newest first."""
+    from prony.report.delivery import print_model
+    from prony.report.listings import ListOut
+    from prony.report.wording import printable
+    from prony.store import Search, Store
+
+    wanted = Search(
+        server=server,
+        workload=workload,
+        command=made_by,
+        conforming=conforming,
+        tag=tag,
+        text=text,
+        since=None if since is None else options.moment(since, "--since"),
+        until=None if until is None else options.moment(until, "--until"),
+    )
+    if wanted.since is not None and wanted.until is not None and wanted.since >= wanted.until:
+        raise UsageError(f"--since {since} is not before --until {until}")
+    found = Store.open(db).search(wanted, limit=limit, offset=offset)
+    for one in found.unreadable:
+        typer.echo(f"prony: {printable(one.sentence)}", err=True)
+    if json:
+        print_model(ListOut.of(found))
+    elif found.experiments:
+        _print_list(found, offset)
+    elif found.unreadable or wanted != Search() or offset:
+        typer.echo("No stored experiment matches.")
+    else:
+        typer.echo("Nothing has been stored yet; measure something: prony compare, prony load.")
+    return 0
+
+
+def _print_list(found: Found, offset: int) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from prony.report.console import Console
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("ID", "When", "Conforming", "Status", "What"):
+        table.add_column(heading, overflow="fold")
+    for one in found.experiments:
+        status = one.status + (" (quick)" if one.quick else "")
+        when = f"{one.created.astimezone():%Y-%m-%d %H:%M}"
+        table.add_row(one.id, when, f"{one.conforming} of {one.trials}", status, escape(_what(one)))
+    console = Console()
+    console.print(table)
+    shown = len(found.experiments)
+    if shown < found.total:
+        console.print(f"{offset + 1} to {offset + shown} of {found.total}")
+
+
+def _what(one: FoundExperiment) -> str:
+    tags = f" [{', '.join(one.tags)}]" if one.tags else ""
+    notes = [f"\n{note.text} ({note.by}, {note.made.astimezone():%Y-%m-%d})" for note in one.notes]
+    return one.name + tags + "".join(notes)
+
+
+def prune(
+    keep: list[str] = Option(
+        ...,
+        "--keep",
+        help="Results to keep: the newest N (50), or those of the last hours, days or weeks (12h, 90d, 8w). "
+        "Repeatable: what either keeps, stays.",
+    ),
+    delete: bool = Option(False, "--delete", help="Delete the others [default: only list them]."),
+    db: options.Db = None,
+    json: options.Json = False,
+) -> int:
+    """Remove old results: all but the newest, those with a tag and those that are running; and those that
+    cannot be read. Lists what would go unless --delete is given; what was removed cannot be had back (prony
+    results export first).
+    """
+    from prony.report.delivery import print_model
+    from prony.report.listings import PrunedOut, PruneOut
+    from prony.store import Store
+    from prony.store.pruning import Keep
+
+    newest, age = _kept(keep)
+    store = Store.open(db)
+    searched = store.search()
+    found = searched.experiments
+    old = [
+        (one.id, one.name, one.created.isoformat(), one.trials)
+        for one in Keep(newest=newest, age=age).drops(found, datetime.now(UTC))
+    ]
+    # Nobody can keep what nobody can read.
+    old += [(one.experiment_id, one.sentence, "", 0) for one in searched.unreadable if one.whole]
+    goes = [
+        PrunedOut(id=which, title=title, created=made, trials=trials, bytes=store.stored_bytes(which))
+        for which, title, made, trials in old
+    ]
+    if delete:
+        goes = [one for one in goes if store.remove(one.id)]
+        if goes:
+            store.shrink()
+    gone = {one.id for one in goes}
+    out = PruneOut(deleted=delete, kept=sum(one.id not in gone for one in found), experiments=goes)
+    if json:
+        print_model(out)
+    else:
+        _print_prune(out)
+    return 0
+
+
+def _kept(given: list[str]) -> tuple[int | None, timedelta | None]:
+    numbers = [int(text) for text in given if re.fullmatch(r"\d{1,9}", text.strip())]
+    ages = [options.age(text, "--keep") for text in given if not re.fullmatch(r"\d{1,9}", text.strip())]
+    if not ages and max(numbers) == 0:
+        raise UsageError("--keep 0 keeps nothing; expected 1 or more, or an age such as 90d")
+    return max(numbers, default=None), max(ages, default=None)
+
+
+def _print_prune(out: PruneOut) -> None:
+    for one in out.experiments:
+        trials = f"{one.trials} {'trial' if one.trials == 1 else 'trials'}"
+        typer.echo(
+            f"{one.id}  {one.created[:16].replace('T', ' ')}  {trials}, {_size(one.bytes)}  {one.title}"
+        )
+    room = _size(sum(one.bytes for one in out.experiments))
+    count = len(out.experiments)
+    what = f"{count} {'experiment' if count == 1 else 'experiments'}"
+    if not count:
+        typer.echo(f"nothing to remove; {out.kept} kept")
+    elif out.deleted:
+        typer.echo(f"removed {what} ({room}); {out.kept} kept")
+    else:
+        typer.echo(f"would remove {what} ({room}) and keep {out.kept}; nothing was removed: add --delete")
+
+
+def _size(of: int) -> str:
+    return f"{of / 1e6:.1f} MB" if of >= 100_000 else f"{of / 1e3:.1f} kB"
+
+
+def judge_again(
+    which: options.Which, limits: options.Limits = None, db: options.Db = None, json: options.Json = False
+) -> int:
+    """Judge a stored experiment again, by this Prony and under other limits. Trials stay as they are, earlier
+    judgements are kept, and every command shows the newest one from then on.
+    """
+    from prony.experiment.conclude import rejudge
+    from prony.report.delivery import deliver
+    from prony.report.rejudged import as_out, render
+    from prony.store import Store
+
+    given = options.limits(limits)
+    store = Store.open(db)
+    identifier = store.experiment(which).id
+    found = rejudge(store, identifier, given)
+    deliver(
+        as_json=json,
+        as_object=lambda: as_out(identifier, given, found),
+        table=lambda console: render(identifier, given, found, console),
+    )
+    return ExitCode.OK
+
+
+def page(
+    which: options.Which,
+    output: Path = Option(..., "--output", "-o", help="The file to write."),
+    db: options.Db = None,
+) -> int:
+    """Write the HTML report of a stored experiment; the page needs no network."""
+    from prony.report.html import write_html
+    from prony.report.reading import load_result
+    from prony.store import Store
+
+    options.writable(output, "--output")
+    write_html(load_result(Store.open(db), which), output)
+    typer.echo(f"report: {output}")
+    return 0
+
+
+def compare_two(
+    first: options.Which,
+    second: str = Argument(..., metavar="ID", help="The second result, such as an imported one."),
+    db: options.Db = None,
+    json: options.Json = False,
+) -> int:
+    """Put two results beside each other: ratios within each host, and what differs between them.
+
+    No ratio and no p-value is ever given across hosts.
+    """
+    from prony.report.delivery import deliver
+    from prony.report.reading import load_result
+    from prony.report.terminal import render_two
+    from prony.report.two_results import beside, to_json
+    from prony.store import Store
+
+    store = Store.open(db)
+    results = (load_result(store, first), load_result(store, second))
+    if results[0].id == results[1].id:
+        raise UsageError(f"{first} and {second} are the same result ({results[0].id}); name two")
+    found = beside(*results)
+    if not any(left and right for left, right in (figure.sides for figure in found.figures)):
+        raise UsageError(
+            f"{results[0].id} and {results[1].id} have no cell with a figure in common: run the same plan on "
+            "both hosts"
+        )
+    deliver(as_json=json, as_object=lambda: to_json(found), table=lambda console: render_two(found, console))
+    return 0
+
+
+for _name, _command in (
+    ("list", list_results),
+    ("show", show),
+    ("rejudge", judge_again),
+    ("tag", tag),
+    ("note", note),
+    ("prune", prune),
+    ("export", exporting.export),
+    ("publish", exporting.publish),
+):
+    app.command(_name)(_command)
+lazily.elsewhere(app, "push", "results")
+app.command("import")(import_results)
 app.command("csv")(exporting.csv)

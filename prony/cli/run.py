@@ -6,11 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from typer import Argument, Option
 
 from prony.cli import options
-from prony.cli.command import measures
-from prony.cli.common import Common
+from prony.cli.common import Common, measures
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,34 +18,27 @@ if TYPE_CHECKING:
 
 @measures(beside_resume=("plan", "dry_run", "against"))
 def command(
-    plan: str | None = typer.Argument(
+    plan: str | None = Argument(
         None, metavar="[PLAN|FILE]", help="A plan of the catalogue (crud, jaxrs …) or a plan file."
     ),
-    quick: bool = typer.Option(
-        False, "--quick", help="Cut to about five minutes; every figure is marked quick."
-    ),
-    dry_run: bool = typer.Option(
+    quick: bool = Option(False, "--quick", help="Cut to about five minutes; every figure is marked quick."),
+    dry_run: bool = Option(
         False,
         "--dry-run",
         help="Print the trials in their order and the estimated duration, and run nothing.",
     ),
-    skip_unmeetable: bool = typer.Option(
-        False, "--skip-unmeetable", help="Skip cells that this host cannot run."
+    skip_unmeetable: bool = Option(False, "--skip-unmeetable", help="Skip cells that this host cannot run."),
+    only: str | None = Option(
+        None, "--only", metavar="GLOB", help="Only this part, or cells whose id matches."
     ),
-    only: str | None = typer.Option(
-        None,
-        "--only",
-        metavar="GLOB",
-        help="Only this part, or cells whose id matches.",
-    ),
-    soak: str | None = typer.Option(None, "--duration", help="Duration of the plan's soak, such as 8h."),
-    against: Path | None = typer.Option(
+    soak: str | None = Option(None, "--duration", help="Duration of the plan's soak, such as 8h."),
+    against: Path | None = Option(
         None,
         "--against",
         metavar="FILE",
         help="Compare with an exported result, such as those of docs/results.",
     ),
-    small: bool = typer.Option(False, "--miniature", hidden=True),
+    small: bool = Option(False, "--miniature", hidden=True),
     *,
     common: Common,
 ) -> int:
@@ -54,11 +46,17 @@ def command(
     and stored when it ends.
     """
     from prony.cli import measure
-    from prony.plan.planfile_read import find, place_of
+    from prony.judge.limits import CheckLimits
+    from prony.plan.planfile_read import find, known, place_of, read
 
     if plan is None:
-        raise UsageError(f"name a plan or a plan file, or --resume ID; known plans: {_known()}")
-    wanted = _cut(_read(plan, common.seed), quick, small, only, soak)
+        names = ", ".join(sorted(known())) or "none"
+        raise UsageError(f"name a plan or a plan file, or --resume ID; known plans: {names}")
+    seed = options.seed(common.seed)
+    wanted = read(find(plan), limits=CheckLimits, seed=seed)
+    if common.seed is not None:
+        wanted = wanted.model_copy(update={"seed": seed})
+    wanted = _cut(wanted, quick, small, only, soak)
     return measure.run(
         wanted,
         common,
@@ -69,23 +67,7 @@ def command(
     )
 
 
-def _known() -> str:
-    from prony.plan.planfile_read import known
-
-    return ", ".join(sorted(known())) or "none"
-
-
-def _read(name: str, seed: int | None) -> Plan:
-    from prony.judge.limits import CheckLimits
-    from prony.plan.planfile_read import find, read
-
-    drawn = options.seed(seed)
-    found = read(find(name), limits=CheckLimits, seed=drawn)
-    return found if seed is None else found.model_copy(update={"seed": drawn})
-
-
 def _cut(plan: Plan, quick: bool, small: bool, only: str | None, soak: str | None) -> Plan:
-    """The part of the plan that was asked for, as short as it was asked for."""
     from prony.plan.planfile_quick import miniature, quicken, with_soak
 
     plan = with_soak(plan, None if soak is None else options.seconds(soak, "--duration", at_least_s=1.0))

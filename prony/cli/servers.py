@@ -1,31 +1,33 @@
-"""`prony servers`: what can be started, in which versions, with which workloads; `prony servers check` asks
-whether a server answers as its workloads declare.
-"""
+"""`prony servers`: what can be started; `check` asks whether it answers as its workloads declare."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from prony.cli import options, servers_build
+from prony.cli import options
 from prony.errors import EnvironmentFault, ExitCode, UsageError
 
 if TYPE_CHECKING:
     from prony.conformance.result import Conformance
     from prony.plan.workload import Workload
+    from prony.server.build import Built
+    from prony.server.catalogue import Catalogue
     from prony.server.spec import ServerSpec
 
+
+Jdk = Annotated[
+    str | None,
+    Option("--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."),
+]
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
-app.command("build")(servers_build.command)
 
 
 @app.callback(invoke_without_command=True)
-def command(
-    context: typer.Context,
-    json: options.Json = False,
-) -> int:
+def command(context: typer.Context, json: options.Json = False) -> int:
     """List the servers that Prony can start, their versions and workloads; `check` asks if they conform."""
     if context.invoked_subcommand is not None:
         return ExitCode.OK
@@ -69,6 +71,10 @@ def command(
     return ExitCode.OK
 
 
+def _line(name: str, line: str) -> None:
+    print(f"prony: {name}: {line}", file=sys.stderr)
+
+
 def _variants(spec: ServerSpec) -> str:
     """Those of one group with `or`, groups with `+`, those that stand alone after a semicolon."""
     groups = " + ".join(" or ".join(names) for names in spec.groups.values())
@@ -76,24 +82,81 @@ def _variants(spec: ServerSpec) -> str:
     return "; ".join(filter(None, (groups, *alone)))
 
 
+@app.command("build")
+def build_servers(
+    servers: list[str] = Argument(
+        None,
+        help="NAME, NAME:VARIANT, or a folder with a server.yaml [default: every server of the catalogue].",
+    ),
+    jdk: Jdk = None,
+) -> int:
+    """Build servers (once for the content of their sources) and say what was made; one that fails keeps no
+    other from being built.
+    """
+    from rich.table import Table
+
+    from prony.cli import targets
+    from prony.report.console import Console
+    from prony.server.build import build
+    from prony.server.catalogue import Catalogue
+
+    instead = f"prony servers build needs its sources: name {targets.LAUNCHED}"
+    named = [one.launched for one in targets.servers(servers or (), instead=instead)]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("Server", "Build", "With"):
+        table.add_column(heading, overflow="fold")
+    failed: list[str] = []
+    for spec in named or everything(Catalogue.load()):
+        try:
+            (built,) = build([spec], jdk=jdk, on_line=_line)
+        except EnvironmentFault as fault:
+            details = f"\n{fault.details}" if fault.details else ""
+            print(f"prony: {spec.name}: {fault}{details}", file=sys.stderr)
+            table.add_row(spec.name, "not built", "")
+            if named or spec.name == spec.base:
+                failed.append(spec.name)
+            continue
+        table.add_row(spec.name, *_said(built))
+    Console().print(table)
+    return ExitCode.ENVIRONMENT if failed else ExitCode.OK
+
+
+def everything(catalogue: Catalogue) -> list[ServerSpec]:
+    """Every server, and variants built otherwise or for other JDKs. Raises the first fault of a file."""
+    found: list[ServerSpec] = []
+    specs, faults = catalogue.specs()
+    if faults:
+        raise faults[0]
+    for spec in specs:
+        same = (known for known in found if (known.base, known.build, known.jdk) == _kind(spec))
+        if next(same, None) is None:
+            found.append(spec)
+    return found
+
+
+def _kind(spec: ServerSpec) -> tuple[object, ...]:
+    return (spec.base, spec.build, spec.jdk)
+
+
+def _said(built: Built) -> tuple[str, str]:
+    versions = [f"{name} {version}" for name, version in built.versions.items()]
+    versions += [f"JDK {built.jdk.version}"] if built.jdk is not None else []
+    if built.artifact is None:
+        return ("nothing to build", ", ".join(versions))
+    return ("was there" if built.from_cache else f"built in {built.seconds:.0f} s", ", ".join(versions))
+
+
 @app.command("check")
 def check(
-    servers: list[str] = typer.Argument(
-        None,
-        help="NAME, NAME:VARIANT (prony servers lists them), or a folder with a server.yaml.",
+    servers: list[str] = Argument(
+        None, help="NAME, NAME:VARIANT (prony servers lists them), or a folder with a server.yaml."
     ),
-    all_servers: bool = typer.Option(
-        False, "--all", help="Every server of the catalogue with every variant."
-    ),
-    workload: list[str] = typer.Option(
+    all_servers: bool = Option(False, "--all", help="Every server of the catalogue with every variant."),
+    workload: list[str] = Option(
         [], "--workload", "-w", help="Only this workload; repeatable [default: all it claims]."
     ),
-    setting: list[str] = typer.Option(
-        [], "--set", help="Set a workload setting, such as delay_ms=50; repeatable."
-    ),
-    jdk: str | None = typer.Option(
-        None, "--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."
-    ),
+    setting: list[str] = Option([], "--set", help="Set a workload setting, such as delay_ms=50; repeatable."),
+    jdk: Jdk = None,
     json: options.Json = False,
 ) -> int:
     """Start each server fresh and ask whether it answers as its workloads declare: status, headers, every
@@ -169,9 +232,7 @@ def _checked(spec: ServerSpec, under: Workload, jdk: str | None) -> Conformance:
     from prony.server.build import build
 
     try:
-        built = build(
-            [spec], jdk=jdk, on_line=lambda name, line: print(f"prony: {name}: {line}", file=sys.stderr)
-        )
+        built = build([spec], jdk=jdk, on_line=_line)
     except EnvironmentFault as fault:
         failed = CheckResult(
             server=spec.name,

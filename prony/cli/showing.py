@@ -1,20 +1,20 @@
-"""How a command shows what it measured: table or JSON, HTML when asked for, and the exit code that follows.
-
-One way for every command and for `prony results show`.
-"""
+"""How a command shows what it measured, and the exit code that follows."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prony.errors import ExitCode
+from prony.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from prony.cli.common import Common
+    from prony.experiment.testbed import Targets, Testbed
+    from prony.plan.plan import Plan, ScheduledTrial, Skipped
     from prony.report.progress_state import SilentProgress
     from prony.report.result import ResultView
     from prony.store import Store
@@ -31,17 +31,11 @@ def progress_for(as_json: bool) -> SilentProgress:
 def show(
     store: Store,
     which: str,
-    *,
-    as_json: bool,
-    report: Path | None = None,
-    details: bool = False,
-    strict: float | None = None,
+    common: Common,
     also: Callable[[ResultView], None] | None = None,
     against: ResultView | None = None,
 ) -> int:
-    """Print a stored experiment with its tags and notes, and beside another one (`against`); write its page
-    and whatever else is wanted of it (`also`), and return the exit code.
-    """
+    """Print a stored experiment, beside another (`against`), write page and `also`; the exit code."""
     from prony.report.answer import label_lines
     from prony.report.delivery import deliver
     from prony.report.export import to_json
@@ -55,26 +49,24 @@ def show(
         also(view)
 
     def table(console: Console) -> None:
-        render(view, console, details=details)
+        render(view, console, details=common.details)
         for line in label_lines(view):
             console.print(line, markup=False, highlight=False)
         if against is not None:
             render_two(beside(view, against), console)
 
     deliver(
-        as_json=as_json,
+        as_json=common.json,
         as_object=lambda: to_json(view),
         table=table,
         page=lambda: render_html(view),
-        report=report,
+        report=common.report,
     )
-    return exit_code(view, strict)
+    return exit_code(view, common.strict_share)
 
 
 def exit_code(view: ResultView, strict: float | None = None) -> ExitCode:
-    """NO_FIGURE when something that was asked has no figure, or (`strict`, a share) one that is not known as
-    well as that; of a gate what it came to.
-    """
+    """NO_FIGURE without a figure that was asked for, or with one not known to ± `strict`; else the gate's."""
     from prony.compare.noninferiority import Change
 
     if not view.usable or (strict is not None and not _known_to(view, strict)):
@@ -85,9 +77,7 @@ def exit_code(view: ResultView, strict: float | None = None) -> ExitCode:
 
 
 def _known_to(view: ResultView, share: float) -> bool:
-    """Whether the figure that each cell was asked for is good to ± share at its worst. What has no interval
-    is not known.
-    """
+    """Whether each cell's figure is good to ± share at its worst; without an interval it is not."""
     for cell in view.cells:
         if not cell.counting:
             continue
@@ -97,3 +87,98 @@ def _known_to(view: ResultView, share: float) -> bool:
         if any(end is None or abs(end) > share for end in found.worst):
             return False
     return True
+
+
+def exported(file: Path, plan: Plan, *, as_json: bool) -> ResultView:
+    """The result in a file. Raises UsageError for no export, or one that has no cell of the plan."""
+    from prony.report.reading import load_exported
+
+    if as_json:
+        raise UsageError(
+            "--against prints tables; for JSON import the file (prony results import) and use "
+            "prony compare-results ID ID --json"
+        )
+    found = load_exported(file)
+    theirs = {cell.id for cell in found.plan.cells}
+    if not theirs & {cell.id for cell in plan.cells}:
+        raise UsageError(
+            f"{file} has no cell of the plan '{plan.name}': it is '{found.title}' with cells such as "
+            f"{next(iter(sorted(theirs)))}; name an export of the same plan"
+        )
+    return found
+
+
+def show_dry_run(
+    plan: Plan,
+    trials: Sequence[ScheduledTrial],
+    lacking: Sequence[Skipped],
+    warnings: Sequence[str],
+    targets: Targets,
+    testbed: Testbed,
+    as_json: bool,
+) -> int:
+    """Print it; always 0, because a dry run measures nothing that could be invalid."""
+    estimate_s = plan.remaining_s(trials)
+    if as_json:
+        from prony.report.delivery import print_model
+        from prony.report.listings import DryRunOut, LeftOut, PlannedTrialOut
+
+        json = DryRunOut(
+            title=plan.title,
+            quick=plan.quick,
+            seed=plan.seed,
+            estimate_s=round(estimate_s, 1),
+            changes=list(plan.changes),
+            warnings=list(warnings),
+            trials=[
+                PlannedTrialOut(
+                    index=one.index,
+                    block=one.block,
+                    cell=one.cell,
+                    process=one.process,
+                    estimate_s=round(seconds, 1),
+                )
+                for one, seconds in zip(trials, plan.times_s(trials), strict=True)
+            ],
+            skipped=[LeftOut(cell=one.cell, why=one.why) for one in (*plan.skipped, *lacking)],
+        )
+        print_model(json)
+        return 0
+    from rich.table import Table
+    from rich.text import Text
+
+    from prony.experiment.requirements import servers_of
+    from prony.report.console import Console
+    from prony.report.wording import counted, duration, ranges
+
+    out = Console()
+    fresh = sum(not one.follows_in_process(last) for last, one in zip((None, *trials), trials, strict=False))
+    shared = "" if fresh == len(trials) else f", in {counted(fresh, 'process', 'processes')}"
+    out.print(Text(f"{plan.title}: {counted(len(trials), 'trial')} of {counted(len(plan.cells), 'cell')}"
+                   f"{shared}, about {duration(estimate_s)}, builds apart", style="bold"))  # fmt: skip
+    sides = {testbed.sides(one): one.name for one in servers_of(plan, targets)}
+    said = [
+        f"CPUs{f' of {name}' if len(sides) > 1 else ''}: server {ranges(side.server)}, client "
+        f"{ranges(side.client)}{' (shared: this host has too few)' if side.shared else ''}"
+        for side, name in sides.items()
+    ]
+    out.print("; ".join((*said, f"seed {plan.seed}")))
+    for change in plan.changes:
+        out.print(Text(change, style="yellow"))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("#", "block", "about"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("cell", overflow="fold")  # as --only takes it, and on one line of 80 characters
+    for one, seconds in zip(trials, plan.times_s(trials), strict=True):
+        table.add_row(str(one.index), str(one.block + 1), duration(seconds), Text(one.cell))
+    if trials:
+        out.print(table)
+    else:
+        out.print("Nothing is left to run.")
+    for left_out in (*plan.skipped, *lacking):
+        out.print(Text(f"not run: {left_out.cell}: {left_out.why}", style="yellow"))
+    if lacking:
+        out.print(Text("Without --skip-unmeetable this would be refused.", style="yellow"))
+    for sentence in warnings:
+        out.print(Text(f"Note: {sentence}", style="yellow"))
+    return 0

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import typer
+from typer import Option
 
 from prony.cli import options
 from prony.cli import targets as t
-from prony.cli.command import measures
-from prony.cli.common import Common
+from prony.cli.common import Common, measures
 from prony.errors import UsageError
 
 USERS = "1,2,4,8,16,32,64,128,256"
@@ -21,10 +20,10 @@ REPEATS = 3
 
 @measures(without=("until_clear", "max_trials"))
 def command(
-    users: str | None = typer.Option(
+    users: str | None = Option(
         None, "--users", "-c", help=f"Numbers of users; 16…2048 doubles between two [default: {USERS}]."
     ),
-    trials: int | None = typer.Option(
+    trials: int | None = Option(
         None,
         "--trials",
         help="Number of trials per number of users [default: 3; quick, or fewer than 4 numbers: 1].",

@@ -1,6 +1,4 @@
-"""A server as it is named on the command line: a name of the catalogue, a path, or the URL of a running one.
-Every command that takes a server asks here.
-"""
+"""A server as it is named on the command line, and the options that say how it is measured."""
 
 from __future__ import annotations
 
@@ -10,12 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from prony.cli import options
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from prony.plan import target as targets
     from prony.plan.cell import Cell
     from prony.plan.load import Load
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from prony.server.catalogue import Catalogue
     from prony.server.spec import ServerSpec
 
+
 URL_WARM_UP_S = 3.0
 LAUNCHED = "a server of the catalogue (prony servers lists them), or a folder with a server.yaml"
 
 Target = Annotated[
     str | None,
-    typer.Argument(
+    Argument(
         metavar="URL|SERVER",
         help="A URL (http://…) of a running server; or one that Prony starts: NAME, NAME:VARIANT "
         "(prony servers), or a folder with a server.yaml.",
@@ -40,15 +41,12 @@ Target = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a word of the command line names."""
+    """What a word of the command line names; `spec` is None where it is running already."""
 
     name: str
-    """As results call it."""
     target: targets.Target
     spec: ServerSpec | None
-    """None: it is running already."""
     path: str = "/"
-    """What is requested of a running one."""
 
     @property
     def launched(self) -> ServerSpec:
@@ -150,9 +148,7 @@ def url(word: str) -> RequestUrl:
 
 
 def request(named: Sequence[Server], workload: str | None) -> Workload:
-    """What all of them are asked: the workload of this name; else the first that all offer, or what their
-    URLs request. Raises UsageError.
-    """
+    """The workload of this name; else the first that all offer, or what URLs request. Raises UsageError."""
     from prony.cli.load_options import request as one_request
     from prony.plan import workload as workloads
 
@@ -172,9 +168,7 @@ def request(named: Sequence[Server], workload: str | None) -> Workload:
 
 
 def _common(offered: dict[str, Sequence[str]]) -> str:
-    """The first workload of the first server that all offer (a server that claims none takes any). Raises
-    UsageError.
-    """
+    """The first workload of the first server that all offer; a server that claims none takes any."""
     claims = {name: names for name, names in offered.items() if names}
     if not claims:
         said = (
@@ -195,26 +189,25 @@ class AskedTarget:
     """What is put under load, and how long: of the commands that try several loads on it."""
 
     target: Target = None
-    workload: Annotated[str | None, typer.Option("--workload", "-w", help="Workload.")] = None
+    workload: Annotated[str | None, Option("--workload", "-w", help="Workload.")] = None
     window: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--window", help="Measured part of a trial [default: 10s, of a server that Prony starts 30s]."
         ),
     ] = None
     warmup: Annotated[
-        str | None,
-        typer.Option("--warmup", help="Of a URL: load before the window, such as 5s [default: 3s]."),
+        str | None, Option("--warmup", help="Of a URL: load before the window, such as 5s [default: 3s].")
     ] = None
     warm_up_cap: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--warm-up-cap",
             help="Of a server that Prony starts: longest warm-up, such as 60s; residual "
             "drift then widens its plateau.",
         ),
     ] = None
-    quick: Annotated[bool, typer.Option("--quick", help="Shorter windows, a first look.")] = False
+    quick: Annotated[bool, Option("--quick", help="Shorter windows, a first look.")] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,17 +251,89 @@ def _at_url(sends: Workload, asked: AskedTarget) -> TrialPlan:
 
 
 def _launched(sends: Workload, asked: AskedTarget) -> TrialPlan:
-    from prony.plan.trial import capped, full_trial, quick_trial
+    from prony.plan.trial import full_trial, quick_trial
 
     if asked.warmup is not None:
         raise UsageError(
             "--warmup applies to a URL; a server that Prony starts is warmed up until it is steady, for no "
             "longer than --warm-up-cap"
         )
-    window_s = None if asked.window is None else options.seconds(asked.window, "--window", at_least_s=1.0)
-    trial = (quick_trial if asked.quick else full_trial)(sends, 1, window_s)
-    trial = trial.model_copy(update={"published_requests": None})
-    if asked.warm_up_cap is not None:
-        cap_s = options.seconds(asked.warm_up_cap, "--warm-up-cap", at_least_s=1.0)
-        trial = trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
-    return trial
+    trial = (quick_trial if asked.quick else full_trial)(sends, 1, _window_s(asked.window))
+    return _capped(trial.model_copy(update={"published_requests": None}), asked.warm_up_cap)
+
+
+def _window_s(window: str | None) -> float | None:
+    return None if window is None else options.seconds(window, "--window", at_least_s=1.0)
+
+
+def _capped(trial: TrialPlan, warm_up_cap: str | None) -> TrialPlan:
+    from prony.plan.trial import capped
+
+    if warm_up_cap is None:
+        return trial
+    cap_s = options.seconds(warm_up_cap, "--warm-up-cap", at_least_s=1.0)
+    return trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTrial:
+    """One trial of each server."""
+
+    workload: Annotated[
+        str | None, Option("--workload", "-w", help="Workload [default: the first that every server offers].")
+    ] = None
+    users: Annotated[
+        int | None, Option("--users", "-c", help="Closed loop: number of users, one connection each.")
+    ] = None
+    setting: Annotated[
+        list[str] | None, Option("--set", help="Set a workload setting, such as delay_ms=50; repeatable.")
+    ] = None
+    band: Annotated[
+        str,
+        Option(
+            "--band", help="Equivalence band: servers that differ by less are equivalent, such as 1% or 0.01."
+        ),
+    ] = "2%"
+    at_least: Annotated[str, Option("--at-least", help="Smallest difference worth a claim, such as 10%.")] = (
+        "1%"
+    )
+    window: Annotated[
+        str | None,
+        Option("--window", help="Measured part of a trial, such as 30s [default: 30s; quick and gate: 10s]."),
+    ] = None
+    quick: Annotated[
+        bool, Option("--quick", help="A first look: few trials, short windows; every figure is marked quick.")
+    ] = False
+    warm_up: Annotated[
+        str,
+        Option(
+            "--warm-up", help="all-cpus: faster, same plateau; pinned: on the server's CPUs from the start."
+        ),
+    ] = "all-cpus"
+    warm_up_cap: Annotated[
+        str | None,
+        Option("--warm-up-cap", help="Longest warm-up, such as 60s; residual drift then widens the plateau."),
+    ] = None
+
+    def trial(
+        self,
+        servers: Sequence[Server],
+        form: Callable[[Workload, int, float | None], TrialPlan] | None = None,
+    ) -> TrialPlan:
+        """The trial of these servers; `form`: its usual lengths. Raises UsageError."""
+        from prony.plan.trial import full_trial, pinned, quick_trial
+
+        chosen = request(servers, self.workload).with_settings(options.settings(self.setting or []))
+        number = options.users(chosen.users if self.users is None else self.users)
+        usual = form or (quick_trial if self.quick else full_trial)
+        trial = usual(chosen, number, _window_s(self.window))
+        running = any(one.spec is None for one in servers)
+        if running:
+            trial = trial.model_copy(update={"published_requests": None})
+        if options.one_of(self.warm_up, "--warm-up", ("all-cpus", "pinned")) == "pinned":
+            if running:
+                raise UsageError(
+                    "--warm-up pinned moves servers that Prony starts; pin a running one with taskset"
+                )
+            trial = trial.model_copy(update={"warm_up": pinned(trial.warm_up)})
+        return _capped(trial, self.warm_up_cap)

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from prony.evidence.trial import TrialRecord
+from prony.plan.plan import ScheduledTrial
 
 
-class OfCell(Protocol):
-    """A trial, planned or stored."""
-
-    @property
-    def cell(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-
-
-def kind_of_cell(trial: OfCell) -> str:
+def kind_of_cell(trial: ScheduledTrial | TrialRecord) -> str:
     """Trials of a cell take about as long as each other; an explained one takes a time of its own."""
     return trial.cell if trial.kind == "trial" else f"{trial.cell} ({trial.kind})"
 

@@ -1,7 +1,4 @@
-"""The calibrations of one experiment: the engine against the reference server, under the load of a trial.
-
-A ceiling is one only for the same load, so it is measured for each.
-"""
+"""The engine's ceiling against the reference server, measured for each load of an experiment."""
 
 from __future__ import annotations
 
@@ -15,9 +12,8 @@ from prony.load import reference
 from prony.load.reference import MOST_CONNECTIONS, Certificate, ReferenceLoad, calibrate
 from prony.plan.trial import TrialPlan
 from prony.server import certificates
-from prony.trial.observer import TrialObserver
-from prony.trial.places import Local, Places
 from prony.trial.run import usual_bytes
+from prony.trial.surroundings import Surroundings, TrialObserver
 
 START_S = 0.5
 AGAIN = 2
@@ -39,19 +35,19 @@ class Calibrations:
         return None if found is None or (_over(found, evidence) and not found.exceeded) else found
 
     def measure(
-        self, trial: TrialPlan, evidence: Evidence, progress: TrialObserver, places: Places | None = None
+        self, trial: TrialPlan, evidence: Evidence, progress: TrialObserver, around: Surroundings
     ) -> Calibration | None:
         """Measured now; None where the reference server cannot stand in for this load. One that the trial
         exceeded is measured a second time, and marked where that changes nothing. Raises EnvironmentFault.
         """
-        asked, places = reference_load(trial, evidence), places or Local()
+        asked = reference_load(trial, evidence)
         if asked is None:
             return None
         progress.phase("calibrate", reference.WARM_S + reference.MEASURED_S + START_S)
-        found = _calibrate(asked, 1, places)
+        found = _calibrate(asked, 1, around)
         if _over(found, evidence):
             progress.note("the trial was faster than the load generator's ceiling: measuring that again")
-            found = _calibrate(asked, AGAIN, places)
+            found = _calibrate(asked, AGAIN, around)
             if _over(found, evidence):
                 progress.note("faster again: the ceiling is none, and says nothing of the load generator")
                 found = found.model_copy(update={"exceeded": True})
@@ -60,9 +56,7 @@ class Calibrations:
 
 
 def reference_load(trial: TrialPlan, evidence: Evidence) -> ReferenceLoad | None:
-    """The load of a trial as the reference server gets it; None where it cannot: nothing was answered, a
-    script says what is sent, the transport is a Unix socket, or the server's CPUs are not known.
-    """
+    """The trial's load as the reference server gets it; None where it cannot stand in."""
     body_bytes, cpus = usual_bytes(evidence), _server_cpus(evidence)
     sides = evidence.partition
     if body_bytes is None or cpus is None or sides is None:
@@ -97,7 +91,6 @@ def _server_cpus(evidence: Evidence) -> tuple[int, ...] | None:
 
 
 def _over(found: Calibration, evidence: Evidence) -> bool:
-    """Whether the trial was faster than the client's ceiling."""
     window = evidence.engine.window if evidence.engine is not None else None
     ceiling = found.client_ceiling_per_s
     if window is None or ceiling is None or window.duration_s <= 0:
@@ -105,10 +98,10 @@ def _over(found: Calibration, evidence: Evidence) -> bool:
     return window.completed / window.duration_s > ceiling
 
 
-def _calibrate(asked: ReferenceLoad, times: int, places: Places) -> Calibration:
-    measure = partial(calibrate, asked, start=places.engine, server=places.reference_server)
+def _calibrate(asked: ReferenceLoad, times: int, around: Surroundings) -> Calibration:
+    measure = partial(calibrate, asked, start=around.engine, server=around.reference_server)
     if not asked.tls:
         return measure(None, times)
     with tempfile.TemporaryDirectory(prefix="prony-calibration-") as folder:
-        made = certificates.make(Path(folder) / "tls", places.server_address)
+        made = certificates.make(Path(folder) / "tls", around.server_address)
         return measure(Certificate(made.ca, made.cert, made.key), times)

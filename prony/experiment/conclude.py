@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from prony.evidence.trial import TrialRecord
+from prony.experiment.stored import plan_of
 from prony.judge.figures import figures
-from prony.judge.finding import Finding, Judgement
+from prony.judge.finding import Finding, Judgement, Kind
 from prony.judge.judging import judge
 from prony.judge.limits import CheckLimits
+from prony.store import Store, StoredTrial
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +32,7 @@ def conclude(record: TrialRecord, limits: CheckLimits | None = None) -> Conclusi
 
 
 def _failed(judgement: Judgement, failure: str) -> Judgement:
-    """A trial that ended early does not conform for that reason alone; what was not measured is left out. For
-    a host that was lost no server is to blame.
-    """
+    """Ended early is the reason; what was not measured is left out. A lost host is no server's fault."""
     hosts = judgement.finding("hosts")
     cause = (
         hosts
@@ -62,3 +64,78 @@ def unjudged(end: BaseException) -> Judgement:
         advice="judge the stored trial again: prony results rejudge",
     )
     return Judgement(conforms=False, findings=(finding,))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One check whose finding differs from the earlier one."""
+
+    before: Finding | None
+    """None: there was no finding of this check."""
+    after: Finding | None
+
+    @property
+    def shown(self) -> Finding:
+        """The new one, or the old one where there is none now."""
+        found = self.after or self.before
+        assert found is not None
+        return found
+
+    @property
+    def kinds(self) -> tuple[Kind | None, Kind | None]:
+        """Before and after."""
+        return (
+            None if self.before is None else self.before.kind,
+            None if self.after is None else self.after.kind,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rejudged:
+    """One trial and its two judgements."""
+
+    record: TrialRecord
+    before: Judgement
+    after: Judgement
+    changes: tuple[Change, ...]
+    figures_changed: tuple[str, ...]
+    """Names of figures whose value differs, that are gone, or that are new."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether a finding or a figure differs; everything else follows from these."""
+        return bool(self.changes or self.figures_changed)
+
+
+def rejudge(store: Store, which: str, limits: Mapping[str, Any]) -> tuple[Rejudged, ...]:
+    """Judge every trial again under its plan's limits, some replaced by `limits`. Judgements that differ
+    from the newest stored ones are stored beside them, in one transaction.
+    """
+    row = store.experiment(which)
+    trials = store.trials(row.id)
+    plan = plan_of(row)
+    planned = {cell.id: cell.limits for cell in plan.cells}
+    made: dict[str, tuple[Judgement, Mapping[str, Any]]] = {}
+    found: list[Rejudged] = []
+    for trial in trials:
+        own = {**planned.get(trial.record.cell, {}), **limits}
+        ended = conclude(trial.record, CheckLimits.among(own))
+        found.append(_compared(trial, ended))
+        if found[-1].changed:
+            made[trial.record.id] = (ended.judgement, ended.figures)
+    if made:
+        store.add_judgements(made)
+    return tuple(found)
+
+
+def _compared(trial: StoredTrial, ended: Conclusion) -> Rejudged:
+    before = {finding.check: finding for finding in trial.judgement.findings}
+    after = {finding.check: finding for finding in ended.judgement.findings}
+    changes = [
+        Change(before.get(check), after.get(check))
+        for check in {**after, **before}
+        if before.get(check) != after.get(check)
+    ]
+    names = {*trial.figures, *ended.figures}
+    differing = sorted(name for name in names if trial.figures.get(name) != ended.figures.get(name))
+    return Rejudged(trial.record, trial.judgement, ended.judgement, tuple(changes), tuple(differing))

@@ -1,11 +1,11 @@
-"""Runs a plan: its trials in the recorded order, each judged and stored when it ends; goes on where an
-interrupted one stopped.
-"""
+"""Runs a plan: trials in the recorded order, each judged and stored when it ends, or resumed."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -14,22 +14,20 @@ from prony import seams
 from prony.errors import EnvironmentFault
 from prony.experiment import requirements
 from prony.experiment.budget import Budget, kind_of_cell
-from prony.experiment.cell_progress import Settled
-from prony.experiment.processes import Processes
-from prony.experiment.recording import begin, ready, until_ended
-from prony.experiment.targets import Targets
-from prony.experiment.testbed import Progress, Testbed
-from prony.experiment.trials import EndedTrial, Trials, index_of
+from prony.experiment.testbed import Progress, Targets, Testbed
+from prony.experiment.trials import EndedTrial, Settled, Trials, index_of
+from prony.host.affinity import pin_self
 from prony.plan.cell import Cell
 from prony.plan.part import Part
 from prony.plan.plan import Plan, ScheduledTrial, Skipped
-from prony.store import Store, StoredTrial
+from prony.store import ExperimentStatus, Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
-from prony.trial.profiling import Profilers
+from prony.trial.process import Processes
+from prony.trial.surroundings import Profilers
 
 if TYPE_CHECKING:
-    from prony.experiment.blocks import Group
-    from prony.experiment.clear import Watch
+    from prony.experiment.blocks import Group, Watch
+
 
 CLOCK_AHEAD_S = 60.0
 """Clocks of hosts differ by less where anybody looks after them."""
@@ -39,9 +37,7 @@ Key = tuple[str, int, str]
 
 @dataclass(slots=True)
 class Experiment:
-    """One experiment. `run()` and `resume()` return its id in the store; what had ended is stored whatever
-    happens.
-    """
+    """One experiment. `run()` and `resume()` return its id; what had ended is stored whatever happens."""
 
     plan: Plan
     targets: Targets
@@ -68,11 +64,11 @@ class Experiment:
         self._announce(self.plan.order())
         self._look_at_the_clock()
         self._prepare(self.plan.cells)
-        self.identifier = begin(
-            self.store,
-            self.testbed,
+        self._ready()
+        self.identifier = self.store.create_experiment(
             name=self.plan.title,
             spec=self.plan.as_stored(),
+            fingerprint=self.testbed.fingerprint,
             seed=self.plan.seed,
             quick=self.plan.quick,
         )
@@ -87,11 +83,17 @@ class Experiment:
         self._announce(left, len(self.plan.order()) - len(left))
         needed = {one.cell for one in left}
         self._prepare([cell for cell in self.plan.cells if cell.id in needed])
-        ready(self.store, self.testbed)
+        self._ready()
         self.store.resume_experiment(identifier)
         self.progress.stored_as(identifier, self.plan.title)
         self._run_parts()
         return identifier
+
+    def _ready(self) -> None:
+        """After the builds, keep to the client's CPUs; and see that results can be kept."""
+        if self.testbed.here:
+            pin_self(self.testbed.partition.client)
+        self.store.check_writable()
 
     def _announce(self, left: tuple[ScheduledTrial, ...], ended: int = 0) -> None:
         self.progress.experiment_started(len(left) + self.plan.growth, self.plan.remaining_s(left), ended)
@@ -110,9 +112,7 @@ class Experiment:
             )
 
     def _prepare(self, cells: tuple[Cell, ...] | list[Cell]) -> None:
-        """Build what is missing. A server that cannot be built ends the experiment, or its cells are left
-        out.
-        """
+        """Build what is missing. What cannot be built ends the experiment, or its cells are left out."""
         failed: list[Skipped] = []
         for cell in cells:
             try:
@@ -149,9 +149,7 @@ class Experiment:
                 self._processes.end()
 
     def _run_part(self, part: Part, trials: Trials) -> list[Group]:
-        """The planned blocks of a part, those that are added until it is clear, and its controls. With a
-        budget blocks are added when all parts have had theirs: what may get some.
-        """
+        """Planned blocks, those added until it is clear, and controls; with a budget, what may get more."""
         if part.follows is not None and not self.plan.of(part.name):
             self._follow(part)
         growing = self._watch(part)
@@ -187,7 +185,6 @@ class Experiment:
         return [one for one in self.plan.order() if one.cell in cells and _scheduled(one) not in self._ended]
 
     def _follow(self, part: Part) -> None:
-        """The loads of a part that follows another, or why it cannot be run."""
         from prony.experiment import growth
 
         found = growth.following(self.plan, part, self._latest())
@@ -217,14 +214,10 @@ class Experiment:
 
     def _latest(self) -> list[StoredTrial]:
         """Without those that were run again."""
-        last = {_key(trial): trial for trial in self._stored()}
+        last = {_key(trial): trial for trial in self.store.trials(self.identifier)}
         return list(last.values())
 
-    def _stored(self) -> list[StoredTrial]:
-        return self.store.trials(self.identifier)
-
     def _keep(self, plan: Plan) -> None:
-        """The plan has grown: what is stored grows with it."""
         self.plan = plan
         self.store.update_plan(self.identifier, plan.as_stored())
 
@@ -234,13 +227,15 @@ class Experiment:
         """What of this part may get further blocks; nothing of one with a fixed number of trials."""
         if part.until_clear is None:
             return []
-        from prony.experiment.blocks import groups  # a third of a second: few plans need statistics here
-        from prony.experiment.clear import watches
+        from prony.experiment.blocks import (
+            groups,  # a third of a second: few plans need statistics here
+            watches,
+        )
 
         cells = self.plan.of(part.name)
         watched = watches(part, cells)
         self._watches |= watched
-        for trial in self._stored():
+        for trial in self.store.trials(self.identifier):
             if trial.record.cell in watched:
                 self._see(trial)
         return groups(part, cells, watched)
@@ -253,9 +248,7 @@ class Experiment:
         watch.add(trial.record, judged.judgement, judged.figures)
 
     def _add_blocks(self, growing: list[Group], trials: Trials) -> None:
-        """Block by block where the intervals are widest, until all are clear, there are no more blocks, or
-        there is no room for one.
-        """
+        """Block by block where the intervals are widest, until all are clear or nothing is left or fits."""
         if not growing:
             return
         from prony.experiment.blocks import begun, by_need, settled
@@ -296,16 +289,12 @@ class Experiment:
     # -- one trial
 
     def _explains(self, one: ScheduledTrial) -> bool:
-        """Whether it is an explained trial that has not ended; of a cell without a measured one there is
-        nothing to explain.
-        """
+        """Whether it is an explained trial that has not ended, of a cell with a measured one."""
         measured = any(cell == one.cell and kind == "trial" for cell, _, kind in self._ended)
         return one.kind == "explained" and measured and _scheduled(one) not in self._ended
 
     def _trial(self, scheduled: ScheduledTrial, trials: Trials, following: ScheduledTrial | None) -> None:
-        """Run it; again while it is rejected for what happened outside of it and a repeat is allowed.
-        `following`: what may find its process.
-        """
+        """Run it; again while it is disturbed and may be repeated. `following` may find its process."""
         for repeat in range(self.plan.repeat_disturbed + 1):
             begun_s = time.monotonic()
             if self._budget is not None:
@@ -337,9 +326,8 @@ class Experiment:
                 self.progress.note(figure)
 
     def _needed(self, scheduled: ScheduledTrial) -> bool:
-        """Whether a fault (a port that is taken, a server that never gets ready) ends the experiment at once:
-        nothing has been measured of this server yet, or what is tried next depends on this trial; never where
-        the plan goes on whatever happens to a cell.
+        """Whether a fault, such as a port that is taken, ends the experiment: nothing has been measured
+        of this server yet, or what is tried next depends on this trial.
         """
         if self.plan.goes_on:
             return False
@@ -376,3 +364,17 @@ def _key(trial: StoredTrial) -> Key:
 
 def _scheduled(one: ScheduledTrial) -> Key:
     return one.cell, one.block, one.kind
+
+
+@contextmanager
+def until_ended(store: Store, identifier: str) -> Iterator[None]:
+    """Notes *finished* or *interrupted*; an experiment that could not begin leaves nothing."""
+    status: ExperimentStatus = "interrupted"
+    try:
+        yield
+        status = "finished"
+    except EnvironmentFault:
+        store.drop_empty(identifier)
+        raise
+    finally:
+        store.finish_experiment(identifier, status)

@@ -9,8 +9,8 @@ from prony.compare.capacity import CapacitySearch
 from prony.compare.outcome import lowest_rate, outcome_of, rounded_up, search_of
 from prony.plan.cell import Cell
 from prony.plan.load import OpenLoad
-from prony.plan.objective import Objective, objectives
-from prony.plan.part import Follow, Part, Search
+from prony.plan.objective import objectives
+from prony.plan.part import Part, Search
 from prony.plan.plan import Plan, Skipped
 from prony.store import StoredTrial
 
@@ -56,21 +56,14 @@ def next_cell(plan: Plan, part: Part, trials: Sequence[StoredTrial]) -> Cell | N
     rate = search_so_far(plan, part, trials).ask()
     if rate is None:
         return None
-    return plan.of(part.name)[0].under(_open_load(rate, objectives(part.search.objectives), part.search))
+    return plan.of(part.name)[0].under(open_load(rate, part.search))
 
 
-def _open_load(rate_per_s: float, wanted: Sequence[Objective], search: Search) -> OpenLoad:
-    """Room for twice as many under way as the slowest allowed responses would need, so that a full house is a
-    missed objective and not a small house.
-    """
-    slowest_s = max(one.below_ms for one in wanted) / 1000
+def open_load(rate_per_s: float, search: Search) -> OpenLoad:
+    """Room for twice as many under way as the slowest allowed responses need."""
+    slowest_s = max(one.below_ms for one in objectives(search.objectives)) / 1000
     room = math.ceil(max(100.0, rate_per_s * max(1.0, 2 * slowest_s)))
     return OpenLoad(rate_per_s=rate_per_s, arrivals=search.arrivals, max_users=min(room, 1_000_000))
-
-
-def first_open_load(rate_per_s: float, search: Search) -> OpenLoad:
-    """The load of a search that begins at a given rate."""
-    return _open_load(rate_per_s, objectives(search.objectives), search)
 
 
 def following(
@@ -91,25 +84,15 @@ def following(
             Skipped(cell=f"{part.name}/{cell.server}", part=part.name, server=cell.server, why=why)
             for cell in followed
         )
-    return tuple(_followed(cell, part, rate) for cell, rate in _rates(followed, capacities, follow))
-
-
-def _rates(
-    cells: Sequence[Cell], capacities: Mapping[str, float | None], follow: Follow
-) -> list[tuple[Cell, float]]:
-    rates = [(cell, rounded_down(follow.share * (capacities[cell.id] or 0.0))) for cell in cells]
-    if follow.rate == "own":
-        return rates
-    common = min(rate for _, rate in rates)
-    return [(cell, common) for cell, _ in rates]
-
-
-def _followed(cell: Cell, part: Part, rate_per_s: float) -> Cell:
-    """As the followed cell, in an open loop."""
-    load = OpenLoad(rate_per_s=rate_per_s)
-    trial = cell.trial.model_copy(update={"published_requests": None})
-    plain = cell.model_copy(update={"part": part.name, "trial": trial})
-    return plain.under(load).model_copy(update={"trials": cell.trials})
+    rates = [rounded_down(follow.share * (capacities[cell.id] or 0.0)) for cell in followed]
+    if follow.rate != "own":
+        rates = [min(rates)] * len(rates)
+    found = []
+    for cell, rate in zip(followed, rates, strict=True):
+        trial = cell.trial.model_copy(update={"published_requests": None})
+        plain = cell.model_copy(update={"part": part.name, "trial": trial})
+        found.append(plain.under(OpenLoad(rate_per_s=rate)).model_copy(update={"trials": cell.trials}))
+    return tuple(found)
 
 
 def _capacity(cell: Cell, trials: Sequence[StoredTrial]) -> float | None:

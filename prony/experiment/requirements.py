@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import Limits
 from prony.evidence.trial import LoadFacts
-from prony.experiment.targets import Targets
-from prony.experiment.testbed import Testbed
+from prony.experiment.testbed import Targets, Testbed
 from prony.host.proc import cpus_text
 from prony.judge.checks.descriptors import DescriptorsLimits, forecast_descriptors
 from prony.judge.checks.ports import PortsLimits, forecast_ports
@@ -18,18 +17,21 @@ from prony.numbers import number
 from prony.plan.cell import Cell, HostNeeds
 from prony.plan.plan import Plan, Skipped
 from prony.targets import ServerUnderTest
-from prony.trial.facts import trial_facts
+from prony.trial.surroundings import trial_facts
 
 REMEDY = "Fix it, or run the rest with --skip-unmeetable"
 
 
 def find_targets(plan: Plan, targets: Targets, where: Callable[[str, str], str] | None = None) -> None:
-    """Find every server of the plan. Raises UsageError for an unknown server, a setting that it does not
-    have, or a workload that it does not offer; `where` says where a part names a server.
-    """
+    """Find every server of the plan. `where` says where a part names a server. Raises UsageError."""
     for cell in plan.cells:
         try:
-            _check_offered(targets.of(cell), cell.trial.workload.name)
+            target, workload = targets.of(cell), cell.trial.workload.name
+            if target.workloads and workload not in target.workloads:
+                raise UsageError(
+                    f"server '{target.name}' does not offer the workload '{workload}'; "
+                    f"it offers: {', '.join(target.workloads)}"
+                )
         except UsageError as fault:
             if where is None:
                 raise
@@ -37,16 +39,7 @@ def find_targets(plan: Plan, targets: Targets, where: Callable[[str, str], str] 
 
 
 def servers_of(plan: Plan, targets: Targets) -> list[ServerUnderTest]:
-    """Those of a plan, each once."""
     return list({id(one): one for one in map(targets.of, plan.cells)}.values())
-
-
-def _check_offered(target: ServerUnderTest, workload: str) -> None:
-    if target.workloads and workload not in target.workloads:
-        raise UsageError(
-            f"server '{target.name}' does not offer the workload '{workload}'; "
-            f"it offers: {', '.join(target.workloads)}"
-        )
 
 
 def unmet(plan: Plan, targets: Targets, testbed: Testbed) -> list[Skipped]:
@@ -57,23 +50,23 @@ def unmet(plan: Plan, targets: Targets, testbed: Testbed) -> list[Skipped]:
         target = targets.of(cell)
         if id(target) not in lacks:
             lacks[id(target)] = target.lacking()
-        why = _why_not(cell, target, testbed, lacks[id(target)])
-        if why is not None:
-            found.append(skipped(cell, why))
+        lacking, needs = lacks[id(target)], cell.needs
+        reasons = [] if lacking is None else [lacking]
+        reasons += refusals(_forecasts(cell, target, testbed))
+        reasons += [] if needs is None else _needs(needs, testbed)
+        if reasons:
+            found.append(skipped(cell, "; ".join(reasons)))
     return found
 
 
 def refuse_cell(cell: Cell, targets: Targets, testbed: Testbed) -> None:
     """Raises EnvironmentFault when ports or descriptors cannot suffice, with what to do about it."""
-    refused = _refused(cell, targets.of(cell), testbed)
-    if refused:
+    if refused := refusals(_forecasts(cell, targets.of(cell), testbed)):
         raise EnvironmentFault("; ".join(refused))
 
 
 def without_optional(plan: Plan, lacking: Sequence[Skipped]) -> tuple[Plan, list[Skipped]]:
-    """The plan without what may be left out, and what is still lacking. Raises EnvironmentFault when nothing
-    is left.
-    """
+    """The plan without what is optional, and what is still lacking. Raises EnvironmentFault."""
     optional = {cell.id for cell in plan.cells if cell.optional}
     spared = [one for one in lacking if one.cell in optional]
     return without(plan, spared) if spared else plan, [one for one in lacking if one.cell not in optional]
@@ -104,18 +97,6 @@ def skipped(cell: Cell, why: str) -> Skipped:
     return Skipped(cell=cell.id, part=cell.part, server=cell.server, why=why)
 
 
-def _why_not(cell: Cell, target: ServerUnderTest, testbed: Testbed, lacking: str | None) -> str | None:
-    reasons = [] if lacking is None else [lacking]
-    reasons += _refused(cell, target, testbed)
-    if cell.needs is not None:
-        reasons += _needs(cell.needs, testbed)
-    return "; ".join(reasons) or None
-
-
-def _refused(cell: Cell, target: ServerUnderTest, testbed: Testbed) -> list[str]:
-    return refusals(_forecasts(cell, target, testbed))
-
-
 def refusals(found: Sequence[Finding]) -> list[str]:
     """In words what cannot work, of forecasts."""
     return [in_words(one) for one in found if not one.conforms]
@@ -138,10 +119,8 @@ def warnings(plan: Plan, targets: Targets, testbed: Testbed) -> list[str]:
 
 
 def roaming(plan: Plan, targets: Targets, testbed: Testbed) -> list[str]:
-    """A sentence for each server at a URL that may run on the client's CPUs, with the command that pins it;
-    and for each whose CPUs this user may not read.
-    """
-    running = [one for one in servers_of(plan, targets) if not one.owned and testbed.hosts is None]
+    """A sentence for each server that may run on the client's CPUs, or whose CPUs cannot be read."""
+    running = [one for one in servers_of(plan, targets) if not one.owned and testbed.here]
     return [sentence for sentence in (_roaming(one, testbed) for one in running) if sentence is not None]
 
 
@@ -215,7 +194,7 @@ def in_words(finding: Finding) -> str:
 
 def _needs(needs: HostNeeds, testbed: Testbed) -> list[str]:
     missing: list[str] = []
-    limits: Limits = testbed.limits
+    limits = testbed.limits
     soft, hard = limits.descriptors_soft, limits.descriptors_hard
     if needs.descriptors is not None and soft is not None and soft < needs.descriptors:
         how = (

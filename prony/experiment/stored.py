@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from prony import redaction
 from prony.errors import StoreError, UsageError
+from prony.evidence.host import Fingerprint
 from prony.plan.cell import Cell, PublishedFigures
+from prony.plan.part import Baseline, StoredFigures
 from prony.plan.plan import Plan
 from prony.plan.workload import Workload
-from prony.store import ExperimentRow, Store
+from prony.store import ExperimentRow, Store, StoredTrial
 
-Spec = dict[str, Any]
+MOST_EXPERIMENTS = 20
+"""The newest ones; older ones may be of quite another code."""
 
 
 def plan_of(row: ExperimentRow) -> Plan:
@@ -37,11 +41,9 @@ def resumable(store: Store, which: str) -> tuple[ExperimentRow, Plan]:
 
 
 def with_credentials(plan: Plan, given: Plan | None) -> Plan:
-    """A stored plan with what is never stored: the credentials of the plan as it is given again. Raises
-    UsageError where any are missing.
-    """
+    """A stored plan with the credentials of the plan given again. Raises UsageError for missing ones."""
     cells = tuple(_with_credentials(cell, given) for cell in plan.cells)
-    missing = dict.fromkeys(name for cell in cells for name in _credentials_missing(cell))
+    missing = dict.fromkeys(name for cell in cells for name in redaction.redacted_in(_offered(cell)))
     if missing:
         again = "" if given is None else " as it was, with the values that it was begun with"
         raise UsageError(
@@ -53,7 +55,7 @@ def with_credentials(plan: Plan, given: Plan | None) -> Plan:
 
 def lacks_credentials(plan: Plan) -> bool:
     """Whether a stored plan cannot be run without what is given again."""
-    return any(_credentials_missing(cell) for cell in plan.cells)
+    return any(redaction.redacted_in(_offered(cell)) for cell in plan.cells)
 
 
 def sends_credentials(plan: Plan) -> bool:
@@ -61,11 +63,7 @@ def sends_credentials(plan: Plan) -> bool:
     return any(redaction.plain(one) != one for one in map(_offered, plan.cells))
 
 
-def _credentials_missing(cell: Cell) -> tuple[str, ...]:
-    return redaction.redacted_in(_offered(cell))
-
-
-def _offered(cell: Cell) -> Spec:
+def _offered(cell: Cell) -> dict[str, Any]:
     return cell.model_dump(mode="json", by_alias=True, include={"target", "trial"})
 
 
@@ -92,3 +90,76 @@ def history_of(workload: Workload, server: str) -> tuple[PublishedFigures, ...]:
     if not figures:
         return ()
     return (PublishedFigures(label="published", source=known.source, figures=figures, note=known.note),)
+
+
+def stored_base(
+    store: Store, tag: str, here: Fingerprint, cell: Cell, figures: Sequence[str]
+) -> tuple[str, Baseline]:
+    """The server measured under this tag as `cell` is to be, newest first. Raises UsageError for none."""
+    tagged = store.tagged(tag)
+    if not tagged:
+        known = ", ".join(store.tags()) or "none"
+        raise UsageError(
+            f"no stored result has the tag '{tag}' (known tags: {known}); give it to one: "
+            f"prony results tag ID {tag}"
+        )
+    same = [one for one in tagged if one.fingerprint_key == here.key]
+    if not same:
+        raise UsageError(
+            f"of {len(tagged)} stored results with the tag '{tag}' none has the fingerprint of this host and "
+            f"its software ({here.key}); measure both builds here: prony gate BASE CANDIDATE"
+        )
+    found: dict[str, list[StoredFigures]] = {}
+    for one in same[:MOST_EXPERIMENTS]:
+        row = store.experiment(one.id)
+        trials = store.trials(one.id)
+        plan = plan_of(row)
+        for base in like(plan, cell):
+            experiment = _stored_figures(row.id, row.created.isoformat(), base, trials, figures)
+            if any(experiment.values.values()):
+                # Of a gate without the role.
+                server = base.server.partition("@")[0] if plan.command == "gate" else base.server
+                found.setdefault(server, []).append(experiment)
+    if not found:
+        raise UsageError(
+            f"no stored result with the tag '{tag}' measured {cell.trial.workload.name} under "
+            f"{cell.trial.load_name} with the same warm-up, window and connections; repeat it with the "
+            "options of that run, or measure both builds here: prony gate BASE CANDIDATE"
+        )
+    server = cell.server if cell.server in found else next(iter(found))
+    if cell.server not in found and len(found) > 1:
+        raise UsageError(
+            f"the results with the tag '{tag}' have several servers ({', '.join(found)}) and none is called "
+            f"{cell.server}; use a tag of one server's results"
+        )
+    return server, Baseline(tag=tag, experiments=tuple(found[server]))
+
+
+def like(plan: Plan, cell: Cell) -> list[Cell]:
+    """The cells of a stored plan that measured the same in the same way, but for what is never stored."""
+    shared = {part.name for part in plan.parts if part.share_process is not None}
+    asked = _public(cell)
+    cells = [
+        one for one in plan.cells if one.target.owned and _public(one) == asked and one.part not in shared
+    ]
+    gate = next((part.gate for part in plan.parts if part.gate is not None), None)
+    # Of a gate the newer build: what is tagged is what was accepted.
+    return cells if gate is None else [one for one in cells if one.server == gate.candidate]
+
+
+def _public(cell: Cell) -> Any:
+    return redaction.plain(cell.trial.model_dump(mode="json"))
+
+
+def _stored_figures(
+    identifier: str, created: str, cell: Cell, trials: Sequence[StoredTrial], figures: Sequence[str]
+) -> StoredFigures:
+    last = {
+        one.record.block: one for one in trials if one.record.kind == "trial" and one.record.cell == cell.id
+    }
+    counting = [one for one in last.values() if one.record.failure is None and one.judgement.conforms]
+    values = {
+        figure: tuple(value for one in counting if (value := one.figures.get(figure) or 0.0) > 0)
+        for figure in figures
+    }
+    return StoredFigures(experiment=identifier, created=created, values=values)

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import prony
+from prony import redaction
 from prony.conformance.result import Conformance
-from prony.errors import EnvironmentFault
+from prony.errors import UsageError
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Fingerprint, Limits
 from prony.evidence.trial import TrialRecord
+from prony.host.fingerprint import fingerprint
 from prony.host.hardware import changed, read_sysctls
-from prony.host.partition import beside
+from prony.host.partition import beside, partition
+from prony.host.proc import parse_cpus
+from prony.host.readings import io_uring_works
+from prony.host.resource_limits import limits_to_own_servers, raise_descriptors
 from prony.judge.finding import Judgement
+from prony.load.engine import engine_version
+from prony.plan.cell import Cell
 from prony.plan.plan import Plan
 from prony.plan.target import Target
 from prony.plan.workload import Workload
+from prony.server.catalogue import Catalogue
 from prony.server.spec import HttpVersion
-from prony.targets import Placement, ServerUnderTest
-from prony.trial.surroundings import Surroundings
+from prony.targets import Placement, ServerUnderTest, under_test
+from prony.trial.surroundings import Surroundings, TrialObserver
 
 
-class Progress(Protocol):
+class Progress(TrialObserver, Protocol):
     """What an experiment tells while it works (prony.report.progress has the ones that people see)."""
 
     def experiment_started(self, total_trials: int, estimate_s: float, ended: int = 0) -> None:
@@ -37,47 +48,47 @@ class Progress(Protocol):
     def trial_started(self, index: int, server: str, block: int, planned_s: float) -> None:
         """Trial number `index` (from 1) begins, and takes about `planned_s`."""
 
-    def phase(self, name: str, expected_s: float | None) -> None:
-        """The trial enters a phase."""
-
-    def row(self, row: IntervalRow) -> None:
-        """One second of load has passed."""
-
     def trial_stored(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
         """The trial is in the store, with its calibration; `trial_ended` follows."""
 
     def trial_ended(self, judgement: Judgement, figures: Mapping[str, float], seconds: float) -> None:
         """The trial is over; it has no figure where it does not conform."""
 
-    def note(self, text: str) -> None:
-        """Something worth a line."""
 
+@dataclass(frozen=True)  # with slots no subclass could set its own
+class Testbed:
+    """Everything about the host that is fixed before the first trial. `prony_hosts` has one of several."""
 
-class Hosts(Protocol):
-    """Several hosts in place of this one."""
-
-    @property
-    def partition(self) -> CpuPartition:
-        """Of the first server's host and the first load host, for what is said before a trial."""
-
-    @property
-    def limits(self) -> Limits:
-        """Of the load hosts together."""
+    partition: CpuPartition
+    limits: Limits
+    fingerprint: Fingerprint
+    named: bool = False
+    """The user, or the plan, says which CPUs are whose."""
+    theirs: frozenset[int] = frozenset()
+    """Where the plan's servers at URLs may run that somebody else placed on this host."""
 
     @property
-    def fingerprint(self) -> Fingerprint:
-        """Of all hosts in their roles."""
+    def here(self) -> bool:
+        """Whether everything runs on this host."""
+        return True
 
     def placed(self, plan: Plan) -> Plan:
-        """The plan as these hosts run it. Raises UsageError for what several hosts cannot do."""
+        """The plan as it is run here. Raises UsageError for what cannot be done here."""
+        return plan
 
-    def target(self, asked: Target, here: ServerUnderTest) -> ServerUnderTest:
-        """A server of the catalogue on the host that is to launch it, one at a URL on the host where it runs;
-        `here` where that is none of these hosts.
-        """
+    def target(self, asked: Target, here: ServerUnderTest) -> ServerUnderTest:  # noqa: ARG002
+        """The server on the host that is to launch it, or where it runs; `here`: on this host."""
+        return here
 
     def surroundings(self, target: ServerUnderTest) -> Surroundings:
-        """Of one trial of this target: the CPUs of its host and of the load hosts, and its places."""
+        """Of one trial of this target."""
+        return Surroundings(self.sides(target), target.limits(self.limits))
+
+    def sides(self, target: ServerUnderTest, placed: Placement | None = None) -> CpuPartition:
+        """The client keeps off the CPUs of a server that runs already. `placed`: where that was found."""
+        if self.named or target.owned:
+            return self.partition
+        return beside((placed or target.placement()).all_cpus, self.theirs)
 
     def conformance(
         self,
@@ -87,51 +98,119 @@ class Hosts(Protocol):
         http_version: HttpVersion,
         start_timeout_s: float,
     ) -> Conformance:
-        """What a fresh process answers in this version of HTTP, on the host that launches it."""
+        """What a fresh process answers in this version of HTTP, on the CPUs that it has in a trial."""
+        from prony.conformance.suite import check  # its own HTTP client: not for a server at a URL
 
-    def settings_changed(self) -> tuple[str, ...]:
-        """Kernel settings of any host that are no longer what they were when the experiment began."""
-
-    def lost(self) -> Mapping[str, str]:
-        """A sentence for each host that is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Testbed:
-    """Everything about the host that is fixed before the first trial."""
-
-    partition: CpuPartition
-    limits: Limits
-    fingerprint: Fingerprint
-    hosts: Hosts | None = None
-    """None: everything runs on this host."""
-    named: bool = False
-    """The user, or the plan, says which CPUs are whose."""
-    theirs: frozenset[int] = frozenset()
-    """Where the plan's servers at URLs may run that somebody else placed on this host."""
-
-    def surroundings(self, target: ServerUnderTest) -> Surroundings:
-        """Of one trial of this target."""
-        if self.hosts is not None:
-            return self.hosts.surroundings(target)
-        return Surroundings(self.sides(target), target.limits(self.limits))
-
-    def sides(self, target: ServerUnderTest, placed: Placement | None = None) -> CpuPartition:
-        """Who may run where in a trial of this target: the client keeps off the CPUs of a server that runs
-        already, as far as it can. `placed`: where that was found, if it was looked for.
-        """
-        if self.hosts is not None or self.named or target.owned:
-            return self.partition
-        return beside((placed or target.placement()).all_cpus, self.theirs)
+        assert target.built is not None, "only what is built is started"
+        return check(
+            target.built, workload, only=only, http_version=http_version, cpus=self.partition.server,
+            start_timeout_s=start_timeout_s,
+        )  # fmt: skip
 
     def settings_changed(self) -> tuple[str, ...]:
         """Kernel settings that are no longer what they were when the experiment began."""
-        if self.hosts is not None:
-            return self.hosts.settings_changed()
         return changed(self.fingerprint.sysctls, read_sysctls())
 
-    def check_hosts(self) -> None:
-        """Raises EnvironmentFault when a host is gone: no further trial can be run."""
-        lost = {} if self.hosts is None else self.hosts.lost()
-        if lost:
-            raise EnvironmentFault("; ".join(lost.values()))
+    def lost(self) -> Mapping[str, str]:
+        """A sentence for each host that is gone: no further trial can be run."""
+        return {}
+
+
+def prepare(
+    server_cpus: str | None,
+    client_cpus: str | None,
+    *,
+    services: bool = False,
+    theirs: frozenset[int] = frozenset(),
+) -> Testbed:
+    """Choose CPUs, raise the descriptor limit, look at the host. `services` get a CPU. Raises UsageError."""
+    server, client = _cpus(server_cpus, "--server-cpus"), _cpus(client_cpus, "--client-cpus")
+    chosen = partition(server=server, client=client, services=services)
+    raise_descriptors()
+    software = {
+        "prony": prony.__version__,
+        "prony-engine": engine_version(),
+        "python": ".".join(map(str, sys.version_info[:3])),
+    }
+    found = limits_to_own_servers().model_copy(update={"io_uring": io_uring_works()})
+    named = server_cpus is not None or client_cpus is not None
+    return Testbed(chosen, found, fingerprint(software), named, theirs)
+
+
+def _cpus(text: str | None, option: str) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        cpus = parse_cpus(text)
+    except UsageError as fault:
+        raise UsageError(f"{option}: {fault}") from fault
+    if not cpus:
+        raise UsageError(f"{option} names no CPU; expected CPUs such as 0, 0-3 or 0,2,4-6")
+    return cpus
+
+
+log = logging.getLogger("prony.experiment.testbed")
+
+
+class Listeners:
+    """Tells each in turn, without credentials. A fault of one goes to the log and ends nothing."""
+
+    def __init__(self, *listeners: Progress) -> None:
+        self._listeners = listeners
+
+    def experiment_started(self, total_trials: int, estimate_s: float, ended: int = 0) -> None:
+        self._each(lambda one: one.experiment_started(total_trials, estimate_s, ended))
+
+    def stored_as(self, identifier: str, title: str) -> None:
+        self._each(lambda one: one.stored_as(identifier, title))
+
+    def build(self, server: str, line: str) -> None:
+        said = redaction.text(line)
+        self._each(lambda one: one.build(server, said))
+
+    def trial_started(self, index: int, server: str, block: int, planned_s: float) -> None:
+        self._each(lambda one: one.trial_started(index, server, block, planned_s))
+
+    def phase(self, name: str, expected_s: float | None) -> None:
+        self._each(lambda one: one.phase(name, expected_s))
+
+    def row(self, row: IntervalRow) -> None:
+        self._each(lambda one: one.row(row))
+
+    def trial_stored(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
+        self._each(lambda one: one.trial_stored(record, judgement, figures))
+
+    def trial_ended(self, judgement: Judgement, figures: Mapping[str, Any], seconds: float) -> None:
+        self._each(lambda one: one.trial_ended(judgement, figures, seconds))
+
+    def note(self, text: str) -> None:
+        said = redaction.text(text)
+        self._each(lambda one: one.note(said))
+
+    def _each(self, tell: Callable[[Progress], None]) -> None:
+        for one in self._listeners:
+            try:
+                tell(one)
+            except Exception:
+                log.info("a listener failed: %s", type(one).__name__, exc_info=True)
+
+
+@dataclass(slots=True)
+class Targets:
+    """Cell -> its server under test."""
+
+    catalogue: Catalogue = field(default_factory=Catalogue.load)
+    hosted: Callable[[Target, ServerUnderTest], ServerUnderTest] | None = None
+    """Puts a server on the host that launches it, or on which it runs."""
+    _known: dict[str, ServerUnderTest] = field(default_factory=dict)
+
+    def of(self, cell: Cell) -> ServerUnderTest:
+        """Raises UsageError for a server that is not in the catalogue, or a setting that it does not have."""
+        target = cell.target
+        key = target.model_dump_json()
+        if key not in self._known:
+            found = under_test(target, self.catalogue)
+            if self.hosted is not None:
+                found = self.hosted(target, found)
+            self._known[key] = found
+        return self._known[key]

@@ -1,39 +1,44 @@
-"""One trial of an experiment: run, judge, store. A calibration that has to be measured follows when the trial
-is stored, and completes it.
-"""
+"""One trial of an experiment: run, judge, store; a calibration may complete it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median, median_high
 from typing import Any
 
 from prony import redaction
+from prony.conformance.result import CheckResult, CheckStatus, Conformance
 from prony.errors import EnvironmentFault
-from prony.evidence.trial import Evidence, TrialRecord
+from prony.evidence.trial import ConformanceFacts, Evidence, Nonconformity, TrialRecord
 from prony.experiment.calibrating import Calibrations
 from prony.experiment.conclude import Conclusion, conclude, unjudged
-from prony.experiment.conforming import conformance_of
 from prony.experiment.testbed import Progress, Testbed
 from prony.host.affinity import pin_self
 from prony.judge import external_causes
 from prony.judge.checks.steady import SteadyWindowLimits
+from prony.judge.figures import FIGURE
 from prony.judge.limits import CheckLimits
+from prony.numbers import number
 from prony.plan.cell import Cell
 from prony.plan.plan import Plan, ScheduledTrial
 from prony.plan.processes import name_within
-from prony.plan.trial import TrialPlan
+from prony.plan.trial import CONFORMANCE_S, TrialPlan
+from prony.server.spec import HttpVersion
 from prony.store import Store
 from prony.targets import ServerUnderTest
-from prony.trial.places import Places
 from prony.trial.process import SharedProcess
-from prony.trial.profiling import Profilers
 from prony.trial.run import run_trial
+from prony.trial.surroundings import Profilers, Surroundings, TrialObserver
 
 MOST_SCRIPT_CHARACTERS = 1_000_000
+
+
+SHORT = ("answers", "keep-alive", "concurrent", "streams", "delay")
+"""What a figure rests on; the rest is about clients that take no part in a measurement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,6 @@ class Trials:
     testbed: Testbed
     progress: Progress
     profilers: Profilers | None = None
-    """For explained trials."""
     _calibrations: Calibrations = field(default_factory=Calibrations)
 
     def run(
@@ -81,14 +85,15 @@ class Trials:
         warm, known = (False, False) if process is None else (process.warm, process.had(trial.workload.name))
         planned_s = plan.time_s(scheduled, later=warm, new=not known)
         self.progress.trial_started(scheduled.index, cell.server, scheduled.block, planned_s)
-        self.testbed.check_hosts()
+        if lost := self.testbed.lost():
+            raise EnvironmentFault("; ".join(lost.values()))
         if not warm:  # every workload of the process now: the suite starts the server by itself
             for one in plan.sharing(scheduled):
                 conformance_of(target, one.trial, self.testbed, self.progress)
         conformance = conformance_of(target, trial, self.testbed, self.progress)
         seed = plan.seed_of(scheduled)
         surroundings = self.testbed.surroundings(target)
-        if self.testbed.hosts is None:
+        if self.testbed.here:
             pin_self(surroundings.partition.client)  # beside a server at a URL not those of every trial
         steady = SteadyWindowLimits.among(cell.limits).steady
         outcome = run_trial(
@@ -137,16 +142,16 @@ class Trials:
         # Of an explained trial nothing is a figure.
         ends_here = interrupted or record.failure is not None or scheduled.kind == "explained"
         if not ends_here and record.evidence.calibration is None:
-            ended, interrupted = self._calibrated(trial, ended, cell.limits, surroundings.places)
-        self._tell(ended, time.monotonic() - begun)
+            ended, interrupted = self._calibrated(trial, ended, cell.limits, surroundings)
+        found = ended.conclusion
+        self.progress.trial_stored(ended.record, found.judgement, found.figures)
+        self.progress.trial_ended(found.judgement, found.figures, time.monotonic() - begun)
         if interrupted:
             raise KeyboardInterrupt  # kept and judged; nothing more is to be started
         return ended
 
     def _stored(self, record: TrialRecord, limits: Mapping[str, Any]) -> Conclusion:
-        """Judged and stored; neither a defect of a check nor an interrupt while it is judged loses it (it can
-        be judged again: prony results rejudge).
-        """
+        """Judged and stored; neither a defect of a check nor an interrupt while it is judged loses it."""
         try:
             conclusion = conclude(record, CheckLimits.model_validate(limits))
         except BaseException as end:
@@ -155,20 +160,13 @@ class Trials:
         self.store.add_trial(record, conclusion.judgement, conclusion.figures)
         return conclusion
 
-    def _tell(self, ended: EndedTrial, seconds: float) -> None:
-        found = ended.conclusion
-        self.progress.trial_stored(ended.record, found.judgement, found.figures)
-        self.progress.trial_ended(found.judgement, found.figures, seconds)
-
     def _calibrated(
-        self, trial: TrialPlan, ended: EndedTrial, limits: Mapping[str, Any], places: Places
+        self, trial: TrialPlan, ended: EndedTrial, limits: Mapping[str, Any], around: Surroundings
     ) -> tuple[EndedTrial, bool]:
-        """The trial with the engine's ceiling, and whether the user interrupted it: without a ceiling only
-        the checks that need it are unknown, and the trial is whole.
-        """
+        """The trial with the engine's ceiling, and whether the user interrupted that: it is whole without."""
         record = ended.record
         try:
-            found = self._calibrations.measure(trial, record.evidence, self.progress, places)
+            found = self._calibrations.measure(trial, record.evidence, self.progress, around)
             if found is None:
                 return ended, False
             evidence = record.evidence.model_copy(update={"calibration": found})
@@ -196,9 +194,7 @@ def credentials_of(cell: Cell) -> frozenset[str]:
 
 
 def public(record: TrialRecord, secrets: Collection[str]) -> TrialRecord:
-    """The record as it is judged, stored and shown: without the credentials that its plan sends, whoever
-    quotes them, and without others.
-    """
+    """The record as it is judged, stored and shown: without credentials."""
     said = record.model_dump(mode="json")
     made = redaction.plain(redaction.without(said, secrets))
     return record if made == said else TrialRecord.model_validate(made)
@@ -217,9 +213,7 @@ def _measured(evidence: Evidence) -> bool:
 
 
 def with_settings(evidence: Evidence, changed_since: tuple[str, ...]) -> Evidence:
-    """Kernel settings that are no longer what they were when the experiment began: somebody changed them
-    between two blocks, and no window of a trial has seen it.
-    """
+    """With kernel settings that somebody changed between two blocks, which no window has seen."""
     host = evidence.host_window
     if host is None or host.sysctls_changed is None or not changed_since:
         return evidence
@@ -236,3 +230,77 @@ def trial_id(experiment: str, index: int, attempt: int = 1) -> str:
 def index_of(trial: TrialRecord) -> int:
     """Its place in the order of its experiment, from 1, whichever attempt it was."""
     return int(trial.id.removeprefix(f"{trial.experiment_id}-").partition("-")[0])
+
+
+_known: dict[tuple[object, ...], ConformanceFacts | None] = {}
+"""For as long as this program runs: the points of a sweep are experiments of the same server and workload."""
+
+
+def conformance_of(
+    target: ServerUnderTest, plan: TrialPlan, testbed: Testbed, listener: TrialObserver
+) -> ConformanceFacts | None:
+    """Found once, before the first trial of this server and workload. None: not built, or not asked."""
+    workload, built = plan.workload, target.built
+    version = plan.spoken(target.http_version).connections.http_version
+    spoken: HttpVersion = "2" if version == "2" else "1.1"
+    if built is None:
+        return None
+    of_server = (target.name, built.spec.name, built.spec.file, built.key)
+    key = (*of_server, workload.name, spoken, *workload.settings.items())
+    if key not in _known:
+        listener.phase("conformance", CONFORMANCE_S)
+        found = testbed.conformance(target, workload, SHORT, spoken, plan.start_timeout_s)
+        _known[key] = _facts(found) if found.started else None
+        for result in found.failed if found.started else ():
+            listener.note(f"{result.server} does not conform: {result.check}: {result.found}")
+    return _known[key]
+
+
+def _facts(found: Conformance) -> ConformanceFacts:
+    def told(results: Iterable[CheckResult]) -> tuple[Nonconformity, ...]:
+        return tuple(Nonconformity(check=r.check, found=r.found, expected=r.expected) for r in results)
+
+    declared = (result for result in found.results if result.status is CheckStatus.DECLARED)
+    passed, checks = len(found.counted) - len(found.failed), len(found.counted)
+    return ConformanceFacts(passed=passed, checks=checks, failed=told(found.failed), declared=told(declared))
+
+
+@dataclass(slots=True)
+class Settled:
+    """The trials of each cell, block by block; of one that was repeated the last attempt."""
+
+    _found: dict[str, dict[int, EndedTrial]] = field(default_factory=dict)
+
+    def add(self, scheduled: ScheduledTrial, ended: EndedTrial) -> None:
+        """A measured trial that is over: no control, and no explained one."""
+        self._found.setdefault(scheduled.cell, {})[scheduled.block] = ended
+
+    def words(self, plan: Plan, cell: Cell) -> str:
+        """One line; empty while a trial is to come or may be added, and of a single trial."""
+        part, found = plan.part(cell.part), self._found.get(cell.id, {})
+        planned = sum(one.cell == cell.id and one.kind == "trial" for one in plan.order())
+        if len(found) < max(2, planned) or part.until_clear is not None or part.search is not None:
+            return ""
+        alone = sum(one.server == cell.server for one in plan.of(cell.part)) == 1
+        name = cell.server if alone else cell.id.removeprefix(f"{cell.part}/")
+        return f"{name}: {_figure(cell, list(found.values()))}"
+
+
+def _figure(cell: Cell, ended: list[EndedTrial]) -> str:
+    from prony.analysis import CLOSED_FIGURE, compared_figure  # not while anything is measured
+
+    name = compared_figure(cell.trial.load)
+    conforming = [one for one in ended if one.conclusion.judgement.conforms]
+    values = [value for one in conforming if (value := one.conclusion.figures.get(name)) is not None]
+    over = f"{len(values)} of {len(ended)} trials" if len(values) < len(ended) else f"{len(ended)} trials"
+    if not values:
+        return f"no figure: none of its {len(ended)} trials conforms"
+    middle = median(values) if name == CLOSED_FIGURE else median_high(values)
+    spread = f"({number(min(values))}–{number(max(values))})"
+    known = FIGURE[name]
+    said = (
+        f"{number(middle)} requests/s {spread}"
+        if name == CLOSED_FIGURE
+        else f"{known.label} {number(middle)} {spread} {known.unit}"
+    )
+    return f"{said} over {over}"

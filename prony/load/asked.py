@@ -63,7 +63,8 @@ class Preflight:
 
     load: EngineLoad
     """Source of the steps and the kind of connections."""
-    start: StartEngine = EngineRun
+    start: StartEngine | None = None
+    """None: on this host. A host is sent values only, and no function."""
     asked: Asked = Asked()
     """The latest responses, and why they ended."""
 
@@ -73,7 +74,7 @@ class Preflight:
 
     def ask(self, known: Mapping[str, str] | None = None) -> Probe | None:
         """Sends every step once; returns the first wrong response, else the last, or None without one."""
-        self.asked = ask_once(self.load, known, self.start)
+        self.asked = ask_once(self.load, known, self.start or EngineRun)
         return None if self.asked.silence is not None else self.asked.probes[-1]
 
     def __call__(self) -> Probe | None:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.padding import Padding
 
 from prony import __version__
-from prony.experiment.rejudge import Change, Rejudged
+from prony.experiment.conclude import Change, Rejudged
 from prony.judge.finding import Judgement, Kind
 from prony.report.blocks import KIND_WORDS
 from prony.report.out import Out

@@ -1,6 +1,4 @@
-"""Server and engine together while a load is offered: waits for events, and notices at once when the server
-ends.
-"""
+"""Server and engine while a load is offered; notices at once when the server ends."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
@@ -17,8 +15,10 @@ from prony.host import cgroup
 from prony.load.base import Engine, HostLost
 from prony.server.threads import Readings, busiest, working_cpus
 from prony.targets.base import RunningTarget
-from prony.trial.observer import TrialObserver
-from prony.trial.steady_watch import SteadyWatch
+from prony.trial.surroundings import TrialObserver
+
+if TYPE_CHECKING:
+    from prony.trial.warming import SteadyWatch
 
 LOOK_EVERY_S = 0.25
 """How often the server's life is checked while the engine is silent."""
@@ -140,9 +140,7 @@ class LoadRun:
         precise: Callable[[IntervalRow], bool] | None = None,
         opened_to: Callable[[], None] = lambda: None,
     ) -> WindowEdges:
-        """Open a window of this length and read the server at both of its edges. `precise`: asked after each
-        row of the window whether it may end there. `opened_to`: called once it is open.
-        """
+        """Open a window and read the server at its edges. `precise`: whether it may end at a row."""
         self._count_connections()
         self.engine.open_window(window_s)
         opened = self._edge(self.until("window_opened", WINDOW_GRACE_S))
@@ -152,9 +150,7 @@ class LoadRun:
         return WindowEdges(opened, closed, self._connections)
 
     def follow(self, bound_s: float, opened_to: Callable[[], None] = lambda: None) -> WindowEdges:
-        """Follow a run that is measured from its first request and ends by itself; the server is read at both
-        ends.
-        """
+        """Follow a run that is measured from its first request and ends by itself."""
         self._rows_to_count = FIRST_ROWS
         opened = self._edge({"t_ms": 0.0})
         opened_to()
@@ -168,9 +164,7 @@ class LoadRun:
             self._connections = counts
 
     def _end(self, opened: ServerEdge, name: str, when: str, length_s: float) -> ServerEdge:
-        """The edge at which the measured part ends. An interrupt of one that has lasted for a while ends it
-        there: hours of a soak are not thrown away.
-        """
+        """The closing edge. An interrupt ends a long measured part there: a soak is not thrown away."""
         try:
             return self._edge({"t_ms": self.until(name, length_s + WINDOW_GRACE_S)[when]})
         except KeyboardInterrupt:
@@ -204,9 +198,7 @@ class LoadRun:
 
 
 def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> ServerWindow | None:
-    """The server's use of CPU and memory between the two edges; None when it could not be read. `placed`: its
-    CPUs were chosen for it; else they are those on which its working threads may run.
-    """
+    """Use of CPU and memory between the edges; None: not read. `placed`: its CPUs were chosen for it."""
     opened, closed = edges.opened, edges.closed
     if opened.process is None or closed.process is None:
         return None

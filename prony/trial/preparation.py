@@ -1,21 +1,27 @@
-"""A workload's preparation and its clean-up: what the steps need to find on a server, and taking it back.
-
-One user walks each of them once, in no figure.
-"""
+"""The loads around the measured one: preparation and clean-up, stages, the scaling probe."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
 
-from prony.evidence.trial import StageReport
+from prony.evidence.engine import EngineReport
+from prony.evidence.trial import LoadFacts, ScalingProbe, StageReport
 from prony.load.base import StartEngine
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
-from prony.load.short import WalkedOnce, walk_once
+from prony.load.short import GRACE_S, WalkedOnce, complaint, walk_once
 from prony.plan import captured_values
+from prony.plan.load import ClosedLoad
 from prony.plan.script import Script
+from prony.plan.stage import Stage
+from prony.plan.trial import TrialPlan
 from prony.plan.workload import Workload
+from prony.steady.detector import full_rows
+
+MORE_USERS = 1.5
 
 
 @dataclass(slots=True)
@@ -25,9 +31,7 @@ class Preparation:
     load: EngineLoad
     start: StartEngine = EngineRun
     script: Script | None = None
-    """What blocks of it call."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """What the preparation captured, by name."""
     done: bool = False
     """Whether there is something to take back."""
     called: list[StageReport] = field(default_factory=list)
@@ -48,11 +52,7 @@ class Preparation:
     def clean_up(self) -> str | None:
         """Walk the clean-up, knowing what the preparation captured; what was wrong in one clause."""
         walked = walk_once(
-            self.load,
-            self.load.workload.cleanup,
-            values=self.values,
-            script=self.script,
-            start=self.start,
+            self.load, self.load.workload.cleanup, values=self.values, script=self.script, start=self.start
         )
         self._keep("after", walked)
         return walked.wrong
@@ -60,3 +60,69 @@ class Preparation:
     def _keep(self, name: str, walked: WalkedOnce) -> None:
         if walked.report is not None and walked.report.script is not None:
             self.called.append(StageReport.model_validate({"name": name, "report": walked.report}))
+
+
+def offer_stage(
+    around: EngineLoad, stage: Stage, name: Literal["before", "after"], start: StartEngine = EngineRun
+) -> StageReport:
+    """Run it to its end, over connections as the load's beside it. Raises EnvironmentFault."""
+    load = around.unmeasured(
+        stage.bound_s,
+        workload=stage.workload,
+        load=stage.loads,
+        script=None,
+        log=None if around.log is None else stage_log(around.log, name),
+    )
+    return StageReport(name=name, report=start(load).run_to_end(stage.bound_s + GRACE_S))
+
+
+def stage_log(log: Path, name: str) -> Path:
+    """Where the rows of a stage's requests are written: beside those of the measured load."""
+    return log.with_name(f"{log.stem}.{name}{log.suffix}")
+
+
+def stage_notes(stages: tuple[StageReport, ...]) -> tuple[str, ...]:
+    """What must be said of them: nothing when every request was answered as declared."""
+    wrong = ((stage.name, complaint(stage.report)) for stage in stages)
+    return tuple(f"the load {name} the measured one failed: {why}" for name, why in wrong if why is not None)
+
+
+def probed(plan: TrialPlan, facts: LoadFacts, *, owned: bool) -> bool:
+    """Whether it claims a capacity of a server that Prony launched; others get no more users."""
+    return owned and facts.claim == "capacity" and plan.probe_s > 0
+
+
+def scaling_probe(load: EngineLoad, seconds: float, start: StartEngine) -> ScalingProbe:
+    """Run it; rows count from the second on, when connections are open. Raises EnvironmentFault."""
+    assert isinstance(load.load, ClosedLoad), "only a closed load claims a capacity"
+    users = max(load.load.users + 1, round(load.load.users * MORE_USERS))
+    bounds = {
+        "load": ClosedLoad(users=users),
+        "after_s": seconds,
+        "total_requests": None,
+        "iterations_per_user": None,
+        "window": "all",
+        "marks": (),
+        "rate_groups": None,
+        "parts": False,
+        "log": None,
+    }
+    report = start(load.model_copy(update=bounds)).run_to_end(seconds + GRACE_S)
+    rows = full_rows(report.rows)[1:]
+    return ScalingProbe(
+        users=users,
+        rates_per_s=tuple(row.completed_per_s for row in rows),
+        failed_share=_failed_share(report),
+        client_cpu=_client_cpu(report),
+    )
+
+
+def _client_cpu(report: EngineReport) -> float | None:
+    threads = report.window.threads if report.window is not None else ()
+    shares = [share for thread in threads if (share := thread.busy_share) is not None]
+    return max(shares) if shares and len(shares) == len(threads) else None
+
+
+def _failed_share(report: EngineReport) -> float:
+    ended = report.totals.completed + report.totals.failed
+    return report.totals.failed / ended if ended else 1.0

@@ -1,6 +1,4 @@
-"""The process of a server that several trials use, one after the other: the first one starts it, the others
-find it ready.
-"""
+"""The process that several trials of a server use, one after the other."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ from dataclasses import dataclass, field
 from prony.errors import EnvironmentFault
 from prony.evidence.trial import ProcessFacts
 from prony.load.asked import ReadyProbe
+from prony.plan.plan import ScheduledTrial
 from prony.targets.base import RunningTarget
 
 ASK_EVERY_S = 0.05
@@ -51,15 +50,11 @@ class SharedProcess:
         self._running = server
 
     def release(self, *, well: bool) -> bool | None:
-        """A trial is over. Whether the process was gone after it was told to stop; None where it is kept, or
-        there is none.
-        """
+        """A trial is over. Whether its process was gone after the stop; None: kept, or none."""
         return None if well and self.keeps else self.end()
 
     def facts(self, trial: str, workload: str, load: str) -> ProcessFacts:
-        """Of the trial that has just used it, under this load of this workload; to be asked once for each.
-        `load`: as the other trials of the process call it.
-        """
+        """Of the trial that has just used it, once for each. `load`: its name within the process."""
         if not self._loads:
             self._started_by = trial
         self._loads.append(load)
@@ -88,8 +83,31 @@ def answers_again(server: RunningTarget, ask: ReadyProbe, name: str) -> None:
 
 
 def _lives(server: RunningTarget) -> bool:
-    """Whether neither it nor one of its backing services has ended."""
     try:
         return server.exit_description() is None and server.ended_service() is None
     except EnvironmentFault:  # its host is lost
         return False
+
+
+@dataclass(slots=True)
+class Processes:
+    """Keeps a process between the trials that share it, and ends it before anything else is run."""
+
+    _key: str | None = None
+    _process: SharedProcess | None = None
+
+    def of(self, scheduled: ScheduledTrial, following: ScheduledTrial | None) -> SharedProcess | None:
+        """The process of this trial; None: one of its own. `following`: what is known to run after it."""
+        if self._process is None or scheduled.process != self._key:
+            self.end()
+            if scheduled.process is None:
+                return None
+            self._key, self._process = scheduled.process, SharedProcess()
+        self._process.keeps = following is not None and following.follows_in_process(scheduled)
+        return self._process
+
+    def end(self) -> None:
+        """Nothing more is run in the process that is kept."""
+        process, self._key, self._process = self._process, None, None
+        if process is not None:
+            process.end()

@@ -34,25 +34,11 @@ from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
 from prony.steady.limits import SteadyLimits
 from prony.steady.quantile import t_quantile
 from prony.targets.base import RunningTarget, ServerUnderTest
-from prony.trial.facts import trial_facts
-from prony.trial.load_run import (
-    INTERRUPTED,
-    WORTH_KEEPING_S,
-    LoadRun,
-    ServerDied,
-    WindowEdges,
-    over_window,
-)
-from prony.trial.observer import TrialObserver
-from prony.trial.places import Local, Sampler
-from prony.trial.precise import PreciseEnough
-from prony.trial.preparation import Preparation
+from prony.trial.load_run import INTERRUPTED, WORTH_KEEPING_S, LoadRun, ServerDied, WindowEdges, over_window
+from prony.trial.preparation import Preparation, offer_stage, probed, scaling_probe, stage_notes
 from prony.trial.process import SharedProcess, answers_again
-from prony.trial.profiling import ProfileCollector
-from prony.trial.scaling_probe import probed, scaling_probe
-from prony.trial.stages import offer_stage, stage_notes
-from prony.trial.surroundings import Surroundings
-from prony.trial.warming import Phases, Warming, warm_up_cpus
+from prony.trial.surroundings import ProfileCollector, Sampler, Surroundings, TrialObserver, trial_facts
+from prony.trial.warming import Phases, PreciseEnough, Warming, warm_up_cpus
 
 START_ESTIMATE_S = 5.0
 T = TypeVar("T")
@@ -61,21 +47,15 @@ CUT_SHORT = "interrupted after the measured part: what follows it (clean-up, sto
 
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
-    """What a trial left behind. The evidence is complete whatever ended the trial, and can be stored as it
-    is; conformance and calibration are not its own.
-    """
+    """What a trial left behind; complete but for conformance and calibration, whatever ended the trial."""
 
     evidence: Evidence
     failure: str | None = None
-    """Why the trial ended before its time, in one sentence."""
     fault: EnvironmentFault | None = None
-    """What `failure` says, where it is not the server that ended under load: the server did not get ready,
-    its preparation failed, the engine could not run.
-    """
+    """What `failure` says, where it is not the server that ended under load."""
     interrupted: bool = False
     """The user asked to end; the evidence is of what had been measured."""
     notes: tuple[str, ...] = ()
-    """What a reader of the result has to know beside the checks."""
 
 
 def run_trial(
@@ -89,14 +69,10 @@ def run_trial(
     process: SharedProcess | None = None,
     profile: ProfileCollector | None = None,
 ) -> TrialOutcome:
-    """Measure `server` once; it is stopped however the trial ends, if Prony started it. The warm-up waits for
-    what `steady` asks of the window, by default what the check of that name asks. With `process` the trial
-    uses the one that an earlier trial left running, and leaves it so for the next one: such a server is not
-    started, and where a watched warm-up is asked for it only settles. `profile` collects beside the window.
-
-    An environment that does not allow it (a port that is taken, a backing service that is not ready, a server
-    that does not answer rightly) is an outcome with a `fault`. Raises UsageError for a workload that cannot
-    be sent as it is written, and KeyboardInterrupt when nothing worth keeping had been measured.
+    """Measure `server` once; it is stopped however the trial ends, if Prony started it. `steady`: limits that
+    the warm-up waits for. `process`: shared with other trials; found running, it only settles. `profile`
+    collects beside the window. What the environment does not allow is an outcome with a `fault`. Raises
+    UsageError for a workload that cannot be sent, KeyboardInterrupt when nothing worth keeping was measured.
     """
     plan = plan.spoken(server.http_version)
     return _Trial(
@@ -113,9 +89,7 @@ def usual_bytes(evidence: Evidence) -> int | None:
 
 
 def _sampled(sides: CpuPartition) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The CPU sets to sample. Of CPUs that both sides may use nobody can say whose they are: both then have
-    all of them.
-    """
+    """The CPU sets to sample. CPUs that both sides may use are everybody's: both then have all."""
     if not sides.common:
         return sides.server, sides.client
     both = tuple(sorted({*sides.server, *sides.client}))
@@ -124,8 +98,6 @@ def _sampled(sides: CpuPartition) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 @dataclass(slots=True)
 class _Trial:
-    """One trial while it runs."""
-
     plan: TrialPlan
     under_test: ServerUnderTest
     surroundings: Surroundings
@@ -193,7 +165,7 @@ class _Trial:
         if self.under_test.owned:
             self._phases = Phases(self.surroundings.partition.server)
         server = self._server = self._process()
-        load, single = self._load(server), self.surroundings.places.single
+        load, single = self._load(server), self.surroundings.single
         self._preparation = Preparation(load, single, self.plan.script)
         preflight = Preflight(load, single)
         if self.plan.preflight and preflight.possible:
@@ -208,7 +180,6 @@ class _Trial:
         return failure
 
     def _process(self) -> RunningTarget:
-        """A fresh process, or the one that an earlier trial left running."""
         found = self.process.found() if self.process is not None else None
         if self.process is not None and found is not None:
             self._found, self._known = True, self.process.had(self.plan.workload.name)
@@ -235,9 +206,7 @@ class _Trial:
             )
 
     def _prepare(self, server: RunningTarget) -> None:
-        """What the steps need to find on the server, and whether they find it; then the load that comes
-        before. Raises EnvironmentFault.
-        """
+        """What the steps need to find on the server; then the load before. Raises EnvironmentFault."""
         preflight, preparation = self._preflight, self._made()
         if self.plan.workload.prepare:
             self.listener.phase("prepare", None)
@@ -272,10 +241,10 @@ class _Trial:
             t_quantile(1, 0.5)
         if not self.under_test.owned:
             theirs = server.cpus()
-            client, apart = self.surroundings.partition.client, self.surroundings.places.apart
+            client, apart = self.surroundings.partition.client, self.surroundings.apart
             self._sides = CpuPartition(server=theirs, client=client, apart=apart) if theirs else None
         before, after = around(self.plan.beside, self.seed)
-        places = self.surroundings.places
+        places = self.surroundings
         sampled = _sampled(self._sides or self.surroundings.partition)
         with places.sampler(*sampled, self._own_pids, server.url) as sampler:
             sampler.watch("server", server.sample)
@@ -310,9 +279,7 @@ class _Trial:
             self._beside += (run_tool(name, self.plan, server, cpus, self.seed),)
 
     def _worth_keeping_s(self) -> float:
-        """How much of a measured part outlives an interrupt: a minute, or half of a shorter whole run; all of
-        it without a preflight, since the tools whose scripts these are print what they have.
-        """
+        """How much of a measured part outlives an interrupt; all of it of another tool's script."""
         if not self.plan.preflight:
             return 0.0
         whole = isinstance(self.plan.measured, WholeRun)
@@ -346,9 +313,7 @@ class _Trial:
 
     @contextmanager
     def _profiled(self, server: RunningTarget) -> Iterator[Callable[[], None]]:
-        """What is to be called when the measured part begins; its profile is complete afterwards, however
-        that ended.
-        """
+        """Yields what is to be called when the measured part begins; its profile is complete afterwards."""
         collector = self.collector
         if collector is None:
             yield lambda: None
@@ -375,19 +340,15 @@ class _Trial:
             self._warm_up = WarmUp(method="fixed", cap_s=whole.warm_up_s, steady=None)
 
     def _as_published(self, server: RunningTarget, requests: int) -> Mark | None:
-        """The trial's load on a process that had none before, on its own CPUs, until so many requests have
-        completed or the cap is reached; None then.
-        """
+        """The trial's load on a new process until so many requests have completed; None at the cap."""
         self.listener.phase("published", PUBLISHED_S)
         most_s = self.plan.published_cap_s
         load = self._load(server).unmeasured(most_s, total_requests=requests, marks=(requests,))
-        report = self.surroundings.places.engine(load).run_to_end(most_s + DRAIN_S, self.listener.row)
+        report = self.surroundings.engine(load).run_to_end(most_s + DRAIN_S, self.listener.row)
         return next(iter(report.marks), None)
 
     def _warm_closed(self, server: RunningTarget) -> None:
-        """A few users for a while, where the plan says so and no other load of this workload has warmed the
-        process up. What the plan leaves to us is for the JIT compiler of a JVM that we started.
-        """
+        """A few users first, where the plan says so; left to us, for the JIT compiler of our own JVM."""
         users, asked = self.plan.first_users, self.plan.warm_up
         ours = self.under_test.owned and server.jvm() is not None
         if not users or self._known or (asked.closed_users == "auto" and not ours):
@@ -402,7 +363,7 @@ class _Trial:
         """A load for so long, of which nothing is measured: that of the trial, but for these changes."""
         self.listener.phase("warm-up", length_s)
         load = self._load(server).unmeasured(length_s, **changes)
-        self.surroundings.places.engine(load).run_to_end(length_s + DRAIN_S, self.listener.row)
+        self.surroundings.engine(load).run_to_end(length_s + DRAIN_S, self.listener.row)
 
     def _measure(self, run: LoadRun, sampler: Sampler) -> None:
         """The window, or everything from the first request to the last; the server is on its own CPUs."""
@@ -424,14 +385,12 @@ class _Trial:
         self._phases.add("window", edges.opened.t_ms, edges.closed.t_ms)
 
     def _instants(self, edges: WindowEdges) -> tuple[float, float] | None:
-        """When the window opened and closed, by the readings of the server. Of a server at a URL that load
-        hosts reach, whose process nobody reads, by the engine: the load hosts are read between the two.
-        """
+        """When the window opened and closed: by readings of the server, else by the engine on load hosts."""
         opened, closed = edges.opened, edges.closed
         if opened.process and closed.process:
             return opened.process.t_monotonic_s, closed.process.t_monotonic_s
         ready = self._engine.ready if self._engine is not None else None
-        if ready is None or isinstance(self.surroundings.places, Local):
+        if ready is None or type(self.surroundings) is Surroundings:
             return None
         started_s = ready.started_monotonic_ns / 1e9
         return started_s + opened.t_ms / 1000, started_s + closed.t_ms / 1000
@@ -444,7 +403,7 @@ class _Trial:
         self.listener.phase("probe", self.plan.probe_s)
         try:
             self._scaling_probe = scaling_probe(
-                self._load(server), self.plan.probe_s, self.surroundings.places.engine
+                self._load(server), self.plan.probe_s, self.surroundings.engine
             )
         except EnvironmentFault as fault:
             self._note(f"the scaling probe after the window failed: {fault}")
@@ -463,7 +422,7 @@ class _Trial:
             self._note(note)
 
     def _stage(self, server: RunningTarget, stage: Stage, name: Literal["before", "after"]) -> StageReport:
-        return offer_stage(self._load(server), stage, name, self.surroundings.places.engine)
+        return offer_stage(self._load(server), stage, name, self.surroundings.engine)
 
     def _clean_up(self) -> None:
         """Take back what was prepared; what goes wrong there is noted."""
@@ -557,7 +516,6 @@ class _Trial:
         return report
 
     def _services(self) -> tuple[ServiceUse, ...]:
-        """The backing services over the window."""
         if self._server is None:
             return ()
         opened = {} if self._edges is None else self._edges.opened.services
@@ -591,7 +549,7 @@ class _Trial:
             beside=self._beside,
             profile=self._profile,
             clean_stop=clean_stop,
-            hosts=self.surroundings.places.evidence(),
+            hosts=self.surroundings.evidence(),
         )
 
 

@@ -9,8 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import prony
-from prony.cli import about
-from prony.cli.main import app
+from prony.cli.main import app, libraries
 from prony.load.engine import find_engine
 
 
@@ -36,10 +35,10 @@ def test_libraries_are_those_that_the_probe_names(tmp_path: Path) -> None:
     engine = tmp_path / "engine"
     engine.write_text("""#!/bin/sh\necho '{"drivers": [], "libraries": {"LuaJIT": "210.7.4"}}'\n""")
     engine.chmod(0o755)
-    assert about.libraries(engine) == {"LuaJIT": "210.7.4"}
+    assert libraries(engine) == {"LuaJIT": "210.7.4"}
     engine.write_text("#!/bin/sh\necho '{\"drivers\": []}'\n")
-    assert about.libraries(engine) == {}
-    assert about.libraries(tmp_path / "none") == {}
+    assert libraries(engine) == {}
+    assert libraries(tmp_path / "none") == {}
 
 
 def test_without_an_engine_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

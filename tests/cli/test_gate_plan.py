@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from prony.cli.common import Common
-from prony.cli.gate_output import GateFiles
-from prony.cli.gate_plan import FIGURES, Wanted, figures_of, names, plan_of, protocol_of
-from prony.cli.launched import AskedTrial
+from prony.cli.gate import FIGURES, GateFiles, Wanted, figures_of, names, plan_of, protocol_of
+from prony.cli.targets import AskedTrial
 from prony.errors import EnvironmentFault, UsageError
 from prony.plan.load import SteadyWindow, WholeRun
 

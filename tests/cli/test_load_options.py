@@ -4,24 +4,16 @@ from typing import Any
 
 import pytest
 
-from prony.cli.load_options import chosen, phases, think
+from prony.cli.load import load_of
+from prony.cli.load_options import AskedLoad, phases, think
 from prony.errors import UsageError
-from prony.plan.load import ClosedLoad, OpenLoad
+from prony.plan.load import ClosedLoad, Load, OpenLoad
 from prony.plan.think import Think
 
-NOTHING: dict[str, Any] = {
-    "users": None,
-    "think_time": None,
-    "ramp_up": None,
-    "ramp_down": None,
-    "rate": None,
-    "phase_list": None,
-    "arrivals": None,
-    "sessions": False,
-    "max_users": None,
-    "deadline": None,
-    "default_users": 10,
-}
+
+def loaded(**asked: Any) -> Load:
+    """The load of these options."""
+    return load_of(AskedLoad(**asked).keys()["loads"], default_users=10)
 
 
 @pytest.mark.parametrize(
@@ -60,12 +52,12 @@ def test_phases_that_are_none(text: str) -> None:
 
 
 def test_without_a_rate_it_is_closed() -> None:
-    load = chosen(**NOTHING | {"think_time": "1s", "ramp_up": "2s"})
+    load = loaded(think="1s", ramp_up="2s")
     assert load == ClosedLoad(users=10, think=Think(kind="constant", ms=1000), ramp_up_s=2)
 
 
 def test_sessions_may_think() -> None:
-    load = chosen(**NOTHING | {"rate": 5.0, "sessions": True, "think_time": "1s", "deadline": "3s"})
+    load = loaded(rate=5.0, sessions=True, think="1s", deadline="3s")
     assert isinstance(load, OpenLoad)
     assert (load.session, load.think.ms, load.deadline_ms) == ("user", 1000, 3000)
 
@@ -73,15 +65,15 @@ def test_sessions_may_think() -> None:
 @pytest.mark.parametrize(
     ("given", "part"),
     [
-        ({"sessions": True}, "--sessions applies to an open loop"),
-        ({"deadline": "1s"}, "--deadline applies to an open loop"),
-        ({"rate": 5.0, "phase_list": "1s@5"}, "give one"),
+        ({"sessions": True}, "--sessions applies to an open load"),
+        ({"deadline": "1s"}, "--deadline applies to an open load"),
+        ({"rate": 5.0, "phases": "1s@5"}, "found --rate and --phases"),
         ({"rate": 5.0, "users": 3}, "--users"),
-        ({"rate": 5.0, "think_time": "1s"}, "--sessions"),
-        ({"phase_list": "1s@5", "ramp_up": "1s"}, "write the ramp as a phase"),
-        ({"phase_list": "1s@5", "ramp_down": "1s"}, "--ramp-down"),
+        ({"rate": 5.0, "think": "1s"}, "--sessions"),
+        ({"phases": "1s@5", "ramp_up": "1s"}, "write the ramp as a phase"),
+        ({"phases": "1s@5", "ramp_down": "1s"}, "--ramp-down"),
     ],
 )
 def test_what_does_not_go_together(given: dict[str, Any], part: str) -> None:
     with pytest.raises(UsageError, match=part):
-        chosen(**NOTHING | given)
+        loaded(**given)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.cli.servers_build import everything
+from prony.cli.servers import everything
 from prony.errors import UsageError
 from prony.server.catalogue import Catalogue
 from tests.cli.conftest import Run

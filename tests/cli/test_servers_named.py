@@ -15,7 +15,7 @@ from prony.cli import main, measure, servers, targets
 from prony.conformance.result import CheckResult, CheckStatus, Conformance
 from prony.errors import ExitCode, UsageError
 from prony.experiment.requirements import find_targets
-from prony.experiment.targets import Targets
+from prony.experiment.testbed import Targets
 from prony.plan.plan import Plan
 from prony.plan.target import Launch, Url
 from prony.plan.workload import Workload
@@ -95,7 +95,7 @@ def test_a_path_is_a_server_of_every_command(
     target = plan.cells[0].target
     assert isinstance(target, Launch)
     monkeypatch.chdir(folder / "elsewhere")  # resumed from another folder it is the same server
-    assert Targets().at(target).identity.title == "a server of this test"
+    assert Targets().of(plan.cells[0]).identity.title == "a server of this test"
     assert Path(target.address).is_absolute()
     expected = ("app@base", "app@candidate") if command in ("compare", "gate") else ("app",)
     assert plan.servers == expected

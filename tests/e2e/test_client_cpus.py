@@ -20,7 +20,7 @@ from prony.cli import measure
 from prony.cli.common import Common
 from prony.evidence.host import CpuPartition
 from prony.experiment import requirements
-from prony.experiment.targets import Targets
+from prony.experiment.testbed import Targets
 from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.plan import MAIN, Plan, one_part

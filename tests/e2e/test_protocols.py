@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from prony.experiment.clear import watches
+from prony.experiment.blocks import watches
 from prony.experiment.stored import plan_of
 from prony.store import Store
 from tests.e2e.conftest import PROMPT, SHORTEST, SLUGGISH, Lab

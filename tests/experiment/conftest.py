@@ -14,7 +14,7 @@ import pytest
 from prony.errors import EnvironmentFault
 from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.trial import Calibration, Evidence, Phase
-from prony.experiment import calibrating, recording, trials
+from prony.experiment import calibrating, experiment, trials
 from prony.experiment.conclude import Conclusion
 from prony.experiment.experiment import Experiment
 from prony.experiment.testbed import Testbed
@@ -252,7 +252,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(trials, "run_trial", run_trial)
     monkeypatch.setattr(trials, "conclude", conclude)
     monkeypatch.setattr(calibrating, "calibrate", lambda *_, **_where: made.calibrate())
-    monkeypatch.setattr(recording, "pin_self", lambda _: None)
+    monkeypatch.setattr(experiment, "pin_self", lambda _: None)
     return made
 
 

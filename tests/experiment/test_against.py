@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prony.cli.against import exported
-from prony.cli.showing import show
+from prony.cli.common import Common
+from prony.cli.showing import exported, show
 from prony.errors import UsageError
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part
@@ -38,7 +38,7 @@ def test_a_result_is_shown_beside_an_exported_one(
     mine = asked(PARTS[:1])
     theirs = exported(file, mine, as_json=False)
     before = len(bench.store.experiments())
-    show(bench.store, bench.experiment(mine).run(), as_json=False, against=theirs)
+    show(bench.store, bench.experiment(mine).run(), Common(), against=theirs)
     said = capsys.readouterr().out
     assert "SAME FINGERPRINT" in said
     rows = [line for line in said.splitlines() if "capacity, hello, closed-8" in line and "÷" not in line]

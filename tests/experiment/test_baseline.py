@@ -7,7 +7,7 @@ import pytest
 from prony.compare.noninferiority import Change
 from prony.errors import UsageError
 from prony.evidence.host import Fingerprint
-from prony.experiment.baseline import stored_base
+from prony.experiment.stored import stored_base
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Baseline, GateTest, Part

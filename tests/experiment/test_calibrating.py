@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.trial import Calibration, Evidence
 from prony.experiment import calibrating
 from prony.experiment.calibrating import Calibrations, reference_load
@@ -15,10 +16,12 @@ from prony.plan.script import Script
 from prony.plan.step import Step
 from prony.plan.trial import TrialPlan
 from prony.plan.workload import Workload
+from prony.trial.surroundings import Surroundings
 from tests.experiment.conftest import Notes
 from tests.judge import factory as f
 
 HELLO = Workload(name="hello", steps=(Step(name="hello", path="/"),))
+HERE = Surroundings(CpuPartition(server=(0,), client=(1,)), Limits())
 PLAN = TrialPlan(workload=HELLO, load=ClosedLoad(users=f.USERS), measured=WholeRun(duration_s=1.0))
 
 
@@ -48,13 +51,13 @@ def measured(monkeypatch: pytest.MonkeyPatch, *ceilings_per_s: float) -> Measure
 def test_one_load_is_calibrated_once_and_another_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     engine, made = measured(monkeypatch, 60_000, 50_000), Calibrations()
     assert made.known(PLAN, f.healthy()) is None
-    assert made.measure(PLAN, f.healthy(), Notes()) is not None
+    assert made.measure(PLAN, f.healthy(), Notes(), HERE) is not None
     assert made.known(PLAN, f.healthy()) is not None
     closing = PLAN.model_copy(update={"connections": Connections(keep_alive=False)})
     assert made.known(closing, f.healthy()) is None
     secured = f.part(f.healthy(), "load", tls=True)
     assert made.known(PLAN, secured) is None
-    found = made.measure(PLAN, secured, Notes())
+    found = made.measure(PLAN, secured, Notes(), HERE)
     assert found is not None
     assert found.share_of(f.RATE) == pytest.approx(f.RATE / 50_000)
     assert [with_certificate for _, with_certificate, _ in engine.asked] == [False, True]
@@ -66,7 +69,7 @@ def test_a_ceiling_that_was_exceeded_is_measured_again_once(
 ) -> None:
     """8,000/s were measured; a ceiling of 5,000/s is none."""
     engine, made, notes = measured(monkeypatch, 5_000, second), Calibrations(), Notes()
-    found = made.measure(PLAN, f.healthy(), notes)
+    found = made.measure(PLAN, f.healthy(), notes, HERE)
     assert found is not None
     assert (found.exceeded, found.share_of(f.RATE) is None) == (exceeded, exceeded)
     assert engine.asked[1][2] > engine.asked[0][2]
@@ -79,10 +82,10 @@ def test_a_known_ceiling_that_a_later_trial_exceeds_is_measured_again(
 ) -> None:
     measured(monkeypatch, 9_000, 30_000)
     made = Calibrations()
-    made.measure(PLAN, f.healthy(), Notes())
+    made.measure(PLAN, f.healthy(), Notes(), HERE)
     faster = f.window(f.healthy(), completed=100_000)
     assert made.known(PLAN, faster) is None
-    found = made.measure(PLAN, faster, Notes())
+    found = made.measure(PLAN, faster, Notes(), HERE)
     assert found is not None
     assert not found.exceeded
     assert made.known(PLAN, f.healthy()) == found

@@ -12,7 +12,7 @@ from prony.analysis import questions
 from prony.cli.common import Common
 from prony.compare import Claim, Looks, Margins
 from prony.errors import UsageError
-from prony.experiment.clear import UntilClear
+from prony.experiment.blocks import UntilClear
 from prony.judge.finding import Judgement
 from prony.plan import workload
 from prony.plan.cell import cell_of
@@ -107,10 +107,10 @@ def test_trials_that_do_not_conform_and_controls_do_not_count() -> None:
     watch = UntilClear(("a", "c"), Looks(5, 20))
     feed(watch, range(5), 0.005, failing=frozenset({2}))
     assert watch.need() > 0
-    held = len(watch.samples)
+    held = len(watch.samples[watch.figure])
     control = record("a", 9).model_copy(update={"kind": "control"})
     watch.add(control, Judgement(conforms=True, findings=()), {"requests_per_s": 1.0})
-    assert len(watch.samples) == held
+    assert len(watch.samples[watch.figure]) == held
 
 
 def plan(until_clear: int | None = None, trials: int = 5) -> Plan:

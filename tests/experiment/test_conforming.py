@@ -10,19 +10,21 @@ import pytest
 
 from prony.conformance import suite
 from prony.conformance.result import Conformance
+from prony.evidence.host import CpuPartition, Limits
 from prony.experiment import testbed
-from prony.experiment.conforming import conformance_of
+from prony.experiment.trials import conformance_of
 from prony.plan.load import ClosedLoad, Connections
 from prony.plan.trial import TrialPlan
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
 from prony.targets.launched import LaunchedServer
-from prony.trial.observer import TrialObserver
+from prony.trial.surroundings import TrialObserver
+from tests.store.store_samples import FINGERPRINT
 from tests.trial.test_targets import HELLO, SHORT
 
 SERVER = "command: [x]\nvariants:\n  h2c: {http_version: '2'}\n"
 LISTENER = cast(TrialObserver, SimpleNamespace(phase=lambda *_: None, note=lambda _: None))
-TESTBED = cast(testbed.Testbed, SimpleNamespace(hosts=None, partition=SimpleNamespace(server=(0,))))
+TESTBED = testbed.Testbed(CpuPartition(server=(0,), client=(1,)), Limits(), FINGERPRINT)
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return Conformance(server=built.spec.name, workload=workload.name, results=())
 
     monkeypatch.setattr(suite, "check", check)
-    monkeypatch.setattr("prony.experiment.conforming._known", {})
+    monkeypatch.setattr("prony.experiment.trials._known", {})
     return versions
 
 

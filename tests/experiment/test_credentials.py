@@ -9,8 +9,7 @@ import pytest
 
 from prony.errors import UsageError
 from prony.evidence.server import Probe
-from prony.experiment.baseline import like
-from prony.experiment.stored import lacks_credentials, sends_credentials, with_credentials
+from prony.experiment.stored import lacks_credentials, like, sends_credentials, with_credentials
 from prony.experiment.trials import credentials_of, public
 from prony.judge.limits import CheckLimits
 from prony.plan.plan import Plan

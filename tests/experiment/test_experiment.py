@@ -12,7 +12,7 @@ from prony.compare.capacity import End
 from prony.errors import EnvironmentFault
 from prony.experiment import trials
 from prony.experiment.experiment import remaining
-from prony.experiment.growth import first_open_load, search_so_far
+from prony.experiment.growth import open_load, search_so_far
 from prony.judge.finding import Finding
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad, OpenLoad
@@ -108,7 +108,7 @@ def test_the_client_is_no_server(bench: Bench) -> None:
     asked = search_plan()
     search = asked.parts[0].search
     assert search is not None
-    stored, found = bench.run(search_plan(cell("a", load=first_open_load(100, search))))
+    stored, found = bench.run(search_plan(cell("a", load=open_load(100, search))))
     end = search_so_far(stored, stored.parts[0], found).found
     assert (end.end, end.failed_per_s) == (End.CLIENT, None)
     assert end.held_per_s is not None
@@ -119,14 +119,14 @@ def test_no_rate_is_too_low_for_its_percentile(bench: Bench) -> None:
     bench.answer = server_with(1)
     search = search_plan().parts[0].search
     assert search is not None
-    stored, found = bench.run(search_plan(cell("a", load=first_open_load(1000, search))))
+    stored, found = bench.run(search_plan(cell("a", load=open_load(1000, search))))
     assert search_so_far(stored, stored.parts[0], found).found.end is End.NEVER
     assert min(map(rate_of, stored.cells)) >= 45.9
 
 
 def test_room_for_what_the_objective_allows() -> None:
     slow = Search(objectives="p99<5s", highest_per_s=1e6, resolution=0.05, most_trials=1)
-    assert (first_open_load(1000, slow).max_users or 0) >= 10_000
+    assert (open_load(1000, slow).max_users or 0) >= 10_000
 
 
 def test_a_search_that_was_interrupted_goes_on_where_it_stopped(bench: Bench) -> None:

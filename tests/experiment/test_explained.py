@@ -8,8 +8,8 @@ import pytest
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.experiment import trials
-from prony.experiment.baseline import stored_base
-from prony.experiment.clear import Ended
+from prony.experiment.blocks import Ended
+from prony.experiment.stored import stored_base
 from prony.plan.cell import Cell
 from prony.plan.load import SteadyWindow
 from prony.plan.part import Part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from prony.experiment.listeners import Listeners
+from prony.experiment.testbed import Listeners
 from prony.judge.finding import Judgement
 from prony.report.progress_state import SilentProgress
 
@@ -46,6 +46,6 @@ def test_all_hear_all_and_a_fault_of_one_is_its_own() -> None:
 def test_every_event_of_progress_is_handed_on() -> None:
     from prony.experiment.testbed import Progress
 
-    events = {name for name in vars(Progress) if not name.startswith("_")}
+    events = {name for name in dir(Progress) if not name.startswith("_")}
     assert events == {name for name in vars(Listeners) if not name.startswith("_")}
     assert events <= {name for name in dir(SilentProgress) if not name.startswith("_")}

@@ -12,10 +12,9 @@ import pytest
 
 from prony.errors import UsageError
 from prony.experiment import trials as one_trial
-from prony.experiment.baseline import stored_base
-from prony.experiment.blocks import groups
-from prony.experiment.clear import watches
+from prony.experiment.blocks import groups, watches
 from prony.experiment.experiment import remaining
+from prony.experiment.stored import stored_base
 from prony.plan import workload
 from prony.plan.cell import Cell, cell_of
 from prony.plan.load import ClosedLoad

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from prony.cli.main import app
 from prony.errors import UsageError
-from prony.experiment.rejudge import rejudge
+from prony.experiment.conclude import rejudge
 from prony.judge.finding import Kind
 from prony.report.rejudged import RejudgedOut, render
 from prony.store import Store, transfer

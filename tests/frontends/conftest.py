@@ -27,7 +27,7 @@ from prony.plan.planfile_read import read
 from prony.plan.target import Url
 from prony.plan.trial import TrialPlan
 from prony.store import Store
-from prony.trial.stages import offer_stage
+from prony.trial.preparation import offer_stage
 from prony_frontends.base import Asked, Context, Translated, explain
 from prony_frontends.command import offers
 from prony_frontends.jmeter import requests
@@ -124,7 +124,7 @@ class Front:
 
 @pytest.fixture
 def front(tmp_path: Path) -> Front:
-    from prony.cli.testbed import prepare
+    from prony.experiment.testbed import prepare
 
     database = tmp_path / "results.db"
     return Front(Store.open(database), StringIO(), StringIO(), lambda: prepare(None, None), database)

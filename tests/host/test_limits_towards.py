@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prony.cli import testbed
+from prony.experiment import testbed
 from prony.host import resource_limits as host_limits
 from prony.host.resource_limits import limits
 from prony.plan.target import parse_url

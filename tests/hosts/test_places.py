@@ -272,7 +272,7 @@ class LoadHost:
 def test_a_load_host_without_a_part_in_the_load_is_no_evidence_unless_it_is_lost() -> None:
     lost: dict[str, str] = {}
     hosts = (LoadHost("a"), LoadHost("b"))
-    places = HostedPlaces(None, hosts, lambda: lost)  # type: ignore[arg-type]
+    places = HostedPlaces(CpuPartition(server=(), client=()), Limits(), None, hosts, lambda: lost)  # type: ignore[arg-type]
     assert [one.name for one in places.evidence()] == ["a", "b"]
     load = EngineLoad(url="http://h", workload=from_url("/"), load=ClosedLoad(users=1), cpus=())
     engine = places.engine(load)
@@ -313,7 +313,7 @@ class Starts(Told):
 
 def test_an_engine_that_does_not_start_leaves_none_of_another_host() -> None:
     hosts = [Starts("a"), Starts("b", fails=True), Starts("c")]
-    places = HostedPlaces(None, hosts, dict)  # type: ignore[arg-type]
+    places = HostedPlaces(CpuPartition(server=(), client=()), Limits(), None, hosts, dict)  # type: ignore[arg-type]
     load = EngineLoad(url="http://10.0.0.1", workload=from_url("/"), load=ClosedLoad(users=3), cpus=())
     with pytest.raises(EnvironmentFault, match="the engine did not start"):
         places.engine(load)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from prony.cli import load as load_command
+from prony.cli.load import tls_of
+from prony.cli.load_options import AskedLoad
 from prony.errors import UsageError
 from prony.load.contract import EngineLoad, engine_plan
 from prony.load.engine import EngineRun, find_engine
@@ -116,4 +117,4 @@ def test_plain_urls_ask_for_no_tls() -> None:
 )
 def test_options_that_cannot_be_followed(https: bool, ca: Path | None, insecure: bool, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        load_command._tls(https, ca, insecure)
+        tls_of(https, AskedLoad(ca=ca, insecure=insecure))

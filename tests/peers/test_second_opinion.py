@@ -14,7 +14,7 @@ from prony.compare.cross_check import PRONY
 from prony.errors import EnvironmentFault
 from prony.evidence.trial import ToolRun
 from prony.experiment.experiment import Experiment, remaining
-from prony.experiment.targets import Targets
+from prony.experiment.testbed import Targets
 from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad, Connections, WholeRun
 from prony.plan.part import CrossCheck, Part

@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from prony.cli.common import Common
 from prony.cli.showing import show
 from prony.errors import ExitCode
 from prony.evidence.server import Probe
@@ -47,7 +48,7 @@ def test_the_exit_code_says_whether_there_is_an_answer(
     assert view.usable == (code is ExitCode.OK)
     assert bool(view.parts[0].pairs) == (code is ExitCode.OK)
     monkeypatch.setattr(reading, "load_result", lambda *_: view)
-    assert show(cast("Store", None), view.id, as_json=True) == code
+    assert show(cast("Store", None), view.id, Common(json=True)) == code
 
 
 def test_a_part_of_which_nothing_was_to_be_run_takes_no_answer_away() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.experiment.rejudge import rejudge
+from prony.experiment.conclude import rejudge
 from prony.judge.finding import Finding, Kind
 from prony.plan.planfile_read import known
 from prony.report.answer import answer

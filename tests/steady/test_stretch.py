@@ -7,7 +7,7 @@ import pytest
 
 from prony.steady.limits import SteadyLimits
 from prony.steady.stretch import Stretch, still_to_come, stretch
-from prony.trial.steady_watch import ComingWindow, SteadyWatch
+from prony.trial.warming import ComingWindow, SteadyWatch
 from tests.judge import factory as f
 
 

@@ -9,7 +9,7 @@ from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.trial import TrialPlan
 from prony.plan.workload import from_url
 from prony.steady.precision import LEAST_ROWS
-from prony.trial.precise import PreciseEnough
+from prony.trial.warming import PreciseEnough
 
 
 def plan(precision: float | None, *, open_loop: bool = False) -> TrialPlan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prony.trial.steady_watch import SteadyWatch, steady_since_ms
+from prony.trial.warming import SteadyWatch, steady_since_ms
 from tests.judge import factory as f
 
 RISING = [1000.0 * 1.2**second for second in range(12)]

@@ -15,9 +15,8 @@ from prony.evidence.trial import WarmUp
 from prony.plan import workload
 from prony.plan.trial import QUICK_WARM_UP, WarmUpPlan, quick_trial
 from prony.trial.load_run import LoadRun
-from prony.trial.steady_watch import SteadyWatch
 from prony.trial.surroundings import Surroundings
-from prony.trial.warming import Phases, Warming
+from prony.trial.warming import Phases, SteadyWatch, Warming
 from tests.judge import factory as f
 
 LEVEL = f.noisy(8000, 200, 0.02, seed=3)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import typer
 
 from prony.cli import options
-from prony.cli.command import measures
-from prony.cli.common import Common
-from prony.cli.launched import AskedTrial
+from prony.cli.common import Common, measures
+from prony.cli.targets import AskedTrial
 from prony.errors import UsageError
 
 TRIALS, QUICK_TRIALS = 3, 1

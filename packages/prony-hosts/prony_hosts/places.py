@@ -1,5 +1,5 @@
 """The parts of one trial on several hosts: engines and samplers on the load hosts, the reference server on
-the server's host. The counterpart of `prony.trial.places.Local`.
+the server's host. The counterpart of `prony.trial.surroundings.Surroundings`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 from prony.errors import EnvironmentFault
+from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.hosts import HostEvidence
 from prony.host.proc import read_text
 from prony.load.base import Engine, HostLost
 from prony.load.contract import EngineLoad
 from prony.load.reference import Certificate
+from prony.trial.surroundings import Surroundings
 from prony_hosts import files
 from prony_hosts.actors import BOOT_ID
 from prony_hosts.load.clock import ClockEstimate
@@ -54,12 +56,26 @@ class RemoteEngine:
             self.host.call("close", self._number, timeout_s=EVENTS_GRACE_S)
 
 
-class HostedPlaces:
+def apart(server: Reached | None, loads: Sequence[Reached]) -> bool:
+    """Whether load and server run on different machines; network namespaces and containers share one. A
+    server at a URL is read on the laboratory's host only.
+    """
+    boot = read_text(BOOT_ID) if server is None else server.facts.boot_id
+    return boot is not None and all(host.facts.boot_id != boot for host in loads)
+
+
+class HostedPlaces(Surroundings):
     """The parts of one trial. `server`: the host of a launched server; None for a server at a URL."""
 
     def __init__(
-        self, server: Reached | None, loads: Sequence[Reached], lost: Callable[[], Mapping[str, str]]
+        self,
+        partition: CpuPartition,
+        limits: Limits,
+        server: Reached | None,
+        loads: Sequence[Reached],
+        lost: Callable[[], Mapping[str, str]],
     ) -> None:
+        super().__init__(partition, limits)
         self.server, self.loads, self._lost = server, tuple(loads), lost
         self.measured: EnginesTogether | None = None
         """Engines of the measured load."""
@@ -74,11 +90,7 @@ class HostedPlaces:
 
     @property
     def apart(self) -> bool:
-        """Whether load and server run on different machines; network namespaces and containers share one. A
-        server at a URL is read on the laboratory's host only.
-        """
-        boot = read_text(BOOT_ID) if self.server is None else self.server.facts.boot_id
-        return boot is not None and all(host.facts.boot_id != boot for host in self.loads)
+        return apart(self.server, self.loads)
 
     @property
     def server_address(self) -> str:

@@ -1,4 +1,4 @@
-"""Samplers on all hosts of a trial as one `prony.trial.places.Sampler`."""
+"""Samplers on all hosts of a trial as one `prony.trial.surroundings.Sampler`."""
 
 from __future__ import annotations
 

@@ -6,24 +6,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 from prony.conformance.result import Conformance
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import CpuPartition, Fingerprint, Limits, PortRange
+from prony.experiment.testbed import Testbed
 from prony.host.fingerprint import HostFacts, of_hosts
 from prony.host.proc import read_text
 from prony.plan.plan import Plan, UsedHost
 from prony.plan.target import Launch, Target, Url
 from prony.plan.workload import Workload
 from prony.server.spec import HttpVersion
-from prony.targets import ExternalServer, LaunchedServer, ServerUnderTest
+from prony.targets import ExternalServer, LaunchedServer, Placement, ServerUnderTest
 from prony.trial.surroundings import Surroundings
 from prony_hosts.actors import BOOT_ID, LoadHost
 from prony_hosts.file import HostsFile, is_loopback
 from prony_hosts.laboratory import Laboratory
 from prony_hosts.observed import HostedExternal
-from prony_hosts.places import HostedPlaces
+from prony_hosts.places import HostedPlaces, apart
 from prony_hosts.reach import Reached
 from prony_hosts.sampling import cpus_of
 from prony_hosts.server_host import ServerHost
@@ -32,8 +34,8 @@ from prony_hosts.target import HostedServer
 ONE_MACHINE = "the hosts are one machine; give each CPUs of its own (cpus: in hosts.yaml)"
 
 
-class HostsTestbed:
-    """The attached hosts of a file (`prony.experiment.testbed.Hosts`)."""
+class HostsTestbed(Testbed):
+    """The attached hosts of a file."""
 
     def __init__(self, laboratory: Laboratory, file: HostsFile, path: Path) -> None:
         self._laboratory, self._file, self._path = laboratory, file, path
@@ -60,11 +62,18 @@ class HostsTestbed:
         return on_machines(plan, self._file).model_copy(update={"hosts_file": str(self._path.absolute())})
 
     @property
+    def here(self) -> bool:
+        return False
+
+    def sides(self, target: ServerUnderTest, placed: Placement | None = None) -> CpuPartition:  # noqa: ARG002
+        return self.partition
+
+    @cached_property
     def limits(self) -> Limits:
         """Combined limits of the load hosts."""
         return together([(host.facts.limits, host.host.weight) for host in self.loads])
 
-    @property
+    @cached_property
     def fingerprint(self) -> Fingerprint:
         """Of all hosts in their roles: other hosts give other results."""
         return of_hosts(
@@ -74,7 +83,7 @@ class HostsTestbed:
             ]
         )
 
-    @property
+    @cached_property
     def partition(self) -> CpuPartition:
         """Of the first server's host and the first load host, for display before a trial."""
         return self._partition(next(iter(self.servers.values()), None))
@@ -104,8 +113,9 @@ class HostsTestbed:
 
     def surroundings(self, target: ServerUnderTest) -> Surroundings:
         server = target.host if isinstance(target, (HostedServer, HostedExternal)) else None
-        places = HostedPlaces(server, self.loads, self.lost)
-        return Surroundings(self._partition(server), target.limits(self.limits), places)
+        return HostedPlaces(
+            self._partition(server), target.limits(self.limits), server, self.loads, self.lost
+        )
 
     def conformance(
         self,
@@ -144,15 +154,15 @@ class HostsTestbed:
         client = cpus_of(self.loads[0])
         if server is None:
             return CpuPartition(server=(), client=client, apart=True)
-        places = HostedPlaces(server, self.loads, self.lost)
-        if not places.apart:
+        separate = apart(server, self.loads)
+        if not separate:
             client = tuple(sorted({cpu for host in self.loads for cpu in cpus_of(host)}))
         own = cpus_of(server)
-        shared = not places.apart and bool(set(own) & set(client))
+        shared = not separate and bool(set(own) & set(client))
         return CpuPartition(
             server=own,
             client=client,
-            apart=places.apart,
+            apart=separate,
             shared=shared,
             note=ONE_MACHINE if shared else "",
         )

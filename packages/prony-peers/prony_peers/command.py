@@ -9,8 +9,7 @@ import typer
 
 from prony.cli import options
 from prony.cli import targets as t
-from prony.cli.command import measures
-from prony.cli.common import Common
+from prony.cli.common import Common, measures
 from prony.errors import UsageError
 
 if TYPE_CHECKING:

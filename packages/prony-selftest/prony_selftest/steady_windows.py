@@ -17,7 +17,7 @@ from prony.judge.checks.steady import SteadyWindowLimits
 from prony.plan.trial import QUICK_WARM_UP, WarmUpPlan
 from prony.steady.detector import HOLD_ROWS
 from prony.steady.stretch import still_to_come, stretch
-from prony.trial.steady_watch import ComingWindow, SteadyWatch
+from prony.trial.warming import ComingWindow, SteadyWatch
 
 SEED = 20261122
 OFF = 0.03

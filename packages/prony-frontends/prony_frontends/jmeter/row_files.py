@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from prony.errors import EnvironmentFault, UsageError
 from prony.load.request_log import LoggedRequest, read_log
 from prony.report.progress_state import SilentProgress
-from prony.trial.stages import stage_log
+from prony.trial.preparation import stage_log
 from prony_frontends.base import Context, Ran
 from prony_frontends.jmeter import jtl
 from prony_frontends.jmeter.arguments import JMeterArguments

@@ -162,18 +162,18 @@ def _run(setup: Setup, seed: int) -> Evidence:
         outcome = run_trial(plan, target, surroundings, listener, seed=seed)
     if outcome.failure is not None:
         raise EnvironmentFault(outcome.failure)
-    return _calibrated(setup, plan, outcome.evidence)
+    return _calibrated(setup, plan, outcome.evidence, surroundings)
 
 
 _calibrations = Calibrations()
 
 
-def _calibrated(setup: Setup, plan: TrialPlan, evidence: Evidence) -> Evidence:
+def _calibrated(setup: Setup, plan: TrialPlan, evidence: Evidence, around: Surroundings) -> Evidence:
     """With the client's ceiling, if the set-up requests it; experiments always have it."""
     if not setup.calibrated:
         return evidence
-    calibration = _calibrations.known(plan, evidence) or _calibrations.measure(plan, evidence, Silent())
-    return evidence.model_copy(update={"calibration": calibration})
+    found = _calibrations.known(plan, evidence) or _calibrations.measure(plan, evidence, Silent(), around)
+    return evidence.model_copy(update={"calibration": found})
 
 
 @contextmanager
