@@ -25,7 +25,6 @@ LONGEST_S = 600.0
 """Cap for all requests of a scenario, in addition to their own deadlines."""
 NO_CONNECTION = ("connect_refused", "connect_timeout", "connect_other")
 ANY_BUT_ERRORS = Expectation(status=(), not_status=tuple(range(400, 600)))
-"""Expectation of a step that declares nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +61,9 @@ class Preflight:
     """A server's responses to each step before a load; repeatable."""
 
     load: EngineLoad
-    """Source of the steps and the kind of connections."""
     start: StartEngine | None = None
     """None: on this host. A host is sent values only, and no function."""
     asked: Asked = Asked()
-    """The latest responses, and why they ended."""
 
     @property
     def possible(self) -> bool:

@@ -57,10 +57,8 @@ class EngineLoad(Record):
 
     url: str
     addresses: tuple[str, ...] = ()
-    """HOST:PORT to connect to instead of the URL's host."""
     source_addresses: tuple[str, ...] = ()
     tls: TlsOptions = TlsOptions()
-    """Only used with an https URL."""
     workload: Workload
     load: Load
     connections: Connections = Connections()
@@ -76,23 +74,17 @@ class EngineLoad(Record):
     connect_timeout_ms: int = 5_000
     marks: tuple[int, ...] = ()
     script: Script | None = None
-    """Writes the requests in place of the single step, or is called by blocks."""
     rate_groups: int | None = None
-    """Groups of users with counted rates; None: not counted."""
     rate_span_ms: int = 100
     seed: int = 1
     parts: bool = False
-    """Whether to record send, wait and receive time of each request, which costs the client some CPU."""
     slowest: Slowest | None = None
     """Requested with a profile; None: no list."""
     log: Path | None = None
-    """File for a row per request, for `prony.load.request_log`."""
     report: tuple[str, ...] = ()
-    """Names of captured values to report."""
     responses: bool = False
     """Whether to report each response with head and body, for loads with few requests."""
     injected_faults: tuple[str, ...] = ()
-    """Injected faults for the self-test (docs/engine.md)."""
     share: Share | None = None
     """This engine's share of a load on several engines; the other fields describe the whole load."""
     start: Literal["at_once", "commanded"] = "at_once"

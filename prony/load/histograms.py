@@ -1,6 +1,4 @@
-"""Reads, writes and adds up HdrHistograms (V2: a 40-byte header, then bucket counts as ZigZag LEB128, where
-a negative number is a run of empty buckets).
-"""
+"""Reads, writes and adds up HdrHistograms (V2: bucket counts as ZigZag LEB128, negative: empty ones)."""
 
 from __future__ import annotations
 

@@ -46,7 +46,6 @@ class ReferenceLoad(Record):
     server_cpus: tuple[int, ...] = ()
     """CPUs of the measured server; empty: the kernel's choice."""
     closes_after: int | None = None
-    """Requests after which the server closes a connection."""
 
     def like(self, other: ReferenceLoad) -> bool:
         """Whether both have the same ceiling."""
@@ -64,7 +63,6 @@ class Certificate:
 
 
 StartReference = Callable[[Sequence[str], tuple[int, ...], Certificate | None], AbstractContextManager[str]]
-"""`reference_server`, here or on another host."""
 
 
 def calibrate(

@@ -21,7 +21,6 @@ class LoggedRequest:
     latency_ns: int
     """From the intended send to the end."""
     service_ns: int
-    """From the actual send to the end."""
     connect_ns: int | None
     """Connect time, in the row of a connection's first request; precedes `start_ns`, like `tls_ns`."""
     tls_ns: int | None
@@ -43,7 +42,6 @@ class LoggedRequest:
     users: int
     """Users alive in this thread at the end of the request."""
     branch: int | None
-    """Branch of a parallel block, from 0."""
 
 
 COLUMNS = tuple(LoggedRequest.__slots__)

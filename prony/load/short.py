@@ -20,7 +20,6 @@ from prony.plan.workload import Workload
 GRACE_S = 15.0
 """Allowance for the engine's start and for requests in flight at its end."""
 ONE_EACH = Connections()
-"""A connection per user, over HTTP/1.1."""
 KINDS = {
     "expect_status": "another status",
     "expect_header": "another header",
@@ -119,9 +118,7 @@ class WalkedOnce:
     """Result of a walk."""
 
     wrong: str | None = None
-    """The fault as a clause; None if all was as declared."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """Captured values, by name."""
     report: EngineReport | None = None
 
 

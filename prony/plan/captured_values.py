@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
-from prony.plan.step import Entry, Step
+from prony.plan.step import Entry, Step, flattened
 from prony.plan.workload import Scenario, Workload
 
 
 def captured(entries: Iterable[Entry]) -> tuple[str, ...]:
     """Names with a value from these steps: captured, set, or taken from a script."""
-    return tuple(dict.fromkeys(_given_in(entries)))
-
-
-def _given_in(entries: Iterable[Entry]) -> Iterator[str]:
-    for entry in entries:
+    names: dict[str, None] = {}
+    for entry in flattened(entries):
         if isinstance(entry, Step):
-            yield from entry.capture
-            continue
-        yield from entry.set or ()
-        yield from () if entry.call is None else entry.call.take.values()
-        yield from _given_in((*entry.steps, *entry.otherwise))
+            names |= dict.fromkeys(entry.capture)
+        else:
+            names |= dict.fromkeys(entry.set or ())
+            names |= dict.fromkeys(() if entry.call is None else entry.call.take.values())
+    return tuple(names)
 
 
 def knowing(workload: Workload, values: Mapping[str, str]) -> Workload:

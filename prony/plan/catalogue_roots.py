@@ -19,9 +19,7 @@ def yaml_files(room: str) -> dict[str, Path]:
 
 
 def roots(room: str) -> list[Path]:
-    """Existing folders of a kind (`servers`, `workloads`, `plans`), by precedence. `PRONY_SERVERS`,
-    `PRONY_WORKLOADS` and `PRONY_PLANS` add folders, separated as in PATH.
-    """
+    """Existing folders of a kind (`servers`, `workloads`, `plans`), by precedence."""
     candidates = [
         Path(part) for part in os.environ.get(f"PRONY_{room.upper()}", "").split(os.pathsep) if part
     ]

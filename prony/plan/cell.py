@@ -36,23 +36,18 @@ class Cell(Record):
     """A server under a load of a workload, with its number of trials."""
 
     id: Name
-    """`part/server/workload/load`, unique in the plan."""
     part: Name
     server: Name
-    """Name for readers."""
     target: Target
     trial: TrialPlan
     trials: int = Field(ge=1)
     controls: int = 0
     """Additional trials pinned from the start, to compare warm-up methods."""
     explain: bool = False
-    """An additional trial with a profiler after all others; its measurements are no figures."""
     limits: dict[str, Any] = Field(default_factory=dict)
-    """Limits of checks (docs/method.md) that replace defaults."""
     expected_requests_per_s: float | None = None
     needs: HostNeeds | None = None
     optional: bool = False
-    """Whether a host without the needs skips it instead of refusing the plan."""
     published: tuple[PublishedFigures, ...] = ()
 
     @property

@@ -183,11 +183,9 @@ def _which_part(value: object) -> str:
 Load = Annotated[
     Annotated[ClosedLoad, Tag("closed")] | Annotated[OpenLoad, Tag("open")], Discriminator(_which_load)
 ]
-"""Closed with users, open with a rate or phases."""
 
 
 MOST_WINDOWS = 100
-"""Per process."""
 
 
 class SteadyWindow(Record):
@@ -233,7 +231,6 @@ class WholeRun(Record):
 Measured = Annotated[
     Annotated[SteadyWindow, Tag("steady")] | Annotated[WholeRun, Tag("whole")], Discriminator(_which_part)
 ]
-"""A steady window with window_s, else a whole run."""
 
 
 class Connections(Record):

@@ -19,17 +19,13 @@ from prony.plan.trial import CONFORMANCE_S, TrialPlan
 from prony.redaction import Name, Title
 
 MAIN = "main"
-"""Name of a single part."""
 RESUMABLE = frozenset(
     {"aa", "compare", "gate", "run", "load", "sweep", "capacity", "second-opinion", "explain"}
 )
-"""Commands that have --resume."""
 
 
 Kind = Literal["trial", "control", "explained"]
-"""Purpose of a trial (`prony.evidence.trial.TrialRecord`)."""
 Orders = Literal["drawn", "balanced"]
-"""Order of cells within blocks (prony.plan.balanced)."""
 
 
 class CpuSets(Record):
@@ -56,7 +52,6 @@ class ScheduledTrial(Record):
     cell: str
     block: int
     position: int
-    """Within the block."""
     kind: Kind = "trial"
     process: str | None = None
     """Key of a process shared by consecutive trials; None: its own process."""
@@ -84,16 +79,11 @@ class UsedHost(Record):
 
 
 class Plan(Record):
-    """A self-contained plan.
-
-    Parts that search or follow another grow while they run: cells are appended and the stored plan is
-    rewritten. Finished trials keep their index.
-    """
+    """A self-contained plan. Parts that search grow while they run; finished trials keep their index."""
 
     schema_version: Literal[2] = Field(default=2, alias="schema")
     kind: Literal["plan"] = "plan"
     name: Name
-    """Name of the plan file or the command."""
     command: str
     title: Title
     note: Title = ""
@@ -101,21 +91,15 @@ class Plan(Record):
     cells: tuple[Cell, ...] = Field(min_length=1)
     skipped: tuple[Skipped, ...] = ()
     changes: tuple[str, ...] = ()
-    """Changes by --quick and similar options, as text."""
     cpus: CpuSets = CpuSets()
     hosts: tuple[UsedHost, ...] = ()
-    """Empty: everything on this host."""
     hosts_file: str | None = None
-    """The hosts.yaml it started with."""
     seed: int = 0
     quick: bool = False
     orders: Orders = "drawn"
     repeat_disturbed: int = Field(default=0, ge=0)
-    """Most repetitions of disturbed trials in a run."""
     goes_on: bool = False
-    """Whether the experiment continues after a trial without any load. If False it ends where the server has
-    no result yet, or the next trial depends on this one.
-    """
+    """Whether the experiment continues after a trial without any load."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
@@ -217,7 +201,6 @@ class Plan(Record):
         """Estimated duration of each of these consecutive trials."""
         times: list[float] = []
         had: set[str] = set()
-        """Workloads of the process so far."""
         for before, trial in zip((None, *trials), trials, strict=False):
             later, workload = trial.follows_in_process(before), self.cell(trial.cell).trial.workload.name
             had = had if later else set()
@@ -226,9 +209,7 @@ class Plan(Record):
         return tuple(times)
 
     def time_s(self, one: ScheduledTrial, *, later: bool, new: bool = False) -> float:
-        """Estimated duration; `later`: in a process warmed up by an earlier trial, `new`: under other
-        workloads only.
-        """
+        """`later`: in a process that an earlier trial warmed up, `new`: under other workloads only."""
         cell = self.cell(one.cell)
         if one.kind != "trial":
             return cell.takes_s(_trial_of(cell, one.kind))

@@ -1,6 +1,4 @@
-"""Shorter plans: --quick (about five minutes), --miniature (seconds per server), and the length of a soak.
-Changes are recorded as text for the report.
-"""
+"""Shorter plans: --quick (about five minutes), --miniature (seconds per server), and soaks."""
 
 from __future__ import annotations
 
@@ -16,7 +14,6 @@ from prony.plan.trial import QUICK_WARM_UP, TrialPlan, WarmUpPlan
 QUICK_S = 300.0
 """Target of --quick, without builds."""
 MIN_LOOK = 3
-"""Fewest trials for a conclusion about a pair."""
 LEAST_DRAIN_S = 20.0
 """Least drain: the last arrival walks its whole session however few there are."""
 
@@ -31,11 +28,8 @@ class Scale:
     whole_s: float
     """Longest whole run, in addition to bounds on requests or loops."""
     points: int | None = None
-    """Most points of a sweep: its ends and some between."""
     workloads: int | None = None
-    """Most workloads per part and server, likewise."""
     users: int | None = None
-    """Most users."""
     loops: int = 3
     """Fewest loops of a run bounded by them: fewer show nothing about keep-alive."""
 

@@ -20,8 +20,8 @@ UNSEEN = re.compile("[\\x7f-\\xa0\\u2028\\u2029\\ufeff]")
 
 
 def text(plan: Plan, remarks: tuple[str, ...] = ()) -> str:
-    """A plan with a single cell on a running server as text for `planfile_read.read`, with remarks as leading
-    comments. Without the seed: each run draws and records its own.
+    """A plan with a single cell on a running server as a plan file, with remarks as leading comments. Without
+    the seed: each run draws and records its own.
     """
     (cell,) = plan.cells
     assert isinstance(cell.target, Url)

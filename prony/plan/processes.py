@@ -12,9 +12,7 @@ from prony.plan.part import Sharing
 
 
 def units(cells: Sequence[Cell], sharing: Sharing = "loads") -> list[tuple[Cell, ...]]:
-    """Cells grouped by shared process, in plan order: those of a server and, with `loads`, of a workload,
-    with the same measured part.
-    """
+    """Cells grouped by shared process, in plan order; those of a process have the same measured part."""
     groups: dict[object, list[Cell]] = {}
     for cell in cells:
         groups.setdefault((_shared_by(cell, sharing), cell.trial.measured), []).append(cell)
@@ -31,9 +29,7 @@ def name_within(cell: Cell, sharing: Sharing) -> str:
 
 
 def why_not(cells: Sequence[Cell], sharing: Sharing = "loads", *, grows: bool = False) -> str | None:
-    """Why the cells of a part cannot share processes, as the end of a sentence; None if they can. `grows`:
-    loads are added while it runs.
-    """
+    """Why the cells cannot share processes, as a clause; None if they can. `grows`: loads are added later."""
     for cell in cells:
         trial = cell.trial
         if not cell.target.owned:
@@ -56,10 +52,8 @@ def process_key(cell: Cell, block: int, sharing: Sharing) -> str:
 
 
 class LoadOrders:
-    """Order of the cells within the processes of each block.
-
-    Servers with the same cells have the same order in a block, so that carry-over cancels in their ratios;
-    over the blocks positions and predecessors are balanced (Williams squares).
+    """Orders of the cells within processes: the same for all servers of a block, so that carry-over cancels,
+    and balanced over the blocks.
     """
 
     def __init__(self, seed: str, sharing: Sharing = "loads") -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
@@ -167,13 +167,16 @@ Entry = Annotated[Annotated[Step, Tag("request")] | Annotated[Block, Tag("block"
 Block.model_rebuild()
 
 
-def requests(entries: tuple[Entry, ...]) -> Iterator[Step]:
-    """The requests of a list of steps, including those in blocks, in written order."""
+def flattened(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Every entry in written order, a block before the entries in it."""
     for entry in entries:
-        if isinstance(entry, Step):
-            yield entry
-        else:
-            yield from requests((*entry.steps, *entry.otherwise))
+        yield entry
+        if isinstance(entry, Block):
+            yield from flattened((*entry.steps, *entry.otherwise))
+
+
+def requests(entries: tuple[Entry, ...]) -> Iterator[Step]:
+    return (entry for entry in flattened(entries) if isinstance(entry, Step))
 
 
 def requests_at_once(entries: tuple[Entry, ...]) -> int:
@@ -193,26 +196,19 @@ def requests_at_once(entries: tuple[Entry, ...]) -> int:
 
 
 def _has_branches(entries: tuple[Entry, ...]) -> bool:
-    blocks = [entry for entry in entries if isinstance(entry, Block)]
-    return any(
-        block.parallel is not None or _has_branches((*block.steps, *block.otherwise)) for block in blocks
-    )
+    return any(isinstance(entry, Block) and entry.parallel is not None for entry in flattened(entries))
 
 
 def pauses(entries: tuple[Entry, ...]) -> Iterator[Think]:
-    for entry in entries:
-        if isinstance(entry, Step):
-            yield from (think for think in (entry.think_before, entry.think) if think is not None)
-        else:
-            yield from () if entry.pause is None else (entry.pause,)
-            yield from pauses((*entry.steps, *entry.otherwise))
+    for entry in flattened(entries):
+        both = (entry.think_before, entry.think) if isinstance(entry, Step) else (entry.pause,)
+        yield from (think for think in both if think is not None)
 
 
 def calls(entries: tuple[Entry, ...]) -> Iterator[Call]:
-    for entry in entries:
-        if isinstance(entry, Block):
-            yield from () if entry.call is None else (entry.call,)
-            yield from calls((*entry.steps, *entry.otherwise))
+    for entry in flattened(entries):
+        if isinstance(entry, Block) and entry.call is not None:
+            yield entry.call
 
 
 def changed(entry: Entry, change: Callable[[Step], Step], pausing: bool) -> Entry:

@@ -97,19 +97,14 @@ ready after 36 s with them first and 64 s without (docs/benchmarks.md).
 """
 
 QUICK_WARM_UP = WarmUpPlan(min_s=10.0, cap_s=60.0, settle_min_s=5.0, settle_cap_s=30.0, settle_until="level")
-"""Too short to show a plateau of any but the quietest server: `steady` is then unknown. The caps are for slow
-machines, where a JIT compiler works for more than a minute.
-"""
+"""Too short to show a plateau of any but the quietest server. The caps are for slow machines."""
 SETTLES = 0.6
 """Typical duration of a phase as a share of the way from its least to its cap."""
 LEVEL_AFTER, SETTLED_AFTER, NEW_CODE_AFTER = 2.5, 1.2, 2.0
-"""Typical time until a JVM is level ÷ the least time: warming up (with FEW_USERS first), back on its own
-CPUs, and there under a workload that is new to its process. Only slow machines come near the cap.
-"""
+"""Typical time ÷ the least time of a JVM: warming up, back on its own CPUs, there with new code."""
 
 PROBE_MOST_S = 5.0
 START_S, STOP_S, PUBLISHED_S = 6.0, 1.0, 9.0
-"""Estimated start, stop and published part."""
 SLACK_S = 30.0
 """Engine's wait for the end after a window of known length."""
 
@@ -122,46 +117,29 @@ class TrialPlan(Record):
     measured: Measured
     connections: Connections = Connections()
     warm_up: WarmUpPlan = WarmUpPlan()
-    """Before a steady window; a whole run has its own, or none."""
     published_requests: int | None = None
-    """Records the time of this many requests to the fresh process; None: not recorded."""
     published_cap_s: float = 30.0
     start_timeout_s: float = 60.0
     request_timeout_ms: int = 10_000
     connect_timeout_ms: int = 5_000
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     preflight: bool = True
-    """Whether a request per step is sent, and its response checked, before the load. False: the server sees
-    only the load, as with the front end's own tool; responses are then compared with each other.
-    """
+    """False: the server sees only the load; responses are then compared with each other."""
     source_addresses: tuple[str, ...] = ()
-    """Source addresses of connections. Default: the kernel's choice."""
     script: Script | None = None
-    """Lua: writes the requests in place of the workload's single step; JavaScript: called by blocks."""
     threads: int | None = Field(default=None, ge=1)
-    """Most engine threads. Default: one per client CPU."""
     rate_groups: int | None = None
-    """Groups of users with counted rates."""
     rate_span_ms: int = Field(default=100, ge=1)
-    """Span of each of those rates."""
     request_parts: bool = False
-    """Breaks down request time into connect, send, wait and receive; costs the client some CPU."""
     log: str | None = None
-    """File for a row per request."""
     before: Stage | None = None
-    """A separate load that ends before this one; not judged."""
     after: Stage | None = None
-    """A separate load after this one; not judged."""
     beside: tuple[str, ...] = ()
     """Other load generators with the same load on the same process, in random order around this one."""
     scaling_probe: bool = True
-    """Whether a capacity trial ends with seconds under half as many users again, after the window, to show
-    whether the rate rises.
-    """
+    """Whether a capacity trial ends with seconds under half as many users again."""
     injected_faults: tuple[str, ...] = ()
-    """Injected faults of the engine (docs/engine.md); only `prony selftest` sets them. Such a trial does not
-    conform.
-    """
+    """Faults of the engine (docs/engine.md) for `prony selftest`; such a trial does not conform."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -32,7 +32,6 @@ from prony.redaction import Name, Title
 MOST_STEPS = 1_000
 """Most requests over all scenarios, as written."""
 SETTINGS = ("delay_ms",)
-"""Keys of a workload that a plan may change, if the file has them."""
 
 
 class Feeder(Record):
@@ -114,11 +113,7 @@ class Scenario(Record):
     def _sends_something(self) -> Self:
         if not self.requests:
             raise ValueError("the steps send no request; expected at least one")
-        return self
-
-    @model_validator(mode="after")
-    def _branches_are_flat(self) -> Self:
-        requests_at_once(self.steps)
+        requests_at_once(self.steps)  # raises for nested parallel blocks
         return self
 
     @property
@@ -151,7 +146,6 @@ class Published(Record):
     source: str
     note: str = "other hardware, other versions: for shape and order, not a target"
     figures: dict[str, dict[str, float]]
-    """Figure -> server -> value."""
 
 
 class Workload(Record):
@@ -200,15 +194,7 @@ class Workload(Record):
             raise ValueError("loops and variables apply to steps; give each scenario its own")
         if self.steps and not any(requests(self.steps)):
             raise ValueError("the steps send no request; expected at least one")
-        return self
-
-    @model_validator(mode="after")
-    def _branches_are_flat(self) -> Self:
         requests_at_once(self.steps)
-        return self
-
-    @model_validator(mode="after")
-    def _conformance_expects(self) -> Self:
         for step in self.conformance:
             if step.expect is None:
                 raise ValueError(
@@ -237,9 +223,7 @@ class Workload(Record):
         return self.model_copy(update=dict(given))
 
     def with_steps(self, change: Callable[[Step], Step], *, pausing: bool = True) -> Workload:
-        """The workload with every request changed, including scenarios, blocks, preparation, clean-up and
-        conformance. Without `pausing` also without pauses and paces.
-        """
+        """The workload with every request changed. Without `pausing` also without pauses and paces."""
 
         def allchanged(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
             return tuple(changed(entry, change, pausing) for entry in entries)

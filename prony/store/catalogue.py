@@ -1,6 +1,4 @@
-"""The catalogue of results: experiments and trials, each written in a transaction and immutable (except for
-the calibration that follows a trial).
-"""
+"""The catalogue of results: experiments and trials, immutable except for a calibration that follows."""
 
 from __future__ import annotations
 
@@ -42,14 +40,11 @@ _ID_ATTEMPTS = 64
 
 
 class Store:
-    """An open catalogue. Methods raise StoreError when the database fails; a lost server is retried for a
-    minute first.
-    """
+    """An open catalogue. Methods raise StoreError when the database fails."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._running: dict[str, dict[str, Any]] = {}
-        """Rows of this process's experiments, to rescue a trial that cannot be stored."""
 
     @classmethod
     def open(cls, target: str | Path | None = None) -> Store:

@@ -10,9 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 MOST_CONTAINERS = 1_000_000
-"""Most lists and objects in a JSON text, at some 100 bytes of memory each. The largest published trial has
-4,000.
-"""
+"""Most lists and objects in a JSON text, at some 100 bytes each. The largest published trial has 4,000."""
 LARGEST_FIGURE = 1e18
 YEARS = range(1970, 9000)
 MOST_SHOWN = 60

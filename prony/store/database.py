@@ -20,7 +20,6 @@ from prony.store.location import APPLICATION_ID, WRITES, Location, locate, sqlit
 T = TypeVar("T")
 
 FIRST_PAUSE_S = 0.1
-"""First pause before reconnecting; doubled each time."""
 
 
 _SQLITE = {
@@ -75,9 +74,7 @@ class Database:
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Connection]:
-        """A writing transaction. `alone`: excludes other `alone` writers (always so in SQLite), for decisions
-        based on reads.
-        """
+        """A writing transaction. `alone`: excludes other `alone` writers, for decisions based on reads."""
         with self._location.engine.connect() as connection:
             chosen = connection.execution_options(**{WRITES: True})
             with chosen.begin():

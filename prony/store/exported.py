@@ -23,7 +23,6 @@ LOCAL = frozenset({"owner"})
 T = TypeVar("T")
 R = TypeVar("R", bound=BaseModel)
 LARGEST_WHOLE = 2**64
-"""Beyond any counter or clock."""
 
 
 class Misfit(ValueError):

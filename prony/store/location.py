@@ -18,7 +18,6 @@ from sqlalchemy.pool import NullPool
 from prony.errors import StoreError
 
 BUSY_S = 15.0
-"""Longest wait of a writer for another."""
 AGAIN_S = 0.02
 
 RECONNECT_S = 60.0
@@ -32,9 +31,7 @@ IN_MEMORY = ":memory:"
 NOT_IN_MEMORY = "Results are not kept in memory; name a file for the SQLite database."
 
 WRITES = "prony_writes"
-"""Execution option of writing connections: takes SQLite's write lock at the start, so that writers wait
-instead of failing midway.
-"""
+"""Execution option of connections that take SQLite's write lock at the start instead of failing midway."""
 
 APPLICATION_ID = 0x50524F4E
 """`PRON` in the header of Prony's files: identifies them without opening them as a database."""
@@ -53,7 +50,6 @@ class Location:
     sqlite: bool
     writable: bool = True
     marked: bool = False
-    """Whether the file's header has Prony's application id."""
 
 
 def default_path() -> str:
@@ -103,9 +99,10 @@ def _server(url: URL) -> Location:
             f"'{url.drivername}' is not a supported database; use a file (SQLite) or postgresql://."
         ) from None
     except ModuleNotFoundError as missing:
+        package = "prony[postgresql]" if missing.name == "psycopg" else missing.name
         raise StoreError(
             f"{where} needs the Python package '{missing.name}', which is not installed; "
-            f"install it into Prony's environment: pip install '{_package(missing.name)}'."
+            f"install it into Prony's environment: pip install '{package}'."
         ) from None
     return Location(where, engine, sqlite=False)
 
@@ -116,10 +113,6 @@ def _patience(url: URL) -> dict[str, Any]:
         return {}
     wanted = {"connect_timeout": CONNECT_S, "keepalives_idle": DEAD_S, "tcp_user_timeout": DEAD_S * 1000}
     return {name: value for name, value in wanted.items() if name not in url.query}
-
-
-def _package(module: str | None) -> str:
-    return "prony[postgresql]" if module == "psycopg" else str(module)
 
 
 def _sqlite(path: Path) -> Location:

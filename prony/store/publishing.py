@@ -19,7 +19,6 @@ from prony.store.rows import RawExperiment
 
 CACHE = "~/.cache/prony"
 NOBODY = "anonymous"
-"""The author of a published note."""
 ANOTHER = "another process"
 _PROCESS = re.compile(r"(.+ \(pid \d+\)), ", re.DOTALL)
 """Start of `busiest_other`; its process name, with any characters, is then replaced everywhere."""
@@ -36,9 +35,7 @@ _FILES = frozenset({"file", "body_file"})
 
 
 def anonymous(found: RawExperiment, home: Path | None = None) -> RawExperiment:
-    """The anonymised rows. Replaces `home`, of the publisher, and home folders and caches in the servers'
-    command lines. Idempotent.
-    """
+    """The anonymised rows (idempotent). `home`: the home folder of the publisher."""
     records = {str(trial["id"]): json.loads(zlib.decompress(trial["record"])) for trial in found.trials}
     words = [word for record in records.values() for word in _commands(record)]
     others = {name for record in records.values() for name in _others(record.get("evidence"))}
@@ -63,9 +60,7 @@ def anonymous(found: RawExperiment, home: Path | None = None) -> RawExperiment:
 
 
 def mentions(found: RawExperiment, names: Iterable[str]) -> dict[str, str]:
-    """Name -> context of its first occurrence as a word in the rows, for what no rule can know, such as a
-    folder with a person's name.
-    """
+    """Name -> context of its first occurrence as a word, for what no rule can know."""
     texts = [str(found.experiment[key]) for key in ("name", "spec", "fingerprint")]
     texts += [zlib.decompress(trial["record"]).decode() for trial in found.trials]
     texts += [str(row["judgement"]) for row in found.judgements] + [str(row["text"]) for row in found.notes]

@@ -45,8 +45,8 @@ def experiments(
 
 
 def identify(connection: Connection, where: str, which: str) -> str:
-    """The full id of an experiment by id, tag (the newest one), a unique prefix of the id (or of the part
-    after the dash), or `latest`. Raises UsageError for none or several.
+    """The id of an experiment by id, tag (the newest), unique prefix (also of the part after the dash) or
+    `latest`. Raises UsageError for none or several.
     """
     query = select(_E.id, _E.created).select_from(_WITH_NUMBER).order_by(*_NEWEST_FIRST)
     rows: list[Any] = list(connection.execute(query))

@@ -28,14 +28,11 @@ class ExperimentRow:
     quick: bool
     prony_version: str
     trials: int
-    """Number of stored trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawExperiment:
-    """Raw rows of an experiment (column -> value) for another store: trials in the order of storing, notes
-    without an id.
-    """
+    """Raw rows of an experiment (column -> value) for another store; notes without an id."""
 
     experiment: dict[str, Any]
     trials: tuple[dict[str, Any], ...]
@@ -82,7 +79,6 @@ class Note:
 
     made: datetime
     by: str
-    """user@host"""
     text: str
 
 
@@ -103,12 +99,10 @@ class FoundExperiment:
     trials: int = 0
     """Stored trials, including controls and repeated ones, without explained ones."""
     conforming: int = 0
-    """Conforming ones, by their newest judgement."""
     servers: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
-    """Oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +111,6 @@ class Unreadable:
 
     experiment_id: str
     sentence: str
-    """Row, value and expectation."""
     whole: bool = True
     """Whether it is the experiment itself, or a note on it."""
 
@@ -166,7 +159,6 @@ class SeriesTrial:
     failure: str | None
     figures: dict[str, Any]
     versions: dict[str, str]
-    """Of the server and its runtime."""
     build_key: str | None
     prony_version: str
 

@@ -1,6 +1,4 @@
-"""State of running experiments: a small file each next to the store, replaced atomically and removed at the
-end, for readers in other processes. Not a result: a lost or late file does not affect the experiment.
-"""
+"""State of running experiments, for readers in other processes: a small file each next to the store."""
 
 from __future__ import annotations
 
@@ -17,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from prony.store import owner
 
 FORGOTTEN_S = 86_400.0
-"""Age at which another host's file is removed."""
 SILENT_S = 15.0
 """Age at which an experiment, which writes every few seconds, is shown as silent."""
 MOST_SECONDS = 120
@@ -50,7 +47,6 @@ class EndedTrial(_Record):
     requests_per_s: float | None = None
     took_s: float
     outcome: str = ""
-    """Its figure with precision, or why it has none."""
 
 
 class Running(_Record):
@@ -59,10 +55,8 @@ class Running(_Record):
     id: str
     title: str
     owner: str
-    """The process that runs it (prony.store.owner)."""
     started: datetime
     trials: int
-    """Trials of this run; may grow."""
     done: int = 0
     elapsed_s: float = 0.0
     left_s: float | None = None
@@ -74,9 +68,7 @@ class Running(_Record):
     phase_s: float = 0.0
     phase_expected_s: float | None = None
     seconds: tuple[Second, ...] = ()
-    """Latest seconds of the current trial."""
     ended: tuple[EndedTrial, ...] = ()
-    """Latest finished trials, oldest first."""
     notes: tuple[str, ...] = ()
     silent_s: float = 0.0
     """Age of the file for the reader."""
@@ -88,9 +80,7 @@ class Running(_Record):
 
 
 def folder(where: str) -> Path:
-    """Folder of a store's files (`Store.where`): next to a file; for a database server in the user's data
-    folder, visible on this host only.
-    """
+    """Folder of a store's files: next to a file; for a database server in the user's data folder."""
     if "://" not in where:
         return Path(f"{where}.running")
     data = os.environ.get("XDG_DATA_HOME")

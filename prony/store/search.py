@@ -28,7 +28,6 @@ AS_STORED = (
     "experiment_id", "cell", "block", "kind", "quick", "fingerprint_key", "plan_key", "conforms", "bound_by",
     "build_key", "prony_version",
 )  # fmt: skip
-"""Fields of a series' trial with the name and value of a column."""
 EXPLAINED = "explained"
 """Kind of trials with a profiler, which are in no count and no series."""
 MOST_AT_ONCE = 500
@@ -45,7 +44,6 @@ class Search:
     workload: str | None = None
     command: str | None = None
     conforming: bool | None = None
-    """By the newest judgement."""
     tag: str | None = None
     text: str | None = None
     """Part of the title, or prefix of the id; case-insensitive."""

@@ -1,6 +1,4 @@
-"""Summary rows of experiments and trials for lists and series, derived from plan, record and newest judgement
-in the same transaction.
-"""
+"""Summary rows for lists and series, derived from plan, record and newest judgement."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Export files of an experiment for another host: compressed JSON lines with a header, a trial with its
-judgements per line, and a checksum.
-"""
+"""Export files: compressed JSON lines with a header, a trial with its judgements per line, a checksum."""
 
 from __future__ import annotations
 
@@ -30,7 +28,6 @@ MOST_LINE_BYTES = 64 * 2**20
 """Longest line, to protect memory (the largest published trial has 290 kB)."""
 LONGEST_CHECKSUM = 200
 MOST_ROWS = 200_000
-"""Most trials and judgements of an experiment."""
 MOST_BYTES = 16 * 2**30
 """Most bytes of an unpacked file, which take minutes to read."""
 
