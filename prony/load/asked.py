@@ -29,8 +29,6 @@ ANY_BUT_ERRORS = Expectation(status=(), not_status=tuple(range(400, 600)))
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Responses, up to the first wrong one."""
-
     probes: tuple[Probe, ...] = ()
     silence: str | None = None
     """Why the next request has no response; None if all sent ones have."""
@@ -41,13 +39,10 @@ class Asked:
 
     @property
     def wrong(self) -> str | None:
-        """The fault of the last response; None if right."""
         return self.probes[-1].why_not if self.probes else None
 
 
 class ReadyProbe(Protocol):
-    """Probe for correct responses of a starting server."""
-
     @property
     def asked(self) -> Asked:
         """The latest responses, or why there are none."""

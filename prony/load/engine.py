@@ -61,7 +61,6 @@ def engine_version() -> str:
 def finished_report(
     ready: Ready, rows: tuple[IntervalRow, ...], marks: list[Mark], done: Mapping[str, Any]
 ) -> EngineReport:
-    """A whole run, of which `done` is the last event."""
     return EngineReport.model_validate({**done, "ready": ready, "rows": rows, "marks": tuple(marks)})
 
 

@@ -95,7 +95,6 @@ def thinking(load: Load, workload: Workload) -> Think:
 
 
 def requests_per_walk(workload: Workload) -> float:
-    """Mean requests per walk, over the scenarios by weight."""
     walks = workload.walks
     total = sum(walk.weight for walk in walks)
     return sum(walk.weight / total * walk.length for walk in walks)

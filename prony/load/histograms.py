@@ -57,8 +57,6 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A histogram's header and encoded counts."""
-
     digits: int
     lowest_ns: int
     highest_ns: int
@@ -145,7 +143,6 @@ def _put(words: bytearray, value: int) -> None:
 
 
 def added_up(parts: Sequence[Histogram | None]) -> Histogram | None:
-    """A histogram with the samples of all; None without samples."""
     filled = [part for part in parts if part is not None and part.count > 0]
     if not filled:
         return None

@@ -48,15 +48,12 @@ class ReferenceLoad(Record):
     closes_after: int | None = None
 
     def like(self, other: ReferenceLoad) -> bool:
-        """Whether both have the same ceiling."""
         near = abs(self.body_bytes - other.body_bytes) <= max(LIKE_BYTES, self.body_bytes // 4)
         return near and self == other.model_copy(update={"body_bytes": self.body_bytes})
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """PEM files of the reference server."""
-
     ca: Path
     cert: Path
     key: Path

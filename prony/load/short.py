@@ -54,7 +54,6 @@ def short_load(
     tls: TlsOptions | None = None,
     connections: Connections = ONE_EACH,
 ) -> EngineLoad:
-    """A load of `users` with `iterations` each, on any CPU."""
     return EngineLoad(
         url=url,
         tls=tls or TlsOptions(),
@@ -115,8 +114,6 @@ def in_words(kind: str | None, report: EngineReport) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WalkedOnce:
-    """Result of a walk."""
-
     wrong: str | None = None
     values: Mapping[str, str] = field(default_factory=dict)
     report: EngineReport | None = None

@@ -202,7 +202,6 @@ class BlockKeys(Record):
         return next((block.each for block in own if block is not None and block.each is not None), None)
 
     def engine_keys(self) -> dict[str, Any]:
-        """The engine's form of this block, without its steps."""
         plan: dict[str, Any] = self.model_dump(
             mode="json",
             by_alias=True,

@@ -16,9 +16,8 @@ ROOM_TO_CHOOSE = 2.0
 
 
 def within(plan: Plan, budget_s: float) -> Plan:
-    """The plan with this time for all its trials, without builds: planned trials per cell, or FEWEST where
-    they do not fit, then blocks where intervals are widest. Its `changes` say so. Raises UsageError where
-    FEWEST do not fit.
+    """The plan with this time for its trials: those planned, or FEWEST per cell, then blocks where intervals
+    are widest. Raises UsageError where FEWEST do not fit.
     """
     plan = plan.model_copy(
         update={

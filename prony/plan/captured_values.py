@@ -10,7 +10,6 @@ from prony.plan.workload import Scenario, Workload
 
 
 def captured(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """Names with a value from these steps: captured, set, or taken from a script."""
     names: dict[str, None] = {}
     for entry in flattened(entries):
         if isinstance(entry, Step):

@@ -1,6 +1,4 @@
-"""Folders of the catalogue (servers, workloads, plans), by precedence: an environment variable, the checkout
-around the current folder, the checkout of an editable install, a wheel's `<prefix>/share/prony`.
-"""
+"""Folders of the catalogue (servers, workloads, plans)."""
 
 from __future__ import annotations
 

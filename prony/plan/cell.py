@@ -73,22 +73,13 @@ class Cell(Record):
         return self.takes_s(self.trial)
 
     def takes_s(self, trial: TrialPlan) -> float:
-        """Estimated duration of `trial`; a server at a URL is not started."""
         return trial.estimate_s - (0.0 if self.target.owned else START_S + STOP_S)
 
     def under(self, load: Load) -> Cell:
-        """The same server under another load, with one trial."""
         trial = self.trial.model_copy(update={"load": load})
-        return self.model_copy(
-            update={
-                "id": cell_id(self.part, self.server, trial),
-                "trial": trial,
-                "trials": 1,
-                "controls": 0,
-                "explain": False,
-                "published": (),
-            }
-        )
+        alone = {"trials": 1, "controls": 0, "explain": False, "published": ()}
+        own_id = cell_id(self.part, self.server, trial)
+        return self.model_copy(update={"id": own_id, "trial": trial, **alone})
 
 
 def cell_id(part: str, server: str, trial: TrialPlan) -> str:

@@ -130,7 +130,6 @@ class OpenLoad(Record):
 
     @property
     def total_s(self) -> float | None:
-        """Length of the schedule; None without an end."""
         return sum(phase.duration_s for phase in self.phases) if self.phases else None
 
     @property

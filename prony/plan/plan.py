@@ -116,7 +116,6 @@ class Plan(Record):
 
     @property
     def resume_command(self) -> str | None:
-        """The command whose --resume continues it; else None."""
         return self.command if self.command in RESUMABLE else None
 
     def part(self, name: str) -> Part:
@@ -131,7 +130,8 @@ class Plan(Record):
     @property
     def budget_s(self) -> float | None:
         """Time for its trials; None: no limit. Ignores a gate with a stored base, whose trials are fixed."""
-        given = (part.budget_s for part in self.parts if not _counted(part))
+        timed = (part for part in self.parts if part.gate is None or part.gate.baseline is None)
+        given = (part.budget_s for part in timed)
         return max((seconds for seconds in given if seconds is not None), default=None)
 
     @property
@@ -171,7 +171,6 @@ class Plan(Record):
         return _trial_of(self.cell(scheduled.cell), scheduled.kind)
 
     def sharing(self, scheduled: ScheduledTrial) -> tuple[Cell, ...]:
-        """The cells of its process, in the plan's order."""
         cell = self.cell(scheduled.cell)
         kind = self.part(cell.part).share_process
         if scheduled.process is None or kind is None:
@@ -181,7 +180,6 @@ class Plan(Record):
         )
 
     def seed_of(self, scheduled: ScheduledTrial) -> int:
-        """Seed of this trial; the first trial has the plan's."""
         return (self.seed + scheduled.index - 1) % 2**63
 
     @property
@@ -198,7 +196,6 @@ class Plan(Record):
         return total_s + CONFORMANCE_S * len(suites)
 
     def times_s(self, trials: Sequence[ScheduledTrial]) -> tuple[float, ...]:
-        """Estimated duration of each of these consecutive trials."""
         times: list[float] = []
         had: set[str] = set()
         for before, trial in zip((None, *trials), trials, strict=False):
@@ -223,17 +220,15 @@ class Plan(Record):
 
     def _growing(self) -> Iterator[tuple[Cell, int]]:
         """(cell like those to be added, number of trials)."""
+        skipped = {cell.part for cell in self.skipped}
         for part in self.parts:
             cells = self.of(part.name)
             if part.search is not None and cells:
                 tried = sum(cell.trials for cell in cells if not isinstance(cell.trial.load, ClosedLoad))
                 yield cells[0], max(0, part.search.most_trials - tried)
-            elif part.follows is not None and not cells and not self._was_skipped(part):
+            elif part.follows is not None and not cells and part.name not in skipped:
                 cells = self.of(part.follows.part)
                 yield from ((cell, part.until_clear or cell.trials) for cell in cells)
-
-    def _was_skipped(self, part: Part) -> bool:
-        return any(cell.part == part.name for cell in self.skipped)
 
     def grown(self, cells: Sequence[Cell]) -> Plan:
         """The plan with these cells added; an existing cell gets another trial."""
@@ -276,10 +271,6 @@ def one_part(
 
 def _trial_of(cell: Cell, kind: Kind) -> TrialPlan:
     return {"trial": cell.trial, "control": cell.control, "explained": cell.explained}[kind]
-
-
-def _counted(part: Part) -> bool:
-    return part.gate is not None and part.gate.baseline is not None
 
 
 def shape_of(cells: Sequence[Cell]) -> Shape:

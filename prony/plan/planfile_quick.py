@@ -198,13 +198,8 @@ def _shorter_whole(
     duration_s = part.duration_s if bounded or loops is not None else min(part.duration_s or most_s, most_s)
     if part.total_requests is not None and part.duration_s is None:
         duration_s = max(most_s, 10.0)
-    return load, part.model_copy(
-        update={
-            "duration_s": duration_s,
-            "iterations_per_user": loops,
-            "warm_up_s": min(part.warm_up_s, most_s),
-        }
-    )
+    bounds = {"duration_s": duration_s, "iterations_per_user": loops}
+    return load, part.model_copy(update={**bounds, "warm_up_s": min(part.warm_up_s, most_s)})
 
 
 def with_soak(plan: Plan, duration_s: float | None) -> Plan:
@@ -231,14 +226,9 @@ def with_soak(plan: Plan, duration_s: float | None) -> Plan:
         raise UsageError(
             f"the plan '{plan.name}' has no soak part (soak: true), so --duration does not apply"
         )
+    whole = {"measured": WholeRun(duration_s=duration_s), "published_requests": None}
     cells = tuple(
-        cell.model_copy(
-            update={
-                "trial": cell.trial.model_copy(
-                    update={"measured": WholeRun(duration_s=duration_s), "published_requests": None}
-                )
-            }
-        )
+        cell.model_copy(update={"trial": cell.trial.model_copy(update=whole)})
         for cell in plan.cells
         if cell.part in soaks
     )

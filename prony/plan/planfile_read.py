@@ -132,7 +132,6 @@ class _Source:
     several: bool
 
     def fault(self, part: int, key: str, message: str) -> UsageError:
-        """An error at a key of a part, or at the inherited key of the top level."""
         own = ("parts", part, key) if self.several else (key,)
         line = next((self.lines[at] for at in (own, (key,), own[:2]) if at in self.lines), 1)
         return UsageError(f"{self.path}:{line}: {message}")

@@ -43,7 +43,6 @@ class Population(Record):
         return not self.scenarios or scenario in self.scenarios
 
     def started(self, at_s: float) -> int:
-        """Users started by then, including ended ones."""
         after_s = at_s - self.start_s
         if after_s < 0:
             return 0

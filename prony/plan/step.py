@@ -130,7 +130,6 @@ class Step(Record):
 
     @property
     def used(self) -> str:
-        """All text that may hold placeholders."""
         bearer = None if self.auth is None else self.auth.bearer
         return "\n".join(
             (self.path, *self.headers.values(), self.header_lines or "", self.body or "", bearer or "")

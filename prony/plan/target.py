@@ -93,7 +93,6 @@ class Url(Record):
 
     @property
     def port(self) -> int:
-        """The port of the URL; 0 for a Unix socket."""
         return 0 if self.unix is not None else urlsplit(self.url).port or (443 if self.https else 80)
 
     @property
@@ -178,7 +177,6 @@ def _no_server(word: str, what: str) -> UsageError:
 
 
 def with_jdk(target: Target, jdk: str) -> Target | None:
-    """The target on another JDK; None for a running server."""
     return target.model_copy(update={"jdk": jdk}) if isinstance(target, Launch) else None
 
 

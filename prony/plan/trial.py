@@ -65,7 +65,6 @@ class WarmUpPlan(Record):
 
     @property
     def warm_s(self) -> float:
-        """Estimated time until the server is level."""
         return self._about(self.min_s, self.cap_s, LEVEL_AFTER)
 
     @property
@@ -221,7 +220,6 @@ class TrialPlan(Record):
         return self.load.populations if isinstance(self.load, ClosedLoad) else ()
 
     def spoken(self, http_version: str | None) -> Self:
-        """The plan with a server's HTTP version; None: unchanged."""
         if http_version is None:
             return self
         connections = self.connections.model_copy(update={"http_version": http_version})
@@ -229,7 +227,6 @@ class TrialPlan(Record):
 
     @property
     def load_name(self) -> str:
-        """Short name of the load, with unusual connection options."""
         if not self.connections.keep_alive:
             return f"{self.load.name}-close"
         most = self.connections.max_requests
@@ -362,7 +359,6 @@ def quick_trial(workload: Workload, users: int, window_s: float | None) -> Trial
 
 
 def full_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
-    """The full form: a 30 s window, a warm-up of up to 90 s."""
     return TrialPlan(
         workload=workload,
         load=ClosedLoad(users=users),

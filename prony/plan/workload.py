@@ -122,7 +122,6 @@ class Scenario(Record):
 
     @property
     def has_blocks(self) -> bool:
-        """Whether its requests depend on blocks or variables."""
         return bool(self.variables) or any(isinstance(entry, Block) for entry in self.steps)
 
     @property
@@ -331,8 +330,6 @@ def read(path: Path) -> Workload:
 
 
 def beside(workload: Workload, folder: Path) -> Workload:
-    """The workload with file names resolved relative to `folder`."""
-
     def step(step: Step) -> Step:
         file = step.body_file
         parts = tuple(

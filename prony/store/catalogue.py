@@ -238,7 +238,6 @@ class Store:
         return self._database.read(lambda connection: reading.trials(connection, self.where, mine))
 
     def trial(self, trial_id: str) -> StoredTrial:
-        """A trial by its full id. Raises UsageError."""
         mine = schema.trials.c.id == trial_id
         trials = self._database.read(lambda connection: reading.trials(connection, self.where, mine))
         if not trials:
@@ -266,32 +265,24 @@ class Store:
         until: datetime | None = None,
     ) -> tuple[SeriesTrial, ...]:
         """Trials of a series in order, conforming or not, optionally of a tag, a host or a time."""
+        chosen = search.Search(tag=tag, fingerprint_key=fingerprint_key, since=since, until=until)
         return self._database.read(
-            lambda connection: search.series(
-                *(connection, server, workload, load_name),
-                tag=tag,
-                fingerprint_key=fingerprint_key,
-                since=since,
-                until=until,
-            )
+            lambda connection: search.series(connection, server, workload, load_name, chosen)
         )
 
     def fingerprints(self) -> tuple[SeenHost, ...]:
         return self._database.read(search.fingerprints)
 
     def fingerprint(self, key: str) -> Fingerprint | None:
-        """The fingerprint with this key, from its newest experiment."""
         hosts = self._database.read(lambda connection: search.fingerprints(connection, key))
         return hosts[0].fingerprint if hosts else None
 
     def tag(self, experiment_id: str, name: str, *, only: bool = False) -> None:
         """Tags an experiment; with `only`, others lose the tag. Raises UsageError for an invalid name."""
         labels.checked_tag(name)
-
-        def work(connection: Connection) -> None:
-            labels.add_tag(connection, experiment_id, name, only=only)
-
-        self._database.write(work, alone=True)
+        self._database.write(
+            lambda connection: labels.add_tag(connection, experiment_id, name, only=only), alone=True
+        )
 
     def untag(self, experiment_id: str, name: str) -> bool:
         return self._database.write(lambda connection: labels.remove_tag(connection, experiment_id, name))
@@ -303,8 +294,6 @@ class Store:
         return self.search(search.Search(tag=name)).experiments
 
     def labels_of(self, experiment_id: str) -> tuple[tuple[str, ...], tuple[Note, ...]]:
-        """(tags, notes by age) of an experiment."""
-
         def work(connection: Connection) -> tuple[tuple[str, ...], tuple[Note, ...]]:
             mine = (experiment_id,)
             tagged, noted = labels.tags_of(connection, mine), labels.notes_of(connection, mine, [])

@@ -42,7 +42,6 @@ def is_time(text: object) -> bool:
 
 
 def column_time(name: str, text: object) -> datetime:
-    """The time of a column. Raises ValueError with column, value and expectation."""
     try:
         return time_of(text)
     except ValueError as fault:
@@ -97,7 +96,6 @@ def storable(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as JSON for a sentence, at most a line."""
     try:
         text = json.dumps(value, default=str)
     except (ValueError, RecursionError):  # a number of more than 4,300 digits, or nested too deeply

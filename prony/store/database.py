@@ -53,8 +53,6 @@ _SQLSTATE = {
 
 
 class Database:
-    """A file or server with Prony's tables."""
-
     def __init__(self, location: Location) -> None:
         self._location = location
 
@@ -85,9 +83,8 @@ class Database:
     def write(
         self, work: Callable[[Connection], T], *, alone: bool = False, patience_s: float | None = None
     ) -> T:
-        """Runs `work` in a writing transaction. After a lost connection it is repeated, possibly after a
-        commit, so `work` must be idempotent. Raises StoreError for database errors except IntegrityError.
-        `patience_s`: longest retry [RECONNECT_S].
+        """Runs `work` in a writing transaction. After a lost connection it is repeated for `patience_s`,
+        possibly after a commit, so `work` must be idempotent. Raises StoreError and IntegrityError.
         """
 
         def once() -> T:
@@ -129,7 +126,6 @@ class Database:
             raise explained(error, self.where) from None
 
     def shrink(self) -> None:
-        """Returns the space of deleted rows to the disk (SQLite)."""
         if self._location.sqlite:
             with self.faults(), self._location.engine.connect() as connection:
                 raw = connection.connection.driver_connection

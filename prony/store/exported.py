@@ -67,8 +67,6 @@ class _Row(BaseModel):
 
 
 class ExperimentColumns(_Row):
-    """Columns of table experiments, without local ones."""
-
     id: _Id
     name: Annotated[_Text, Field(max_length=10_000)]
     created: _Time
@@ -104,8 +102,6 @@ class TrialColumns(_Row):
 
 
 class JudgementColumns(_Row):
-    """Columns of table judgements, without its number."""
-
     trial_id: _TrialId
     made: _Time
     prony_version: _Word
@@ -115,8 +111,6 @@ class JudgementColumns(_Row):
 
 
 class NoteColumns(_Row):
-    """Columns of table notes, without its number."""
-
     experiment_id: _Id
     made: _Time
     made_by: Annotated[_Text, Field(max_length=300)]
@@ -203,7 +197,6 @@ def _row(what: str, model: type[R], row: object) -> R:
 
 
 def _public(what: str, text: str) -> str:
-    """JSON without credentials."""
     return _read(what, lambda: redaction.as_json(text))
 
 

@@ -34,7 +34,6 @@ def replace_trial(connection: Connection, record: TrialRecord, judged: Mapping[s
 
 
 def record_of(connection: Connection, trial_id: str) -> str | None:
-    """The stored record of a trial as JSON; None without one."""
     query = select(schema.trials.c.record).where(schema.trials.c.id == trial_id)
     record = connection.execute(query).scalar_one_or_none()
     return None if record is None else zlib.decompress(record).decode()

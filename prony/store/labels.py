@@ -37,7 +37,6 @@ def checked_tag(name: str) -> str:
 
 
 def checked_note(text: str) -> str:
-    """A stripped note. Raises UsageError for an empty or too long one."""
     text = text.strip()
     if not text:
         raise UsageError("the note is empty; give its text")
@@ -100,7 +99,6 @@ def add_notes(connection: Connection, notes: tuple[Mapping[str, Any], ...]) -> N
 
 
 def tags_of(connection: Connection, ids: Sequence[str]) -> dict[str, list[str]]:
-    """Experiment -> tags, for some hundreds of experiments."""
     query = select(schema.tags).where(schema.tags.c.experiment_id.in_(ids))
     by_experiment: dict[str, list[str]] = defaultdict(list)
     for row in connection.execute(query.order_by(schema.tags.c.name)):
@@ -111,7 +109,6 @@ def tags_of(connection: Connection, ids: Sequence[str]) -> dict[str, list[str]]:
 def notes_of(
     connection: Connection, ids: Sequence[str], unreadable: list[Unreadable]
 ) -> dict[str, list[Note]]:
-    """Experiment -> notes, oldest first; appends unreadable ones to `unreadable`."""
     query = select(schema.notes).where(schema.notes.c.experiment_id.in_(ids))
     by_experiment: dict[str, list[Note]] = defaultdict(list)
     for row in connection.execute(query.order_by(schema.notes.c.id)):

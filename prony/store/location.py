@@ -43,8 +43,6 @@ _APPLICATION_ID_AT = 68  # https://sqlite.org/fileformat2.html, "The Database He
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A database: location without password, and engine."""
-
     where: str
     engine: Engine
     sqlite: bool

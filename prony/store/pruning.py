@@ -49,7 +49,6 @@ class Keep:
 
 
 def may_run(status: ExperimentStatus, created: datetime, now: datetime) -> bool:
-    """Whether it may be running, possibly on another host, for at most RUNS_AT_MOST."""
     return status == "running" and created >= now - RUNS_AT_MOST
 
 
@@ -59,7 +58,6 @@ def stored_bytes(connection: Connection, experiment_id: str) -> int:
 
 
 def unwanted(connection: Connection, experiment_id: str) -> bool:
-    """Whether an experiment exists, has no tag and does not run."""
     row: Any = connection.execute(
         select(_E.status, _E.owner, _E.created).where(_E.id == experiment_id)
     ).first()

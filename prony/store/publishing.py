@@ -1,8 +1,5 @@
-"""The rows of an experiment for publication: without the identity of the user.
-
-Command lines of servers are evidence, so paths stay: a home folder becomes `~`, the cache `~/.cache/prony`,
-the checkout `.`. Hosts are named by fingerprint, notes lose their author, and other programs become "another
-process" with their CPU use.
+"""The rows of an experiment for publication: without the identity of the user. Command lines of servers are
+evidence, so paths stay, with short names for home folders, caches and checkouts.
 """
 
 from __future__ import annotations

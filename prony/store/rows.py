@@ -42,8 +42,6 @@ class RawExperiment:
 
 @dataclass(frozen=True, slots=True)
 class StoredJudgement:
-    """A judgement of a trial."""
-
     judgement: Judgement
     figures: dict[str, Any]
     made: datetime
@@ -75,8 +73,6 @@ class StoredTrial:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note on an experiment."""
-
     made: datetime
     by: str
     text: str
@@ -84,8 +80,6 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class FoundExperiment:
-    """An experiment in a list, without plan and records."""
-
     id: str
     name: str
     command: str
@@ -107,8 +101,6 @@ class FoundExperiment:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An unreadable row."""
-
     experiment_id: str
     sentence: str
     whole: bool = True
@@ -126,8 +118,6 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class SeriesName:
-    """A repeatedly measured server, workload and load."""
-
     server: str
     workload: str
     load_name: str
@@ -165,8 +155,6 @@ class SeriesTrial:
 
 @dataclass(frozen=True, slots=True)
 class SeenHost:
-    """A host and its software, from experiments."""
-
     fingerprint: Fingerprint
     experiments: int
     newest: datetime

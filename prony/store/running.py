@@ -29,8 +29,6 @@ class _Record(BaseModel):
 
 
 class Second(_Record):
-    """A second of load of the current trial."""
-
     at_s: float
     """Its end, from the start of the engine's run."""
     completed_per_s: float
@@ -39,8 +37,6 @@ class Second(_Record):
 
 
 class EndedTrial(_Record):
-    """A finished trial."""
-
     index: int
     server: str
     conforms: bool
@@ -75,7 +71,6 @@ class Running(_Record):
 
     @property
     def is_silent(self) -> bool:
-        """Whether its process is silent: stopped, or on a lost host."""
         return self.silent_s > SILENT_S
 
 
@@ -89,7 +84,6 @@ def folder(where: str) -> Path:
 
 
 def write(where: str, state: Running) -> None:
-    """Atomically replaces the file of this experiment. Raises OSError."""
     home = folder(where)
     path = home / f"{state.id}.json"
     temporary = home / f".{state.id}.{os.getpid()}.{threading.get_ident()}.tmp"

@@ -53,7 +53,6 @@ class Search:
 
 
 def search(connection: Connection, wanted: Search, limit: int | None, offset: int) -> Found:
-    """Matching experiments, newest first: `limit` of them after `offset`."""
     joined = schema.experiments.join(schema.experiment_summaries)
     matching = select(_E.id).select_from(joined).where(*_conditions(connection, wanted))
     newest_first = matching.order_by(_E.created.desc(), _ES.number.desc())
@@ -134,12 +133,7 @@ def _conditions(connection: Connection, wanted: Search) -> list[ColumnElement[bo
     conditions: list[ColumnElement[bool]] = []
     if wanted.command is not None:
         conditions.append(_ES.command.in_(_names(connection, _ES.command, wanted.command)))
-    if wanted.fingerprint_key is not None:
-        conditions.append(_E.fingerprint_key == wanted.fingerprint_key)
-    if wanted.since is not None:
-        conditions.append(_E.created >= _text(wanted.since))
-    if wanted.until is not None:
-        conditions.append(_E.created < _text(wanted.until))
+    conditions += _within(wanted, _E.id, _E.fingerprint_key, _E.created)
     if wanted.text is not None:
         conditions.append(
             or_(
@@ -147,13 +141,27 @@ def _conditions(connection: Connection, wanted: Search) -> list[ColumnElement[bo
                 _E.id.istartswith(wanted.text, autoescape=True),
             )
         )
-    if wanted.tag is not None:
-        tagged = select(schema.tags.c.experiment_id).where(schema.tags.c.name == wanted.tag)
-        conditions.append(_E.id.in_(tagged))
     trial = _trial_conditions(connection, wanted)
     if trial:
         judged = schema.trials if wanted.conforming is None else schema.trials.join(schema.trial_summaries)
         conditions.append(_E.id.in_(select(_T.experiment_id).select_from(judged).where(*trial)))
+    return conditions
+
+
+def _within(
+    wanted: Search, experiment: ColumnElement[str], key: ColumnElement[str], time: ColumnElement[str]
+) -> list[ColumnElement[bool]]:
+    """Conditions of host, time and tag, on these columns."""
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.fingerprint_key is not None:
+        conditions.append(key == wanted.fingerprint_key)
+    if wanted.since is not None:
+        conditions.append(time >= _text(wanted.since))
+    if wanted.until is not None:
+        conditions.append(time < _text(wanted.until))
+    if wanted.tag is not None:
+        tagged = select(schema.tags.c.experiment_id).where(schema.tags.c.name == wanted.tag)
+        conditions.append(experiment.in_(tagged))
     return conditions
 
 
@@ -193,28 +201,12 @@ def series_names(connection: Connection) -> tuple[SeriesName, ...]:
 
 
 def series(
-    connection: Connection,
-    server: str,
-    workload: str,
-    load_name: str,
-    *,
-    tag: str | None = None,
-    fingerprint_key: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    connection: Connection, server: str, workload: str, load_name: str, wanted: Search
 ) -> tuple[SeriesTrial, ...]:
-    """Trials of a series in order, conforming or not, without explained ones."""
+    """Trials of a series in order, conforming or not, without explained ones: of a host, time and tag."""
     conditions = [_T.server == server, _T.workload == workload, _T.load_name == load_name]
     conditions.append(_T.kind != EXPLAINED)
-    if fingerprint_key is not None:
-        conditions.append(_T.fingerprint_key == fingerprint_key)
-    if since is not None:
-        conditions.append(_T.started >= _text(since))
-    if until is not None:
-        conditions.append(_T.started < _text(until))
-    if tag is not None:
-        tagged = select(schema.tags.c.experiment_id).where(schema.tags.c.name == tag)
-        conditions.append(_T.experiment_id.in_(tagged))
+    conditions += _within(wanted, _T.experiment_id, _T.fingerprint_key, _T.started)
     query = (
         select(
             *(_T.id, _T.experiment_id, _T.block, _T.kind, _T.quick, _T.started, _T.failure),

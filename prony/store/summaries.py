@@ -32,7 +32,6 @@ def of_experiment(experiment: Row) -> dict[str, Any]:
 
 
 def _command(spec: Row) -> str:
-    """The command that made the plan; experiments of the first version did not name it."""
     if "command" in spec:
         return storable(str(spec["command"])[:32])
     return _OLD_COMMANDS.get(str(spec.get("kind")), "load" if "url" in spec else "compare")
@@ -53,7 +52,6 @@ def plan_keys(spec: str) -> dict[str, str]:
 
 
 def of_trial(trial: Row, judgement: Row, keys: Mapping[str, str]) -> dict[str, Any]:
-    """Summary of a trial's row with its newest judgement."""
     record = _record(trial["record"])
     server = record.get("evidence", {}).get("server", {})
     cell = str(record.get("cell") or "")
