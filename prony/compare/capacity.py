@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
+
+from prony.evidence.trial import TrialRecord
+from prony.judge.finding import Judgement
+from prony.judge.percentiles import Times, planned_samples
+from prony.judge.times import NAMED, headline_times
+from prony.plan.objective import Objective, objectives
+from prony.plan.part import Search
 
 RESOLUTION = 0.05
 """The search ends when the lowest failed rate is within this share of the highest one that held."""
@@ -19,8 +29,6 @@ STEP = 2.0
 
 
 class Outcome(StrEnum):
-    """Outcome of a trial at a rate."""
-
     MET = "met"
     MISSED = "missed"
     UNDECIDED = "undecided"
@@ -32,8 +40,6 @@ class Outcome(StrEnum):
 
 
 class End(StrEnum):
-    """Why the search ended."""
-
     FOUND = "found"
     """The highest rate that held and the lowest that failed are within the resolution."""
     UNDECIDED = "undecided"
@@ -52,42 +58,27 @@ class End(StrEnum):
 
 @dataclass(slots=True)
 class Tally:
-    """Outcomes of the trials at a rate."""
-
-    met: int = 0
-    missed: int = 0
-    undecided: int = 0
-    client: int = 0
-    unusable: int = 0
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
     clear: Outcome | None = None
     """Set by a trial far from the limit."""
 
     @property
     def decided(self) -> Outcome | None:
         """The decision for this rate; None while it needs another trial."""
-        if self.client >= AGREEING:
-            return Outcome.CLIENT
-        if self.unusable >= AGREEING:
-            return Outcome.UNUSABLE
-        if self.clear is Outcome.MET and not self.missed:
-            return Outcome.MET
-        if self.clear is Outcome.MISSED and not self.met:
-            return Outcome.MISSED
-        if self.met >= AGREEING:
-            return Outcome.MET
-        if self.missed >= AGREEING:
-            return Outcome.MISSED
-        if self.undecided >= MOST_UNDECIDED:
-            return Outcome.UNDECIDED
-        return None
+        for outcome in (Outcome.CLIENT, Outcome.UNUSABLE):
+            if self.outcomes[outcome] >= AGREEING:
+                return outcome
+        for outcome, other in ((Outcome.MET, Outcome.MISSED), (Outcome.MISSED, Outcome.MET)):
+            if self.clear is outcome and not self.outcomes[other]:
+                return outcome
+        for outcome in (Outcome.MET, Outcome.MISSED):
+            if self.outcomes[outcome] >= AGREEING:
+                return outcome
+        return Outcome.UNDECIDED if self.outcomes[Outcome.UNDECIDED] >= MOST_UNDECIDED else None
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """State of the search. The capacity lies in [held, failed), or in [held, undecided] where nothing failed
-    below it.
-    """
-
     held_per_s: float | None
     """The highest rate tried that met the objective, below every rate that missed it."""
     failed_per_s: float | None
@@ -146,24 +137,14 @@ class CapacitySearch:
         """Records the outcome of a trial; `pressure` is measured ÷ allowed, if known."""
         self._trials += 1
         tally = self.tallies.setdefault(rate_per_s, Tally())
-        if outcome is Outcome.MET:
-            tally.met += 1
-            if pressure is not None and pressure <= 1 / CLEAR:
-                tally.clear = tally.clear or Outcome.MET
-        elif outcome is Outcome.MISSED:
-            tally.missed += 1
-            if pressure is None or pressure >= CLEAR:
-                tally.clear = tally.clear or Outcome.MISSED
-        elif outcome is Outcome.UNDECIDED:
-            tally.undecided += 1
-        elif outcome is Outcome.CLIENT:
-            tally.client += 1
-        else:
-            tally.unusable += 1
+        tally.outcomes[outcome] += 1
+        well_met = outcome is Outcome.MET and pressure is not None and pressure <= 1 / CLEAR
+        far_missed = outcome is Outcome.MISSED and (pressure is None or pressure >= CLEAR)
+        if well_met or far_missed:
+            tally.clear = tally.clear or outcome
 
     @property
     def found(self) -> Found:
-        """The result so far."""
         bracket = self._bracket()
         return Found(
             bracket.held,
@@ -184,7 +165,6 @@ class CapacitySearch:
         return _Bracket(held, limit, None if limit is None else ABOVE[ends[limit]], lowest)
 
     def _next(self) -> tuple[float | None, End | None]:
-        """(next rate, None), or (None, reason for the end)."""
         for rate, tally in sorted(self.tallies.items()):
             if tally.decided is Outcome.UNUSABLE:
                 return None, End.UNUSABLE
@@ -210,6 +190,103 @@ class CapacitySearch:
         return (nxt, None) if self._trials < self.most_trials else (None, End.TRIALS)
 
     def _settled_otherwise(self, rate: float) -> bool:
-        """Whether a rate needs no further trial because a lower one failed."""
         limit = self._bracket().limit
         return limit is not None and limit < rate
+
+
+CLIENT_BUSY = frozenset({"saturated", "kept_from_cpu"})
+"""Codes of `client` under which blocked arrivals are the load generator's."""
+MEAN = 50.0
+"""A mean needs as many requests as a median."""
+
+
+def lowest_rate(wanted: Sequence[Objective], window_s: float) -> float:
+    """Lowest rate (requests/s) at which a window has enough requests for the objectives' percentiles."""
+    needed = max(planned_samples(NAMED.get(objective.figure, MEAN), int(window_s)) for objective in wanted)
+    return rounded_up(max(1.0, needed / window_s))
+
+
+def rounded_up(rate_per_s: float) -> float:
+    unit = 10.0 ** (math.floor(math.log10(rate_per_s)) - 2)
+    return math.ceil(rate_per_s / unit - 1e-9) * unit
+
+
+def search_of(asked: Search, window_s: float, first_per_s: float | None = None) -> CapacitySearch:
+    lowest = lowest_rate(objectives(asked.objectives), window_s)
+    first = lowest if first_per_s is None else first_per_s
+    return CapacitySearch(
+        first, min(lowest, first), max(asked.highest_per_s, first), asked.resolution, asked.most_trials
+    )
+
+
+def outcome_of(
+    record: TrialRecord, judgement: Judgement, figures: Mapping[str, float], wanted: Sequence[Objective]
+) -> tuple[Outcome, float | None]:
+    """And the pressure: measured ÷ allowed of the tightest objective; None if not known."""
+    if record.failure is not None:
+        return Outcome.MISSED, None  # the server ended under this load
+    engine = record.evidence.engine
+    blocked = engine.window.blocked if engine is not None and engine.window is not None else None
+    outcome, share = held_against(wanted, record, figures)
+    client, schedule, errors = (judgement.finding(name) for name in ("client", "schedule", "errors"))
+    busy = client is not None and client.code in CLIENT_BUSY
+    if blocked:
+        return (Outcome.CLIENT if busy else Outcome.MISSED), None
+    if schedule is not None and not schedule.conforms:
+        return Outcome.CLIENT, share
+    if errors is not None and not errors.conforms:
+        return Outcome.MISSED, None
+    if outcome is Outcome.MISSED and not _is_servers(judgement, wanted, share):
+        return Outcome.CLIENT, share
+    return (outcome if judgement.conforms else Outcome.UNUSABLE), share
+
+
+def _is_servers(judgement: Judgement, wanted: Sequence[Objective], share: float | None) -> bool:
+    late = (finding for name in ("client", "schedule") if (finding := judgement.finding(name)) is not None)
+    down = sum(max(finding.of(objective.figure).down for objective in wanted) for finding in late)
+    return share is None or share * math.exp(-down) >= 1
+
+
+def held_against(
+    wanted: Sequence[Objective], record: TrialRecord, figures: Mapping[str, float]
+) -> tuple[Outcome, float | None]:
+    """Met when every interval is below its limit, missed when any is above; and the pressure."""
+    times = headline_times(record.evidence)
+    readings = [None if times is None else measured(reading.figure, times, figures) for reading in wanted]
+    complete = [reading for reading in readings if reading is not None]
+    if not complete or len(complete) < len(readings):
+        return Outcome.UNUSABLE, None
+
+    def tightest(end: Callable[[Measured], float]) -> float:
+        return max(
+            end(reading) / objective.below_ms for reading, objective in zip(complete, wanted, strict=True)
+        )
+
+    share = tightest(lambda reading: reading.value_ms)
+    low, high = tightest(lambda reading: reading.low_ms), tightest(lambda reading: reading.high_ms)
+    outcome = Outcome.MISSED if low >= 1 else Outcome.MET if high < 1 else Outcome.UNDECIDED
+    return outcome, share if math.isfinite(share) else None
+
+
+class Measured(NamedTuple):
+    value_ms: float
+    low_ms: float
+    high_ms: float
+
+
+def measured(figure: str, times: Times, figures: Mapping[str, float]) -> Measured | None:
+    """None where not measured; a maximum has no upper end."""
+    if figure in NAMED:
+        percentile = times.percentile(NAMED[figure]) if times.supports(NAMED[figure]) else None
+        return (
+            None
+            if percentile is None
+            else Measured(percentile.value_ms, percentile.low_ms, percentile.high_ms)
+        )
+    value_ms = figures.get(figure)
+    if value_ms is None:
+        return None
+    if figure == "mean_ms":
+        return Measured(value_ms, *times.mean_interval())
+    failed_or_longest_ms = math.inf if times.failed else value_ms
+    return Measured(failed_or_longest_ms, failed_or_longest_ms, math.inf)

@@ -15,6 +15,21 @@ from prony.compare.ratio import RatioResult
 from prony.compare.sequential import boundaries
 from prony.compare.worst import Source, total
 
+
+def holm_levels(p_values: Sequence[float], alpha: float = 0.05) -> tuple[float, ...]:
+    """Per pair the significance level at which Holm's procedure decided: alpha / (k - r + 1) for the r-th."""
+    count = len(p_values)
+    levels = [0.0] * count
+    level = alpha
+    stopped = False
+    for rank, index in enumerate(sorted(range(count), key=lambda i: p_values[i])):
+        if not stopped:
+            level = alpha / (count - rank)
+            stopped = p_values[index] > level
+        levels[index] = level
+    return tuple(levels)
+
+
 special: Any = untyped_special
 
 EQUIVALENT_WITHIN = 0.05
@@ -46,7 +61,6 @@ class Settles:
     what: str
     """`blocks`, `load` (longer), or the source whose bound is the obstacle (a check's name)."""
     seconds: float | None
-    """Approximate duration; None where time does not settle it."""
     blocks: int | None = None
 
 
@@ -100,9 +114,7 @@ def at_least(ends: Ends) -> float | None:
 
 
 def p_value(found: RatioResult, bends: Sequence[Source]) -> float | None:
-    """Two-sided p-value of the composite hypothesis that the ratio is within the worst case of 1: the largest
-    over that range. None without a test.
-    """
+    """Two-sided, of the hypothesis that the ratio is within the worst case of 1; None without a test."""
     if found.p_value is None or found.error is None or found.freedom is None:
         return None
     down, up = total(bends)
@@ -116,15 +128,9 @@ def p_value(found: RatioResult, bends: Sequence[Source]) -> float | None:
 
 
 def settles(
-    found: RatioResult,
-    bends: Sequence[Source],
-    level: float,
-    margins: Margins,
-    block_s: float | None,
+    found: RatioResult, bends: Sequence[Source], level: float, margins: Margins, block_s: float | None
 ) -> Settles | None:
-    """Remedy for an open pair: more blocks (by the observed spread) where noise is the obstacle, else the
-    largest source; None where neither settles it.
-    """
+    """More blocks where noise is the obstacle, else the largest source; None where neither settles it."""
     down, up = total(bends)
     centre = math.log(found.ratio)
     against = down if centre > 0 else up

@@ -1,7 +1,4 @@
-"""All pairs of a figure: ratio, interval, sources of bias, and the claim at the worst case.
-
-Never the best of N, never an average of percentiles.
-"""
+"""All pairs of a figure at the worst case. Never the best of N, never an average of percentiles."""
 
 from __future__ import annotations
 
@@ -18,11 +15,11 @@ from prony.compare.claim import (
     Settles,
     at_least,
     claim_of,
+    holm_levels,
     margin_of,
     p_value,
     settles,
 )
-from prony.compare.family import holm_levels
 from prony.compare.position import PositionEffect, effect_of
 from prony.compare.ratio import RatioResult, ratio, repeated_ratio
 from prony.compare.samples import Sample, ServerValues, confounded, gather
@@ -35,8 +32,6 @@ from prony.steady.approach import Approach
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Residual drift of the servers' figures up to a horizon."""
-
     horizon_s: float
     coming: Mapping[str, Approach | None]
     """By server, pooled over its trials; None with too few rows."""
@@ -46,9 +41,7 @@ class Later:
     """Seconds of level rows per trial."""
 
     def of(self, a: str, b: str) -> tuple[float, float]:
-        """Possible fall and rise of a ÷ b until the horizon on the log scale (at least 0; infinite: not
-        bounded), from the difference of both, which had the same protocol.
-        """
+        """Possible fall and rise of a ÷ b on the log scale (at least 0; infinite: not bounded)."""
         mine, other = self.coming.get(a), self.coming.get(b)
         if mine is None or other is None:
             return math.inf, math.inf
@@ -64,27 +57,27 @@ class Pair:
     a: str
     b: str
     figure: str
-    ratio: float | None
-    low: float | None
-    high: float | None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
     """The statistical interval."""
-    confidence: float | None
+    confidence: float | None = None
     """Of this pair's interval, by Holm's level (with repeated looks an equal share)."""
-    worst_low: float | None
-    worst_high: float | None
+    worst_low: float | None = None
+    worst_high: float | None = None
     """The interval with every source at its worst, for the window."""
-    later_low: float | None
-    later_high: float | None
+    later_low: float | None = None
+    later_high: float | None = None
     """The same up to the horizon after the window; None also where no plateau is claimed."""
-    horizon_s: float | None
-    claim: Claim
-    at_least: float | None
+    horizon_s: float | None = None
+    claim: Claim = Claim.OPEN
+    at_least: float | None = None
     """The near end as a factor above 1, for a claim of difference: of the later interval if shown there, else
     of the window's.
     """
-    within: float | None
+    within: float | None = None
     """The margin, as a share, of an equivalent pair."""
-    settles: Settles | None
+    settles: Settles | None = None
     """For a pair that is open, or shown for the window only."""
     sources: tuple[Source, ...] = ()
     """Sources of bias, largest first; drift to the horizon is named `steady`."""
@@ -94,7 +87,6 @@ class Pair:
     n_a: int = 0
     n_b: int = 0
     why: str = ""
-    """Why there is no interval; else empty."""
 
     @property
     def better(self) -> str | None:
@@ -106,7 +98,6 @@ class Pair:
 
     @property
     def differs(self) -> bool:
-        """Whether a difference is shown, at least for the window."""
         return self.claim in {Claim.SHOWN, Claim.SHOWN_FOR_WINDOW}
 
     @property
@@ -119,17 +110,13 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A figure over all servers."""
-
     figure: str
     family: int
-    """Number of pairs tested together."""
     servers: tuple[ServerValues, ...]
     pairs: tuple[Pair, ...]
     looks: Looks | None
     """Set when trials were added until the pairs were settled."""
     position: PositionEffect | None = None
-    """Effect of a trial's position in its block; None where not estimable."""
 
 
 def compare(
@@ -144,11 +131,8 @@ def compare(
 ) -> Comparison:
     """Every pair of servers, with Holm over the testable ones.
 
-    With `looks` (trials are added until the pairs are settled) every interval covers at all looks at once,
-    and pairs share the error equally.
-
-    `later`: residual drift; None where no plateau is claimed. `block_s`: duration of a block, for remedies.
-    `servers`: order (default: of first appearance).
+    With `looks` every interval covers at all looks at once, and pairs share the error equally. `block_s`:
+    duration of a block, for remedies.
     """
     gathered = gather(list(trials), servers)
     options = _Asked(figure, margins, effect_of(gathered), later, block_s)
@@ -190,8 +174,6 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Options shared by all pairs."""
-
     figure: str
     margins: Margins
     position: PositionEffect | None
@@ -200,7 +182,6 @@ class _Asked:
 
     @property
     def higher_is_better(self) -> bool | None:
-        """Of the figure; None where neither direction is better."""
         return FIGURE[self.figure].higher_is_better if self.figure in FIGURE else None
 
 
@@ -264,7 +245,6 @@ LONGEST_S = 3600.0
 
 
 def _more_load_s(later: Later, drift: Source, window: Ends, least: float) -> float | None:
-    """Further seconds of level load per trial after which the drift should no longer open the claim."""
     near = (at_least(window) or 1.0) / (1 + least)
     against = drift.down if window[0] is not None and window[0] > 1 else drift.up
     if near <= 1 or later.seen_s <= 0 or math.isinf(against):
@@ -274,7 +254,6 @@ def _more_load_s(later: Later, drift: Source, window: Ends, least: float) -> flo
 
 
 def _apart(a: ServerValues, b: ServerValues, figure: str) -> Pair:
-    """A pair without a test: no trial with a figure, or another host."""
     seen: float | None = None
     why = "no_trial"
     if a.values and b.values:
@@ -284,18 +263,6 @@ def _apart(a: ServerValues, b: ServerValues, figure: str) -> Pair:
         b=b.server,
         figure=figure,
         ratio=seen,
-        low=None,
-        high=None,
-        confidence=None,
-        worst_low=None,
-        worst_high=None,
-        later_low=None,
-        later_high=None,
-        horizon_s=None,
-        claim=Claim.OPEN,
-        at_least=None,
-        within=None,
-        settles=None,
         n=min(len(a.values), len(b.values)),
         n_a=len(a.values),
         n_b=len(b.values),

@@ -19,7 +19,6 @@ MISCOUNTED = 0.01
 IN_FLIGHT = 128
 """Requests of a short run that may be in flight at its end."""
 ONE_THREAD = frozenset({"ab", "wrk", "h2load"})
-"""Tools that run here with a single thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,6 @@ class Run:
     finding: tuple[str, str] | None = None
     """Prony only: (check, reason) that does not conform, else of the largest bias of the rate."""
     identifier: str | None = None
-    """Prony only: the trial in the store."""
 
     @property
     def per_s(self) -> float:
@@ -51,7 +49,6 @@ class Run:
         return (self.requests if self.counted is None else self.counted) / self.seconds
 
     def busy(self, cpus: int) -> float | None:
-        """Share of its usable CPUs."""
         if self.client_cpu_s is None or self.wall_s <= 0:
             return None
         return self.client_cpu_s / self.wall_s / (1 if self.tool in ONE_THREAD else cpus)
@@ -76,7 +73,6 @@ class Opinion:
 
 
 def own_run(record: TrialRecord, judgement: Judgement, round_: int) -> Run | None:
-    """Prony's own trial of a round; None without a window."""
     engine = record.evidence.engine
     window = None if engine is None else engine.window
     if window is None:
@@ -121,7 +117,6 @@ def opinions(runs: Sequence[Run], versions: Mapping[str, str], cpus: int) -> tup
 def _explained(
     runs: Sequence[Run], own: Sequence[Run], cpus: int, agrees: bool | None
 ) -> tuple[str | None, str]:
-    """The most severe check that accounts for a difference."""
     failed = next((run.failure for run in runs if run.failure), None)
     if failed is not None:
         return "errors", failed
@@ -147,10 +142,7 @@ def _explained(
         return check, f"in Prony's own run: {reason}"
     if slower and all(run.counted is not None for run in own):
         carried = statistics.median(run.per_s for run in own)
-        return (
-            "client",
-            f"the server counted {carried:,.0f}/s under Prony's load: the tool is the limit",
-        )
+        return ("client", f"the server counted {carried:,.0f}/s under Prony's load: the tool is the limit")
     rates = [run.per_s for run in (*runs, *own)]
     spread = max(run.per_s for run in own) / max(1e-9, min(run.per_s for run in own)) - 1
     if spread > AGREE:

@@ -21,7 +21,6 @@ special: Any = untyped_special
 
 NAMES = ("a", "b")
 FEWEST_EACH = 3
-"""Fewest trials per name for an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,6 @@ class FalseDifferences:
     trials. Over all draws it varies no more than over disjoint ones (Hoeffding 1948, U-statistics).
     """
     trials: int
-    """Trials that count."""
     each: int
     """Trials per name in an experiment."""
     half_width: float | None
@@ -44,13 +42,11 @@ class FalseDifferences:
 
     @property
     def share(self) -> float:
-        """different ÷ experiments."""
         return self.different / self.experiments
 
     @property
     def independent(self) -> int:
-        """Number of disjoint experiments in these trials."""
-        return _independent(self.trials, self.each)
+        return self.trials // (2 * self.each)
 
 
 def false_differences(
@@ -62,12 +58,10 @@ def false_differences(
     seed: int,
     band: float = BAND,
 ) -> FalseDifferences | None:
-    """Draws experiments of `each` blocks from a server's trials and compares them as `prony compare` does.
+    """Draws experiments of `each` blocks, without replacement, from a server's trials in order of time.
 
-    `trials`: in the order in which they ran. A block is two consecutive trials, named in an order drawn as a
-    plan's (prony.plan.balanced); an experiment is `each` blocks drawn without replacement, in order of time.
-    At most `experiments`, all different. None with fewer than 2 x `each` trials that count, or `each` below
-    FEWEST_EACH.
+    A block is two consecutive trials, named in an order drawn as a plan's. None with fewer than 2 x `each`
+    trials that count, or `each` below FEWEST_EACH.
     """
     counting = sum(trial.conforms and trial.value is not None for trial in trials)
     if each < FEWEST_EACH or counting < 2 * each:
@@ -88,21 +82,16 @@ def false_differences(
         different += pair.differs
         if pair.low and pair.high:
             widths.append(math.sqrt(pair.high / pair.low) - 1)
-    alone = _independent(counting, each)
+    alone = counting // (2 * each)
     low, high = clopper_pearson(different / len(drawn) * alone, alone)
     middle = sorted(widths)[len(widths) // 2] if widths else None
     return FalseDifferences(len(drawn), different, low, high, counting, each, middle)
 
 
 def _named(trials: Sequence[Sample], blocks: Sequence[int], source: random.Random) -> list[Sample]:
-    """The trials of an experiment; a block is the trial at its index and the next."""
     orders = islice(drawn_orders(len(NAMES), source), len(blocks))
     return [
         trials[at + place]._replace(server=NAMES[name], block=number, position=place)
         for number, (at, order) in enumerate(zip(blocks, orders, strict=True))
         for place, name in enumerate(order)
     ]
-
-
-def _independent(trials: int, each: int) -> int:
-    return trials // (2 * each)

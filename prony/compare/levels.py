@@ -1,7 +1,4 @@
-"""Variance of a figure within and between processes, and the cheapest mix of windows and processes.
-
-Source: Kalibera & Jones 2013, "Rigorous benchmarking in reasonable time" (without builds and boots).
-"""
+"""Variance within and between processes, and the cheapest mix (Kalibera & Jones 2013)."""
 
 from __future__ import annotations
 
@@ -28,21 +25,17 @@ class Levels:
     between: float
     """Of processes about their server's level; 0 where windows explain it."""
     windows: int
-    """Per process."""
     processes: int
     window_s: float
     process_s: float
     """Cost of a further process without windows (start, warm-up, stop); `window_s`: of a further window."""
     between_low: float = 0.0
-    """Lower end of the 95 % interval of `between`."""
     of_one_window: bool = False
     """The windows are equal parts of a process's only window."""
 
     @property
     def cheapest_windows(self) -> int:
-        """Windows per process (1 to MOST_WINDOWS) with the least time to a given width of the interval: the
-        cheaper integer next to sqrt(process_s ÷ window_s) x within ÷ between.
-        """
+        """The cheaper integer (1 to MOST_WINDOWS) next to sqrt(process_s ÷ window_s) x within ÷ between."""
         if self.between <= 0:
             return MOST_WINDOWS if self.within > 0 else 1
         best = math.sqrt(self.process_s / self.window_s) * self.within / self.between
@@ -65,10 +58,8 @@ def levels(
     process_s: float,
     of_one_window: bool = False,
 ) -> Levels | None:
-    """Estimates from `servers` x processes x windows (equal numbers of windows, positive figures). One-way
-    analysis of variance on logarithms, pooled over servers; `between_low` by the F quantile (Searle 1971,
-    Linear Models, section 9.9). None with fewer than two windows or FEWEST_PROCESSES, or a cost that is not
-    positive.
+    """`servers` x processes x windows: one-way analysis of variance on logarithms; `between_low` by F (Searle
+    1971, 9.9). None with fewer than two windows or FEWEST_PROCESSES, or without a positive cost.
     """
     sizes = {len(process) for server in servers for process in server}
     if not servers or len(sizes) != 1 or min(len(server) for server in servers) < FEWEST_PROCESSES:

@@ -1,9 +1,4 @@
-"""Is a candidate no worse than its base: the interval of the ratio compared with a margin, at every look,
-with Holm over the figures.
-
-The question is whether the loss is shown to be smaller than the margin, not whether a difference is
-significant. Source: non-inferiority by the confidence interval, Piaggio et al. 2012, JAMA 308 (CONSORT).
-"""
+"""Is a candidate no worse than its base: a ratio against a margin (Piaggio et al. 2012, CONSORT)."""
 
 from __future__ import annotations
 
@@ -13,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
 from scipy import special as untyped_special
 
 from prony.compare.comparison import Later
-from prony.compare.earlier import against_earlier
 from prony.compare.position import effect_of
 from prony.compare.ratio import RatioResult, repeated_ratio
 from prony.compare.samples import Sample, ServerValues, confounded, gather
@@ -36,9 +31,7 @@ class Change(StrEnum):
     """Result for the candidate, of a figure or of all."""
 
     NO_WORSE = "no worse"
-    """The loss is smaller than the margin."""
     WORSE = "worse"
-    """The loss is larger than the margin."""
     CANNOT_TELL = "cannot tell"
     NOT_MEASURABLE = "not measurable"
     """Further trials would not help: see `why`."""
@@ -63,7 +56,6 @@ class FigureChange:
     worst_high: float | None = None
     """The interval with every source at its worst, which decides. None: not bounded."""
     sources: tuple[Source, ...] = ()
-    """Sources of bias, largest first."""
     why: str = ""
     """Why it is not decided or not measurable; the end of a sentence."""
     smallest_margin: float | None = None
@@ -74,12 +66,9 @@ class FigureChange:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """All figures and the overall change."""
-
     change: Change
     figures: tuple[FigureChange, ...]
     notes: tuple[str, ...]
-    """Trials without a figure, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +80,6 @@ class Asked:
     directions: Mapping[str, bool]
     margin: float
     margins: Mapping[str, float] = field(default_factory=dict)
-    """Own margins of figures."""
 
     def limit(self, figure: str) -> float:
         """The margin as a ratio, at the same log distance from 1 in either direction."""
@@ -108,7 +96,6 @@ class Asked:
 
 
 Measure = Callable[[float], RatioResult]
-"""Ratio of a figure with its interval at a confidence."""
 
 
 def changes(
@@ -119,11 +106,10 @@ def changes(
     later: Callable[[str], Later | None] = lambda _figure: None,
     ended: bool = False,
 ) -> Changes:
-    """From round-robin trials of both. `samples`: by figure, in block order.
+    """From round-robin trials of both, after any block. `samples`: by figure, in block order.
 
-    Every interval covers at all of `looks` at once, so this may be called after each block and any outcome
-    may end the trials. `later`: residual drift of a figure; a candidate shown to move away from its base
-    across the margin does not pass. `ended`: no further trials follow.
+    `later`: residual drift of a figure; a candidate shown to move away from its base across the margin does
+    not pass. `ended`: no further trials follow.
     """
     gathered = {figure: _two(samples[figure], asked) for figure in asked.directions}
 
@@ -156,9 +142,7 @@ def changes_from_earlier(
     asked: Asked,
     experiments: Mapping[str, Sequence[Sequence[float]]],
 ) -> Changes:
-    """From trials of the candidate and earlier experiments of the base (figure -> values per experiment). The
-    experiment is the sample: see `prony.compare.earlier`.
-    """
+    """`experiments`: figure -> values per experiment of the base; the experiment is the sample."""
     gathered = {figure: _two(samples[figure], asked)[1] for figure in asked.directions}
 
     def measure(figure: str, candidate: ServerValues) -> Measure:
@@ -189,9 +173,8 @@ def changes_from_earlier(
 
 
 def settled(measured: Mapping[str, Measure], asked: Asked, alpha: float) -> dict[str, RatioResult]:
-    """Holm's step-down over the figures, each tested against the margin from both sides: with r figures left,
-    those whose interval at 1 - alpha / r excludes the margin are decided; the rest go to the next level. Each
-    figure keeps its deciding interval, or the last.
+    """Holm's step-down over the figures, each against the margin from both sides; each keeps its deciding
+    interval, or the last.
     """
     left = list(measured)
     results: dict[str, RatioResult] = {}
@@ -211,7 +194,6 @@ def settled(measured: Mapping[str, Measure], asked: Asked, alpha: float) -> dict
 
 
 def together(each: Sequence[Change]) -> Change:
-    """Worse or not measurable if any figure is; no worse only if all are."""
     for decisive in (Change.WORSE, Change.NOT_MEASURABLE, Change.CANNOT_TELL):
         if decisive in each:
             return decisive
@@ -219,9 +201,7 @@ def together(each: Sequence[Change]) -> Change:
 
 
 def smallest_margin(result: RatioResult, level: float) -> float | None:
-    """The margin (a share) at which an unchanged candidate is called no worse with POWER after the last look,
-    at the observed spread: (boundary + power's quantile) × standard error then.
-    """
+    """As a share, at which an unchanged candidate passes with POWER after the last look."""
     if result.looks is None or not result.error or result.n < 2:
         return None
     last = result.looks.most
@@ -236,7 +216,6 @@ def _two(samples: Sequence[Sample], asked: Asked) -> tuple[ServerValues, ServerV
 
 
 def _unmeasurable(base: ServerValues, candidate: ServerValues, looks: Looks, ended: bool) -> str:
-    """Why no further block can decide; empty where one may."""
     if base.values and candidate.values and confounded(base, candidate):
         return "the two were measured on different hosts"
     for side in (base, candidate):
@@ -275,7 +254,6 @@ def _figure(
 
 
 def _moves_across(made: FigureChange, asked: Asked, later: Later) -> bool:
-    """Whether the two are shown to move apart, by the best estimate across the margin by the horizon."""
     mine, other = later.coming.get(asked.candidate), later.coming.get(asked.base)
     if mine is None or other is None or made.ratio is None:
         return False
@@ -311,3 +289,52 @@ def _of(figure: str, asked: Asked, result: RatioResult, bends: tuple[Source, ...
 
 def _none(figure: str, asked: Asked, change: Change, why: str) -> FigureChange:
     return FigureChange(figure, change, None, None, None, None, asked.limit(figure), 0, why=why)
+
+
+FEWEST_EXPERIMENTS = 3
+METHOD = "prediction from experiments"
+
+
+def against_earlier(
+    values: Sequence[float], experiments: Sequence[Sequence[float]], *, confidence: float = 0.95
+) -> RatioResult:
+    """`values` ÷ those of earlier experiments, with the interval of a further one.
+
+    m̄ ± t s √(1 + 1/k) over the k mean logarithms (Hahn & Meeker 1991, section 4.3), and the variance of
+    fewer trials. Raises ValueError for a side without a value, or a value without a logarithm.
+    """
+    earlier = [list(series) for series in experiments if series]
+    if not values or not earlier:
+        raise ValueError("a ratio needs at least one trial on each side")
+    if any(not math.isfinite(value) or value <= 0 for series in (list(values), *earlier) for value in series):
+        raise ValueError("a ratio needs positive, finite values: exclude the others and report why")
+    means = np.asarray([np.log(series).mean() for series in earlier])
+    centre = float(np.log(values).mean() - means.mean())
+    count = len(earlier)
+    trials = sum(len(series) for series in earlier)
+    if count < FEWEST_EXPERIMENTS:
+        return RatioResult(math.exp(centre), None, None, confidence, METHOD, len(values), len(values), trials)
+    variance = float(means.var(ddof=1)) * (1 + 1 / count) + _fewer(len(values), earlier)
+    error = math.sqrt(variance)
+    half = float(special.stdtrit(count - 1, 0.5 + confidence / 2)) * error
+    return RatioResult(
+        ratio=math.exp(centre),
+        low=math.exp(centre - half),
+        high=math.exp(centre + half),
+        confidence=confidence,
+        method=METHOD,
+        n=len(values),
+        n_a=len(values),
+        n_b=trials,
+        error=error,
+        freedom=count - 1,
+    )
+
+
+def _fewer(count: int, experiments: Sequence[Sequence[float]]) -> float:
+    freedom = sum(len(series) - 1 for series in experiments)
+    if not freedom:
+        return 0.0
+    squares = sum(float(((np.log(series) - np.log(series).mean()) ** 2).sum()) for series in experiments)
+    usual = len(experiments) / sum(1 / len(series) for series in experiments)
+    return max(0.0, squares / freedom * (1 / count - 1 / usual))

@@ -1,7 +1,4 @@
-"""Test for an effect of a trial's position in its block, and its effect on a ratio.
-
-In balanced orders a position effect widens intervals; in unbalanced ones it mimics a server.
-"""
+"""Effect of a trial's position in its block; it mimics a server in unbalanced orders."""
 
 from __future__ import annotations
 
@@ -32,16 +29,13 @@ class PositionEffect:
     high: float
     """The interval of `ratio`, 95 %."""
     p_value: float
-    """Two-sided p-value for no effect."""
     trials: int
 
     @property
     def found(self) -> bool:
-        """Whether the interval excludes 1."""
         return not self.low <= 1 <= self.high
 
     def moves(self, places: float) -> tuple[float, float]:
-        """Lowest and highest factor on the ratio of two servers whose mean positions differ by `places`."""
         ends = (self.low**places, self.high**places)
         return min(ends), max(ends)
 
@@ -53,9 +47,8 @@ def position_effect(
     positions: Sequence[int],
     confidence: float = 0.95,
 ) -> PositionEffect | None:
-    """Least squares on logarithms: a level per server and per block, and a slope over positions. Sequences
-    have an entry per trial; values are positive. None where position is confounded with servers and blocks,
-    or below FEWEST_FREEDOM degrees of freedom.
+    """Least squares on logarithms: levels per server and block, and a slope. None where confounded, or below
+    FEWEST_FREEDOM degrees of freedom.
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
     levels = np.column_stack([dummies(servers), dummies(blocks)[:, 1:]])

@@ -1,7 +1,4 @@
-"""Ratio of two servers with its interval.
-
-Ratios are of geometric means (differences of mean logarithms): swapping the servers inverts every number.
-"""
+"""Ratio of geometric means with its interval: swapping the servers inverts every number."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from numpy.typing import NDArray
 from scipy import special as untyped_special
 
 from prony.compare.sequential import Looks, boundaries
-from prony.compare.skew import skew_interval
 
 special: Any = untyped_special
 Floats = NDArray[np.float64]
@@ -51,7 +47,6 @@ class RatioResult:
     looks: Looks | None = None
     """Set when the interval covers at all looks at once."""
     paired: bool = False
-    """Whether trials were paired by block."""
 
 
 def ratio(
@@ -62,11 +57,9 @@ def ratio(
     *,
     confidence: float = 0.95,
 ) -> RatioResult:
-    """a ÷ b with a two-sided interval.
-
-    Paired t on log differences with at least three complete blocks and at most a third incomplete, from
-    SKEW_FROM pairs on widened by the correction for skewness; else Welch's t on logs. A server's trials in a
-    block are averaged. Raises ValueError for an empty side or a value without a logarithm.
+    """Paired t on log differences (three complete blocks, at most a third incomplete), corrected for skewness
+    from SKEW_FROM pairs; else Welch's t on logs. Raises ValueError for an empty side or a value without a
+    logarithm.
     """
     logs_a, logs_b = _logs(a), _logs(b)
     if blocks_a is not None and blocks_b is not None:
@@ -85,11 +78,8 @@ def repeated_ratio(
     *,
     confidence: float = 0.95,
 ) -> RatioResult:
-    """a ÷ b with an interval that covers at all of `looks` at once (prony.compare.sequential), widened by the
-    correction for skewness.
-
-    Only complete blocks count; before the first look there is no interval. Raises ValueError as `ratio` does,
-    and for more complete blocks than the last look.
+    """Over complete blocks, with an interval that covers at all of `looks`; before the first there is none.
+    Raises ValueError as `ratio` does, and for more complete blocks than the last look.
     """
     logs_a, logs_b = _logs(a), _logs(b)
     differences = _complete(logs_a, logs_b, blocks_a, blocks_b)
@@ -133,7 +123,6 @@ def _logs(values: Sequence[float]) -> Floats:
 
 
 def _pairs(logs_a: Floats, logs_b: Floats, blocks_a: Sequence[int], blocks_b: Sequence[int]) -> Floats | None:
-    """Log differences of the complete blocks; None when too few."""
     differences = _complete(logs_a, logs_b, blocks_a, blocks_b)
     every = len({*blocks_a, *blocks_b})
     if differences.size < MIN_TRIALS or differences.size < PAIRED_SHARE * every:
@@ -142,7 +131,6 @@ def _pairs(logs_a: Floats, logs_b: Floats, blocks_a: Sequence[int], blocks_b: Se
 
 
 def _complete(logs_a: Floats, logs_b: Floats, blocks_a: Sequence[int], blocks_b: Sequence[int]) -> Floats:
-    """Log differences of the complete blocks, in block order."""
     if len(blocks_a) != logs_a.size or len(blocks_b) != logs_b.size:
         raise ValueError("every trial needs a block")
     side_a, side_b = _by_block(logs_a, blocks_a), _by_block(logs_b, blocks_b)
@@ -212,3 +200,29 @@ def _result(
         error=error,
         freedom=freedom,
     )
+
+
+LEVEL = 1e-6
+"""Skewness below which there is no correction."""
+
+
+def skew_interval(values: Floats, critical: float) -> tuple[float, float]:
+    """S + aS²/3 + a²S³/27 + a/(6n) within ± `critical`, with S = (mean - truth) ÷ s and a the sample
+    skewness, inverted in closed form. Source: Hall 1992, Journal of the Royal Statistical Society B 54.
+    """
+    count = values.size
+    centre = float(values.mean())
+    scale = float(values.std())
+    if scale == 0:
+        return centre, centre
+    skewness = float(((values - centre) ** 3).mean()) / scale**3
+    spread = scale * math.sqrt(count / (count - 1))
+
+    def standardised(limit: float) -> float:
+        if abs(skewness) < LEVEL:
+            return limit
+        inner = 1 + skewness * (limit - skewness / (6 * count))
+        return 3 / skewness * (math.copysign(abs(inner) ** (1 / 3), inner) - 1)
+
+    reach = critical / math.sqrt(count)
+    return centre - spread * standardised(reach), centre - spread * standardised(-reach)

@@ -26,12 +26,9 @@ class Sample(NamedTuple):
     position: int | None = None
     """Position within the block, from 0; None where not known."""
     budget: Mapping[str, Bias] = NO_BUDGET
-    """Bias of this figure by source."""
 
 
 class Missing(NamedTuple):
-    """A trial without a figure."""
-
     block: int
     """From 0."""
     why: str
@@ -42,14 +39,11 @@ class Missing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServerValues:
-    """A server's trials, with and without a figure."""
-
     server: str
     values: tuple[float, ...]
     blocks: tuple[int, ...]
     hosts: frozenset[str]
     missing: tuple[Missing, ...]
-    """The others."""
     missing_values: tuple[float, ...]
     """Values of non-conforming trials, which show how far a trial may lie."""
     positions: tuple[int | None, ...]
@@ -59,12 +53,10 @@ class ServerValues:
 
     @property
     def trials(self) -> int:
-        """Number of trials, with or without a figure."""
         return len(self.values) + len(self.missing)
 
 
 def gather(trials: Sequence[Sample], servers: Sequence[str]) -> list[ServerValues]:
-    """Trials by server, `servers` first in this order."""
     order = list(dict.fromkeys([*servers, *(trial.server for trial in trials)]))
     gathered = []
     for server in order:
@@ -90,7 +82,6 @@ def gather(trials: Sequence[Sample], servers: Sequence[str]) -> list[ServerValue
 
 
 def _cause(trial: Sample) -> str | None:
-    """Why a trial has no figure; None if it has."""
     if not trial.conforms:
         return trial.why or "not conforming"
     if trial.value is None or not math.isfinite(trial.value):
@@ -101,7 +92,6 @@ def _cause(trial: Sample) -> str | None:
 
 
 def _measured(trial: Sample) -> float | None:
-    """The measured value, if it has a logarithm."""
     value = trial.value
     return value if value is not None and math.isfinite(value) and value > 0 else None
 

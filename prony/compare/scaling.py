@@ -13,12 +13,113 @@ from numpy.typing import NDArray
 from scipy import special as untyped_special
 
 from prony.compare.position import dummies
-from prony.compare.scaling_region import Region, region
 from prony.compare.summary import CONFIDENCE
-from prony.compare.usl import log_capacity, throughput
 
 special: Any = untyped_special
 Floats = NDArray[np.float64]
+Law = tuple[float, float, float]
+"""Rate of one user, α, β."""
+
+
+def log_capacity(users: Floats, alpha: float | Floats, beta: float | Floats) -> Floats:
+    """ln of N ÷ (1 + α(N - 1) + βN(N - 1)); arrays broadcast (Gunther 1993)."""
+    return np.asarray(
+        np.log(users) - np.log1p(alpha * (users - 1) + beta * users * (users - 1)), dtype=np.float64
+    )
+
+
+def throughput(users: Floats, rate_1: float, alpha: float, beta: float) -> Floats:
+    """X(N) in the unit of `rate_1`, the throughput of one user."""
+    return np.asarray(rate_1 * np.exp(log_capacity(users, alpha, beta)), dtype=np.float64)
+
+
+PARAMETERS = 3
+GRID = 60
+"""Grid points of α and of β; the box shrinks until the region fills most of it."""
+MOST_ROUNDS = 60
+WIDEST = 1e8
+"""Values of α and βN² beyond which nothing changes."""
+FILLED = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Laws within the region, one per array element, including the best fit."""
+
+    rate_1: Floats
+    alpha: Floats
+    beta: Floats
+    slack: Floats
+    """Slack of log(`rate_1`) in either direction before the law leaves the region."""
+
+
+def region(users: Floats, logs: Floats, best: Law, confidence: float, taken: int = 0) -> Region | None:
+    """Every (α, β) with residual squares S <= S_min (1 + F / (n - 3)), F of 1 and n - 3 degrees of freedom
+    (Bates & Watts 1988, 6.1). `taken`: degrees of freedom used elsewhere. None without any left.
+    """
+    freedom = users.size - PARAMETERS - taken
+    if freedom < 1:
+        return None
+    scale = float(users.max()) ** 2
+    start = (best[1], best[2] * scale)
+    least = float(_misfits(users, logs, np.asarray([start[0]]), np.asarray([start[1]]))[0][0])
+    limit = least * (1 + float(special.fdtri(1, freedom, confidence)) / freedom) + 1e-18
+    box = (0.0, max(2 * start[0], 1e-3), 0.0, max(2 * start[1], 1e-3))
+    for _ in range(MOST_ROUNDS):
+        alphas, bends = np.linspace(box[0], box[1], GRID), np.linspace(box[2], box[3], GRID)
+        grid_a, grid_b = (values.ravel() for values in np.meshgrid(alphas, bends))
+        misfit, log_rate = _misfits(users, logs, grid_a, grid_b)
+        inside = misfit <= limit
+        following = _next_box(box, inside.reshape(GRID, GRID), start)
+        if following is None:
+            break
+        box = following
+    kept = np.flatnonzero(inside)
+    slack = np.sqrt(np.maximum(limit - misfit[kept], 0) / users.size)
+    best_slack = np.sqrt(max(limit - least, 0.0) / users.size)
+    return Region(
+        rate_1=np.append(np.exp(log_rate[kept]), best[0]),
+        alpha=np.append(grid_a[kept], best[1]),
+        beta=np.append(grid_b[kept] / scale, best[2]),
+        slack=np.append(slack, best_slack),
+    )
+
+
+def _misfits(users: Floats, logs: Floats, alphas: Floats, bends: Floats) -> tuple[Floats, Floats]:
+    scale = float(users.max()) ** 2
+    left = logs - log_capacity(users, alphas[:, None], bends[:, None] / scale)
+    log_rate = left.mean(axis=1)
+    return ((left - log_rate[:, None]) ** 2).sum(axis=1), log_rate
+
+
+Box = tuple[float, float, float, float]
+
+
+def _next_box(box: Box, inside: NDArray[np.bool_], best: tuple[float, float]) -> Box | None:
+    low_a, high_a, low_b, high_b = box
+    if not inside.any():  # the region is finer than the grid: zoom in
+        half_a, half_b = (high_a - low_a) / 4, (high_b - low_b) / 4
+        if max(half_a, half_b) < 1e-12:
+            return None
+        return (
+            max(0.0, best[0] - half_a), best[0] + half_a,
+            max(0.0, best[1] - half_b), best[1] + half_b,
+        )  # fmt: skip
+    wide_a, wide_b = bool(inside[:, -1].any()), bool(inside[-1, :].any())
+    if wide_a or wide_b:
+        if (wide_a and high_a > WIDEST) or (wide_b and high_b > WIDEST):
+            return None
+        return low_a, high_a * (2 if wide_a else 1), low_b, high_b * (2 if wide_b else 1)
+    columns, rows = np.flatnonzero(inside.any(axis=0)), np.flatnonzero(inside.any(axis=1))
+    step_a, step_b = (high_a - low_a) / (GRID - 1), (high_b - low_b) / (GRID - 1)
+    following = (
+        max(0.0, low_a + (int(columns[0]) - 1) * step_a), low_a + (int(columns[-1]) + 1) * step_a,
+        max(0.0, low_b + (int(rows[0]) - 1) * step_b), low_b + (int(rows[-1]) + 1) * step_b,
+    )  # fmt: skip
+    shrunk_a = (following[1] - following[0]) / (high_a - low_a)
+    shrunk_b = (following[3] - following[2]) / (high_b - low_b)
+    return None if min(shrunk_a, shrunk_b) > FILLED else following
+
 
 FEWEST_POINTS = 4
 """Fewest different numbers of users for a fit of three parameters."""
@@ -34,8 +135,6 @@ ABSENT = 1e-4
 
 
 class Point(NamedTuple):
-    """A trial: users, and requests per second."""
-
     users: float
     per_s: float
     process: str = ""
@@ -74,29 +173,24 @@ class Scaling:
 
     @property
     def poor(self) -> bool:
-        """Whether the law does not describe these points."""
         return self.miss > POOR_FIT
 
     @property
     def peak_seen(self) -> bool:
-        """Whether the peak lies within the measured range."""
         return self.peak.value <= self.most_users
 
     @property
     def rising(self) -> bool:
-        """Whether throughput rises up to the end of the measured range: a sweet spot would lie beyond."""
         return self.sweet_spot.value > RISING * self.most_users
 
     def per_s(self, users: float) -> float:
-        """The fitted throughput."""
         return float(throughput(np.asarray([users]), self.rate_1.value, self.alpha.value, self.beta.value)[0])
 
 
 def scaling(points: Sequence[Point]) -> Scaling | None:
-    """The law fitted by bounded least squares on logarithms; None below four different N.
+    """The law by bounded least squares on logarithms; None below four different N.
 
-    Profile-likelihood intervals (`scaling_region`) from five different N on. For shared processes the shape
-    is fitted within them, and the spread between them widens the rate of one user; a single process gives no
+    Intervals from five N on. For shared processes the shape is fitted within them; a single process gives no
     interval. Raises ValueError for a point that is not positive.
     """
     if any(not (p.users >= 1 and p.per_s > 0 and math.isfinite(p.per_s)) for p in points):
@@ -139,8 +233,6 @@ def scaling(points: Sequence[Point]) -> Scaling | None:
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """Levels of shared processes, on the log scale."""
-
     shifts: Floats
     """Per point; 0 where no process was shared."""
     levels: Floats
@@ -148,11 +240,9 @@ class _Shared:
 
     @property
     def count(self) -> int:
-        """Number of processes; 0 where none was shared."""
         return int(self.levels.size)
 
     def half_width(self) -> float:
-        """Half-width of their mean's interval, by t."""
         if self.count < 2:
             return 0.0
         quantile = float(special.stdtrit(self.count - 1, 0.5 + CONFIDENCE / 2))
@@ -160,7 +250,6 @@ class _Shared:
 
 
 def _processes(points: Sequence[Point]) -> _Shared:
-    """Least squares on logarithms: a level per number of users and per process."""
     names = [p.process for p in points]
     if "" in names:
         return _Shared(np.zeros(len(points)), np.zeros(0))
@@ -177,8 +266,6 @@ def _processes(points: Sequence[Point]) -> _Shared:
 
 
 def _fit(users: Floats, logs: Floats) -> tuple[float, float, float]:
-    """(rate of one user, α, β), α and β at least 0. Several starting points, as the valley is curved."""
-
     from scipy import optimize as untyped_optimize  # importing it takes 0.25 s
 
     optimize: Any = untyped_optimize
@@ -217,7 +304,6 @@ def _fit(users: Floats, logs: Floats) -> tuple[float, float, float]:
 
 
 def _derived(rate_1: Floats, alpha: Floats, beta: Floats, users: Floats) -> tuple[Floats, ...]:
-    """(rate of one user, α, β, peak, sweet spot) of fitted laws, one per array element."""
     bends = beta * float(users[-1]) ** 2 > ABSENT
     with np.errstate(divide="ignore", invalid="ignore"):
         peak = np.where(bends, np.sqrt(np.maximum(1 - alpha, 0) / beta), np.inf)
@@ -230,9 +316,6 @@ def _derived(rate_1: Floats, alpha: Floats, beta: Floats, users: Floats) -> tupl
 
 
 def _ranges(laws: Region, users: Floats, between: float = 0.0) -> list[tuple[float, float]]:
-    """Range of each derived value over the region. `between`: additional log half-width of a rate for the
-    spread between processes.
-    """
     derived = _derived(laws.rate_1, laws.alpha, laws.beta, users)
     ranges = [(float(values.min()), float(values.max())) for values in derived]
     ranges[0] = (

@@ -32,7 +32,6 @@ OBSTACLES = {
     POSITION: "the position of a trial in its block",
     DRIFT: "residual drift",
 }
-"""Names of sources in sentences."""
 
 
 def sentence(pair: Pair) -> str:
@@ -43,7 +42,6 @@ def sentence(pair: Pair) -> str:
 
 
 def for_window(pair: Pair) -> str:
-    """The claim, limited to the window if shown only there."""
     if pair.ratio is None:
         return f"{pair.a} and {pair.b}: no comparison, one of them has no trial with a figure"
     if pair.why == "other_host":
@@ -68,7 +66,6 @@ def for_window(pair: Pair) -> str:
 
 
 def percent_up(share: float) -> str:
-    """Rounded up to a tenth of a per cent."""
     return f"{math.ceil(share * 1000 - 1e-9) / 10:g} %"
 
 
@@ -81,7 +78,6 @@ def floor(factor: float) -> str:
 
 
 def _difference(pair: Pair) -> str:
-    """Text of a difference: the better server first for rates, the larger value first otherwise."""
     larger, smaller = (pair.a, pair.b) if (pair.ratio or 1.0) > 1 else (pair.b, pair.a)
     if pair.figure in RATE_FIGURES:
         return f"{larger} carries more than {smaller}"
@@ -114,7 +110,6 @@ def _remedy(pair: Pair) -> str:
 
 
 def remedy(found: Settles) -> str:
-    """Text of a remedy."""
     if found.what != "blocks":
         return f"the obstacle is {OBSTACLES.get(found.what, found.what)}"
     count = found.blocks or 1
@@ -155,7 +150,6 @@ def _in(pair: Pair) -> str:
 
 
 def basis(pair: Pair, family: int) -> str:
-    """Text of an interval's level, trials and family."""
     each = (
         f"{pair.n} trials each"
         if pair.n_a == pair.n_b == pair.n
@@ -169,9 +163,7 @@ def basis(pair: Pair, family: int) -> str:
 
 
 def numbers(value: float, low: float, high: float) -> str:
-    """Ratio and interval with two decimals, or as many as show the side of 1 of each end; a small ratio with
-    three digits.
-    """
+    """Two decimals, or as many as show the side of 1 of each end; a small ratio has three digits."""
     digits = 2 if value >= SMALL or value <= 0 else 2 - math.floor(math.log10(value))
     while digits < MOST_DIGITS and any(
         (round(end, digits) > 1) != (end > 1) or (round(end, digits) < 1) != (end < 1) for end in (low, high)

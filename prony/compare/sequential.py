@@ -35,7 +35,6 @@ class Looks:
             )
 
     def spent(self, blocks: int, alpha: float) -> float:
-        """Part of `alpha` spent after this many blocks: proportional to them."""
         return alpha * blocks / self.most
 
 

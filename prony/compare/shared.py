@@ -1,9 +1,4 @@
-"""Loads measured in shared processes: ratios between loads, paired by process, and effects of their order.
-Where workloads share a process, a load here is a load of a workload.
-
-The process is the sample: effects of a start (memory layout, compiler decisions) cancel between its loads,
-and stay in the interval of every ratio between servers.
-"""
+"""Loads measured in shared processes: ratios paired by process, which is the sample, and effects of order."""
 
 from __future__ import annotations
 
@@ -17,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special as untyped_special
 
-from prony.compare.family import holm_levels
+from prony.compare.claim import holm_levels
 from prony.compare.position import FEWEST_FREEDOM, PositionEffect, dummies, position_effect
 from prony.compare.ratio import RatioResult, ratio
 from prony.compare.summary import CONFIDENCE
@@ -32,15 +27,11 @@ EACH = 0.975
 
 
 class LoadSample(NamedTuple):
-    """A figure of a trial that counts."""
-
     server: str
     process: str
     load: str
     value: float
-    """Positive."""
     place: int
-    """Position of the load within the process, from 0."""
     after: str = ""
     """The load before it in the process; empty for the first."""
 
@@ -60,7 +51,6 @@ class LoadRatio:
     confidence: float
     """Of this interval, by Holm's level over the neighbouring loads of all servers."""
     processes: int
-    """Processes with both loads."""
     paired: bool
 
 
@@ -81,7 +71,7 @@ class CarryOver:
 
 @dataclass(frozen=True, slots=True)
 class OrderEffects:
-    """Effects of the order of loads within processes; None where not estimable."""
+    """Those of loads within processes; None where not estimable."""
 
     place: PositionEffect | None
     """Per position within the process, with the interval at `EACH`."""
@@ -91,7 +81,6 @@ class OrderEffects:
 
     @property
     def found(self) -> bool:
-        """Whether either effect is significant."""
         return any(effect is not None and effect.found for effect in (self.place, self.carry_over))
 
 
@@ -157,9 +146,6 @@ def order_effects(samples: Sequence[LoadSample]) -> OrderEffects | None:
 
 
 def _carry_over(samples: Sequence[LoadSample]) -> CarryOver | None:
-    """Least squares on logarithms: a level per load of each server and per process, a slope over positions
-    and a step after the first, compared with the same plus a level per preceding load.
-    """
     loads = sorted({sample.after for sample in samples if sample.place})
     if len(loads) < 2:
         return None
@@ -199,11 +185,9 @@ def _carry_over(samples: Sequence[LoadSample]) -> CarryOver | None:
 
 
 def _without(levels: Floats, values: Floats) -> Floats:
-    """Residuals of `values` on `levels`."""
     return np.asarray(values - levels @ np.linalg.lstsq(levels, values, rcond=None)[0], dtype=np.float64)
 
 
 def _numbers(names: Iterable[Hashable]) -> list[int]:
-    """An index per name, in order of first appearance."""
     indices: dict[Hashable, int] = {}
     return [indices.setdefault(name, len(indices)) for name in names]

@@ -13,15 +13,11 @@ from scipy import special as untyped_special
 special: Any = untyped_special
 
 CONFIDENCE = 0.95
-"""Of every interval over trials."""
 FEWEST = 3
-"""Fewest trials for an interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Median with its range."""
-
     n: int
     median: float
     lowest: float
@@ -46,9 +42,7 @@ def half_width(values: Sequence[float]) -> float:
 
 
 def clopper_pearson(hits: float, rounds: int) -> tuple[float, float]:
-    """Exact 95 % interval of a share; `hits` need not be whole. Source: Clopper & Pearson 1934, Biometrika
-    26.
-    """
+    """Exact 95 % interval of a share (Clopper & Pearson 1934); `hits` need not be whole."""
     tail = (1 - CONFIDENCE) / 2
     low = float(special.betaincinv(hits, rounds - hits + 1, tail)) if hits else 0.0
     high = float(special.betaincinv(hits + 1, rounds - hits, 1 - tail)) if hits < rounds else 1.0

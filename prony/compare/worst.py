@@ -1,8 +1,4 @@
-"""Bias of a ratio by source, and the interval with every source at its worst.
-
-The true ratio lies in [L exp(-down), H exp(up)], with [L, H] the statistical interval: systematic bounds of
-unknown dependence are added (JCGM 100:2008, F.2.4.5).
-"""
+"""Bias of a ratio by source, and the interval with every source at its worst (JCGM 100:2008, F.2.4.5)."""
 
 from __future__ import annotations
 
@@ -43,7 +39,6 @@ class Source:
 
     @property
     def bias(self) -> Bias:
-        """As relative bounds."""
         return Bias.of_logs(self.down, self.up)
 
 
@@ -54,7 +49,7 @@ def sources(
     position: PositionEffect | None,
     higher_is_better: bool | None = None,
 ) -> tuple[Source, ...]:
-    """Sources of bias of a ÷ b, largest first."""
+    """Largest first."""
     pairs = _pairs(a, b) if found.paired else None
     names = dict.fromkeys(name for side in (a, b) for budget in side.budgets for name in budget)
     candidates = [_source(name, a, b, pairs) for name in names]
@@ -78,7 +73,6 @@ def widened(low: float, high: float, down: float, up: float) -> tuple[float | No
 
 
 def _pairs(a: ServerValues, b: ServerValues) -> list[tuple[Mapping[str, Bias], Mapping[str, Bias]]]:
-    """Budgets of the complete blocks; of a server's several trials in a block the last."""
     of_a, of_b = dict(zip(a.blocks, a.budgets, strict=True)), dict(zip(b.blocks, b.budgets, strict=True))
     return [(of_a[block], of_b[block]) for block in sorted(of_a.keys() & of_b.keys())]
 
@@ -104,9 +98,8 @@ def _source(
 
 
 def _missing(a: ServerValues, b: ServerValues, found: RatioResult, higher_is_better: bool | None) -> Source:
-    """Trials without a figure, for any reason, at their worst admissible values: as low or as high as any
-    trial of either server (partial identification; Manski 1989), and as bad as a non-conforming one. Their
-    share is its upper bound (Clopper & Pearson 1934).
+    """Trials without a figure at their worst admissible values (Manski 1989): as far as any trial of either
+    server, or a non-conforming one; their share is its upper bound (Clopper & Pearson 1934).
     """
     if not a.missing and not b.missing:
         return Source(MISSING, 0.0, 0.0)
@@ -137,14 +130,12 @@ def _missing(a: ServerValues, b: ServerValues, found: RatioResult, higher_is_bet
 
 
 def _most_often(hits: int, count: int) -> float:
-    """Upper bound of a share (one-sided 97.5 %)."""
     return clopper_pearson(hits, count)[1] if hits else 0.0
 
 
 def _position(
     a: ServerValues, b: ServerValues, found: RatioResult, position: PositionEffect | None
 ) -> Source:
-    """A significant effect of position in the block, where mean positions differ."""
     if position is None or not position.found:
         return Source(POSITION, 0.0, 0.0)
     places = places_later(a, b, paired=found.paired)

@@ -277,7 +277,7 @@ class Window(Counters):
 
     @property
     def busiest_thread_share(self) -> float | None:
-        """CPU share of the busiest thread; None unless all threads were read."""
+        """None unless all threads were read."""
         shares = [share for thread in self.threads if (share := thread.busy_share) is not None]
         return max(shares) if shares and len(shares) == len(self.threads) else None
 
@@ -319,7 +319,6 @@ class IntervalRow(EngineRecord):
 
     @property
     def completed_per_s(self) -> float:
-        """Completed requests per second of this row."""
         return self.completed / (self.duration_ms / 1000) if self.duration_ms > 0 else 0.0
 
 

@@ -69,7 +69,6 @@ class CpuPartition(Record):
 
     @property
     def count(self) -> int:
-        """Number of CPUs of both sides together."""
         if self.apart:
             return len(self.server) + len(self.client)
         return len({*self.server, *self.client})

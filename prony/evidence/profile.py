@@ -32,7 +32,6 @@ class Samples(Record):
 
     @property
     def total(self) -> int:
-        """Weight of the slice."""
         return sum(self.weights.values())
 
 
@@ -47,30 +46,23 @@ class Sampling(Record):
     """Per node: index in `frames`."""
     slices: tuple[Samples, ...] = ()
 
-    def stacks(self, part: Samples) -> dict[Stack, int]:
-        """Stack -> weight of a slice."""
-        whole = list(self.every_stack())
-        weights: dict[Stack, int] = {}
-        for node, weight in part.weights.items():
-            weights[whole[node]] = weights.get(whole[node], 0) + weight
-        return weights
-
     def all_stacks(self) -> dict[Stack, int]:
-        """Stack -> weight over all slices."""
+        return self.stacks(*self.slices)
+
+    def stacks(self, *parts: Samples) -> dict[Stack, int]:
+        """Stack -> weight over these slices."""
         whole = list(self.every_stack())
         weights: dict[Stack, int] = {}
-        for part in self.slices:
+        for part in parts:
             for node, weight in part.weights.items():
                 weights[whole[node]] = weights.get(whole[node], 0) + weight
         return weights
 
     @property
     def total(self) -> int:
-        """Weight of all slices."""
         return sum(part.total for part in self.slices)
 
     def every_stack(self) -> Iterator[Stack]:
-        """The stack of each node, in order."""
         stacks: list[Stack] = []
         for parent, name in zip(self.parents, self.names, strict=True):
             stack = (*(stacks[parent] if parent >= 0 else ()), self.frames[name])

@@ -49,7 +49,6 @@ class ProcessSample(Record):
 
     @property
     def cpu_s(self) -> float:
-        """User + system time."""
         return self.cpu_user_s + self.cpu_system_s
 
 
@@ -143,7 +142,6 @@ class ServerWindow(Record):
 
     @property
     def cpu_s(self) -> float | None:
-        """User and system time together, None when either is unknown."""
         if self.cpu_user_s is None or self.cpu_system_s is None:
             return None
         return self.cpu_user_s + self.cpu_system_s
@@ -170,7 +168,6 @@ class ServiceUse(Record):
 
     @property
     def cpu_s(self) -> float | None:
-        """User and system time together, None when either is unknown."""
         if self.cpu_user_s is None or self.cpu_system_s is None:
             return None
         return self.cpu_user_s + self.cpu_system_s

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from prony.compare.capacity import CapacitySearch
-from prony.compare.outcome import lowest_rate, outcome_of, rounded_up, search_of
+from prony.compare.capacity import CapacitySearch, lowest_rate, outcome_of, rounded_up, search_of
 from prony.plan.cell import Cell
 from prony.plan.load import OpenLoad
 from prony.plan.objective import objectives

@@ -18,9 +18,9 @@ from prony.experiment.calibrating import Calibrations
 from prony.experiment.conclude import Conclusion, conclude, unjudged
 from prony.experiment.testbed import Progress, Testbed
 from prony.host.affinity import pin_self
-from prony.judge import external_causes
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.figures import FIGURE
+from prony.judge.judging import disturbed
 from prony.judge.limits import CheckLimits
 from prony.numbers import number
 from prony.plan.cell import Cell
@@ -51,7 +51,7 @@ class EndedTrial:
     @property
     def disturbed(self) -> bool:
         """Whether what happened outside of client and server bends it so far that it is worth repeating."""
-        return external_causes.disturbed(self.conclusion.judgement, self.record.failure)
+        return disturbed(self.conclusion.judgement, self.record.failure)
 
 
 @dataclass(slots=True)

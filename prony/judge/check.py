@@ -52,10 +52,6 @@ class Check(Generic[R]):
         return self._judge(evidence, limits)
 
 
-def check(
-    limits: type[L],
-    *,
-    order: int,
-) -> Callable[[Callable[[Evidence, L], R]], Check[R]]:
+def check(limits: type[L], *, order: int) -> Callable[[Callable[[Evidence, L], R]], Check[R]]:
     """Decorator: makes a function the check of its module. Module, function and finding share one name."""
     return lambda function: Check(function, limits, order)

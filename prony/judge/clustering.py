@@ -1,6 +1,4 @@
-"""Design effect: variance of a share of slow requests, or of a mean, from second to second ÷ the variance of
-independent requests.
-"""
+"""Design effect: variance of a slow share, or of a mean, between seconds ÷ that of independent requests."""
 
 from __future__ import annotations
 
@@ -18,7 +16,6 @@ from prony.evidence.engine import IntervalRow
 Floats = NDArray[np.float64]
 FEWEST_ROWS = 5
 LAG_ROWS = 15
-"""Fewest rows for a lag-1 correlation."""
 MOST_CORRELATION = 0.9
 FEWEST_INDEPENDENT = 3.0
 """Lower bound on the rows behind t: its series does not hold below."""
@@ -29,11 +26,7 @@ LEAST_SCORE = -4.0
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """The m seconds of a window as arrays, shared by all percentiles of a curve.
-
-    `times` (m x 4, log ns) and `scores` (m x 4) are points of each second's distribution: median, p90, p99
-    and longest on normal scores. Equal times are merged and the last point repeated.
-    """
+    """A window's m seconds: `times` (m x 4, log ns) at `scores` (normal): median, p90, p99, longest."""
 
     counts: Floats
     means_s: Floats
@@ -45,14 +38,11 @@ class Seconds:
 
     @classmethod
     def of_latencies(cls, rows: Sequence[IntervalRow]) -> Self:
-        """From the rows' latency median and p99. The mean latency is estimated as mean service time +
-        (median latency - median service time); NaN without a median.
-        """
+        """From latency median and p99; mean: service mean + (median latency - median service time)."""
         return cls.of([_of_latency(row) for row in rows])
 
     @classmethod
     def of(cls, rows: Sequence[IntervalRow]) -> Self:
-        """From the service times of rows with completed requests."""
         answered = [row for row in rows if row.completed > 0 and row.p50_ns and row.max_ns]
         points = [_points(row) for row in answered]
         return cls(
@@ -64,9 +54,7 @@ class Seconds:
         )
 
     def above(self, threshold_ns: float) -> Floats:
-        """Share of each second's requests above the threshold (m): normal scores, linear in log time; below
-        the median the first segment is extended.
-        """
+        """Share of each second's requests above the threshold (m): normal scores, linear in log time."""
         from scipy import special as untyped_special  # importing it takes 0.25 s
 
         special: Any = untyped_special
@@ -101,11 +89,9 @@ def design_effect(seconds: Seconds, threshold_ns: float, share: float) -> float:
 
 
 def mean_effect(seconds: Seconds, variance_s2: float) -> float | None:
-    """Design effect of the mean time: the variance over all requests (s²) replaces e (1 - e). None with fewer
-    than five rows, or where a row has no mean.
+    """The same for the mean time: s² replaces e (1 - e). None below five rows, or where a row has no mean.
 
-    A mean alone decides whether a rate holds, so correlation counts from five rows on, with Kendall's bias
-    correction, (1 + 3r) ÷ m, and t for the m (1 - r) ÷ (1 + r) independent rows.
+    Correlation counts from five rows on, with Kendall's bias correction, (1 + 3r) ÷ m.
     """
     has_means = bool(np.all(np.isfinite(seconds.means_s)))
     if len(seconds.counts) < FEWEST_ROWS or not has_means or variance_s2 <= 0:
@@ -119,9 +105,7 @@ def mean_effect(seconds: Seconds, variance_s2: float) -> float | None:
 
 
 def _effect(counts: Floats, values: Floats, variance: float) -> tuple[float, float]:
-    """Design effect of a ratio estimator over rows, and its lag-1 correlation (0 where rows differ by no more
-    than chance). `variance`: of one request.
-    """
+    """Of a ratio estimator over rows, and its lag-1 correlation. `variance`: of one request."""
     rows = len(counts)
     mean = float(np.dot(counts, values) / counts.sum())
     residuals = counts * (values - mean)
@@ -157,7 +141,6 @@ def _of_latency(row: IntervalRow) -> IntervalRow:
 
 
 def _points(row: IntervalRow) -> tuple[list[float], list[float]]:
-    """Four (log time, score) of a row, rising."""
     points = [(row.p50_ns, SCORES[0]), (row.p90_ns, SCORES[1]), (row.p99_ns, SCORES[2])]
     points.append((row.max_ns, max(NORMAL.inv_cdf(1 - 0.5 / max(row.completed, 2)), SCORES[0])))
     times: list[float] = []

@@ -41,9 +41,7 @@ def is_asked(evidence: Evidence) -> bool:
 
 
 def coming(levels: Sequence[Stretch | None], horizon_s: float) -> Approach | None:
-    """Residual drift pooled over the trials of a cell: weak trends in each add up. None where a trial has too
-    few rows.
-    """
+    """Residual drift pooled over a cell's trials; None where a trial has too few rows."""
     stretches = [level for level in levels if level is not None]
     return still_to_come(stretches, horizon_s=horizon_s) if len(stretches) == len(levels) else None
 
@@ -67,19 +65,13 @@ def _relative(log_change: float) -> float | None:
 def level_stretch(
     evidence: Evidence, limits: SteadyLimits | None = None, series: Series = "rate"
 ) -> Stretch | None:
-    """One series over a trial's window and the level rows before it; None without a window, or where too many
-    rows have no value.
-    """
+    """One series; None without a window, or where too many rows have no value."""
     level = level_of(evidence, limits)
     return None if level is None else level.of(series)
 
 
 def level_of(evidence: Evidence, limits: SteadyLimits | None = None) -> LevelRows | None:
-    """A trial's window and the level rows before it; None without a window.
-
-    Includes the phases on the window's CPUs that lead up to it and the warm-up on other CPUs before them, not
-    the published part of a cold server.
-    """
+    """The window and the level rows before it, without the published part of a cold server."""
     window = measured(evidence)
     if window is None or evidence.engine is None or evidence.load.phased:
         return None
@@ -111,7 +103,6 @@ def level_rows(rows: Sequence[IntervalRow], load: LoadFacts) -> list[IntervalRow
 
 
 def _moves(evidence: Evidence) -> tuple[float, float]:
-    """When the server moved to the window's CPUs, and to the CPUs before those (engine time, ms)."""
     own_ms = elsewhere_ms = 0.0
     before = [p for p in evidence.phases if p.name != "after"]
     cpus = next((p.server_cpus for p in before if p.name == "window"), None)

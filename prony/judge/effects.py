@@ -1,20 +1,97 @@
-"""From a disturbance to bounds on figures: the effect of a lost share of CPU, user time or requests on
-throughput, times and CPU per request.
-
-Functions return figure -> Bias, without the figures that are not affected.
-"""
+"""From a disturbance to bounds on figures (figure -> Bias, without those that are not affected)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
 
+import numpy as np
+
+from prony.evidence.engine import Histogram
 from prony.evidence.trial import Evidence
-from prony.judge.curve import Curve
 from prony.judge.finding import CPU, MEAN, PERCENTILES, THROUGHPUT, Bias, added
 from prony.judge.server_cpu import busiest_server_thread_share, server_cpu_used, server_cpus
-from prony.judge.times import NAMED
+from prony.judge.times import NAMED, headline, read_times, without_response
 from prony.judge.window import measured, request_times
+
+LARGE = 2.0
+"""Delays of at least this many mean delays are bounded per request; shorter ones are taken as uniform."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Observed headline times in ms, ascending from 0, and the share of requests up to each."""
+
+    ms: list[float]
+    share: list[float]
+    mean_ms: float
+    below: list[float]
+    """Per point: the share of requests that took less."""
+    hull: list[int]
+    """Per point: the index of its predecessor on the lower convex hull of `below`. From any point to the
+    right the steepest slope is to a hull point, and along the hull the slope is unimodal.
+    """
+
+    @staticmethod
+    def of(evidence: Evidence) -> Curve | None:
+        window = measured(evidence)
+        histogram = None if window is None else headline(window, evidence.load.model)
+        if window is None or histogram is None:
+            return None
+        return _curve(histogram, window.completed, without_response(evidence))
+
+    def place(self, share: float) -> int | None:
+        at = bisect_left(self.share, share - 1e-9)
+        return at if at < len(self.ms) else None
+
+    def at(self, share: float) -> float:
+        """Time in ms of a share of the requests; 0 below the first, infinite among those without a time."""
+        at = self.place(share) if share > 0 else 0
+        return math.inf if at is None else self.ms[at]
+
+    def mean_below(self, share: float) -> float:
+        """Mean (ms) without this share of the longest requests; failed requests count as the longest."""
+        shares = np.minimum(self.share, max(0.0, self.share[-1] - share))
+        return float(np.dot(np.diff(shares), self.ms[1:]) / shares[-1]) if shares[-1] > 0 else 0.0
+
+    def without(self, p: float, delayed_ms: Callable[[float], float]) -> float:
+        """Lowest time (ms) of percentile p without delays; `delayed_ms`: mean delay of a request of that
+        time.
+        """
+        at = self.place(p) or 0
+        while at > 0:
+            there, mean = self.ms[at], delayed_ms(self.ms[at - 1])
+            if there >= LARGE * mean:
+                other, slope = min(at, bisect_right(self.ms, there - LARGE * mean)) - 1, 0.0
+                while other >= 0 and (p - self.below[other]) / (there - self.ms[other]) > slope:
+                    slope = (p - self.below[other]) / (there - self.ms[other])
+                    other = self.hull[other]
+                if p - self.share[at - 1] > mean * slope:
+                    return there - delayed_ms(there)
+            at -= 1
+        return 0.0
+
+
+@lru_cache(maxsize=4)
+def _curve(histogram: Histogram, completed: int, failed: int) -> Curve | None:
+    times = read_times(histogram, completed, failed)
+    if times is None or times.count < 1:
+        return None
+    ms = [0.0, *(times.responses.middle_ns / 1e6).tolist()]
+    share = [0.0, *(np.cumsum(times.responses.counts) / times.count).tolist()]
+    below, hull = [0.0, *share[:-1]], [-1]
+    for at in range(1, len(ms)):
+        last = at - 1
+        while (other := hull[last]) >= 0 and (below[last] - below[other]) * (ms[at] - ms[other]) >= (
+            below[at] - below[other]
+        ) * (ms[last] - ms[other]):
+            last = other
+        hull.append(last)
+    return Curve(ms, share, times.mean_ms, below, hull)
+
 
 Biases = dict[str, Bias]
 
@@ -46,7 +123,6 @@ def wider(one: Biases, other: Biases) -> Biases:
 
 
 def both(figures: Iterable[str], down: float = 0.0, up: float = 0.0) -> Biases:
-    """The same bound, on the log scale, for several figures."""
     return {name: Bias.of_logs(down, up) for name in figures}
 
 
@@ -124,7 +200,6 @@ def _granted(evidence: Evidence, cpus: int) -> float:
 
 
 def _queueing(evidence: Evidence, share: float, used: float | None, cpus: int) -> Biases:
-    """Effect of a CPU loss on times where the load does not wait for responses."""
     thread, granted = busiest_server_thread_share(evidence) or 0.0, _granted(evidence, cpus)
     busy = 1.0 if used is None else used * cpus / granted
     # A thread busier than the CPUs is the queue, and may have taken all of the loss.
@@ -149,9 +224,6 @@ def _queueing(evidence: Evidence, share: float, used: float | None, cpus: int) -
 
 
 def _burst_ms(evidence: Evidence, share: float, cpus: int) -> float:
-    """Longest burst (ms) without the server's CPU: bounded by the longest gap without completions on a single
-    CPU, else by the whole loss.
-    """
     window = measured(evidence)
     if window is None:
         return math.inf
@@ -162,11 +234,11 @@ def _burst_ms(evidence: Evidence, share: float, cpus: int) -> float:
 
 
 def user_time_lost(evidence: Evidence, share: float, *, requests: float | None = None) -> Biases:
-    """`share`: user time not spent on the server (connecting, a TCP timer, the client) ÷ all user time in
-    requests. `requests`: share of requests affected, where known.
+    """`share`: user time in requests not spent on the server; `requests`: share of requests affected, if
+    known.
 
-    In a closed loop fewer users then loaded the server. With all of them the other requests would have taken
-    longer: up to an unchanged mean, and no more than a busy queue (M/M/1) at the higher rate.
+    In a closed loop fewer users loaded the server: the others would take longer, by a busy M/M/1 queue at
+    most.
     """
     if share <= 0:
         return {}
@@ -185,13 +257,11 @@ def user_time_lost(evidence: Evidence, share: float, *, requests: float | None =
 
 
 def delayed(evidence: Evidence, share: float, *, at_risk: bool = False) -> Biases:
-    """Percentiles without delays that are independent of a request's own time and make up `share` of all
-    request time. `at_risk`: a request's chance of a delay grows with its time.
+    """Percentiles without independent delays that make up `share` of all request time. `at_risk`: a longer
+    request is likelier to be delayed.
 
-    With mean delay L, measured distribution F and x the percentile p without delays, p - F(x) of the requests
-    were moved across x, to at least y, the next observed time. A delay of d hit at most L ÷ d of the requests
-    and moved those above y - d, no more than p - F(y - d). So p - F(x) is at most L times the steepest slope
-    from any (y - d, F(y - d)) up to (y, p). Delays shorter than 2 L are taken as L for all.
+    With mean delay L, p - F(x) is at most L times the steepest slope from any (y - d, F(y - d)) up to (y, p),
+    y the next observed time; delays shorter than 2 L are taken as L for all.
     """
     curve = Curve.of(evidence)
     if share <= 0 or curve is None:
@@ -206,17 +276,13 @@ def delayed(evidence: Evidence, share: float, *, at_risk: bool = False) -> Biase
 
 
 def sooner(evidence: Evidence, ms: float) -> Biases:
-    """Percentiles shorter by `ms`."""
     curve = Curve.of(evidence)
     values = {} if curve is None else {name: curve.at(percentile / 100) for name, percentile in NAMED.items()}
     return {name: Bias.of_logs(down=lost(ms / at)) for name, at in values.items() if at < math.inf and ms > 0}
 
 
 def longest(evidence: Evidence, share: float, *, at_random: bool = False) -> Biases:
-    """As if `share` of the requests were not the server's, and those the longest: percentile p is at least
-    the measured percentile p - share, the mean that of the rest. `at_random`: independent of their own time,
-    so percentile p is that of the rest.
-    """
+    """As if `share` of the requests were not the server's, and the longest; `at_random`: of any time."""
     curve = Curve.of(evidence)
     if share <= 0 or curve is None or curve.mean_ms <= 0:
         return {}
@@ -232,10 +298,7 @@ def longest(evidence: Evidence, share: float, *, at_random: bool = False) -> Bia
 
 
 def wrong_requests(evidence: Evidence, share: float, answered: float) -> Biases:
-    """`share`: requests that failed or had a wrong response; `answered`: those with a response. The rate may
-    be off by the share either way. All may have been the longest; the answered ones may have been the
-    shortest: percentile p is then the measured percentile p + `answered`.
-    """
+    """`share`: failed or wrong; `answered`: with a response, so they may have been the shortest."""
     curve = Curve.of(evidence)
     if share <= 0:
         return {}

@@ -15,7 +15,6 @@ from prony.steady.detector import full_rows
 from prony.steady.precision import half_width
 
 FEWEST_ROWS = 5
-"""Fewest seconds of a window for an interval of its rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,6 @@ class Uncertainty:
 
     @property
     def worst(self) -> tuple[float | None, float | None]:
-        """Both together at their worst, relative; the interval left out where it is not known."""
         return Bias(low=self.bias_low, high=self.bias_high).beyond(self.low or 0.0, self.high or 0.0)
 
 
@@ -55,18 +53,15 @@ class Estimate:
 
     @property
     def bias(self) -> Bias:
-        """The budget's sum."""
         return Bias(low=self.bias_low, high=self.bias_high)
 
     @property
     def uncertainty(self) -> Uncertainty:
-        """Interval and budget, relative to the value."""
         low, high = (None if end is None else end / self.value - 1 for end in (self.low, self.high))
         return Uncertainty(low, high, self.bias_low, self.bias_high)
 
 
 def estimates(evidence: Evidence, judgement: Judgement, figures: Mapping[str, float]) -> dict[str, Estimate]:
-    """A trial's finite figures by name."""
     intervals = _intervals(evidence, judgement, figures)
     return {
         name: _estimate(name, value, judgement, *intervals.get(name, (None, None)))
@@ -94,7 +89,6 @@ def _estimate(
 def _intervals(
     evidence: Evidence, judgement: Judgement, names: Collection[str]
 ) -> dict[str, tuple[float | None, float | None]]:
-    """Intervals of the figures that have one."""
     intervals: dict[str, tuple[float | None, float | None]] = {}
     if "requests_per_s" in names:
         intervals["requests_per_s"] = rate_interval(evidence)
@@ -115,9 +109,7 @@ def _finite(low: float, high: float) -> tuple[float | None, float | None]:
 
 
 def rate_interval(evidence: Evidence) -> tuple[float | None, float | None]:
-    """95 % interval of the rate, from the window's seconds. (None, None) with fewer than FEWEST_ROWS, and in
-    an open loop, where the schedule sets the rate.
-    """
+    """95 %, from the window's seconds; (None, None) below FEWEST_ROWS and in an open loop."""
     window = measured(evidence)
     if window is None or evidence.engine is None or evidence.load.model == "open":
         return None, None

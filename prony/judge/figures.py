@@ -14,7 +14,7 @@ from prony.judge.limits import CheckLimits
 from prony.judge.percentiles import Times
 from prony.judge.times import NAMED, headline_times, plain_times, supported, window_times
 from prony.judge.window import expectations_missed, measured
-from prony.steady.compiling import compiling_s
+from prony.steady.detector import compiling_s
 
 SESSION_TIMES = ("mean", "p50", "p95", "p99", "min", "max")
 MIB = 2**20
@@ -34,9 +34,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a trial; names as in FIGURES. Times of an open loop are latencies (from the intended
-    send); of a closed loop response times (from the start of the connect) where requests opened connections.
-    Service times are then given as well.
+    """Names as in FIGURES. Times of an open loop are latencies, of a closed one response times where requests
+    opened connections; then service times are given as well.
     """
 
     requests_per_s: float | None = None
@@ -88,7 +87,6 @@ class Figures:
     """The application's own report at ready, for keys in REPORTED."""
 
     def numbers(self) -> dict[str, float]:
-        """The known figures by their names in FIGURES and REPORTED."""
         named = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "reported")
         return {name: float(value) for name, value in named if value is not None} | self.reported
 
@@ -149,7 +147,6 @@ REPORTED = {
 """Key that an application prints at ready (`reports` in its server.yaml) -> figure and divisor."""
 
 FIGURE: Mapping[str, Figure] = {figure.name: figure for figure in FIGURES}
-"""FIGURES by name."""
 
 
 def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
@@ -183,7 +180,6 @@ def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
 
 
 def _load(window: Window) -> dict[str, float | None]:
-    """Correct responses per second, client CPU."""
     right = max(0, window.completed - expectations_missed(window))
     values: dict[str, float | None] = {"requests_per_s": right / window.duration_s}
     busiest = window.busiest_thread_share
@@ -196,7 +192,6 @@ def _load(window: Window) -> dict[str, float | None]:
 
 
 def _sessions(window: Window, limits: CheckLimits) -> dict[str, float | None]:
-    """Sessions begun, completed, and their times; empty without sessions."""
     if window.sessions_begun is None or window.sessions_completed is None:
         return {}
     times = times_ms(plain_times(window.session_time), limits)
@@ -209,7 +204,6 @@ def _sessions(window: Window, limits: CheckLimits) -> dict[str, float | None]:
 
 
 def _handshakes(evidence: Evidence) -> dict[str, float | None]:
-    """Counts of the whole run: keep-alive connections are opened before the window."""
     totals = evidence.engine.totals if evidence.engine is not None else None
     if totals is None or totals.tls_handshakes is None or not totals.sent:
         return {}
@@ -221,9 +215,7 @@ def _handshakes(evidence: Evidence) -> dict[str, float | None]:
 
 
 def times_ms(times: Times | None, limits: CheckLimits | None = None) -> dict[str, float | None]:
-    """Mean and extremes of the responses and percentiles of all requests in ms, by their names in FIGURES;
-    empty without responses. None: the sample does not support the percentile, or it falls among failures.
-    """
+    """By figure, in ms; empty without responses. None: too few samples, or among failures."""
     if times is None or not times.responses.count:
         return {}
     confidence = (limits or CheckLimits()).of(SamplesLimits).samples_confidence
@@ -237,7 +229,6 @@ def times_ms(times: Times | None, limits: CheckLimits | None = None) -> dict[str
 
 
 def _server(server: ServerWindow, window: Window | None, rate: float | None) -> dict[str, float | None]:
-    """CPU, memory, collections. CPU per request is a ratio of rates: the windows differ by milliseconds."""
     values: dict[str, float | None] = {
         "peak_rss_mib": None if server.peak_rss_bytes is None else server.peak_rss_bytes / MIB,
         "threads": None if server.threads_end is None else float(server.threads_end),
@@ -266,7 +257,6 @@ def _server(server: ServerWindow, window: Window | None, rate: float | None) -> 
 
 
 def _services(services: Sequence[ServiceUse], window: Window | None) -> dict[str, float | None]:
-    """Sums over all services; absent where any could not be read."""
     if not services:
         return {}
     values: dict[str, float | None] = {}
@@ -309,7 +299,6 @@ def published_mark(evidence: Evidence) -> Mark | None:
 
 
 def _published(evidence: Evidence) -> dict[str, float | None]:
-    """ab's figures: requests ÷ elapsed, and concurrency x elapsed ÷ requests."""
     mark = published_mark(evidence)
     if mark is None:
         return {}
@@ -317,3 +306,27 @@ def _published(evidence: Evidence) -> dict[str, float | None]:
     if evidence.load.users:
         values["published_mean_ms"] = evidence.load.users * mark.elapsed_ms / mark.requests
     return values
+
+
+def cell_figures(evidence: Evidence) -> dict[str, float]:
+    window = measured(evidence)
+    figures: dict[str, float] = {}
+    if window is None:
+        return figures
+    ended = window.completed + window.failed
+    if evidence.load.users and window.duration_s > 0:
+        figures["per_user_per_s"] = window.completed / window.duration_s / evidence.load.users
+        if window.user_time_s is not None:
+            figures["users_simulated"] = window.user_time_s / window.duration_s
+    if window.completed and window.connections_opened is not None:
+        figures["connections_per_request"] = window.connections_opened / window.completed
+    if ended:
+        figures["failed_share"] = window.failed / ended
+    figures["completed"] = float(window.completed)
+    if evidence.load.model == "open" and window.offered is not None:
+        figures["offered_requests"] = float(window.offered)
+        figures["blocked"] = float(window.blocked or 0)
+        figures["due_unsent"] = float(window.due_unsent or 0)
+    if window.think_count and window.think_drawn_sum_s and window.think_actual_sum_s is not None:
+        figures["think_actual_share"] = window.think_actual_sum_s / window.think_drawn_sum_s
+    return figures

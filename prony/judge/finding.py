@@ -43,7 +43,6 @@ class Bias(Record):
 
     @property
     def size(self) -> float:
-        """The larger distance, on the log scale."""
         return max(self.down, self.up)
 
     @property
@@ -53,7 +52,6 @@ class Bias(Record):
 
     @property
     def counts(self) -> bool:
-        """Whether it is large enough to print."""
         return self.size >= NEGLIGIBLE
 
     def beyond(self, low: float, high: float) -> tuple[float | None, float | None]:
@@ -68,9 +66,7 @@ NO_BIAS = Bias()
 
 
 def added(parts: Iterable[Bias]) -> Bias:
-    """Sum of all sources at their worst: bounds on systematic effects of unknown sign and dependence are not
-    combined as the root of squares (JCGM 100:2008, F.2.4.5 and E.4).
-    """
+    """Sum of all sources at their worst (JCGM 100:2008, F.2.4.5 and E.4)."""
     biases = list(parts)
     return Bias.of_logs(sum(bias.down for bias in biases), sum(bias.up for bias in biases))
 
@@ -86,7 +82,6 @@ class Plateau(Record):
 
     @property
     def bias(self) -> Bias:
-        """As a bias that contains 0."""
         low = None if self.low is None else min(0.0, self.low)
         high = None if self.high is None else max(0.0, self.high)
         return Bias(low=low, high=high)
@@ -98,7 +93,6 @@ class Kind(StrEnum):
     NOT_CONFORMING = "not_conforming"
     """The plan was not carried out, or two counters disagree: the trial has no figure."""
     BUDGET = "budget"
-    """Bounds the bias of a figure."""
     PROVIDED = "provided"
     """Nothing bounds the effect: figures hold provided that there was none."""
     FINE = "fine"
@@ -122,23 +116,17 @@ class Finding(Record):
     provided: str = ""
     """Completes "provided that …" where nothing bounds the effect."""
     assumption: str = ""
-    """Assumption behind the bound."""
     value: float | str | None = None
     limit: str = ""
-    """The limit in force, as text."""
     unit: str = ""
     reason: str
-    """The result in one sentence."""
     advice: str = ""
-    """What to do; empty where nothing is."""
     source: str = ""
-    """Source of the rule."""
     outside: bool = False
     """Whether the cause lies outside client and server: the trial may be repeated."""
 
     @property
     def kind(self) -> Kind:
-        """The most severe effect."""
         if not self.conforms:
             return Kind.NOT_CONFORMING
         if any(bias.counts for bias in self.bias.values()):
@@ -151,8 +139,6 @@ class Finding(Record):
 
 
 class Line(NamedTuple):
-    """A line of a figure's budget."""
-
     finding: Finding
     bias: Bias
 
@@ -171,29 +157,25 @@ class Judgement(Record):
 
     @property
     def not_conforming(self) -> tuple[Finding, ...]:
-        """Findings that do not conform, causes before symptoms."""
+        """Causes before symptoms."""
         return tuple(finding for finding in self.findings if not finding.conforms)
 
     @property
     def provided(self) -> tuple[Finding, ...]:
-        """Findings with a condition."""
         return tuple(finding for finding in self.findings if finding.conforms and finding.provided)
 
     def finding(self, check: str) -> Finding | None:
-        """The finding of a check; None where it did not apply."""
         return next((finding for finding in self.findings if finding.check == check), None)
 
     def budget(self, figure: str) -> tuple[Line, ...]:
-        """Lines of this figure's budget, largest first."""
+        """Largest first."""
         lines = (Line(finding, finding.of(figure)) for finding in self.findings)
         return tuple(sorted((line for line in lines if line.bias.size > 0), key=lambda line: -line.bias.size))
 
     def bias(self, figure: str) -> Bias:
-        """Sum of the figure's budget."""
         return added(line.bias for line in self.budget(figure))
 
     def plateau(self, figure: str) -> Plateau | None:
-        """Residual drift of a figure; None where no plateau is claimed."""
         name = BUDGET_OF.get(figure, figure)
         return next((finding.plateau[name] for finding in self.findings if name in finding.plateau), None)
 

@@ -31,7 +31,6 @@ class Decoded:
 
     @property
     def count(self) -> float:
-        """All samples."""
         return float(self.counts.sum())
 
     @property
@@ -53,7 +52,6 @@ class Decoded:
 
     @staticmethod
     def rank(percentile: float, count: float) -> int:
-        """Rank (from 1) of a percentile among `count` samples."""
         return max(1, math.ceil(count * min(percentile, 100.0) / 100 - 1e-9))
 
     def at_rank_ns(self, rank: float) -> float:
@@ -62,7 +60,6 @@ class Decoded:
         return float(self.high_ns[min(index, self.high_ns.size - 1)])
 
     def without_longest(self, samples: int) -> Decoded:
-        """A copy without this many of the longest samples."""
         beyond = np.cumsum(self.counts[::-1])[::-1] - self.counts  # samples above each bucket
         kept = np.maximum(0.0, self.counts - np.maximum(0.0, samples - beyond))
         there = kept > 0
@@ -109,10 +106,8 @@ def merge(parts: Iterable[Decoded]) -> Decoded:
 
 
 def fill_gaps(histogram: Decoded, gaps: Sequence[Gap], throughput_per_s: float) -> Decoded:
-    """Estimated distribution for requests sent at an even pace.
-
-    Adds throughput x duration samples uniform in (0, gap] per gap: a request due in a freeze waits for the
-    rest of it. HdrHistogram's correction of coordinated omission, with observed gaps in place of an interval.
+    """Estimate for requests sent at an even pace: throughput x duration samples, uniform in (0, gap], per
+    gap.
     """
     extra: list[Decoded] = []
     steps = (np.arange(FILL_POINTS) + 1.0) / FILL_POINTS

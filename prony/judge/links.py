@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from prony.evidence.hosts import HostEvidence
@@ -32,7 +33,6 @@ LEAST_DROPPED = 10
 
 
 def link_limit(limits: LinkLimits) -> str:
-    """The limits of links as the start of a sentence."""
     return (
         f"links below {percent(limits.network_link_max)} of their speed, soft interrupts below "
         f"{percent(limits.network_softirq_max)} of a CPU, "
@@ -41,21 +41,18 @@ def link_limit(limits: LinkLimits) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FullLink:
-    """The busier direction of a host's link: share of its speed, and text."""
-
     host: str
     share: float
     text: str
 
 
 def link_uses(evidence: Evidence) -> tuple[FullLink, ...]:
-    """Links with known speed and traffic, fullest first."""
+    """Fullest first."""
     uses = [use for host in evidence.hosts if (use := _use(host)) is not None]
     return tuple(sorted(uses, key=lambda use: -use.share))
 
 
 def full_link(evidence: Evidence, limits: LinkLimits) -> FullLink | None:
-    """The link that bounds the trial; None if no link does."""
     fullest = link_uses(evidence)[:1]
     return fullest[0] if fullest and fullest[0].share >= limits.network_link_max else None
 
@@ -108,7 +105,6 @@ NOT_FULL = "no link was full"
 
 
 def dropped(evidence: Evidence) -> tuple[int, str]:
-    """Number of packets that the hosts' links dropped or corrupted, and text."""
     lost, texts = 0, []
     for host in evidence.hosts:
         use = host.network
@@ -146,7 +142,6 @@ def most_retransmitted(evidence: Evidence) -> str:
 
 
 def round_trips(evidence: Evidence) -> list[str]:
-    """Text of each load host's round trip, idle and under load."""
     texts = []
     for host in evidence.hosts:
         link = host.link
@@ -160,8 +155,36 @@ def round_trips(evidence: Evidence) -> list[str]:
 
 
 def rate(bits_per_s: float) -> str:
-    """In the usual unit of link speeds."""
     for factor, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
         if bits_per_s >= factor:
             return f"{number(bits_per_s / factor)} {unit}"
     return f"{number(bits_per_s)} bit/s"
+
+
+def load_hosts(evidence: Evidence) -> tuple[HostEvidence, ...]:
+    return tuple(host for host in evidence.hosts if host.role == "load")
+
+
+def each_load_host(evidence: Evidence) -> tuple[tuple[HostEvidence, Evidence], ...]:
+    """Each with its own engine's and host's evidence, without what covers all hosts together."""
+    return tuple(
+        (
+            host,
+            evidence.model_copy(
+                update={
+                    "engine": host.engine,
+                    "host_window": host.host_window,
+                    "host_rows": host.host_rows,
+                    "hosts": (),
+                    "calibration": None,
+                    "scaling_probe": None,
+                }
+            ),
+        )
+        for host in load_hosts(evidence)
+    )
+
+
+def hosts_needed(shares: Sequence[float], limit: float) -> int:
+    """Number of such hosts that keeps each below the limit with the busy time split evenly."""
+    return max(1, math.floor(sum(shares) / limit) + 1)

@@ -12,13 +12,12 @@ from prony.judge.check import DeclaredLimits, NotNegative
 from prony.judge.window import measured
 from prony.numbers import percent
 from prony.steady.detector import full_rows
-from prony.steady.quantile import t_quantile
+from prony.steady.precision import t_quantile
 
 CONFIDENCE = 0.95
 INFLATION = 3.0
 """Variance factor of a mean of seconds for an autocorrelation of 0.5, as in `steady`."""
 LEAST_ROWS = 2
-"""Fewest seconds on either side."""
 FAILED_MOST = 0.01
 
 
@@ -31,8 +30,6 @@ class MoreUsersLimits(DeclaredLimits):
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """Rise of the rate under the probe, relative to the window's, with its 95 % interval."""
-
     gain: float
     low: float
     high: float
@@ -59,13 +56,10 @@ def rise(evidence: Evidence) -> Rise | None:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """Result of the scaling probe."""
-
     said: str
     high: float | None = None
     """Upper bound of the rise; None: not bounded ..."""
     level: bool = False
-    """The rate does not rise with more users."""
     rising: bool = False
     """The rate rises. Neither: undecided."""
     client_busy: bool = False
@@ -73,7 +67,6 @@ class Probed:
 
 
 def probed(evidence: Evidence, limits: MoreUsersLimits, client_cpu_max: float) -> Probed | None:
-    """Result of the probe; None without one, or with too few seconds."""
     more, probe = rise(evidence), evidence.scaling_probe
     if more is None or probe is None:
         return None
@@ -88,6 +81,5 @@ def probed(evidence: Evidence, limits: MoreUsersLimits, client_cpu_max: float) -
 
 
 def _squares(rates: Sequence[float]) -> float:
-    """Sum of squared deviations from the mean, as shares of it."""
     mean = fmean(rates)
     return sum((rate / mean - 1) ** 2 for rate in rates)

@@ -9,14 +9,11 @@ from prony.judge.finding import GRAVEST_FIRST, Finding, Kind
 
 
 def gravest_first(parts: Sequence[Finding]) -> list[Finding]:
-    """Sorted by severity; at equal severity parts with a code first."""
     return sorted(parts, key=lambda part: (GRAVEST_FIRST.index(part.kind), part.code == "ok"))
 
 
 def joined(parts: Sequence[Finding]) -> Finding:
-    """The most severe part comes first and gives the code; biases are added. A harmless whole has code `ok`
-    and no advice.
-    """
+    """The most severe part comes first and gives the code; biases are added; a harmless whole is `ok`."""
     ordered = gravest_first(parts)
     whole = ordered[0].model_copy(
         update={

@@ -1,13 +1,13 @@
-"""Percentiles of times with distribution-free intervals; failed requests count as longer than any response.
+"""Percentiles with distribution-free intervals; failed requests count as longer than any response.
 
-Order statistics are exact for independent requests. For requests that share a queue or a pause the sample is
-divided by the design effect (clustering.py; coverage in docs/truth.md). Over trials the sample is the trial.
+For requests that share a queue the sample is divided by the design effect (coverage in docs/truth.md).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -31,17 +31,13 @@ FEWEST = 6
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The order statistics (from 1) that bound a percentile; `high` is None where no sample bounds it."""
-
     low: int
     high: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Percentile:
-    """A percentile of all requests in ms, with its interval. Infinite: among failed requests, or an unbounded
-    upper end.
-    """
+    """Times in ms. Infinite: among failed requests, or an unbounded upper end."""
 
     value_ms: float
     low_ms: float
@@ -80,13 +76,10 @@ class Times:
 
     @property
     def count(self) -> int:
-        """Requests: responses and failed ones."""
         return round(self.responses.count) + self.failed
 
     def supports(self, percentile: float, confidence: float = CONFIDENCE) -> bool:
-        """Whether there are enough requests to print it, by count alone: a test of correlation would select
-        trials in which none happened to show.
-        """
+        """By count alone: a test of correlation would select trials in which none happened to show."""
         return self.count >= useful_samples(percentile, confidence)
 
     def worth(self, percentile: float) -> int:
@@ -102,9 +95,7 @@ class Times:
         return max(1, round(self.count / max(effects)))
 
     def mean_interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
-        """Interval of the mean of all requests (ms): central limit theorem on the log scale, with the
-        effective sample size. Infinite where that is not known; open above where requests failed.
-        """
+        """Of all requests (ms), log scale; infinite where not known, open above where requests failed."""
         watched = self.watched or self.responses
         spread_s2 = max(0.0, watched.moment(2) - watched.moment(1) ** 2)
         effect = None if self.seconds is None else mean_effect(self.seconds, spread_s2)
@@ -134,25 +125,17 @@ class Times:
         )
 
     def _ranks(self, percentile: float, confidence: float) -> Ranks:
-        """Ranks for the effective sample, scaled to the requests: rounded down for the lower end, up for the
-        upper, so that the value lies between.
-        """
         count, worth = self.count, self.worth(percentile)
         ranks = rank_interval(worth, percentile, confidence)
         high = None if ranks.high is None else -(-ranks.high * count // worth)
         return Ranks((ranks.low - 1) * count // worth + 1, high)
 
     def _at(self, rank: int) -> float:
-        """Time (ms) of the request at this rank (from 1), ascending; infinite among failed ones."""
         return math.inf if rank > round(self.responses.count) else self.responses.at_rank_ns(rank) / 1e6
 
 
 def percentile_series(times: Times) -> tuple[PercentilePoint, ...]:
-    """The curve for a chart with a log axis in 1/(1-p): STEPS_PER_HALVING points each time 1-p halves.
-
-    Ends at the highest percentile that the sample supports, or where it falls among failed requests, so a
-    chart shows no tail that was not measured.
-    """
+    """Points of a chart with a log axis in 1/(1-p), as far as the sample supports and without failures."""
     points: list[PercentilePoint] = []
     for step in range(64 * STEPS_PER_HALVING):
         beyond = 0.5 ** (step / STEPS_PER_HALVING)
@@ -177,17 +160,14 @@ def rank_interval(count: int, percentile: float, confidence: float = CONFIDENCE)
         raise ValueError(f"p{percentile:g} of {count} samples has no interval")
     share, tail = percentile / 100, (1 - confidence) / 2
     # The largest l with P(B <= l - 1) <= tail, and the smallest u with P(B <= u - 1) >= 1 - tail.
-    low = _first(count, lambda rank: _cdf(rank, count, share) > tail)
-    high = _first(count, lambda rank: _cdf(rank, count, share) >= 1 - tail) + 1
+    low = bisect_left(range(count), True, key=lambda rank: _cdf(rank, count, share) > tail)
+    high = bisect_left(range(count), True, key=lambda rank: _cdf(rank, count, share) >= 1 - tail) + 1
     return Ranks(max(1, low), high if high <= count else None)
 
 
 def useful_samples(percentile: float, confidence: float = CONFIDENCE) -> int:
-    """Fewest samples whose interval has a useful upper end, with at least half of the tail beyond it.
-
-    n (1 - p) (1 - USEFUL_TAIL) >= z sqrt(n p (1 - p)), so n >= (z / (1 - USEFUL_TAIL))^2 p / (1 - p): 1,522
-    for p99. With 459 samples the upper end is the maximum, likely beyond p99.
-    Raises ValueError for a percentile outside (0, 100).
+    """Fewest samples with half of the tail beyond the upper end: n >= (z / (1 - USEFUL_TAIL))^2 p / (1 - p),
+    1,522 for p99. Raises ValueError for a percentile outside (0, 100).
     """
     if not 0 < percentile < 100:
         raise ValueError(f"p{percentile:g} is outside 0 to 100")
@@ -197,16 +177,12 @@ def useful_samples(percentile: float, confidence: float = CONFIDENCE) -> int:
 
 
 def planned_samples(percentile: float, rows: int) -> int:
-    """Planned requests of a window with `rows` seconds: useful samples × small-sample factor × margin for
-    weak correlation.
-    """
+    """Useful samples × small-sample factor × margin for weak correlation, for `rows` seconds."""
     return math.ceil(MARGIN * few(max(rows, FEWEST_ROWS)) * useful_samples(percentile))
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """Interval of the median over trials from two order statistics; None below six trials, whose whole range
-    covers it with less than 95 %.
-    """
+    """Two order statistics over trials; None below six, whose whole range covers less than 95 %."""
     if not values:
         return None
     ranks = rank_interval(len(values), 50.0)
@@ -219,15 +195,3 @@ def _cdf(successes: int, count: int, share: float) -> float:
     from scipy import special  # importing it takes 0.25 s
 
     return float(special.bdtr(successes, count, share))
-
-
-def _first(count: int, holds: Callable[[int], bool]) -> int:
-    """Smallest number of successes in 0..count for which a monotone condition holds."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low

@@ -18,7 +18,7 @@ class ServerCpuLimits(DeclaredLimits):
 
 
 def server_cpu_share(evidence: Evidence) -> float | None:
-    """Server CPU ÷ (granted CPUs x wall time) over the window."""
+    """Server CPU ÷ (granted CPUs x wall time)."""
     window = evidence.server_window
     if window is None or window.cpu_s is None:
         return None
@@ -27,7 +27,6 @@ def server_cpu_share(evidence: Evidence) -> float | None:
 
 
 def server_cpus(evidence: Evidence) -> int:
-    """Number of CPUs that the server may run on; 1 where not known."""
     window, sides = evidence.server_window, evidence.partition
     cpus = len(sides.server) if sides is not None else 0
     if window is not None:
@@ -59,9 +58,7 @@ def is_exhausted(evidence: Evidence, limits: ServerCpuLimits) -> bool | None:
 
 
 def headroom(evidence: Evidence, *, by_thread: bool) -> float | None:
-    """Possible rise of the rate as a share: 1/u - 1, with u the utilisation of the server's CPUs (utilisation
-    law) or, with `by_thread`, of its busiest thread, which may be busy without serving. None: not read.
-    """
+    """Possible rise as a share: 1/u - 1, u the utilisation (or, `by_thread`, the busiest thread's)."""
     thread = busiest_server_thread_share(evidence) if by_thread else None
     shares = (server_cpu_share(evidence), thread)
     busy = max((share for share in shares if share is not None), default=0.0)

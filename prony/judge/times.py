@@ -1,8 +1,4 @@
-"""The times that a window is judged by, and its requests without one.
-
-Failed requests count as longer than any response: else percentiles describe the survivors. A complete wrong
-response has a time; `errors` and `content` judge it. Requests due and unsent in an open loop count as failed.
-"""
+"""Times that a window is judged by. Failed requests, and those due and unsent, exceed any response."""
 
 from __future__ import annotations
 
@@ -23,7 +19,6 @@ NAMED: dict[str, float] = {
     "p99_ms": 99.0,
     "p999_ms": 99.9,
 }
-"""Figure name -> percentile."""
 
 UNLIKE = 0.05
 """Latencies whose variance exceeds that of service times by more than this need rows of their own."""
@@ -31,9 +26,7 @@ OF_SESSIONS = ("p50_ms", "p95_ms", "p99_ms")
 
 
 def headline(window: Window, model: str) -> Histogram | None:
-    """Histogram behind the figures' times: from the intended send in an open loop; else from the start of the
-    connect where requests opened connections; else from the actual send.
-    """
+    """Open loop: from the intended send; else from the connect, if any, or the actual send."""
     return window.latency if model == "open" else request_times(window)
 
 
@@ -54,7 +47,6 @@ def window_times(histogram: Histogram | None, evidence: Evidence) -> Times | Non
 
 
 def _by_seconds(times: Times | None, evidence: Evidence, histogram: Histogram | None = None) -> Times | None:
-    """Adds the window's seconds. Rows cover all requests; a subset or sessions are taken to cluster alike."""
     window, engine = measured(evidence), evidence.engine
     if times is None or window is None or engine is None:
         return times
@@ -72,8 +64,6 @@ def _by_seconds(times: Times | None, evidence: Evidence, histogram: Histogram | 
 
 
 def _alike(times: Times, watched: Times) -> bool:
-    """Whether the variance is that of the rows' times: the rows then describe both."""
-
     def variance(of: Times) -> float:
         return of.responses.moment(2) - of.responses.moment(1) ** 2
 
@@ -90,9 +80,7 @@ def without_response(evidence: Evidence) -> int:
 
 
 def step_times(step: StepFigures, evidence: Evidence) -> Times | None:
-    """Times of a step. Where responses missed an expectation, a step's failures without a response are not
-    known: only timeouts count.
-    """
+    """Where responses missed an expectation only timeouts count as failed: the rest is not known."""
     window = measured(evidence)
     countable = window is not None and not expectations_missed(window) and step in window.steps
     return _by_seconds(
@@ -101,20 +89,16 @@ def step_times(step: StepFigures, evidence: Evidence) -> Times | None:
 
 
 def session_times(evidence: Evidence) -> Times | None:
-    """Times of the window's sessions."""
     window = measured(evidence)
     return None if window is None else _by_seconds(plain_times(window.session_time), evidence)
 
 
 def plain_times(histogram: Histogram | None) -> Times | None:
-    """Times of a histogram without failures."""
     return None if histogram is None else read_times(histogram, histogram.count, 0)
 
 
 def read_times(histogram: Histogram | None, completed: int, failed: int) -> Times | None:
-    """`failed` of `completed + failed` requests have no response; timeouts are the histogram's longest
-    samples.
-    """
+    """`failed` of `completed + failed` have no response; timeouts are the histogram's longest samples."""
     if histogram is None or histogram.count == 0:
         return None
     decoded = read(histogram)
@@ -129,14 +113,12 @@ def read_times(histogram: Histogram | None, completed: int, failed: int) -> Time
 
 
 def percentiles(evidence: Evidence, confidence: float = CONFIDENCE) -> dict[str, Percentile]:
-    """Supported percentiles by figure name."""
     requests = supported(headline_times(evidence), confidence)
     sessions = supported(session_times(evidence), confidence)
     return requests | {f"session_{name}": sessions[name] for name in OF_SESSIONS if name in sessions}
 
 
 def supported(times: Times | None, confidence: float = CONFIDENCE) -> dict[str, Percentile]:
-    """Percentiles of NAMED with enough requests."""
     if times is None:
         return {}
     return {

@@ -22,12 +22,9 @@ DECLARED = (
     "the ratio includes each server's own response: for equal work compare them on a request with one "
     "response for all"
 )
-"""Advice where the workload declares the difference."""
 
 
 class JudgedTrial(NamedTuple):
-    """A trial that counts: server, block (from 0), evidence."""
-
     server: str
     block: int
     evidence: Evidence
@@ -36,17 +33,13 @@ class JudgedTrial(NamedTuple):
 def together(
     trials: Sequence[JudgedTrial], limits: HostLimits | None = None, declared: str = ""
 ) -> tuple[Finding, ...]:
-    """Findings about compared trials of one workload and load. `declared`: reason why the correct responses
-    differ between servers.
-    """
+    """Of one workload and load. `declared`: why correct responses differ between servers."""
     findings = (clock(trials, limits), responses(trials, declared))
     return tuple(finding for finding in findings if finding is not None)
 
 
 def clock(trials: Sequence[JudgedTrial], limits: HostLimits | None = None) -> Finding | None:
-    """Median CPU clock of each window compared with the highest; the bias is the slowest trial's. None with
-    fewer than two readings, which `host` reports.
-    """
+    """Median CPU clocks compared; the bias is the slowest trial's. None below two readings."""
     allowed = (limits or HostLimits()).host_frequency_drop
     read = [(median(rows), trial) for trial in trials if (rows := window_mhz(trial.evidence))]
     if len(read) < 2:
@@ -74,11 +67,7 @@ def clock(trials: Sequence[JudgedTrial], limits: HostLimits | None = None) -> Fi
 
 
 def responses(trials: Sequence[JudgedTrial], declared: str = "") -> Finding | None:
-    """Preflight responses compared between servers, per step. None with a single server.
-
-    Content that varies within a server's trials (a date, an identifier) is not compared. With `declared`
-    other lengths are still different work, and other content is no fault.
-    """
+    """Preflight responses per step, but for content that varies within a server. None: a single server."""
     by_server: dict[str, list[Mapping[str, Probe]]] = {}
     for trial in trials:
         by_server.setdefault(trial.server, []).append({p.step: p for p in trial.evidence.probes})
@@ -121,7 +110,6 @@ def responses(trials: Sequence[JudgedTrial], declared: str = "") -> Finding | No
 
 
 def _step(by_server: Mapping[str, Sequence[Probe]], declared: bool) -> tuple[str, str]:
-    """Code and text of the difference in a step."""
     if len(by_server) < 2:
         return "ok", ""
     status = {server: _one({probe.status for probe in probes}) for server, probes in by_server.items()}
@@ -141,7 +129,6 @@ def _step(by_server: Mapping[str, Sequence[Probe]], declared: bool) -> tuple[str
 
 
 def _one(values: set[str | None] | set[int]) -> str | None:
-    """A server's value if all its trials agree, else None."""
     return str(next(iter(values))) if len(values) == 1 and None not in values else None
 
 
@@ -154,5 +141,4 @@ def _values(by_server: Mapping[str, str | None], words: str) -> str:
 
 
 def _media(probe: Probe) -> str | None:
-    """The media type without parameters such as charset."""
     return None if probe.content_type is None else probe.content_type.partition(";")[0].strip().lower()

@@ -18,10 +18,7 @@ def measured(evidence: Evidence) -> Window | None:
 
 
 def request_times(of: Window | StepFigures) -> Histogram | None:
-    """Times from the start of the connect, for requests that opened a connection, else from the actual send.
-
-    Excludes send lag, which is the load generator's.
-    """
+    """From the start of the connect, if any, else from the actual send: never the send lag."""
     return of.response_time or of.service_time
 
 

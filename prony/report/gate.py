@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from prony.analysis import changes_of, sample
-from prony.compare.earlier import FEWEST_EXPERIMENTS
-from prony.compare.noninferiority import Change, Changes, FigureChange
+from prony.compare.noninferiority import FEWEST_EXPERIMENTS, Change, Changes, FigureChange
 from prony.compare.sentence import OBSTACLES
 from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import Source

@@ -13,7 +13,7 @@ import yaml
 from prony.errors import StoreError
 from prony.evidence.trial import TrialRecord
 from prony.experiment.stored import plan_of
-from prony.judge.cell_figures import cell_figures
+from prony.judge.figures import cell_figures
 from prony.judge.finding import Judgement
 from prony.plan.cell import Cell
 from prony.plan.part import Part

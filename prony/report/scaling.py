@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from prony.compare.capacity import End
-from prony.compare.outcome import outcome_of, search_of
+from prony.compare.capacity import End, outcome_of, search_of
 from prony.compare.scaling import Estimate, Point, Scaling, scaling
 from prony.judge.finding import Kind
 from prony.plan.load import OpenLoad, SteadyWindow

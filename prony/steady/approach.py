@@ -1,11 +1,9 @@
-"""Residual drift: bound on the change of a series after its window, to its plateau or up to a horizon.
-
-An undetected change does not prove its absence; this bound limits its size.
-"""
+"""Residual drift: bound on the change of a series after its window, to its plateau or up to a horizon."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prony.steady.changes import MAX_POINTS, NOISE_FLOOR
-from prony.steady.quantile import t_quantile
+from prony.steady.precision import t_quantile
 
 SHORTEST_S, LONGEST_S = 3.0, 300.0
 """Range of time constants. A slower approach looks level over any practical window and is not covered."""
@@ -33,7 +31,6 @@ MOST_CORRELATED = 0.9
 """Autocorrelation above which a series of minutes is indistinguishable from a random walk."""
 FEWEST_ROWS = 8
 ROUNDING = 1e-9
-"""Residuals of this size are rounding."""
 
 Floats = NDArray[np.float64]
 
@@ -56,23 +53,18 @@ class Approach:
 
     @property
     def low(self) -> float:
-        """Lower end over all time constants."""
         return min(change - half for change, half in self.coming)
 
     @property
     def high(self) -> float:
-        """Upper end over all time constants."""
         return max(change + half for change, half in self.coming)
 
     @property
     def bound(self) -> float:
-        """Largest difference between the level at the horizon and the window's mean, either way."""
         return max(-self.low, self.high)
 
     def less(self, other: Approach) -> tuple[float, float]:
-        """Interval of this series' change minus that of an independent one, over all time constants of both.
-        Errors add as squares.
-        """
+        """Interval of this change minus an independent one's; errors add as squares."""
         ends = [
             (mine - theirs, math.hypot(half, others_half))
             for mine, half in self.coming
@@ -111,7 +103,8 @@ def approach(
     if np.count_nonzero(~np.isnan(y)) < FEWEST_ROWS or not inside.any():
         return None
     series = _thinned(y, t - t.min(), inside, part)
-    fits = [fit for tau in (*_grid(), math.inf) if (fit := _fit(series, tau, horizon_s)) is not None]
+    grid = np.geomspace(SHORTEST_S, LONGEST_S, TIME_CONSTANTS)
+    fits = [fit for tau in (*grid, math.inf) if (fit := _fit(series, tau, horizon_s)) is not None]
     if not fits:
         return None
     best = min(fits, key=lambda fit: fit.misfit)
@@ -134,24 +127,17 @@ MOST_ROWS = 3600
 
 
 def rows_needed(noise: float, autocorrelation: float, window_rows: int, limit: float) -> int:
-    """Approximate number of one-second rows, including the window's, at which a level series of this noise
-    has a bound below `limit`; at most MOST_ROWS. Without a gap the bound is the standard error at the longest
-    T.
-    """
-    low, high = max(FEWEST_ROWS, window_rows + 3), MOST_ROWS
-    while low < high:
-        middle = (low + high) // 2
-        if _level_bound(noise, autocorrelation, window_rows, middle) < limit:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    """Approximate one-second rows, window included, for a bound below `limit`; at most MOST_ROWS."""
+    least = max(FEWEST_ROWS, window_rows + 3)
+
+    def suffice(rows: int) -> bool:
+        return _level_bound(noise, autocorrelation, window_rows, rows) < limit
+
+    return least + bisect_left(range(least, MOST_ROWS), True, key=suffice)
 
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """`known`: measured rows; the others are future ones."""
-
     y: Floats
     t: Floats
     inside: NDArray[np.bool_]
@@ -169,12 +155,7 @@ class _Fit:
     rho: float
 
 
-def _grid() -> Floats:
-    return np.asarray(np.geomspace(SHORTEST_S, LONGEST_S, TIME_CONSTANTS), dtype=np.float64)
-
-
 def _thinned(y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.int_]) -> _Series:
-    """Averages long regimes over parts of one width; a part is in the window if its first row is."""
     known = ~np.isnan(y)
     width = math.ceil(max(int(np.count_nonzero(part == number)) for number in np.unique(part)) / MAX_POINTS)
     if width == 1:
@@ -216,9 +197,7 @@ def _fit(series: _Series, tau: float, horizon_s: float, beside: float | None = N
 
 
 def _shape(series: _Series, tau: float, horizon_s: float) -> tuple[Floats, float]:
-    """Remainder of a unit gap at each row (for a straight line its rise), and its decrease from the window's
-    mean to the horizon, averaged over the regimes with a window.
-    """
+    """Remainder of a unit gap at each row, and its decrease from the window's mean to the horizon."""
     if math.isinf(tau):
         unit = float(series.t.max()) or 1.0
         line = series.t / unit
@@ -233,7 +212,6 @@ def _shape(series: _Series, tau: float, horizon_s: float) -> tuple[Floats, float
 
 
 def _line_ahead(t: Floats, horizon_s: float) -> float:
-    """Mean of the window minus the horizon; without one the negative length of the window."""
     return -float(np.ptp(t)) if math.isinf(horizon_s) else float(t.mean() - t.max()) - horizon_s
 
 
@@ -243,14 +221,12 @@ def _mean_over_windows(series: _Series, of: Callable[[NDArray[np.bool_]], float]
 
 
 def _centred(values: Floats, part: NDArray[np.int_]) -> Floats:
-    """Values minus the mean of their regime."""
     counts = np.maximum(np.bincount(part), 1)
     means = np.bincount(part, values) / counts
     return np.asarray(values - means[part], dtype=np.float64)
 
 
 def _autocorrelation(residual: Floats, misfit: float, parameters: int) -> float:
-    """Lag-1, corrected by (parameters + 3 rho) / n for short series (Kendall 1954)."""
     if misfit <= residual.size * ROUNDING**2:
         return 0.0
     raw = float(residual[1:] @ residual[:-1]) / misfit

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prony.steady.quantile import t_quantile
+from prony.steady.precision import t_quantile
 
 MIN_SEGMENT_ROWS = 3
 """Shortest level: two deviating rows are usually noise."""
 MAX_CHANGES_FOR_VARIANCE = 2
-"""Most changes of the partition that the residual variance comes from."""
 LONG_RUN_FACTOR = 3.0
 """(1 + rho) / (1 - rho) for rho = 0.5: inflation of the variance of a mean."""
 TREND_CONFIDENCE = 0.995
@@ -29,7 +28,6 @@ MAX_POINTS = 240
 NOISE_FLOOR = 0.0005
 """Standard deviation of an exact series: half the resolution of three significant digits."""
 NORMAL_MAD = 0.6744897501960817
-"""Median absolute deviation of the standard normal distribution."""
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +37,6 @@ class Changes:
     """Changes in a series, as differences of log levels: 0.02 is about 2 %."""
 
     cuts: tuple[int, ...]
-    """Indices into the original series at which a new segment begins."""
     levels: tuple[float, ...]
     """Mean log level per segment: one more than cuts."""
     trend: float
@@ -53,7 +50,6 @@ class Changes:
 
     @property
     def largest_step(self) -> float:
-        """The largest difference between neighbouring levels, signed; 0 without a change."""
         steps = [b - a for a, b in pairwise(self.levels)]
         return max(steps, key=abs, default=0.0)
 
@@ -64,9 +60,7 @@ class Changes:
 
 
 def kernel_search() -> Any:
-    """The class of the exact search. Importing its library takes 1 s of CPU: call it before the load begins
-    where rows are judged each second.
-    """
+    """The exact search's class: importing its library takes 1 s of CPU, so call it before a judged load."""
     import ruptures as untyped_ruptures
 
     ruptures: Any = untyped_ruptures
@@ -84,10 +78,10 @@ def log_levels(values: Sequence[float]) -> Floats:
 def find_changes(
     logs: Floats, *, penalty: float, least: float, max_changes_for_variance: int = MAX_CHANGES_FOR_VARIANCE
 ) -> Changes:
-    """Change points by PELT with the l2 cost, and the trend by least squares.
+    """PELT with the l2 cost, and the trend by least squares.
 
-    `penalty` is in units of the residual variance. Neighbouring segments whose levels differ by less than
-    `least` are joined. A series shorter than two segments has no change.
+    `penalty` is in units of the residual variance. Segments whose levels differ by less than `least` are
+    joined.
     """
     count = logs.size
     width = max(1, math.ceil(count / MAX_POINTS))
@@ -103,11 +97,8 @@ def find_changes(
 
 
 def unsettled_rows(logs: Floats) -> int:
-    """Number of leading rows that do not yet belong to the level of the newest half.
-
-    The last rows of a ramp are neither a significant change nor part of the level. The cut k minimises
-    UNSETTLED × k + Σ squared distances of the rows from k on, in variances of the newest half (from its
-    median absolute deviation).
+    """Leading rows not yet at the newest half's level: the cut k minimises UNSETTLED × k + Σ squared
+    distances of the rows from k on, in variances of that half.
     """
     half = logs[logs.size // 2 :]
     if half.size < MIN_SEGMENT_ROWS:
@@ -120,9 +111,7 @@ def unsettled_rows(logs: Floats) -> int:
 
 
 def lone_rows(logs: Floats) -> tuple[int, ...]:
-    """Outlier rows, further than LONE deviations from the median of the five around them, e.g. a silent
-    second. A level has at least three rows.
-    """
+    """Outliers: further than LONE deviations from the median of the five rows around them."""
     if logs.size < LONE_WINDOW:
         return ()
     around = np.lib.stride_tricks.sliding_window_view(
@@ -141,7 +130,6 @@ def _averaged(logs: Floats, width: int) -> Floats:
 
 
 def _cuts(points: Floats, penalty: float, max_changes: int) -> tuple[list[int], float]:
-    """Change points, and the variance around the levels (infinite if too short)."""
     if points.size < 2 * MIN_SEGMENT_ROWS:
         return [], math.inf
     scaled = (points - points.mean())[:, None]
@@ -166,7 +154,6 @@ def _residual(points: Floats, cuts: list[int]) -> float:
 
 
 def _joined(points: Floats, cuts: list[int], least: float) -> list[int]:
-    """Drops the cut with the smallest step until every step is at least `least`."""
     kept = list(cuts)
     while kept:
         levels = [float(part.mean()) for part in np.split(points, kept)]
@@ -179,7 +166,6 @@ def _joined(points: Floats, cuts: list[int], least: float) -> list[int]:
 
 
 def _trend(points: Floats) -> tuple[float, float, bool, float]:
-    """Least squares: (total change, inflated standard error, significance, residual variance)."""
     count = points.size
     if count < MIN_SEGMENT_ROWS:
         return 0.0, math.inf, False, math.inf

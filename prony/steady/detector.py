@@ -12,13 +12,11 @@ from prony.evidence.engine import IntervalRow
 from prony.evidence.server import JvmSnapshot
 from prony.numbers import percent
 from prony.steady.changes import Changes, find_changes, log_levels, unsettled_rows
-from prony.steady.compiling import compiling_s, waited_s
 from prony.steady.limits import SteadyClass, SteadyLimits
 
 HOLD_ROWS = 10
 """Newest rows that must be level: long enough for a garbage collection or two."""
 MAX_STRETCH_ROWS = 120
-"""Longest steady stretch."""
 JIT_SHARE_MAX = 0.02
 """Compilation ÷ process CPU over the newest rows, above which the server is warming up."""
 WAITING_SHARE_MAX = 0.25
@@ -60,13 +58,9 @@ def full_rows(
 
 
 def rate_changes(rows: Sequence[IntervalRow], limits: SteadyLimits, max_changes: int = 2) -> Changes:
-    """Changes of throughput."""
     logs = log_levels([row.completed_per_s for row in rows])
     return find_changes(
-        logs,
-        penalty=limits.penalty,
-        least=math.log1p(limits.change),
-        max_changes_for_variance=max_changes,
+        logs, penalty=limits.penalty, least=math.log1p(limits.change), max_changes_for_variance=max_changes
     )
 
 
@@ -93,8 +87,7 @@ def steady_state(
 ) -> SteadyState:
     """Whether the newest `hold_rows` rows are level in throughput and p50 and the JIT compiler is idle.
 
-    Level: no change point, and a trend below `limits.change` or its standard error. Without JVM readings only
-    the rows count. Takes a few milliseconds.
+    Level: no change point, and a trend below `limits.change` or its standard error. Takes a few milliseconds.
     """
     limits = limits or SteadyLimits()
     usable = full_rows(rows)
@@ -117,12 +110,10 @@ def steady_state(
 
 
 def compiling(rows: Sequence[IntervalRow], jvm: Sequence[JvmSnapshot], hold_rows: int = HOLD_ROWS) -> bool:
-    """Whether the JIT compiler was at work over the newest `hold_rows` rows; False without readings."""
     return _at_work(jvm, _span_s(full_rows(rows)[-hold_rows:])) is not None
 
 
 def _at_work(jvm: Sequence[JvmSnapshot], span_s: float) -> str | None:
-    """Activity of the JIT compiler over the last `span_s` seconds of readings; None when idle or unread."""
     share, waiting = jit_share(jvm, span_s), waiting_share(jvm, span_s)
     if share is not None and share > JIT_SHARE_MAX:
         return f"JIT compilation takes {percent(share)} of server CPU"
@@ -132,9 +123,7 @@ def _at_work(jvm: Sequence[JvmSnapshot], span_s: float) -> str | None:
 
 
 def waiting_share(jvm: Sequence[JvmSnapshot], span_s: float) -> float | None:
-    """Time in which compilations waited for a CPU ÷ the last `span_s` seconds of readings, summed over
-    compilers; None when not known.
-    """
+    """Wait of compilations for a CPU ÷ the last `span_s` s, summed over compilers; None when not known."""
     ends = _ends(jvm, span_s)
     waiting_s = None if ends is None else waited_s(*ends)
     if ends is None or waiting_s is None:
@@ -144,7 +133,6 @@ def waiting_share(jvm: Sequence[JvmSnapshot], span_s: float) -> float | None:
 
 
 def _ends(jvm: Sequence[JvmSnapshot], span_s: float) -> tuple[JvmSnapshot, JvmSnapshot] | None:
-    """The first and the last reading of the last `span_s` seconds; None with fewer than two."""
     if not jvm:
         return None
     newest = jvm[-1]
@@ -175,7 +163,6 @@ def _span_s(rows: Sequence[IntervalRow]) -> float:
 
 
 def _unlevel(rows: Sequence[IntervalRow], limits: SteadyLimits) -> str | None:
-    """Why these rows are not level; None if they are."""
     if not any(row.completed for row in rows):
         return "nothing completed"
     series = (("throughput", rate_changes(rows, limits)), ("p50", median_changes(rows, limits)))
@@ -197,7 +184,6 @@ def level_rows_at_end(rows: Sequence[IntervalRow], limits: SteadyLimits, least: 
 def _stretch(
     rows: Sequence[IntervalRow], limits: SteadyLimits, hold_rows: int, most: int = MAX_STRETCH_ROWS
 ) -> int:
-    """Number of newest rows without a significant change."""
     longest = min(len(rows), most)
     if not _changed(rows[-longest:], limits):
         length = max(hold_rows, longest)
@@ -214,13 +200,11 @@ def _stretch(
 
 
 def _changed(rows: Sequence[IntervalRow], limits: SteadyLimits) -> bool:
-    """Whether throughput or p50 changes significantly."""
     both = (find(rows, limits) for find in (rate_changes, median_changes))
     return any(changes is not None and abs(changes.largest) > limits.change for changes in both)
 
 
 def _class(rows: Sequence[IntervalRow], start: int, limits: SteadyLimits) -> SteadyClass:
-    """Flat if no earlier level differs; else by whether the last is the fastest."""
     if start == 0:
         return "flat"
     levels = rate_changes(rows, limits, CHART_MAX_CHANGES).levels
@@ -228,3 +212,28 @@ def _class(rows: Sequence[IntervalRow], start: int, limits: SteadyLimits) -> Ste
         return "flat"
     now = float(np.mean(log_levels([row.completed_per_s for row in rows])[start:]))
     return "slowdown" if max(levels) > now + limits.change else "warm-up"
+
+
+def compiling_s(before: JvmSnapshot, after: JvmSnapshot) -> float | None:
+    """CPU time of the compiler threads; else elapsed time of compilations that ended in between."""
+    if not elapsed_only(before, after):
+        return _between(before.compilers_cpu_s, after.compilers_cpu_s)
+    return _between(before.jit_time_s, after.jit_time_s)
+
+
+def waited_s(before: JvmSnapshot, after: JvmSnapshot) -> float | None:
+    """Wait for a CPU of compilations that ended in between, summed over compilers; None: not known."""
+    if elapsed_only(before, after):
+        return None
+    took_s = _between(before.jit_time_s, after.jit_time_s)
+    ran_s = _between(before.compilers_cpu_s, after.compilers_cpu_s)
+    return None if took_s is None or ran_s is None else max(0.0, took_s - ran_s)
+
+
+def elapsed_only(before: JvmSnapshot, after: JvmSnapshot) -> bool:
+    """Whether only the JVM's own count is known, which includes waits for a CPU."""
+    return before.compilers_cpu_s is None or after.compilers_cpu_s is None
+
+
+def _between(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else max(0.0, after - before)

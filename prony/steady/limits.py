@@ -13,8 +13,6 @@ faster; there is no last level.
 
 @dataclass(frozen=True, slots=True)
 class SteadyLimits:
-    """Limits of the detector and of the check `steady` (docs/method.md)."""
-
     change: float = 0.02
     """Largest difference between segments, or trend."""
     remaining: float = 0.03

@@ -5,8 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
-from prony.steady.quantile import t_quantile
+
+def t_quantile(freedom: float, probability: float) -> float:
+    from scipy import special as untyped_special
+
+    special: Any = untyped_special
+    return float(special.stdtrit(freedom, probability))
+
 
 LEAST_ROWS = 10
 """Fewest rows of a window: with fewer the autocorrelation is hardly known."""
@@ -15,8 +22,7 @@ LEAST_ROWS = 10
 def half_width(values: Sequence[float], least: int = LEAST_ROWS) -> float | None:
     """Half of the 95 % interval of the mean ÷ the mean; None below `least` rows, or for a mean not above 0.
 
-    n rows with lag-1 correlation ρ equal n (1-ρ)/(1+ρ) independent ones. The estimate of ρ from few rows is
-    low by about (1+4ρ)/n (Kendall 1954), which is added.
+    n rows of lag-1 correlation ρ + (1+4ρ)/n (Kendall 1954) equal n (1-ρ)/(1+ρ) independent ones.
     """
     n = len(values)
     mean = math.fsum(values) / n if n else 0.0

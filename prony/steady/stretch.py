@@ -36,16 +36,13 @@ class Stretch:
 
     @property
     def window_rows(self) -> int:
-        """Number of rows in the window."""
         return int(np.count_nonzero(self.window))
 
     @property
     def row_s(self) -> float:
-        """Median distance of rows."""
         return float(np.median(np.diff(self.at_s))) if self.at_s.size > 1 else 1.0
 
     def ahead(self, window_s: float) -> Stretch:
-        """The same rows followed by a future window of this length."""
         more = max(1, round(window_s / self.row_s))
         coming = self.at_s[-1] + self.row_s * np.arange(1, more + 1)
         return Stretch(
@@ -58,8 +55,6 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class LevelRows:
-    """The window's rows and those before it without a significant change in between, for all series."""
-
     rows: Sequence[IntervalRow]
     before: int
     """Number of leading rows on other CPUs than the window's."""
@@ -67,7 +62,7 @@ class LevelRows:
     """Number of trailing rows in the window."""
 
     def of(self, series: Series) -> Stretch | None:
-        """A series; None without rows on the window's CPUs, or where too many lack a value."""
+        """None without rows on the window's CPUs, or where too many lack a value."""
         rows = self.rows
         values = [_VALUES[series](row) for row in rows]
         there = np.ones(len(rows), dtype=bool) if series == "rate" else np.asarray(values) > 0
@@ -90,29 +85,14 @@ def level_up_to(
     opens_ms: float | None = None,
     limits: SteadyLimits | None = None,
 ) -> LevelRows:
-    """The rows of `stretch`, with the same arguments."""
+    """`own`: full rows on the window's CPUs, up to its end; `elsewhere`: earlier ones, of which the last
+    level counts. `opens_ms`: None if in the future.
+    """
     limits = limits or SteadyLimits()
-    inside = sum(1 for row in own if opens_ms is not None and _starts_ms(row) >= opens_ms - 0.5)
+    inside = sum(1 for row in own if opens_ms is not None and row.t_ms - row.duration_ms >= opens_ms - 0.5)
     level = level_rows_at_end(own, limits, max(inside, min(HOLD_ROWS, len(own))))
     before = level_rows_at_end(elsewhere, limits, HOLD_ROWS) if len(elsewhere) >= HOLD_ROWS else ()
     return LevelRows([*before, *level], len(before), inside)
-
-
-def stretch(
-    own: Sequence[IntervalRow],
-    elsewhere: Sequence[IntervalRow] = (),
-    *,
-    opens_ms: float | None = None,
-    series: Series = "rate",
-    limits: SteadyLimits | None = None,
-) -> Stretch | None:
-    """The window's rows and those before it without a significant change in between.
-
-    `own`: full rows on the window's CPUs, up to its end; `elsewhere`: earlier ones on other CPUs, of which
-    the last level counts. `opens_ms`: opening of the window, None if in the future. `series`: figure of a
-    row. None without rows on the window's CPUs, or where too many lack a value.
-    """
-    return level_up_to(own, elsewhere, opens_ms=opens_ms, limits=limits).of(series)
 
 
 _VALUES: dict[Series, Callable[[IntervalRow], float]] = {
@@ -123,11 +103,7 @@ _VALUES: dict[Series, Callable[[IntervalRow], float]] = {
 
 
 def still_to_come(stretches: Sequence[Stretch], *, horizon_s: float = math.inf) -> Approach | None:
-    """Residual drift pooled over trials, up to the horizon after their windows: levels differ, the approach
-    is shared. None with too few rows.
-
-    Pooling finds trends that are weak in each trial; the gap is the mean gap, the bias of a mean over trials.
-    """
+    """Pooled over trials: levels differ, the approach is shared, so weak trends show. None: too few rows."""
     if not stretches:
         return None
     regimes = [2 * place + part.regime for place, part in enumerate(stretches)]
@@ -140,12 +116,7 @@ def still_to_come(stretches: Sequence[Stretch], *, horizon_s: float = math.inf) 
     )
 
 
-def _starts_ms(row: IntervalRow) -> float:
-    return row.t_ms - row.duration_ms
-
-
 def _without_lone(made: Stretch) -> Stretch:
-    """Without outlier rows, judged within their regime."""
     kept = np.ones(made.logs.size, dtype=bool)
     for number in (0, 1):
         rows = np.flatnonzero(made.regime == number)
@@ -155,9 +126,5 @@ def _without_lone(made: Stretch) -> Stretch:
         if rows.size and np.count_nonzero(kept[rows]) < MIN_SEGMENT_ROWS:
             kept[rows] = False
     return replace(
-        made,
-        logs=made.logs[kept],
-        at_s=made.at_s[kept],
-        window=made.window[kept],
-        regime=made.regime[kept],
+        made, logs=made.logs[kept], at_s=made.at_s[kept], window=made.window[kept], regime=made.regime[kept]
     )

@@ -32,7 +32,7 @@ from prony.plan.stage import Stage
 from prony.plan.trial import PUBLISHED_S, TrialPlan
 from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
 from prony.steady.limits import SteadyLimits
-from prony.steady.quantile import t_quantile
+from prony.steady.precision import t_quantile
 from prony.targets.base import RunningTarget, ServerUnderTest
 from prony.trial.load_run import INTERRUPTED, WORTH_KEEPING_S, LoadRun, ServerDied, WindowEdges, over_window
 from prony.trial.preparation import Preparation, offer_stage, probed, scaling_probe, stage_notes

@@ -12,9 +12,8 @@ from prony.plan.load import SteadyWindow
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.steady.detector import HOLD_ROWS, SteadyState, compiling, full_rows, steady_state
 from prony.steady.limits import SteadyLimits
-from prony.steady.precision import LEAST_ROWS, half_width
-from prony.steady.quantile import t_quantile
-from prony.steady.stretch import Series, still_to_come, stretch
+from prony.steady.precision import LEAST_ROWS, half_width, t_quantile
+from prony.steady.stretch import Series, level_up_to, still_to_come
 from prony.trial.load_run import LoadRun
 from prony.trial.surroundings import Surroundings, TrialObserver
 
@@ -39,7 +38,7 @@ class ComingWindow:
     def still_to_come(self, rows: Sequence[IntervalRow], limits: SteadyLimits) -> float | None:
         """The bound to expect for the window (0.03 is 3 %), should it open now; None with too few rows."""
         own = full_rows([*self.same_cpus, *rows])
-        level = stretch(own, full_rows(self.other_cpus), series=self.series, limits=limits)
+        level = level_up_to(own, full_rows(self.other_cpus), limits=limits).of(self.series)
         found = still_to_come([level.ahead(self.length_s)]) if level is not None else None
         return None if found is None else found.bound
 

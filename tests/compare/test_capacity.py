@@ -139,7 +139,7 @@ def test_a_rate_that_three_trials_leave_undecided_was_not_shown_to_hold() -> Non
     assert found.held_per_s is not None
     assert found.undecided_per_s is not None
     assert found.held_per_s < 900 <= found.undecided_per_s <= found.held_per_s * 1.0501
-    assert hunt.tallies[found.undecided_per_s].undecided == MOST_UNDECIDED
+    assert hunt.tallies[found.undecided_per_s].outcomes[Outcome.UNDECIDED] == MOST_UNDECIDED
 
 
 def test_undecided_trials_do_not_outvote_those_that_decide() -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from prony.compare.earlier import against_earlier
+from prony.compare.noninferiority import against_earlier
 from prony_selftest.statistics import Rate
 
 

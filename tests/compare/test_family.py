@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
 from prony.compare import ratio
-from prony.compare.family import holm_levels
+from prony.compare.claim import holm_levels
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prony.compare.capacity import Outcome
-from prony.compare.outcome import held_against, lowest_rate, outcome_of, search_of
+from prony.compare.capacity import Outcome, held_against, lowest_rate, outcome_of, search_of
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Bias, Finding, Judgement
 from prony.judge.times import headline_times, percentiles

@@ -38,8 +38,8 @@ from prony.judge.checks.steady import steady
 from prony.judge.checks.streams import streams
 from prony.judge.checks.think import think
 from prony.judge.checks.warm import warm
-from prony.judge.external_causes import disturbed
 from prony.judge.finding import CAPACITY, CPU, Finding, Judgement, Kind
+from prony.judge.judging import disturbed
 from prony.judge.limits import CheckLimits
 from prony.plan.planfile_read import read
 from tests.judge import factory as f

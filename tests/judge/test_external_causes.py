@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from prony.judge.external_causes import disturbed
 from prony.judge.finding import Bias, Finding, Judgement
+from prony.judge.judging import disturbed
 
 
 def judgement(high: float | None, *, outside: bool = True, conforms: bool = True) -> Judgement:

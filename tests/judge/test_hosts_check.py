@@ -11,7 +11,7 @@ from prony.judge.checks.hosts import cumulative, distances, hosts
 from prony.judge.finding import Finding, Kind
 from prony.judge.histogram import decode
 from prony.judge.limits import CheckLimits
-from prony.judge.load_hosts import hosts_needed
+from prony.judge.links import hosts_needed
 from tests.judge import factory as f
 
 NOT_CONFORMING, BUDGET, PROVIDED, FINE = Kind

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prony.steady.limits import SteadyLimits
-from prony.steady.stretch import Stretch, still_to_come, stretch
+from prony.steady.stretch import Stretch, level_up_to, still_to_come
 from prony.trial.warming import ComingWindow, SteadyWatch
 from tests.judge import factory as f
 
@@ -18,7 +18,7 @@ def made(level: Stretch | None) -> Stretch:
 
 def test_rows_before_a_change_are_left_out() -> None:
     rows = f.rows(f.noisy(4000, 40, 0.005) + f.noisy(8000, 60, 0.005))
-    found = made(stretch(rows, opens_ms=70_000.0))
+    found = made(level_up_to(rows, opens_ms=70_000.0).of("rate"))
     assert found.window_rows == 30
     assert 38 <= float(found.at_s[0]) <= 45
 
@@ -26,35 +26,35 @@ def test_rows_before_a_change_are_left_out() -> None:
 def test_the_warm_up_on_other_cpus_has_a_level_of_its_own() -> None:
     before = f.rows(f.noisy(16_000, 30, 0.005))
     own = f.rows(f.noisy(8000, 60, 0.005), first_s=30)
-    found = made(stretch(own, before, opens_ms=60_000.0))
+    found = made(level_up_to(own, before, opens_ms=60_000.0).of("rate"))
     assert set(found.regime) == {0, 1}
     bound = still_to_come([found])
     assert bound is not None
     assert bound.bound < 0.03
-    assert made(stretch([*before, *own], opens_ms=60_000.0)).at_s[0] >= 30
+    assert made(level_up_to([*before, *own], opens_ms=60_000.0).of("rate")).at_s[0] >= 30
 
 
 def test_a_silent_second_is_left_out_and_a_noisy_series_is_not() -> None:
     rates = f.noisy(8000, 60, 0.005)
     rates[45] = 0.0
-    assert made(stretch(f.rows(rates), opens_ms=30_000.0)).logs.size == 59
-    assert made(stretch(f.rows(f.noisy(8000, 60, 0.2)), opens_ms=30_000.0)).logs.size == 60
+    assert made(level_up_to(f.rows(rates), opens_ms=30_000.0).of("rate")).logs.size == 59
+    assert made(level_up_to(f.rows(f.noisy(8000, 60, 0.2)), opens_ms=30_000.0).of("rate")).logs.size == 60
 
 
 def test_p50_is_asked_in_an_open_loop() -> None:
     slower = [row.model_copy(update={"p50_ns": None}) for row in f.rows(f.noisy(8000, 60, 0.005))]
-    assert stretch(slower, opens_ms=30_000.0, series="p50") is None
-    assert stretch(slower, opens_ms=30_000.0) is not None
+    assert level_up_to(slower, opens_ms=30_000.0).of("p50") is None
+    assert level_up_to(slower, opens_ms=30_000.0).of("rate") is not None
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2])
 def test_hardly_a_row_is_no_stretch(rows: int) -> None:
-    assert stretch(f.rows([8000.0] * rows), f.rows([8000.0] * 20), opens_ms=0.0) is None
+    assert level_up_to(f.rows([8000.0] * rows), f.rows([8000.0] * 20), opens_ms=0.0).of("rate") is None
 
 
 def test_trials_together_show_what_each_cannot() -> None:
     trials = [
-        made(stretch(f.rows(f.noisy(8000 * by, 60, 0.01, seed)), opens_ms=30_000.0))
+        made(level_up_to(f.rows(f.noisy(8000 * by, 60, 0.01, seed)), opens_ms=30_000.0).of("rate"))
         for seed, by in enumerate((1.0, 1.05, 0.97, 1.02, 1.01))
     ]
     alone = [found.bound for one in trials if (found := still_to_come([one])) is not None]
@@ -68,7 +68,11 @@ def test_a_weak_trend_in_each_of_five_trials_is_a_strong_one() -> None:
     """4 % over a minute: each trial finds no change, all five together do."""
     rise = np.linspace(-0.04, 0.0, 60)
     trials = [
-        made(stretch(f.rows(list(np.array(f.noisy(8000, 60, 0.02, seed)) * np.exp(rise))), opens_ms=30_000.0))
+        made(
+            level_up_to(
+                f.rows(list(np.array(f.noisy(8000, 60, 0.02, seed)) * np.exp(rise))), opens_ms=30_000.0
+            ).of("rate")
+        )
         for seed in range(5)
     ]
     together = still_to_come(trials)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 
 from prony.numbers import rounded_percent
-from prony.steady.quantile import t_quantile
+from prony.steady.precision import t_quantile
 from prony_explain.before import AgainstBefore
 
 MOST = 0.10

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prony.compare.scaling import Estimate, Point, Scaling, scaling
-from prony.compare.usl import throughput
+from prony.compare.scaling import Estimate, Point, Scaling, scaling, throughput
 from prony_selftest.statistics import SEED, Rate
 from prony_selftest.tables import Say, prose, table
 

@@ -16,7 +16,7 @@ from prony.evidence.engine import IntervalRow
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.plan.trial import QUICK_WARM_UP, WarmUpPlan
 from prony.steady.detector import HOLD_ROWS
-from prony.steady.stretch import still_to_come, stretch
+from prony.steady.stretch import level_up_to, still_to_come
 from prony.trial.warming import ComingWindow, SteadyWatch
 
 SEED = 20261122
@@ -85,7 +85,7 @@ def simulate(server: Server, lab: Lab, rng: np.random.Generator) -> Judged:
     settle = SteadyWatch(warm.settle_min_s, warm.settle_cap_s, moved * 1000.0, hold, ahead)
     opened = moved + _followed(settle, rows[moved:])
     closed = opened + lab.window_s
-    level = stretch(rows[moved:closed], rows[:moved], opens_ms=opened * 1000.0)
+    level = level_up_to(rows[moved:closed], rows[:moved], opens_ms=opened * 1000.0).of("rate")
     bound = None if level is None else still_to_come([level], horizon_s=HORIZON_S)
     later = math.log1p(-server.gap * math.exp(-(closed + HORIZON_S) / server.time_constant_s))
     coming = later - float(truth[opened:closed].mean())

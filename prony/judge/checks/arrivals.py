@@ -30,7 +30,7 @@ class ArrivalsLimits(DeclaredLimits):
 
 @check(ArrivalsLimits, order=120)
 def arrivals(evidence: Evidence, limits: ArrivalsLimits) -> Finding | None:
-    """Kolmogorov-Smirnov test of the gaps between sends; only for Poisson arrivals."""
+    """Only for Poisson arrivals."""
     if evidence.load.model != "open" or evidence.load.arrivals != "poisson":
         return None
     limit = f"p at least {limits.arrivals_alpha:g} (Kolmogorov-Smirnov against exponential gaps)"
@@ -70,7 +70,6 @@ def arrivals(evidence: Evidence, limits: ArrivalsLimits) -> Finding | None:
 
 
 def _chance(distance: float, gaps: int) -> float:
-    """p-value of this distance. Importing scipy.stats takes 0.5 s of CPU, and few loads need it."""
     from scipy import stats as untyped_stats
 
     stats: Any = untyped_stats
@@ -79,15 +78,12 @@ def _chance(distance: float, gaps: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Tested:
-    """KS distance, the gaps that it covers, and the part that a busy thread explains."""
-
     distance: float
     among: str
     allowed: float
 
 
 def _busy(evidence: Evidence, window: Window, limits: ArrivalsLimits) -> float:
-    """Share of the window in which the busiest thread could not send."""
     rate, engine = evidence.load.offered_per_s, evidence.engine
     sends = 0.0
     if rate is not None and engine is not None:

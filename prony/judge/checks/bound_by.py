@@ -1,7 +1,4 @@
-"""bound_by: the bottleneck, by CPU time and declared delays.
-
-In a closed loop users ÷ mean service time equals the throughput under any bottleneck (Little).
-"""
+"""bound_by: the bottleneck, by CPU time and declared delays (users ÷ service time is no evidence: Little)."""
 
 from __future__ import annotations
 
@@ -45,8 +42,6 @@ class BoundLimits(ClientLimits, LinkLimits, StreamsLimits):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The bottleneck: name, the server's CPU share (None when not read), and a sentence."""
-
     name: str
     cpu_share: float | None
     text: str
@@ -54,9 +49,7 @@ class Bound:
 
 
 def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
-    """The bottleneck, tested in this order: link, client, server CPU, its busiest thread, services, quota,
-    HTTP/2 limits, declared ceilings, load.
-    """
+    """The bottleneck, tested from the link and the client to the server's CPU, ceilings and the load."""
     window = measured(evidence)
     share = server_cpu_share(evidence)
     if window is None:
@@ -126,7 +119,6 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
 
 
 def _thread(evidence: Evidence, limits: BoundLimits) -> str | None:
-    """The busiest thread, if saturated."""
     window, share = evidence.server_window, busiest_server_thread_share(evidence)
     if window is None or window.busiest_thread is None or share is None or share < limits.bound_thread_min:
         return None
@@ -135,7 +127,6 @@ def _thread(evidence: Evidence, limits: BoundLimits) -> str | None:
 
 
 def _whose(evidence: Evidence) -> str:
-    """The processes read of a server that Prony did not launch."""
     server, window = evidence.server, evidence.server_window
     if server.owned or server.pid is None or window is None:
         return ""
@@ -146,7 +137,6 @@ def _whose(evidence: Evidence) -> str:
 
 
 def _answered_elsewhere(evidence: Evidence, rate: float) -> str | None:
-    """Why the listening process is not the answering one; None without evidence for that."""
     server, window = evidence.server, evidence.server_window
     if server.owned or window is None or window.cpu_s is None or window.wall_s <= 0 or rate <= 0:
         return None
@@ -162,9 +152,7 @@ def _answered_elsewhere(evidence: Evidence, rate: float) -> str | None:
 
 
 def _left_by_others(evidence: Evidence) -> float | None:
-    """Share of the server's CPUs that other processes and the hypervisor left; None where all or next to
-    nothing was. `isolation` judges the loss; here it acts as a smaller host.
-    """
+    """Share of the server's CPUs left by other processes; None where all or next to nothing was."""
     host, sides = evidence.host_window, evidence.partition
     if host is None or sides is None:
         return None
@@ -175,7 +163,6 @@ def _left_by_others(evidence: Evidence) -> float | None:
 
 
 def _http2(evidence: Evidence, limits: BoundLimits) -> tuple[str, str] | None:
-    """The HTTP/2 limit that queues requests in the client, and text; None if there is none."""
     shares = waits(evidence)
     if shares is None or max(shares) <= limits.streams_share_max:
         return None
@@ -191,7 +178,6 @@ def _http2(evidence: Evidence, limits: BoundLimits) -> tuple[str, str] | None:
 
 
 def _level_per_s(evidence: Evidence, rate: float) -> float:
-    """The rate to compare with the offered rate; for a varying load the median of the full rows."""
     rows = evidence.engine.rows if evidence.engine is not None else ()
     full = sorted(row.completed_per_s for row in rows if row.in_window)
     return full[len(full) // 2] if evidence.load.varies and full else rate
@@ -229,9 +215,6 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
 
 
 def _room(evidence: Evidence, found: Bound, limits: BoundLimits) -> tuple[float, str]:
-    """Log rise of the rate with more users, and the reason: by the scaling probe if conclusive, else by the
-    CPU time left where the server's CPU is the bound, or by a declared ceiling.
-    """
     if found.name in {NETWORK, CLIENT, OFFERED_LOAD, FLOW_CONTROL, STREAMS}:
         return math.inf, ""
     probe = probed(evidence, limits, limits.client_cpu_max)
@@ -253,7 +236,6 @@ def _room(evidence: Evidence, found: Bound, limits: BoundLimits) -> tuple[float,
 
 
 def _service(evidence: Evidence, share: float | None, cpu: str, limits: BoundLimits) -> Bound | None:
-    """A backing service may saturate its own CPUs, or the server's."""
     together = share or 0.0
     beside: list[str] = []
     for service in evidence.services:
@@ -285,7 +267,6 @@ def _quota(evidence: Evidence, limits: BoundLimits) -> str | None:
 
 
 def _ceiling(evidence: Evidence, rate: float, limits: BoundLimits) -> Ceiling | None:
-    """The nearest declared ceiling within the tolerance, above or below."""
     near = [
         ceiling
         for ceiling in evidence.ceilings

@@ -1,7 +1,6 @@
 """client: by how much the load generator moved a figure.
 
-A busy client costs throughput in a closed loop only as far as the server had CPU left; it costs latency only
-between the arrival of a response and its read.
+In a closed loop it costs throughput only as far as the server had CPU left.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from prony.judge.effects import (
     user_time_lost,
 )
 from prony.judge.finding import PERCENTILES, THROUGHPUT, TIMES, Bias, Finding, no_window
-from prony.judge.load_hosts import each_load_host, hosts_needed
+from prony.judge.links import each_load_host, hosts_needed
 from prony.judge.more_users import MoreUsersLimits, probed
 from prony.judge.server_cpu import ServerCpuLimits, headroom, is_exhausted
 from prony.judge.times import plain_times, supported
@@ -73,8 +72,6 @@ class ClientLimits(ServerCpuLimits, MoreUsersLimits):
 
 
 class MovedFigure(Enum):
-    """Figures that a signal can move."""
-
     THROUGHPUT = "throughput"
     LATENCY = "latency"
 
@@ -89,8 +86,6 @@ CLAIMED = {
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A sign of a busy client: whether over its limit, and the figures that it moves."""
-
     over: bool
     text: str
     moves: frozenset[MovedFigure] = BOTH
@@ -103,7 +98,6 @@ class Signal:
 
 
 def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], float | None]:
-    """The readable signals, and the CPU share of the busiest engine thread."""
     window = measured(evidence)
     if window is None:
         return [], None
@@ -129,11 +123,8 @@ def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], flo
 
 
 def _late(window: Window, limits: ClientLimits, *, waits: bool) -> list[Signal]:
-    """The thread with the longest receive delay; with too few stamped reads, its loop lag. Receive delay
-    includes the wait for a CPU, so together with `waits` it counts once; loop lag starts at the wake-up.
-
-    Receive delay is compared with the response times: 1.5 ms of four seconds moves nothing. Loop lag is not:
-    it does not measure time in the socket.
+    """The longest receive delay, or loop lag with too few stamped reads. Receive delay includes the wait for
+    a CPU, so together with `waits` it counts once; loop lag starts at the wake-up.
     """
     ages = [(age_ns, t) for t in window.threads if (age_ns := _age_ns(t)) is not None]
     if not ages or len(ages) < len(window.threads):
@@ -162,12 +153,7 @@ def _is_stamped(thread: EngineThread) -> bool:
 
 
 def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
-    """The thread with the longest run delay. It adds to a mean at most its share of the window, and at most
-    one wait per request: the smaller of the two is certain.
-
-    The sum does not separate many short waits, one per wake-up, from few long ones. With enough stamped reads
-    it counts only if the receive delay, which includes it, is that share of the response times.
-    """
+    """The longest run delay: adds to a mean at most its share of the window, and one wait per request."""
     waited = [(share, t) for t in window.threads if (share := _waited(t)) is not None]
     if not waited or len(waited) < len(window.threads):
         return []
@@ -185,20 +171,11 @@ def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
     if over and (part := _part_of_latency(thread, times)) is not None:
         over = alone or part >= limits.client_run_delay_max
         text += f"; beyond a wake-up responses waited {percent(part)} of their time for a read"
-    return [
-        Signal(
-            over,
-            text,
-            alone=alone,
-            waits=True,
-        )
-    ]
+    return [Signal(over, text, alone=alone, waits=True)]
 
 
 def _part_of_latency(thread: EngineThread, times: Histogram | None) -> float | None:
-    """Receive delay less an ordinary wake-up ÷ response time: the larger of mean ÷ mean and p99 ÷ p99. None
-    with too few stamped reads, or without responses.
-    """
+    """Receive delay less a wake-up ÷ response time: the larger of mean ÷ mean and p99 ÷ p99."""
     if not _is_stamped(thread) or times is None:
         return None
     took_p99 = plain_times(times)
@@ -219,9 +196,7 @@ def _waited(thread: EngineThread) -> float | None:
 
 
 def _turnaround(evidence: Evidence, window: Window, limits: ClientLimits) -> list[Signal]:
-    """Closed loop: share t of user time spent in the client; without it the rate would be at most t/(1 - t)
-    higher. Inconclusive where the server's CPU was not read: users may have waited for it all the same.
-    """
+    """Share t of user time in the client: without it the rate would be at most t/(1 - t) higher."""
     if evidence.load.model != "closed" or window.clipped_turnaround_s is None:
         return []
     if not window.users_integral_s:
@@ -238,9 +213,7 @@ def _turnaround(evidence: Evidence, window: Window, limits: ClientLimits) -> lis
 
 
 def thread_tells(evidence: Evidence, limits: ClientLimits) -> bool:
-    """Whether a busy server thread shows a busy server. Polling threads are busy without requests, so the
-    client must have had CPU left, or the rate must not have risen with more users.
-    """
+    """Whether a busy server thread shows a busy server: polling threads are busy without requests."""
     window = measured(evidence)
     cpu = None if window is None else window.busiest_thread_share
     if cpu is not None and cpu < limits.client_cpu_max:
@@ -249,16 +222,9 @@ def thread_tells(evidence: Evidence, limits: ClientLimits) -> bool:
     return probe is not None and probe.level
 
 
-def _room(evidence: Evidence, limits: ClientLimits) -> float | None:
-    return headroom(evidence, by_thread=thread_tells(evidence, limits))
-
-
 def _saturated(
     found: Sequence[Signal], evidence: Evidence, limits: ClientLimits, claimed: frozenset[MovedFigure]
 ) -> list[Signal]:
-    """Signals that call the client saturated: those that move a claimed figure that the server did not bound.
-    Empty unless sufficient.
-    """
     if is_exhausted(evidence, limits):
         claimed = claimed - {MovedFigure.THROUGHPUT}
     against = [s for s in found if s.over and s.counts and s.moves & claimed]
@@ -271,10 +237,7 @@ def _saturated(
 
 @check(ClientLimits, order=80)
 def client(evidence: Evidence, limits: ClientLimits) -> Finding:
-    """Thread CPU, receive delay, run delay, turn-around, share of the calibrated ceiling. Their cost in user
-    time bounds each figure; two over their limits call the client saturated. Several load hosts are judged
-    one by one, and the bounds cover all requests.
-    """
+    """Cost of the client in user time; two signals over their limits call it saturated."""
     window = measured(evidence)
     alone = [(host.name, _of_one(view, limits)) for host, view in each_load_host(evidence)]
     finding = _of_several(alone, limits) if alone else _of_one(evidence, limits)
@@ -287,7 +250,6 @@ def client(evidence: Evidence, limits: ClientLimits) -> Finding:
 
 
 def _bias(evidence: Evidence, window: Window, limits: ClientLimits) -> Biases:
-    """Bias by user time in the client: between requests (turn-around) and within them."""
     users_s, in_requests_s = window.users_integral_s or 0.0, time_in_requests_s(evidence)
     times = request_times(window)
     mean_ns = 0.0 if times is None else times.mean_ns or 0.0
@@ -300,7 +262,7 @@ def _bias(evidence: Evidence, window: Window, limits: ClientLimits) -> Biases:
         return bias
     beside = min(1.0, (window.clipped_turnaround_s or 0.0) / users_s) if users_s else 0.0
     within = share * min(1.0, in_requests_s / users_s) if users_s else share
-    room = _room(evidence, limits)
+    room = headroom(evidence, by_thread=thread_tells(evidence, limits))
     gain = math.expm1(lost(min(1.0, beside + within)))
     busy = (window.busiest_thread_share or 0.0) >= limits.client_cpu_max
     if busy and not all(_is_stamped(thread) for thread in window.threads):
@@ -325,9 +287,7 @@ def _shifted(evidence: Evidence, window: Window, late_ns: float) -> Biases:
 
 
 def _late_share(threads: Sequence[EngineThread], mean_ns: float) -> float:
-    """Share of response time that was receive delay beyond a wake-up; for a thread with too few time stamps,
-    loop lag plus run delay.
-    """
+    """Share of response time that was receive delay; without time stamps loop lag plus run delay."""
     reads = sum(thread.reads or 0 for thread in threads)
     share = 0.0
     for thread in threads:
@@ -345,7 +305,6 @@ GRAVEST = ("no_window", "saturated", "kept_from_cpu", "busy", "unread", "ok")
 
 
 def _of_several(alone: Sequence[tuple[str, Finding]], limits: ClientLimits) -> Finding:
-    """The finding of several load hosts: the worst of them, named."""
     code = min((finding.code for _, finding in alone), key=GRAVEST.index)
     worst = [(name, finding) for name, finding in alone if finding.code == code]
     shares = [finding.value for _, finding in alone if isinstance(finding.value, float)]
@@ -364,9 +323,6 @@ def _of_several(alone: Sequence[tuple[str, Finding]], limits: ClientLimits) -> F
 
 
 def _more_hosts(over: Sequence[str], shares: Sequence[float], hosts: int, limits: ClientLimits) -> str:
-    """Advice that keeps every load host below the limit: other weights if the rest has CPU left, else more
-    hosts.
-    """
     below = percent(limits.client_cpu_max)
     if len(shares) < hosts:
         return "give the load hosts more CPUs, or use more of them"

@@ -15,7 +15,7 @@ WRONG_RESPONSES = frozenset({"prepare", "answers"})
 
 @check(DeclaredLimits, order=190)
 def conformance(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
-    """Result of the suite's short part; None when it was not run."""
+    """None when the suite was not run."""
     del limits
     facts = evidence.conformance
     if facts is None:

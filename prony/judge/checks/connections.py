@@ -30,11 +30,10 @@ class ConnectionsLimits(DeclaredLimits):
 
 
 def expected_connections(load: LoadFacts, sent: int, totals: Counters) -> tuple[float, float] | None:
-    """(fewest, most) connections expected over the whole run; None when the plan does not determine it.
+    """(fewest, most) connections of the whole run; None when the plan does not determine it.
 
-    A user may contact one of several servers, or all. A user who closes after n requests may leave a
-    connection unfinished. In an open loop each session has its own connection; where arrivals reuse idle
-    connections, those open at the end were enough, and all others are extra.
+    A user who closes after n requests may leave one unfinished. Each open-loop session has its own; where
+    arrivals reuse idle connections, those open at the end were enough.
     """
     if not load.keep_alive:
         return float(sent), float(sent)
@@ -50,7 +49,6 @@ def expected_connections(load: LoadFacts, sent: int, totals: Counters) -> tuple[
 
 
 def _kept(load: LoadFacts, sent: int, totals: Counters) -> float | None:
-    """Connections needed if none closes early."""
     if load.shared_connections is not None and load.model == "closed":
         return float(min(load.shared_connections, sent))
     if load.users:
@@ -68,7 +66,6 @@ def _kept(load: LoadFacts, sent: int, totals: Counters) -> float | None:
 
 @check(ConnectionsLimits, order=140)
 def connections(evidence: Evidence, limits: ConnectionsLimits) -> Finding:
-    """Opened ÷ expected, extra ones ÷ requests, and the user time spent connecting."""
     limit = (
         f"opened ÷ expected at most {limits.connections_ratio_max:g}, or the extra ones at most "
         f"{percent(limits.connections_share_max)} of the requests"
@@ -120,7 +117,6 @@ def connections(evidence: Evidence, limits: ConnectionsLimits) -> Finding:
 
 
 def _bias(evidence: Evidence, window: Window | None, extra: float) -> Biases | None:
-    """Bias of the extra connections within the window; None where their duration is not known."""
     if window is not None and window.connections_opened is not None:
         extra = min(extra, window.connections_opened)
     if extra <= 0:

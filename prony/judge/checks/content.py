@@ -27,9 +27,6 @@ class ContentLimits(DeclaredLimits):
 
 @check(ContentLimits, order=180)
 def content(evidence: Evidence, limits: ContentLimits) -> Finding:
-    """Declared workload: responses that missed an expectation. Undeclared: those whose status or length
-    differs from the preflight response.
-    """
     declared = evidence.load.content_declared
     limit = (
         f"at most {percent(limits.content_share_max)} of the responses not as declared"

@@ -1,7 +1,4 @@
-"""counts: did the server read as many requests as the client sent.
-
-The client's counters alone reveal neither a hidden retry nor a cache in front of the server.
-"""
+"""counts: did the server read as many requests as the client sent (no hidden retry, no cache in front)."""
 
 from __future__ import annotations
 
@@ -17,9 +14,7 @@ LIMIT = "requests read = requests sent, less at most those that failed or were i
 
 @check(DeclaredLimits, order=30)
 def counts(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
-    """Requests read by the server compared with requests sent, over the whole run; None without a server
-    counter.
-    """
+    """None without a server counter."""
     del limits
     if evidence.server_count is None or evidence.engine is None:
         return None

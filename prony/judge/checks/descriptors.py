@@ -44,8 +44,7 @@ def forecast_descriptors(
 ) -> Finding:
     """Before the run: each side's need compared with its soft limit. Not conforming: refuse the run.
 
-    The server, and a client with epoll, need a descriptor per connection; a client with io_uring a few per
-    ring. With driver `auto` and no probe, epoll is assumed, and exceeding the limit is only a condition.
+    A descriptor per connection in the server and in a client with epoll; a few per ring with io_uring.
     """
     limits = limits or DescriptorsLimits()
     if load.users is None and load.most_at_once is not None:
@@ -93,9 +92,6 @@ def forecast_descriptors(
 def _forecast_open(
     load: LoadFacts, most: int, host: Limits | None, server: ServerIdentity | None, limits: DescriptorsLimits
 ) -> Finding:
-    """The slower the server, the more connections an open loop needs: refused when the initial ones do not
-    fit; a condition when the maximum does not.
-    """
     highest = forecast_descriptors(load.model_copy(update={"users": most}), host, server, limits)
     if highest.conforms:
         return highest
@@ -107,13 +103,11 @@ def _forecast_open(
 
 
 def _doubted(forecast: Finding, reason: str) -> Finding:
-    """The forecast as a condition."""
     update = {"code": "near", "conforms": True, "provided": ENOUGH, "reason": reason}
     return forecast.model_copy(update=update)
 
 
 def _direct(load: LoadFacts, host: Limits | None) -> bool | None:
-    """Whether the client's connections are direct descriptors of io_uring; None when that is not known."""
     if load.driver != "auto":
         return load.driver == "io_uring"
     return None if host is None else host.io_uring
@@ -128,7 +122,6 @@ def _client_need(users: int, direct: bool, soft: int | None, limits: Descriptors
 
 @check(DescriptorsLimits, order=70)
 def descriptors(evidence: Evidence, limits: DescriptorsLimits) -> Finding:
-    """During the run: EMFILE on the client, the server's descriptors in use, the forecast."""
     report = evidence.engine
     if report is None:
         return UNTOLD("the engine reported nothing")

@@ -12,7 +12,6 @@ SOURCE = "times of an emulated program are the emulator's"
 
 @check(DeclaredLimits, order=6)
 def emulation(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
-    """An emulated load generator does not conform; None for a native one."""
     del limits
     emulator = evidence.engine.ready.emulated if evidence.engine is not None else None
     if emulator is None:

@@ -27,10 +27,7 @@ class ErrorsLimits(DeclaredLimits):
 
 
 def failures(counters: Counters, content_declared: bool) -> tuple[int, int, dict[str, int]]:
-    """(failed, all, by kind). In an undeclared workload a status from 400 is a failure.
-
-    A response that missed an expectation is counted in `completed` and in `failed`, but is one request.
-    """
+    """(failed, all, by kind), undeclared a status from 400 too; a missed expectation is one request."""
     kinds = Counter({kind: count for kind, count in counters.errors.items() if count > 0})
     expected = expectations_missed(counters)
     everything = counters.completed + max(0, counters.failed - expected)
@@ -44,7 +41,6 @@ def failures(counters: Counters, content_declared: bool) -> tuple[int, int, dict
 
 @check(ErrorsLimits, order=10)
 def errors(evidence: Evidence, limits: ErrorsLimits) -> Finding:
-    """Failed ÷ all requests of the window, by kind."""
     limit = f"at most {percent(limits.errors_share_max)} of the requests failed"
     window = measured(evidence)
     if window is None:
@@ -80,9 +76,7 @@ def errors(evidence: Evidence, limits: ErrorsLimits) -> Finding:
 
 
 def _bias(evidence: Evidence, window: Window, failed: int, everything: int) -> Biases:
-    """Bias of failures other than missed expectations, which `content` bounds. Closed-loop users sent nothing
-    while they waited for a failed request or backed off.
-    """
+    """Without missed expectations, which `content` bounds. Failed users sent nothing while they waited."""
     missed = expectations_missed(window)
     silent = max(0, window.failed - missed)
     answered = max(0, failed - silent - (missed if evidence.load.content_declared else 0))
@@ -96,20 +90,17 @@ def _bias(evidence: Evidence, window: Window, failed: int, everything: int) -> B
 
 
 def _own(kinds: dict[str, int]) -> str:
-    """The client's own part of the failures."""
     own = sum(count for kind, count in kinds.items() if kind in CLIENT_KINDS)
     return f"; {number(own)} of them caused by the load generator" if own else ""
 
 
 def _cookies(window: Counters) -> str:
-    """Dropped cookies change the requests without a failure."""
     if not window.cookies_dropped:
         return ""
     return f"; {number(window.cookies_dropped)} cookies dropped (over 4 KiB, or over 180 or 64 KiB per user)"
 
 
 def _reasons(window: Counters) -> str:
-    """The engine's own message for each kind of error."""
     return "".join(
         f"; {kind}: {reason}"
         for kind, reason in window.error_reasons.items()
@@ -118,7 +109,6 @@ def _reasons(window: Counters) -> str:
 
 
 def _outside(evidence: Evidence) -> str:
-    """Errors outside the window: printed only."""
     if evidence.engine is None or evidence.engine.window is None:
         return ""
     outside = evidence.engine.totals.failed - evidence.engine.window.failed

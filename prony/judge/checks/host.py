@@ -29,9 +29,7 @@ class HostLimits(DeclaredLimits):
 
 @check(HostLimits, order=50)
 def host(evidence: Evidence, limits: HostLimits) -> Finding:
-    """CPU clock of the server's host, which bends every figure. Swap-ins, kernel log and changed settings of
-    each host are conditions: nothing bounds their effect.
-    """
+    """CPU clock of the server's host; swap-ins, kernel log and changed settings only add conditions."""
     allowed = percent(limits.host_frequency_drop)
     limit = f"CPU clock within {allowed}, no swapping, kernel warnings or changed settings"
     there = [machine for machine in evidence.hosts if machine.lost is None]
@@ -78,14 +76,12 @@ UNCHANGED_CLOCK = "the CPU clock was level"
 
 
 def _seen_from(evidence: Evidence, one: HostEvidence) -> Evidence:
-    """The evidence with this host as the only one."""
     return evidence.model_copy(
         update={"hosts": (), "host_window": one.host_window, "host_rows": one.host_rows}
     )
 
 
 def _changed(window: HostWindow) -> list[str]:
-    """Events on a host with an unknown effect on figures."""
     changes = []
     if window.swap_in_bytes:
         changes.append(f"{number(window.swap_in_bytes / 2**20)} MiB swapped in")
@@ -106,9 +102,7 @@ def _unread(window: HostWindow) -> list[str]:
 
 
 def window_mhz(evidence: Evidence) -> list[float]:
-    """Clock of the server's CPUs (MHz) in each full, busy second of the window; empty where the kernel does
-    not report it (most virtual machines).
-    """
+    """CPU clock (MHz) in the full, busy seconds; empty where the kernel does not report it."""
     return [row.mhz for row in _window_rows(evidence) if row.mhz is not None and _is_busy(row)]
 
 
@@ -130,15 +124,12 @@ def _is_busy(row: HostRow) -> bool:
 
 
 class Slower(NamedTuple):
-    """A drop of the clock as a share of its level, and the share of the window that it covers."""
-
     drop: float
     share: float
     text: str
 
 
 def _clock(evidence: Evidence, limits: HostLimits) -> Slower | None:
-    """Drop of the busy CPUs' clock; None where it was not read."""
     window, rows, whole = evidence.host_window, window_mhz(evidence), _window_rows(evidence)
     near_edges = whole[:1] + whole[-1:]
     edges = [] if window is None else [mhz for mhz in (window.mhz_open, window.mhz_close) if mhz]

@@ -16,7 +16,7 @@ from prony.judge.check import DeclaredLimits, Positive, Share, check
 from prony.judge.effects import Biases, both, lost
 from prony.judge.finding import CPU, THROUGHPUT, Finding, Kind, no_window, unread
 from prony.judge.histogram import Decoded, read
-from prony.judge.load_hosts import load_hosts
+from prony.judge.links import load_hosts
 from prony.judge.parts import joined
 from prony.judge.window import measured
 from prony.numbers import milliseconds, percent
@@ -24,7 +24,6 @@ from prony.numbers import milliseconds, percent
 CHECK = "hosts"
 SOURCE = "one-second rows on a common clock; two-sample Kolmogorov-Smirnov test"
 ROW_S = 1.0
-"""Length of a row."""
 LEVEL = 0.01
 """Chance that any of several equal hosts is named: each is tested at this ÷ hosts (Bonferroni)."""
 LEAST_ERRORS = 5
@@ -53,7 +52,6 @@ class HostsLimits(DeclaredLimits):
 
 @check(HostsLimits, order=45)
 def hosts(evidence: Evidence, limits: HostsLimits) -> Finding | None:
-    """Lost, late or slow hosts, clocks, and hosts that differ from the others."""
     if not evidence.hosts:
         return None
     late_ms = limits.hosts_late_max * ROW_S * 1000
@@ -85,7 +83,6 @@ def _lost(host: HostEvidence) -> Finding:
 
 
 def _off(host: HostEvidence, evidence: Evidence, by_s: float) -> Biases:
-    """Bias of instants off by `by_s`: the requests of a load host, the CPU time of the server's host."""
     window = measured(evidence)
     if window is None:
         return {}
@@ -98,7 +95,6 @@ def _off(host: HostEvidence, evidence: Evidence, by_s: float) -> Biases:
 
 
 def _late(host: HostEvidence, evidence: Evidence, limits: HostsLimits) -> list[Finding]:
-    """Findings about a host without figures, or a late or slow one."""
     if host.role == "load" and (host.engine is None or host.engine.window is None):
         text = f"{host.name} reported no measured window"
         return [PART(code="no_window", conforms=False, reason=text, advice="see `prony hosts check`")]
@@ -124,7 +120,6 @@ def _late(host: HostEvidence, evidence: Evidence, limits: HostsLimits) -> list[F
 
 
 def _clock(host: HostEvidence, evidence: Evidence) -> list[Finding]:
-    """Clock skew; also of the server's host, whose CPU is read at the same instants."""
     clock = host.clock
     if clock is None:
         text = f"the clock of {host.name} was not compared"
@@ -143,12 +138,10 @@ def _clock(host: HostEvidence, evidence: Evidence) -> list[Finding]:
 
 
 def _worth(part: Finding) -> Finding:
-    """The finding, without text if harmless."""
     return part if part.kind is not Kind.FINE else PART(reason="", bias=part.bias)
 
 
 def _different(evidence: Evidence, limits: HostsLimits) -> list[Finding]:
-    """Load hosts whose service times or errors differ from the others'."""
     parts = [
         PART(
             code="ok" if evidence.load.claim == "capacity" else "service_times",
@@ -181,9 +174,7 @@ def _times(evidence: Evidence) -> dict[str, Decoded]:
 
 
 def _outliers(times: dict[str, Decoded], limit: float) -> list[tuple[str, float]]:
-    """Repeatedly removes the host furthest from the rest, as a differing host also moves their sum. Of two
-    hosts both are named.
-    """
+    """Repeatedly removes the furthest host, as it also moves the others' sum. Of two, both are named."""
     outliers: list[tuple[str, float]] = []
     names, counts = list(times), cumulative(list(times.values()))
     while len(names) > 1:
@@ -200,7 +191,6 @@ def _outliers(times: dict[str, Decoded], limit: float) -> list[tuple[str, float]
 
 
 def cumulative(times: Sequence[Decoded]) -> NDArray[np.float64]:
-    """Cumulative counts on the union of all buckets: distributions x buckets."""
     if not times:
         return np.empty((0, 0))
     at = np.unique(np.concatenate([sample.high_ns for sample in times]))
@@ -215,9 +205,7 @@ def cumulative(times: Sequence[Decoded]) -> NDArray[np.float64]:
 
 
 def distances(counts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Per row of `cumulative`: Kolmogorov-Smirnov distance (0..1) from the pooled others, and its critical
-    value at a family-wise level of 1 %.
-    """
+    """Per row: KS distance from the pooled others, and its critical value at a family-wise level of 1 %."""
     rest = counts.sum(axis=0) - counts
     own_total, rest_total = counts[:, -1], rest[:, -1]
     apart = np.abs(counts / own_total[:, None] - rest / rest_total[:, None]).max(axis=1)
@@ -228,7 +216,6 @@ def distances(counts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
 
 
 def _failing(evidence: Evidence, limit: float) -> Sequence[tuple[str, float, float]]:
-    """(host, its share of errors, that of the others) of those that failed more than the others."""
     counts = {
         host.name: (host.engine.window.failed, host.engine.window.failed + host.engine.window.completed)
         for host in load_hosts(evidence)

@@ -23,9 +23,7 @@ TOLD_OF_URL = partial(Finding, check=CHECK, limit=LIMIT_OF_URL, source=SOURCE)
 
 @check(DeclaredLimits, order=20)
 def identity(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
-    """Owner of the listening socket, proxies, listeners that come or go under load, death in the window,
-    clean stop. For a server that Prony did not launch: listeners and proxies.
-    """
+    """Launched: listener, proxies, death in the window, clean stop. Else: listeners and proxies."""
     del limits
     finding = _owned(evidence) if evidence.server.owned else _of_url(evidence.server)
     if not finding.conforms or (proxy := _proxy(evidence)) is None:
@@ -39,7 +37,6 @@ def identity(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
 
 
 def _owned(evidence: Evidence) -> Finding:
-    """For a server that Prony launched."""
     server = evidence.server
     if server.owns_port is False:
         return TOLD(
@@ -82,7 +79,6 @@ def _owned(evidence: Evidence) -> Finding:
 
 
 def _of_url(server: ServerIdentity) -> Finding:
-    """For a server that Prony did not launch."""
     if server.owns_port_at_end is False:
         return TOLD_OF_URL(
             code="new_listener",
@@ -117,7 +113,6 @@ def _gone(server: ServerIdentity, told: partial[Finding]) -> Finding:
 
 
 def _proxy(evidence: Evidence) -> tuple[str, str] | None:
-    """Code and reason for a proxy between load generator and server, by its headers; None without signs."""
     head = evidence.engine.totals.first_head if evidence.engine is not None else None
     headers = headers_of(head or "")
     via = next((probe.via for probe in evidence.probes if probe.via), headers.get("via"))

@@ -12,7 +12,6 @@ SOURCE = "injected faults are for the self-test"
 
 @check(DeclaredLimits, order=5)
 def injected_faults(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
-    """A run with injected faults does not conform; None without faults."""
     del limits
     faults = evidence.engine.ready.injected_faults if evidence.engine is not None else ()
     if not faults:

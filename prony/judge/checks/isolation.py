@@ -34,8 +34,6 @@ class IsolationLimits(DeclaredLimits):
 
 
 class Taken(NamedTuple):
-    """CPU time taken from the server ÷ wall time of its CPUs."""
-
     code: str
     share: float
     text: str
@@ -44,9 +42,6 @@ class Taken(NamedTuple):
 
 @check(IsolationLimits, order=40)
 def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
-    """CPU time of the server's CPUs lost to the hypervisor, other processes, foreign packets, a quota and the
-    load generator.
-    """
     limit = f"repeated from a possible bias of {percent(limits.isolation_repeat_min)}"
     if evidence.server_window is None and not evidence.server.owned:
         reason = "the server's CPUs are not known: Prony did not launch it"
@@ -92,7 +87,6 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
 
 
 def _placed(evidence: Evidence) -> str:
-    """Placement of server, client and the backing services on the server's CPUs."""
     sides = evidence.partition
     texts = [] if sides is None else [f"server on {list(sides.server)}, client on {list(sides.client)}"]
     beside = [service.name for service in evidence.services if service.shares_server_cpus]
@@ -126,11 +120,7 @@ def _others(evidence: Evidence) -> Taken | str:
 
 
 def _soft_interrupts(evidence: Evidence) -> Taken | str | None:
-    """Soft interrupts for traffic other than the load's, which are charged to no process.
-
-    Packets beyond an upper bound on the load's own are foreign and take their share of the time. None with a
-    backing service, whose packets are indistinguishable.
-    """
+    """Soft interrupts beyond an upper bound on the load's own packets; None with a backing service."""
     host, sides, window = evidence.host_window, evidence.partition, measured(evidence)
     if host is None or sides is None or window is None or evidence.services or not sides.server:
         return None
@@ -154,7 +144,6 @@ def _soft_interrupts(evidence: Evidence) -> Taken | str | None:
 
 
 def _throttled(evidence: Evidence) -> Taken | str | None:
-    """Throttling: the kernel sums the time over the group's CPUs."""
     window = evidence.server_window
     if window is None or window.wall_s <= 0:
         return None  # reported by the others
@@ -167,7 +156,6 @@ def _throttled(evidence: Evidence) -> Taken | str | None:
 
 
 def _client(evidence: Evidence) -> Taken | str | None:
-    """CPU time of the load generator's threads that run, or may run, on the server's CPUs."""
     sides, window = evidence.partition, measured(evidence)
     if sides is None or not sides.server:
         return "the CPU sets are not known"
@@ -191,7 +179,6 @@ def _client(evidence: Evidence) -> Taken | str | None:
 
 
 def _pin(evidence: Evidence) -> str:
-    """Command that pins a running server to CPUs of its own; empty where not needed."""
     sides, pid = evidence.partition, evidence.server.pid
     if evidence.server.owned or sides is None or not sides.common or pid is None:
         return ""

@@ -36,9 +36,7 @@ class LittleLimits(DeclaredLimits):
 
 @check(LittleLimits, order=90)
 def little(evidence: Evidence, limits: LittleLimits) -> Finding:
-    """Form 1 (closed loops and sessions): users simulated ÷ users expected. Form 2: integral of requests in
-    flight ÷ sum of request times.
-    """
+    """Form 1: users simulated ÷ expected. Form 2: ∫ in-flight dt ÷ sum of request times."""
     limit = f"within ±{percent(limits.little_deviation)}"
     window = measured(evidence)
     if window is not None and _edge_ages_s(window) is None:
@@ -54,7 +52,6 @@ def little(evidence: Evidence, limits: LittleLimits) -> Finding:
 
 
 def _told(text: str, deviation: float | None = None, code: str = "ok", advice: str = "") -> Finding:
-    """Finding of a form; conforms only with code `ok`."""
     conforms = code == "ok"
     return Finding(
         check=CHECK, code=code, conforms=conforms, value=deviation, reason=text, advice=advice, source=SOURCE
@@ -62,15 +59,11 @@ def _told(text: str, deviation: float | None = None, code: str = "ok", advice: s
 
 
 def _untold(text: str, deviation: float | None = None, *, provided: str, advice: str = "") -> Finding:
-    """Finding of a form that cannot be evaluated."""
     finding = unread(CHECK, text, provided=provided, advice=advice, source=SOURCE)
     return finding.model_copy(update={"value": deviation})
 
 
 def _users(window: Window, report: EngineReport, evidence: Evidence, limits: LittleLimits) -> Finding:
-    """User time (in flight, thinking, connecting, about to send; clipped to the window) ÷ window, compared
-    with the expected users. `client` judges the client's part of it.
-    """
     expected, note = expected_users(window, report, evidence)
     there = "all users were active all the time"
     if window.user_time_s is None or expected is None:
@@ -102,9 +95,7 @@ def _users(window: Window, report: EngineReport, evidence: Evidence, limits: Lit
 
 
 def _late_s(window: Window, report: EngineReport, asked: float) -> float | None:
-    """Mean late start of users (s), where it alone explains the missing user time: active users are fully
-    accounted for, and none left before the run's last second.
-    """
+    """Mean late start of users (s), where it alone explains the missing user time."""
     lives_s = window.users_integral_s
     if window.opened_ms > 0 or lives_s is None or window.user_time_s is None:
         return None
@@ -118,7 +109,7 @@ def _late_s(window: Window, report: EngineReport, asked: float) -> float | None:
 
 
 def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> tuple[float | None, str]:
-    """Expected users and a note: the plan's number, or the mean where the plan varies it."""
+    """Expected users, and a note where the plan varies them."""
     load = evidence.load
     planned = planned_users(window, load)
     if planned is not None:
@@ -148,16 +139,13 @@ def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> 
 
 
 def _sent_home(window: Window, report: EngineReport, load: LoadFacts) -> bool:
-    """Whether a script ended users by `thread:stop()`; failed scripts do not count."""
     if report.script is None or report.script.error is not None:
         return False
     return window.users is not None and load.users is not None and window.users < load.users
 
 
 def planned_users(window: Window, load: LoadFacts) -> float | None:
-    """Planned mean number of users over the window: Σ (group's end − user's start) ÷ window. None without
-    groups, and where a group ends by its iterations.
-    """
+    """Mean users: Σ (group's end − user's start) ÷ window; None without groups or with iterations."""
     if not load.populations or any(group.iterations_per_user is not None for group in load.populations):
         return None
     from_s = window.opened_ms / 1000
@@ -174,18 +162,15 @@ def planned_users(window: Window, load: LoadFacts) -> float | None:
 
 
 def _last_responses(window: Window, evidence: Evidence) -> float:
-    """Possible excess of the mean number of users: those whose group ended wait for their last response."""
     ended = [group.users for group in evidence.load.populations if group.end_s is not None]
     return sum(ended) * _longest_s(window) / window.duration_s
 
 
 def _tail_allowance(window: Window, report: EngineReport) -> float:
-    """With an exact total of requests the last user may be busy after the others have finished."""
     return _longest_s(window) / window.duration_s if report.reason == "total_requests" else 0.0
 
 
 def _longest_s(window: Window) -> float:
-    """Longest request (s), connecting included; 0 when not known."""
     times = request_times(window)
     return (times.max_ns or 0) * 1e-9 if times is not None else 0.0
 
@@ -225,14 +210,12 @@ def _in_flight(window: Window, evidence: Evidence, limits: LittleLimits) -> Find
 
 
 def _off(text: str, deviation: float, code: str) -> Finding:
-    """Finding for an engine that did not report ages: the deviation becomes a bias."""
     off = lost(abs(deviation))
     finding = _told(text, deviation, code, "measure longer, so that the window's edges matter less")
     return finding.model_copy(update={"conforms": True, "bias": both(THROUGHPUT + MEAN, off, off)})
 
 
 def _edge_ages_s(window: Window) -> float | None:
-    """Part of the integral (s) in addition to service times; None where the engine did not report it."""
     opened_s, closed_s = window.in_flight_age_open_s, window.in_flight_age_close_s
     if opened_s is None or closed_s is None or window.lost_time_sum_s is None:
         return None

@@ -40,9 +40,7 @@ class MemoryLimits(DeclaredLimits):
 
 @check(MemoryLimits, order=155)
 def memory(evidence: Evidence, limits: MemoryLimits) -> Finding | None:
-    """Growth of resident memory through the window, and a heap that filled without a collection. None where
-    the server's processes are not known, and for a protocol that measures the start.
-    """
+    """None where the server's processes are not known, and for a protocol that measures the start."""
     limit = (
         f"resident memory grows by less than {percent(limits.memory_growth)} "
         f"({percent(limits.memory_growth_long)} from {number(limits.memory_long_s)} s on), and a heap that "
@@ -93,16 +91,13 @@ def memory(evidence: Evidence, limits: MemoryLimits) -> Finding | None:
 
 
 def _may_have_a_heap(evidence: Evidence) -> bool:
-    """A JVM (a foreign one by its program's name), or a process of unknown runtime."""
     server = evidence.server
     return server.runtime in {"jvm", "java"} or (not server.owned and not server.runtime)
 
 
 def _growth(rss: list[int], jvm: JvmSnapshot | None, duration_s: float) -> tuple[float, str]:
-    """Growth ÷ start (0 where it did not continue through the window), and a sentence.
-
-    A JVM touches its heap page by page: growth up to the committed size is no leak; growth beyond is not the
-    heap's.
+    """Growth ÷ start (0 where it levelled off), and a sentence. A JVM touches its heap page by page: only
+    growth beyond the committed size is a leak.
     """
     if len(rss) < 2 * THIRDS:
         return 0.0, f"{len(rss)} readings of resident memory"
@@ -127,7 +122,6 @@ def _growth(rss: list[int], jvm: JvmSnapshot | None, duration_s: float) -> tuple
 def _uncollected(
     opened: JvmSnapshot | None, closed: JvmSnapshot | None, duration_s: float, limits: MemoryLimits
 ) -> tuple[str, str] | None:
-    """(reason, advice) for a heap that filled without a collection."""
     if opened is None or closed is None or closed.gc_count != opened.gc_count:
         return None
     filled = closed.heap_used_bytes - opened.heap_used_bytes

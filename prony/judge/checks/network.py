@@ -1,7 +1,6 @@
 """network: did an accept queue, retransmissions, delayed acknowledgements or a link delay or bound requests.
 
-TCP counters cover the network namespace: both ends where client and server share one. Several hosts' are
-summed.
+TCP counters cover the network namespace; several hosts' are summed.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ QUICK_SHARE = 0.5
 
 @check(LinkLimits, order=65)
 def network(evidence: Evidence, limits: LinkLimits) -> Finding | None:
-    """Accept queue overflows, retransmissions, delayed acknowledgements; None for Unix sockets."""
+    """None for Unix sockets."""
     if evidence.load.transport == "unix":
         return None
     limit = (link_limit(limits) if evidence.hosts else "") + "no request waits for a TCP timer"
@@ -79,14 +78,12 @@ def network(evidence: Evidence, limits: LinkLimits) -> Finding | None:
 
 
 def _waited(evidence: Evidence, requests: float, each_ms: float, completed: int) -> Biases:
-    """Bias of `requests` that waited `each_ms` for a timer."""
     all_s = time_in_requests_s(evidence)
     share = requests * each_ms / 1000 / all_s if all_s > 0 else 1.0
     return user_time_lost(evidence, share, requests=min(1.0, requests / max(1, completed)))
 
 
 def _took(times: Histogram | None, least_ms: float) -> tuple[float, float] | None:
-    """Number and total time (ms) of samples from `least_ms`; None where unread."""
     decoded = read(times)
     if decoded is None:
         return None
@@ -96,7 +93,6 @@ def _took(times: Histogram | None, least_ms: float) -> tuple[float, float] | Non
 
 
 def _counts(evidence: Evidence) -> TcpCounts | None:
-    """Counters of both sides of the load; None where either could not be read."""
     windows = [host.host_window for host in evidence.hosts] or [evidence.host_window]
     readings = [window.tcp for window in windows if window is not None and window.tcp is not None]
     if len(readings) < len(windows):
@@ -109,9 +105,7 @@ def _counts(evidence: Evidence) -> TcpCounts | None:
 def _accept_queue(
     evidence: Evidence, window: Window, counts: TcpCounts, found: Callable[..., Finding]
 ) -> Finding | None:
-    """The counter covers every listener of the namespace: it counts if connects took as long as a SYN
-    retransmission or failed, or if their times were not read.
-    """
+    """Counts if connects took a SYN's retransmission or failed, as the counter covers the namespace."""
     refused = max(counts.listen_overflows, counts.listen_drops)
     failed = sum(window.errors.get(kind, 0) for kind in ("connect_timeout", "connect_refused"))
     if refused <= 0 or not (failed or window.connect_attempts or window.connections_opened):
@@ -135,9 +129,7 @@ def _accept_queue(
 def _lost(
     evidence: Evidence, window: Window, counts: TcpCounts | None, found: Callable[..., Finding]
 ) -> Finding | None:
-    """Retransmitted segments or dropped packets of any connection: no more requests waited for one than took
-    that long, TLS handshake included.
-    """
+    """No more requests waited for a retransmission than took that long, TLS handshake included."""
     again = 0 if counts is None else counts.retransmitted - counts.syn_retransmitted
     packets, text = dropped(evidence)
     took = [_took(times, SEGMENT_AGAIN_MS) for times in (window.service_time, window.tls_time)]

@@ -32,15 +32,12 @@ class PortsLimits(DeclaredLimits):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Ports in use or in TIME_WAIT at the same time, and the ports available."""
-
     ports: float
     available: float
     hold_s: float
 
     @property
     def share(self) -> float:
-        """Need ÷ available."""
         return self.ports / self.available if self.available > 0 else math.inf
 
 
@@ -89,9 +86,7 @@ def connections_per_s(load: LoadFacts) -> float | None:
 
 @check(PortsLimits, order=60)
 def ports(evidence: Evidence, limits: PortsLimits) -> Finding:
-    """During the run: EADDRNOTAVAIL, and an estimate of ports in use. Only a refusal by the kernel makes a
-    trial not conforming; without one, a run as long as a port is held had enough.
-    """
+    """During the run: only EADDRNOTAVAIL makes a trial not conforming."""
     untold = _untold(limits)
     report = evidence.engine
     if report is None:
@@ -141,11 +136,10 @@ def _no_ports(limits: PortsLimits) -> Finding:
 
 
 def _used(evidence: Evidence, host: Limits, limits: PortsLimits, totals: Counters, elapsed_s: float) -> Need:
-    """Ports in use or in TIME_WAIT at the end: open connections, and those that the client closed within the
-    hold time.
+    """Open connections plus those that the client closed within the hold time.
 
-    The side that closes first holds the port. When both close at once the client cannot tell, so the estimate
-    is capped by the kernel's count of TIME_WAIT, and that host-wide count by this run's connections.
+    The side that closes first holds the port: capped by the kernel's TIME_WAIT, and that by this run's
+    connections.
     """
     hold_s = _hold_s(host, limits)
     opened = totals.connections_opened or 0
@@ -162,7 +156,6 @@ def _used(evidence: Evidence, host: Limits, limits: PortsLimits, totals: Counter
 
 
 def _seen_waiting(evidence: Evidence) -> int | None:
-    """Highest reading of sockets in TIME_WAIT; None without readings."""
     seen = [row.time_wait for row in evidence.host_rows if row.time_wait is not None]
     if evidence.host_window is not None:
         borders = (evidence.host_window.sockets_open, evidence.host_window.sockets_close)
@@ -218,7 +211,6 @@ MORE_HOSTS = "more load hosts (docs/hosts.md)"
 
 
 def _remedies(load: LoadFacts, host: Limits | None, need: Need | None) -> str:
-    """Advice: fewer new connections, more ports, more addresses or hosts."""
     size = host.ports.size if host is not None and host.ports is not None else None
     keep = "1. find why connections are not reused (see connections)"
     if need is not None and (load.users or load.at_once or 0) > 0.8 * need.available:

@@ -38,9 +38,7 @@ class SamplesLimits(DeclaredLimits):
 
 @check(SamplesLimits, order=170)
 def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
-    """Printed percentiles, and those that the effective sample does not bound: their interval is open above.
-    A histogram that lost samples does not conform.
-    """
+    """Percentiles that the effective sample does not bound; with lost samples the trial does not conform."""
     confidence = limits.samples_confidence
     required = limits.samples_required_percentile
     needed = useful_samples(required, confidence)
@@ -105,7 +103,6 @@ def _needs(percentile: float, confidence: float) -> str:
 
 
 def _wide(times: Times, confidence: float) -> list[str]:
-    """Printed percentiles whose effective sample is too small: the true value may be far higher."""
     return [
         f"p{p:g} (needs {number(needed)} independent ones, has {number(worth)})"
         for p in NAMED.values()
@@ -115,6 +112,5 @@ def _wide(times: Times, confidence: float) -> list[str]:
 
 
 def _ended_early(evidence: Evidence) -> bool:
-    """Whether a whole run ended before its protocol was complete."""
     ended = evidence.engine.reason if evidence.engine is not None else ""
     return evidence.load.claim == "protocol" and ended in CUT_SHORT

@@ -43,9 +43,7 @@ class ScheduleLimits(DeclaredLimits):
 
 @check(ScheduleLimits, order=110)
 def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
-    """Backlog at the end of every row, send lag and its part of the latency, requests due and unsent, blocked
-    arrivals. None for a closed loop.
-    """
+    """None for a closed loop."""
     if evidence.load.model != "open":
         return None
     limit = (
@@ -121,8 +119,6 @@ def _advice(evidence: Evidence) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Requests due and not yet sent at the ends of rows."""
-
     lowest: float
     """Lowest sent ÷ due of any row."""
     held: int = 0
@@ -134,10 +130,8 @@ class Backlog:
 
 
 def _backlog(window: Window, evidence: Evidence, limits: ScheduleLimits, allowed_ms: float) -> Backlog | None:
-    """Backlog of the window's full rows, starting from zero; None when not counted.
-
-    It grows by requests due and unsent beyond the tolerance, shrinks by the surplus, and is never negative.
-    For constant arrivals the rate gives the due requests; for others the engine must count them.
+    """Grows by requests due and unsent beyond the tolerance, shrinks by the surplus, never negative. None
+    when not counted: for arrivals that are not constant the engine must count.
     """
     rate = (
         evidence.load.offered_per_s
@@ -167,15 +161,11 @@ def _backlog(window: Window, evidence: Evidence, limits: ScheduleLimits, allowed
 
 
 def _all_sent(window: Window, evidence: Evidence) -> bool:
-    """Whether no request due in the window, or later in the run, remained unsent."""
     totals = evidence.engine.totals if evidence.engine is not None else None
     return (totals.due_unsent if totals is not None else None) == 0 or window.due_unsent == 0
 
 
 def _sent_soon(window: Window, evidence: Evidence, limits: ScheduleLimits) -> bool:
-    """Whether requests due and unsent in the window were sent later, and few enough for a pause of the host
-    at the window's end.
-    """
     totals = evidence.engine.totals if evidence.engine is not None else None
     sent_later = totals is not None and totals.due_unsent == 0
     most = (1 - limits.schedule_achieved_min) * (window.offered or 0)
@@ -184,8 +174,6 @@ def _sent_soon(window: Window, evidence: Evidence, limits: ScheduleLimits) -> bo
 
 @dataclass(frozen=True, slots=True)
 class _Sends:
-    """Send lags, latencies, and times from the actual send."""
-
     lags: Decoded
     latency: Decoded
     sent: Decoded | None
@@ -193,14 +181,9 @@ class _Sends:
 
     @property
     def late_share(self) -> float:
-        """Sends later than allowed ÷ all."""
         return float(self.lags.counts[self.lags.high_ns > self.allowed_ms * 1e6].sum()) / self.lags.count
 
     def without_ms(self, percentile: float) -> float:
-        """Lower bound (ms) of a latency percentile for a punctual client. If a share of the sends was later
-        than x: measured percentile p - share, less x, as the others gain x at most. Also the percentile from
-        the actual send, except for sends later than allowed, which reached the server in a bunch.
-        """
         bounds_ms = [
             _ms(self.latency, percentile - (100 - level)) - _ms(self.lags, level) for level in LAG_LEVELS
         ]
@@ -208,7 +191,6 @@ class _Sends:
         return max(0.0, sent_ms, *bounds_ms)
 
     def biases(self, evidence: Evidence) -> Biases:
-        """Bias of every time. The mean gains the mean lag; late sends may also be the longest."""
         mean_s, lag_s = self.latency.moment(1), self.lags.moment(1)
         rest_s = max(mean_s - lag_s, 0.0 if self.sent is None else self.sent.moment(1))
         punctual = {name: _down(_ms(self.latency, at), self.without_ms(at)) for name, at in NAMED.items()}
@@ -217,19 +199,16 @@ class _Sends:
 
 
 def _down(measured: float, least: float) -> Bias:
-    """Bias of a time with a lower bound."""
     if measured <= 0:
         return NO_BIAS
     return Bias.of_logs(down=math.log(measured / min(least, measured)) if least > 0 else math.inf)
 
 
 def _ms(times: Decoded, percentile: float) -> float:
-    """A percentile in ms; 0 at or below 0."""
     return (times.percentile_ns(percentile) or 0.0) / 1e6 if percentile > 0 else 0.0
 
 
 def _sends(window: Window, limits: ScheduleLimits) -> _Sends | None:
-    """None where a histogram is missing."""
     latency_of = window.latency or window.service_time
     lags, latency, sent = map(_decoded, (window.send_lag, latency_of, request_times(window)))
     if lags is None or latency is None:
@@ -271,6 +250,5 @@ def _late_sends(evidence: Evidence, sends: _Sends, limits: ScheduleLimits) -> Fi
 
 
 def _supported(count: float, most: float) -> float:
-    """The highest percentile up to `most` with enough requests beyond it."""
     fits = (p for p in LAG_PERCENTILES if p <= most and count * (100 - p) >= 100 * LATEST_BEYOND * (1 - 1e-9))
     return next(fits, LAG_PERCENTILES[-1])

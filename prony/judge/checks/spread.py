@@ -25,7 +25,7 @@ class SpreadLimits(DeclaredLimits):
 
 @check(SpreadLimits, order=145)
 def spread(evidence: Evidence, limits: SpreadLimits) -> Finding | None:
-    """Connections of the fullest process ÷ the mean; None for a single or unknown process."""
+    """None for a single or unknown process."""
     window = evidence.server_window
     limit = f"the fullest process has less than {number(limits.spread_factor)} times the mean"
     counts = window.connections_by_process if window is not None else None
@@ -61,9 +61,7 @@ def spread(evidence: Evidence, limits: SpreadLimits) -> Finding | None:
 
 
 def by_fair_hash(fullest: int, connections: int, processes: int) -> float:
-    """Upper bound on the chance that any process gets `fullest` connections or more from a fair hash: the
-    binomial tail times the processes (Bonferroni).
-    """
+    """Upper bound on the chance of `fullest` connections from a fair hash: binomial tail, Bonferroni."""
     if fullest <= 0 or processes < 2:
         return 1.0
 

@@ -1,7 +1,4 @@
-"""stall: were there gaps without completions, for all users or some.
-
-A closed loop hides a stall: waiting users send nothing, so few samples are long.
-"""
+"""stall: were there gaps without completions, for all users or some (hidden from closed-loop samples)."""
 
 from __future__ import annotations
 
@@ -55,8 +52,6 @@ class StallLimits(DeclaredLimits):
 
 @dataclass(frozen=True, slots=True)
 class ClientStall:
-    """A stall of a single client thread."""
-
     thread: int
     gaps: list[Gap]
     text: str
@@ -64,9 +59,7 @@ class ClientStall:
 
 @dataclass(frozen=True, slots=True)
 class LongRequests:
-    """Requests above the limit: count, share of all, longest (ms), and share of request time outside gaps of
-    all users.
-    """
+    """Requests above the limit; `share`: of the request time outside gaps of all users."""
 
     count: float
     frequency: float
@@ -75,20 +68,16 @@ class LongRequests:
 
 
 def least_ms(p99_ms: float, limits: StallLimits) -> float:
-    """Shortest stall (ms)."""
     return max(limits.stall_floor_ms, limits.stall_p99_factor * p99_ms)
 
 
 def stalls(window: Window, p99_ms: float, limits: StallLimits) -> list[Gap]:
-    """Gaps that are stalls, longest first."""
+    """Longest first."""
     least = least_ms(p99_ms, limits)
     return sorted((g for g in window.gaps if g.duration_ms > least), key=lambda g: -g.duration_ms)
 
 
 def client_stalls(window: Window, found: list[Gap], least: float) -> list[ClientStall]:
-    """Threads that stalled alone: their gaps are not gaps of all, and their loop lag or run delay explains
-    them.
-    """
     if len(window.threads) == 1:
         return []
     of_all = [(gap.start_ms, gap.start_ms + gap.duration_ms) for gap in found]
@@ -107,10 +96,7 @@ def client_stalls(window: Window, found: list[Gap], least: float) -> list[Client
 
 
 def _witness(window: Window, thread: EngineThread, gaps: list[Gap]) -> str:
-    """Text of the evidence that the thread, not the server, caused these gaps; empty without it.
-
-    Run delay is a sum over the window, so the other threads' usual delay is subtracted.
-    """
+    """Evidence (text) that the thread caused these gaps: run delay is a sum, less the others' usual one."""
     longest_ms = max((gap.duration_ms for gap in gaps), default=0.0)
     lag_ms = (thread.loop_lag_max_ns or 0) / 1e6
     if lag_ms >= WITNESSED * longest_ms > 0:
@@ -126,7 +112,6 @@ def _witness(window: Window, thread: EngineThread, gaps: list[Gap]) -> str:
 
 
 def _usual_delay(window: Window, thread: EngineThread) -> float:
-    """Lower bound on the thread's run delay outside its gaps, as a share of the window."""
     return max(0.0, (thread.run_delay_s or 0.0) - _sum_ms(thread.gaps) / 1000) / window.duration_s
 
 
@@ -169,9 +154,7 @@ def is_usual(long: LongRequests, evidence: Evidence, least: float) -> bool:
 
 @check(StallLimits, order=200)
 def stall(evidence: Evidence, limits: StallLimits) -> Finding:
-    """Gaps without completions despite requests in flight, of all users or a client thread; user time in
-    requests far above p99. Closed-loop percentiles hide both.
-    """
+    """Gaps despite requests in flight, and user time in requests far above p99."""
     limit = (
         f"no gap longer than {limits.stall_p99_factor:g} × p99 and {number(limits.stall_floor_ms)} ms, "
         f"at most {percent(limits.stall_user_time)} of user time in requests that long"
@@ -252,9 +235,6 @@ WORKERS = (
 
 
 def _of_own_making(evidence: Evidence, window: Window, gaps: Sequence[Gap], threads: int) -> Biases:
-    """Bias of the client's own gaps: requests in flight or due were late; a closed loop sent no others.
-    `threads`: number of threads, of which one stalled.
-    """
     silent = min(1.0, _sum_ms(gaps) / 1000 / window.duration_s / threads)
     hit = sum(gap.in_flight for gap in gaps)
     if evidence.load.model == "open":
@@ -263,7 +243,6 @@ def _of_own_making(evidence: Evidence, window: Window, gaps: Sequence[Gap], thre
 
 
 def _higher(now: Decoded, then: Decoded, names: Mapping[str, float]) -> Biases:
-    """Bias of percentiles in `now` compared with `then`."""
     biases = {}
     for name, percentile in names.items():
         seen_ns, would_ns = now.percentile_ns(percentile), then.percentile_ns(percentile)
@@ -281,7 +260,6 @@ def _gaps(window: Window, found: Sequence[Gap]) -> str:
 
 
 def _of_client(window: Window, found: Sequence[Gap]) -> str:
-    """Text of the evidence that the client caused the gaps of all: each stalled thread explains its own."""
     if not found or not window.threads:
         return ""
     begin_ms, end_ms = found[0].start_ms, found[0].start_ms + found[0].duration_ms

@@ -39,7 +39,6 @@ class SteadyWindowLimits(DeclaredLimits):
 
     @property
     def steady(self) -> SteadyLimits:
-        """These limits for the detector in `prony.steady`."""
         return SteadyLimits(
             change=self.steady_change, remaining=self.steady_remaining, penalty=self.steady_penalty
         )
@@ -47,10 +46,7 @@ class SteadyWindowLimits(DeclaredLimits):
 
 @check(SteadyWindowLimits, order=150)
 def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
-    """Residual drift of each figure up to the horizon, from the window's rows and the level rows before it:
-    series of throughput (p50 in an open loop), p50 and p99. None where arrival rates change by plan. A fixed
-    protocol has no plateau.
-    """
+    """Residual drift of each figure; None where arrival rates change by plan. A protocol has no plateau."""
     if evidence.load.phased:
         return None
     horizon_s = limits.steady_horizon_s
@@ -81,7 +77,7 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
     elif bound is None:
         code, texts = "too_short", [f"{len(rows)} level rows: residual drift is not bounded"]
     else:
-        code = "moving" if _is_moving(bound) else "level"
+        code = "moving" if bound.low > 0 or bound.high < 0 else "level"
         texts = [f"{name} may change by {_span(bound)} within {number(horizon_s)} s"]
     if moved is not None:
         code = "stepped" if code in {"level", "too_short"} else code
@@ -106,9 +102,6 @@ def _span(bound: Approach) -> str:
 
 
 def _largest_change(rows: Sequence[IntervalRow], series: Series, limits: SteadyWindowLimits) -> float | None:
-    """Largest significant change within the window, on the log scale; None if none is above the
-    limit.
-    """
     if len(rows) < limits.steady_min_rows:
         return None
     changes = _changes(rows, series, limits)
@@ -119,11 +112,6 @@ def _largest_change(rows: Sequence[IntervalRow], series: Series, limits: SteadyW
 
 def _changes(rows: Sequence[IntervalRow], series: Series, limits: SteadyWindowLimits) -> Changes | None:
     return rate_changes(rows, limits.steady) if series == "rate" else median_changes(rows, limits.steady)
-
-
-def _is_moving(bound: Approach) -> bool:
-    """Whether the interval of residual drift excludes 0."""
-    return bound.low > 0 or bound.high < 0
 
 
 def _advice(code: str, bound: Approach | None, evidence: Evidence, limits: SteadyWindowLimits) -> str:
@@ -145,7 +133,6 @@ def _advice(code: str, bound: Approach | None, evidence: Evidence, limits: Stead
 
 
 def _cut_off(evidence: Evidence) -> str:
-    """Text for a warm-up that its cap ended."""
     warm = evidence.warm_up
     return (
         f"not level within {number(warm.cap_s)} s of warm-up"
@@ -155,11 +142,9 @@ def _cut_off(evidence: Evidence) -> str:
 
 
 LONG_S = 600.0
-"""Shortest window with a drift per hour."""
 
 
 def _drift(rows: Sequence[IntervalRow], series: Series, duration_s: float, limits: SteadyWindowLimits) -> str:
-    """Text of a long window's trend, scaled to an hour."""
     changes = _changes(rows, series, limits) if duration_s >= LONG_S else None
     return "" if changes is None else f"; {_signed(changes.trend / duration_s * 3600)} per hour"
 

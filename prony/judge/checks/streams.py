@@ -24,7 +24,7 @@ class StreamsLimits(DeclaredLimits):
 
 @check(StreamsLimits, order=142)
 def streams(evidence: Evidence, limits: StreamsLimits) -> Finding | None:
-    """Wait in the client ÷ service time; None unless over HTTP/2."""
+    """None unless over HTTP/2."""
     if evidence.load.http_version != "2":
         return None
     limit = f"waits at most {percent(limits.streams_share_max)} of the service time"
@@ -53,9 +53,7 @@ def streams(evidence: Evidence, limits: StreamsLimits) -> Finding | None:
 
 
 def waits(evidence: Evidence) -> tuple[float, float] | None:
-    """(wait for a stream, wait for the server's flow-control window), each ÷ the window's service time; None
-    where not counted.
-    """
+    """(wait for a stream, for a flow-control window), each ÷ service time; None where not counted."""
     window = measured(evidence)
     if window is None or window.http2 is None or not window.service_time_sum_s:
         return None
@@ -64,9 +62,7 @@ def waits(evidence: Evidence) -> tuple[float, float] | None:
 
 
 def only_at_the_start(evidence: Evidence) -> bool:
-    """Whether requests waited only for the server's first SETTINGS, as in every load, and its limit is not
-    below the requested streams.
-    """
+    """Whether requests waited only for the first SETTINGS, with a limit not below their streams."""
     shared, requested = evidence.load.shared_connections, evidence.load.streams_per_connection
     window = measured(evidence)
     counts = None if window is None else window.http2

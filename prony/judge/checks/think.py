@@ -36,7 +36,7 @@ class ThinkLimits(DeclaredLimits):
 
 @check(ThinkLimits, order=100)
 def think(evidence: Evidence, limits: ThinkLimits) -> Finding | None:
-    """Mean actual ÷ mean target think time, and the p95 overshoot; None without think times."""
+    """None without think times."""
     load = evidence.load
     if load.think_kind == "none":
         return None
@@ -93,15 +93,11 @@ def think(evidence: Evidence, limits: ThinkLimits) -> Finding | None:
 
 
 def _latest_s(overshoot: Histogram | None, count: int) -> float:
-    """Lateness (s) of the latest think time; 0 from FEW on, where it does not move the mean."""
     decoded = None if count >= FEW else read(overshoot)
     return 0.0 if decoded is None else (decoded.percentile_ns(100.0) or 0.0) * 1e-9
 
 
 def _overshoot_ms(overshoot: Histogram) -> float | None:
-    """p95 overshoot (ms); below twenty think times the second latest, so that a single late one does not
-    decide. None when unreadable.
-    """
     decoded = read(overshoot)
     if decoded is None:
         return None

@@ -13,8 +13,7 @@ from prony.judge.server_cpu import ServerCpuLimits, server_cpu_share
 from prony.judge.times import headline_times
 from prony.judge.window import measured
 from prony.numbers import number, percent
-from prony.steady.compiling import compiling_s, elapsed_only, waited_s
-from prony.steady.detector import WAITING_SHARE_MAX, full_rows
+from prony.steady.detector import WAITING_SHARE_MAX, compiling_s, elapsed_only, full_rows, waited_s
 
 CHECK = "warm"
 SOURCE = "HttpArena#1417"
@@ -44,10 +43,7 @@ class WarmLimits(DeclaredLimits):
 
 @check(WarmLimits, order=160)
 def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
-    """(CPU time of the JIT compilers + estimated class loading time) ÷ server CPU of the window. Where
-    compilations waited for a CPU, the gain in the trial's warm-up bounds their effect. None for a launched
-    server that is not a JVM.
-    """
+    """(JIT CPU + class loading) ÷ server CPU of the window; None for a launched server that is not a JVM."""
     limit = f"below {percent(limits.warm_share)} of server CPU"
     server, window = evidence.server, evidence.server_window
     opened = window.jvm_open if window is not None else None
@@ -100,9 +96,7 @@ WAITING = "pending compilations gain no more than those of the warm-up"
 
 
 def compiled_away(evidence: Evidence, share: float) -> Biases:
-    """Bias of figures by the compilers' CPU: their share of the server's CPU where that is the bound, else of
-    the granted CPU. Where the schedule sets the rate, the queue would be shorter, too.
-    """
+    """Bias by the compilers' share: of the server's CPU where that is the bound, else of the granted CPU."""
     if not saturating(evidence):
         return cpu_spent(evidence, share)
     used = server_cpu_share(evidence)
@@ -116,9 +110,7 @@ FEWEST_ROWS = 3
 
 
 def _compiled(evidence: Evidence, share: float) -> Biases:
-    """Bias of code that waited for compilation for a share w of the window: ln(1 + w (G - 1)), G the window's
-    level ÷ that of the trial's first full rows. Not bounded without rows of a warm-up.
-    """
+    """Code that waited for a share w of the window: ln(1 + w (G - 1)), G the gain in the warm-up."""
     gain = math.log1p(share * max(0.0, _faster(evidence) - 1))
     slow = both((*TIMES, *CPU), down=gain)
     if evidence.load.model == "open":
