@@ -110,7 +110,7 @@ schema: setup ## Write docs/schema anew: the engine's contract and the JSON that
 	@mkdir -p docs/schema
 	$(BIN)/prony-engine schema > docs/schema/engine.json
 	$(BIN)/python -m prony.report.schema > docs/schema/results.json
-	$(BIN)/python -m prony.plan.planfile_schema > docs/schema/plan.json
+	$(BIN)/python -m prony.plan.planfile > docs/schema/plan.json
 
 bench: setup ## CPU per request beside wrk, ab, h2load, oha and vegeta, HTTP/2 too, and accuracy of percentiles: 22 minutes (BENCH="--quick": 6)
 	$(BIN)/python -m bench $(BENCH)

@@ -96,7 +96,7 @@ def _fits(section: str, make: Callable[[], T]) -> T:
 def load_of(keys: dict[str, Any], default_users: int) -> Load:
     """The closed or open load of these keys of `loads`. Raises UsageError."""
     from prony.plan.planfile import LoadKeys
-    from prony.plan.planfile_loads import expand
+    from prony.plan.planfile_read import expand
 
     if not keys.keys() & {"users", "rate_per_s", "phases"}:
         keys = keys | {"users": options.users(default_users)}
@@ -106,7 +106,7 @@ def load_of(keys: dict[str, Any], default_users: int) -> Load:
 
 def _measured(keys: dict[str, Any], load: Load, whole: bool, common: Common) -> Measured:
     from prony.plan.planfile import MeasuredKeys
-    from prony.plan.planfile_loads import measured
+    from prony.plan.planfile_read import measured
 
     named = [KEYS["measured"][key] for key in keys]
     phased = load.model == "open" and bool(load.phases)

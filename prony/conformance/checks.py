@@ -14,7 +14,7 @@ from prony.conformance.result import CheckOutcome, CheckStatus
 from prony.conformance.walk import Subject, reads, why_wrong
 from prony.conformance.wire import Line, Wire, WireError, WireRequest, WireResponse
 from prony.errors import EnvironmentFault
-from prony.load.short import complaint, run_short
+from prony.load.short import complaint, run_short, short_load
 from prony.plan.load import Connections
 from prony.plan.step import Step
 from prony.plan.workload import Scenario, Workload
@@ -371,7 +371,7 @@ def _loaded(
 ) -> CheckOutcome:
     """A short load: so many `requests` (None: not known), and opened connections that are `right`."""
     try:
-        report = run_short(
+        load = short_load(
             subject.url,
             workload,
             users=users,
@@ -379,6 +379,7 @@ def _loaded(
             tls=subject.tls,
             connections=connections,
         )
+        report = run_short(load)
     except EnvironmentFault as fault:
         return CheckOutcome.of(False, str(fault), expected)
     why = complaint(report, requests)
@@ -395,9 +396,10 @@ def delay(subject: Subject) -> CheckOutcome:
     latest_ms = delay_ms * DELAY_LATE_SHARE + DELAY_LATE_MS
     expected = f"{delay_ms:g} to {latest_ms:g} ms (the fastest of 5 responses)"
     try:
-        report = run_short(
+        load = short_load(
             subject.url, subject.for_engine(), iterations=5, tls=subject.tls, connections=subject.connections
         )
+        report = run_short(load)
     except EnvironmentFault as fault:
         return CheckOutcome.of(False, str(fault), expected)
     times = report.window.service_time if report.window is not None else None

@@ -27,7 +27,6 @@ from prony.load.engine import EngineRun
 from prony.load.short import short_load, walk_once
 from prony.plan import captured_values
 from prony.plan.load import Connections
-from prony.plan.sequences import renumbered
 from prony.plan.step import Step
 from prony.plan.target import TlsOptions
 from prony.plan.workload import Scenario, Workload
@@ -68,7 +67,7 @@ class Subject:
     def afresh(self) -> Workload:
         """With unused sequence numbers and without think times."""
         self._walks += 1
-        return renumbered(self.workload, self._walks * STRIDE)
+        return captured_values.renumbered(self.workload, self._walks * STRIDE)
 
     def for_engine(self) -> Workload:
         """With what its preparation captured."""

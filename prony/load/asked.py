@@ -18,7 +18,6 @@ from prony.load.engine import EngineRun
 from prony.load.short import GRACE_S, by_one_user, in_words
 from prony.plan import captured_values
 from prony.plan.response import Expectation
-from prony.plan.sequences import renumbered
 from prony.plan.step import Step
 from prony.plan.workload import Scenario
 
@@ -26,13 +25,10 @@ LONGEST_S = 600.0
 """Cap for all requests of a scenario, in addition to their own deadlines."""
 NO_CONNECTION = ("connect_refused", "connect_timeout", "connect_other")
 ANY_BUT_ERRORS = Expectation(status=(), not_status=tuple(range(400, 600)))
-"""Expectation of a step that declares nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Responses, up to the first wrong one."""
-
     probes: tuple[Probe, ...] = ()
     silence: str | None = None
     """Why the next request has no response; None if all sent ones have."""
@@ -43,13 +39,10 @@ class Asked:
 
     @property
     def wrong(self) -> str | None:
-        """The fault of the last response; None if right."""
         return self.probes[-1].why_not if self.probes else None
 
 
 class ReadyProbe(Protocol):
-    """Probe for correct responses of a starting server."""
-
     @property
     def asked(self) -> Asked:
         """The latest responses, or why there are none."""
@@ -63,15 +56,12 @@ class Preflight:
     """A server's responses to each step before a load; repeatable."""
 
     load: EngineLoad
-    """Source of the steps and the kind of connections."""
     start: StartEngine | None = None
     """None: on this host. A host is sent values only, and no function."""
     asked: Asked = Asked()
-    """The latest responses, and why they ended."""
 
     @property
     def possible(self) -> bool:
-        """Whether there is a request to send."""
         return any(walk.leading for walk in self.load.workload.walks)
 
     def ask(self, known: Mapping[str, str] | None = None) -> Probe | None:
@@ -80,12 +70,10 @@ class Preflight:
         return None if self.asked.silence is not None else self.asked.probes[-1]
 
     def __call__(self) -> Probe | None:
-        """`ask`, as a `ReadyProbe`."""
         return self.ask()
 
     @property
     def wrong_request(self) -> Step | None:
-        """The step with a wrong response."""
         if self.asked.wrong is None:
             return None
         steps = [step for walk in self.load.workload.walks for step in walk.leading]
@@ -95,9 +83,8 @@ class Preflight:
 def ask_once(
     load: EngineLoad, known: Mapping[str, str] | None = None, start: StartEngine = EngineRun
 ) -> Asked:
-    """Sends every step of every scenario up to its first block, in order, until a wrong or missing response.
-    Nothing if every scenario begins with a block or has variables. `known`: values captured by a preparation.
-    Raises UsageError for requests that cannot be sent as written.
+    """Sends every step of every scenario up to its first block, until a wrong or missing response. `known`:
+    values captured by a preparation. Raises UsageError for requests that cannot be sent as written.
     """
     probes: list[Probe] = []
     result = Asked()
@@ -123,7 +110,7 @@ def _ask_scenario(
         }
     )
     # The numbers before the load's first.
-    asking = by_one_user(load, renumbered(alone, -1), LONGEST_S, responses=True)
+    asking = by_one_user(load, captured_values.renumbered(alone, -1), LONGEST_S, responses=True)
     try:
         report = start(asking).run_to_end(LONGEST_S + GRACE_S)
     except LoadRefused as fault:

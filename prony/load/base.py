@@ -76,4 +76,3 @@ class Engine(Protocol):
 
 
 StartEngine = Callable[[EngineLoad], Engine]
-"""Starts an engine under a load. Raises EnvironmentFault."""

@@ -19,19 +19,28 @@ from prony.plan.workload import Feeder, Scenario, Workload
 
 LONGEST_S = 7 * 24 * 3600.0
 """Length of the phases of an open load without an end."""
+AS_PLANNED = (
+    "source_addresses", "load", "connections", "driver", "request_timeout_ms", "connect_timeout_ms",
+    "rate_groups", "rate_span_ms", "injected_faults",
+)  # fmt: skip
+"""Fields with the same name and value in a trial's plan."""
+IF_GIVEN = {
+    "added_headers_at", "header_lines", "expect_continue", "follow_redirects", "end_on", "ends_run_on_error",
+    "auth", "think", "think_before", "resources",
+}  # fmt: skip
+"""Keys of a step with the same form in the engine's plan, left out at their default."""
+NOT_SENT = {"body_sha256", "json_values", "json_filled", "json_matches", "json_exists", "json_absent"}
+"""Fields of an expectation that are not checked under load, or have another form there."""
 
 
 class Share(Record):
-    """An engine's share of a load on several: of every `of` consecutive items (users, arrivals, numbers of a
-    sequence, rows of a feeder, requests of a total) those in these slots.
-    """
+    """An engine's share of a load on several: of every `of` consecutive items those in these slots."""
 
     slots: tuple[int, ...]
     """Ascending, below `of`."""
     of: int
 
     def count(self, things: int) -> int:
-        """Number of this engine's items among `things`."""
         rounds, rest = divmod(things, self.of)
         return rounds * len(self.slots) + sum(slot < rest for slot in self.slots)
 
@@ -44,16 +53,12 @@ class Slowest(Record):
 
 
 class EngineLoad(Record):
-    """A load for the engine. It ends at the first bound: time, requests, iterations, or an open load's
-    schedule.
-    """
+    """A load for the engine, until its first bound: time, requests, iterations, or its schedule."""
 
     url: str
     addresses: tuple[str, ...] = ()
-    """HOST:PORT to connect to instead of the URL's host."""
     source_addresses: tuple[str, ...] = ()
     tls: TlsOptions = TlsOptions()
-    """Only used with an https URL."""
     workload: Workload
     load: Load
     connections: Connections = Connections()
@@ -69,32 +74,24 @@ class EngineLoad(Record):
     connect_timeout_ms: int = 5_000
     marks: tuple[int, ...] = ()
     script: Script | None = None
-    """Writes the requests in place of the single step, or is called by blocks."""
     rate_groups: int | None = None
-    """Groups of users with counted rates; None: not counted."""
     rate_span_ms: int = 100
     seed: int = 1
     parts: bool = False
-    """Whether to record send, wait and receive time of each request, which costs the client some CPU."""
     slowest: Slowest | None = None
     """Requested with a profile; None: no list."""
     log: Path | None = None
-    """File for a row per request, for `prony.load.request_log`."""
     report: tuple[str, ...] = ()
-    """Names of captured values to report."""
     responses: bool = False
     """Whether to report each response with head and body, for loads with few requests."""
     injected_faults: tuple[str, ...] = ()
-    """Injected faults for the self-test (docs/engine.md)."""
     share: Share | None = None
     """This engine's share of a load on several engines; the other fields describe the whole load."""
     start: Literal["at_once", "commanded"] = "at_once"
     """Commanded: the engine waits for the instant at which the load begins."""
 
     def unmeasured(self, length_s: float, **changes: object) -> Self:
-        """An unmeasured load of at most `length_s` on the same server and kind of connections, without
-        bounds, marks and logs. `changes`: other fields.
-        """
+        """The load unmeasured for at most `length_s`, without bounds and logs. `changes`: other fields."""
         bounds: dict[str, object] = {
             "after_s": length_s,
             "total_requests": None,
@@ -118,34 +115,24 @@ def engine_load(
     addresses: tuple[str, ...] = (),
     seed: int = 1,
 ) -> EngineLoad:
-    """The load of a trial on this URL from these CPUs. `realtime`: with real-time priority; `workload`: with
-    values captured by its preparation.
-    """
+    """The load of a trial from these CPUs. `workload`: with values captured by its preparation."""
     whole = plan.measured if isinstance(plan.measured, WholeRun) else None
     return EngineLoad(
         url=url,
         addresses=addresses,
-        source_addresses=plan.source_addresses,
         tls=tls or TlsOptions(),
         workload=workload or plan.workload,
-        load=plan.load,
-        connections=plan.connections,
         cpus=cpus if plan.threads is None else cpus[: plan.threads],
         realtime=realtime,
-        driver=plan.driver,
         after_s=plan.deadline_s,
         total_requests=None if whole is None else whole.total_requests,
         iterations_per_user=None if whole is None else whole.iterations_per_user,
         window="commanded" if whole is None else "all",
-        request_timeout_ms=plan.request_timeout_ms,
-        connect_timeout_ms=plan.connect_timeout_ms,
         script=_script_of_load(plan),
-        rate_groups=plan.rate_groups,
-        rate_span_ms=plan.rate_span_ms,
         seed=seed,
         parts=plan.request_parts,
         log=None if plan.log is None else Path(plan.log),
-        injected_faults=plan.injected_faults,
+        **{name: getattr(plan, name) for name in AS_PLANNED},
     )
 
 
@@ -190,14 +177,10 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "timeouts": {"connect_ms": load.connect_timeout_ms, "request_ms": load.request_timeout_ms},
         "interval_ms": 1000,
         "marks": list(load.marks),
-        **_script(load),
-        **_together(load),
+        **_extras(load),
         "seed": load.seed,
         "parts": load.parts,
         "log": _file(load.log),
-        **({"slowest": load.slowest.model_dump(mode="json")} if load.slowest else {}),
-        **({"report": list(load.report)} if load.report else {}),
-        **({"responses": True} if load.responses else {}),
         "injected_faults": list(load.injected_faults),
     }
 
@@ -214,7 +197,6 @@ def _http2(load: EngineLoad) -> dict[str, Any]:
 
 
 def _others(workload: Workload) -> dict[str, Any]:
-    """Further servers, numbered from 1."""
     others = workload.other_servers
     addresses = workload.server_addresses
     targets = [
@@ -233,42 +215,33 @@ def _feeder(feeder: Feeder) -> dict[str, Any]:
 
 
 def _cookies(workload: Workload) -> bool | dict[str, Any]:
-    """Cookie keys, without given cookies for unused servers."""
     if isinstance(workload.cookies, bool):
         return workload.cookies
     others = workload.other_servers
     return {
         "each_iteration": workload.cookies.each_iteration,
         "given": [
-            {
-                "name": cookie.name,
-                "value": cookie.value,
-                "path": cookie.path,
-                **_number(cookie.server, others),
-            }
+            cookie.model_dump(exclude={"server"}) | _number(cookie.server, others)
             for cookie in workload.cookies.given
             if cookie.server is None or cookie.server in others
         ],
     }
 
 
-def _script(load: EngineLoad) -> dict[str, Any]:
-    """Keys of scripts and rates."""
+def _extras(load: EngineLoad) -> dict[str, Any]:
+    """Keys that most loads lack: of scripts, rates, engines among several, and further reports."""
     plan: dict[str, Any] = {}
-    if load.script is not None:
-        plan["script"] = load.script.model_dump(mode="json")
+    for name in ("script", "share", "slowest"):
+        if (given := getattr(load, name)) is not None:
+            plan[name] = given.model_dump(mode="json")
     if load.rate_groups is not None:
         plan["rates"] = {"groups": max(load.rate_groups, len(load.cpus)), "every_ms": load.rate_span_ms}
-    return plan
-
-
-def _together(load: EngineLoad) -> dict[str, Any]:
-    """Keys of an engine among several."""
-    plan: dict[str, Any] = {}
-    if load.share is not None:
-        plan["share"] = load.share.model_dump(mode="json")
     if load.start != "at_once":
         plan["start"] = load.start
+    if load.report:
+        plan["report"] = list(load.report)
+    if load.responses:
+        plan["responses"] = True
     return plan
 
 
@@ -287,14 +260,8 @@ def _target(load: EngineLoad) -> dict[str, Any]:
         where["source_addresses"] = list(load.source_addresses)
     if not any(url.startswith("https://") for url in (load.url, *load.workload.other_servers)):
         return where
-    tls: dict[str, Any] = {
-        "ca": _file(load.tls.ca),
-        "insecure": load.tls.insecure,
-        "client_cert": _file(load.tls.client_cert),
-        "client_key": _file(load.tls.client_key),
-        "sni": load.tls.sni,
-        "resumption": load.connections.tls_resumption,
-    }
+    tls = {name: _file(value) if isinstance(value, Path) else value for name, value in load.tls}
+    tls["resumption"] = load.connections.tls_resumption
     only = load.connections.tls_version
     return where | {"tls": tls if only is None else tls | {"min_version": only, "max_version": only}}
 
@@ -304,12 +271,8 @@ def _file(path: Path | None) -> str | None:
 
 
 def _scenario(scenario: Scenario, others: Sequence[str]) -> dict[str, Any]:
-    plan: dict[str, Any] = {
-        "name": scenario.name,
-        "weight": scenario.weight,
-        "loops": scenario.loops,
-        "steps": [_entry(entry, others) for entry in scenario.steps],
-    }
+    plan = scenario.model_dump(include={"name", "weight", "loops"})
+    plan["steps"] = [_entry(entry, others) for entry in scenario.steps]
     if scenario.variables:
         plan["variables"] = [[name, value] for name, value in scenario.variables.items()]
     return plan
@@ -375,17 +338,11 @@ def _open(load: OpenLoad, after_s: float | None) -> dict[str, Any]:
 
 
 def _phase(phase: RatePhase) -> dict[str, float]:
-    cap = {} if phase.max_users is None else {"max_users": phase.max_users}
-    return {
-        "duration_ms": phase.duration_s * 1000,
-        "from_per_s": phase.from_per_s,
-        "to_per_s": phase.to_per_s,
-        **cap,
-    }
+    rates = phase.model_dump(exclude={"duration_s"}, exclude_none=True)
+    return {"duration_ms": phase.duration_s * 1000, **rates}
 
 
 def _level(load: OpenLoad, after_s: float | None) -> list[dict[str, float]]:
-    """A constant rate after an optional ramp, longer than the engine's deadline."""
     rate, ramp_ms = load.highest_per_s, load.ramp_up_s * 1000
     level_ms = (LONGEST_S if after_s is None else after_s) * 1000
     ramp = {"duration_ms": ramp_ms, "from_per_s": 0.0, "to_per_s": rate}
@@ -398,42 +355,16 @@ def _think(think: Think) -> dict[str, Any]:
 
 
 def _step(step: Step) -> dict[str, Any]:
-    plan: dict[str, Any] = {
-        "name": step.name,
-        "repeat": step.repeat,
-        "method": step.method,
-        "path": step.path,
-        "headers": [[name, value] for name, value in step.headers.items()],
-    }
-    if step.added_headers_at is not None:
-        plan["added_headers_at"] = step.added_headers_at
-    if step.header_lines is not None:
-        plan["header_lines"] = step.header_lines
-    if step.body is not None:
-        plan["body"] = {"text": step.body, "chunked": step.chunked}
-    if step.body_parts:
-        parts = [part.model_dump(exclude_none=True) for part in step.body_parts]
-        plan["body"] = {"parts": parts, "chunked": step.chunked}
-    if step.body_file is not None:
-        plan["body"] = {"file": step.body_file, "chunked": step.chunked}
-    if step.expect_continue:
-        plan["expect_continue"] = True
-    if step.follow_redirects:
-        plan["follow_redirects"] = step.follow_redirects
-    if step.end_on:
-        plan["end_on"] = list(step.end_on)
-    if step.ends_run_on_error:
-        plan["ends_run_on_error"] = True
-    if step.auth is not None:
-        plan["auth"] = step.auth.model_dump(exclude_none=True)
-    if step.think is not None:
-        plan["think"] = _think(step.think)
-    if step.think_before is not None:
-        plan["think_before"] = _think(step.think_before)
+    plan = step.model_dump(include={"name", "repeat", "method", "path"})
+    plan["headers"] = [[name, value] for name, value in step.headers.items()]
+    plan |= step.model_dump(mode="json", include=IF_GIVEN, exclude_defaults=True)
+    parts = [part.model_dump(exclude_none=True) for part in step.body_parts]
+    bodies = {"text": step.body, "parts": parts or None, "file": step.body_file}
+    for kind, body in bodies.items():
+        if body is not None:
+            plan["body"] = {kind: body, "chunked": step.chunked}
     if step.capture:
         plan["capture"] = [_capture(name, capture) for name, capture in step.capture.items()]
-    if step.resources is not None:
-        plan["resources"] = step.resources.model_dump(exclude_none=True)
     if step.expect is not None:
         plan["expect"] = _expect(step.expect)
     return plan
@@ -444,29 +375,13 @@ def _capture(name: str, capture: Capture) -> dict[str, Any]:
 
 
 def _expect(expect: Expectation) -> dict[str, Any]:
-    given: dict[str, Any] = {
-        "not_status": list(expect.not_status),
-        "headers": [[name, value] for name, value in expect.headers.items()],
-        "body_contains": list(expect.body_contains),
-        "body_not_contains": list(expect.body_not_contains),
-        "body_equals": expect.body_equals,
-        "body_not_equals": expect.body_not_equals,
-        "body_matches": list(expect.body_matches),
-        "body_not_matches": list(expect.body_not_matches),
-        "head_matches": list(expect.head_matches),
-        "head_not_matches": list(expect.head_not_matches),
-        "body_bytes": expect.body_bytes,
-        "min_bytes": expect.min_bytes,
-        "max_bytes": expect.max_bytes,
-        "max_ms": expect.max_ms,
-        "json": [
-            *({"pointer": pointer} for pointer in expect.json_exists),
-            *({"pointer": pointer, "equals": value} for pointer, value in expect.json_values.items()),
-            *({"pointer": pointer, "equals_json": text} for pointer, text in expect.json_filled.items()),
-            *({"pointer": pointer, "matches": regex} for pointer, regex in expect.json_matches.items()),
-            *({"pointer": pointer, "absent": True} for pointer in expect.json_absent),
-        ],
-    }
-    return {"status": list(expect.status)} | {
-        key: value for key, value in given.items() if value not in (None, [])
-    }
+    given = expect.model_dump(mode="json", exclude=NOT_SENT)
+    given["headers"] = [[name, value] for name, value in expect.headers.items()]
+    given["json"] = [
+        *({"pointer": pointer} for pointer in expect.json_exists),
+        *({"pointer": pointer, "equals": value} for pointer, value in expect.json_values.items()),
+        *({"pointer": pointer, "equals_json": text} for pointer, text in expect.json_filled.items()),
+        *({"pointer": pointer, "matches": regex} for pointer, regex in expect.json_matches.items()),
+        *({"pointer": pointer, "absent": True} for pointer in expect.json_absent),
+    ]
+    return {key: value for key, value in given.items() if key == "status" or value not in (None, [])}

@@ -1,7 +1,4 @@
-"""A run of `prony-engine`: process, commands and events.
-
-The engine stops when its standard input closes, so it cannot outlive the laboratory.
-"""
+"""A run of `prony-engine`, which stops when its standard input closes: it cannot outlive the laboratory."""
 
 from __future__ import annotations
 
@@ -52,7 +49,6 @@ def find_engine() -> Path:
 
 
 def engine_version() -> str:
-    """The binary's version, or `unknown`."""
     try:
         done = subprocess.run(
             [find_engine(), "--version"], capture_output=True, text=True, timeout=10, check=False
@@ -65,7 +61,6 @@ def engine_version() -> str:
 def finished_report(
     ready: Ready, rows: tuple[IntervalRow, ...], marks: list[Mark], done: Mapping[str, Any]
 ) -> EngineReport:
-    """A whole run, of which `done` is the last event."""
     return EngineReport.model_validate({**done, "ready": ready, "rows": rows, "marks": tuple(marks)})
 
 
@@ -81,7 +76,8 @@ class EngineRun:
         self._error: dict[str, Any] | None = None
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._stderr: list[str] = []
-        self._ended = False
+        self.ended = False
+        """Whether all events have been taken."""
         self._killed = False
         try:
             self._process = subprocess.Popen(
@@ -106,38 +102,29 @@ class EngineRun:
 
     @property
     def rows(self) -> tuple[IntervalRow, ...]:
-        """The rows so far, per second, or per minute in runs over half an hour."""
         return self._rows.rows
 
     @property
     def last_row(self) -> IntervalRow:
-        """The newest row. Raises IndexError before the first."""
         return self._rows.last
 
     @property
     def pid(self) -> int:
-        """The engine's process id."""
         return self._process.pid
 
     @property
     def pids(self) -> frozenset[int]:
-        """Its process."""
         return frozenset({self.pid})
 
     def next_event(self, timeout_s: float) -> dict[str, Any] | None:
-        """The engine's next event; None at the timeout or after the last one.
-
-        Rows, marks, `ready` and `finished` are also kept. Raises EnvironmentFault when the engine reports an
-        error or ends without `finished`.
-        """
-        if self._ended:
+        if self.ended:
             return None
         try:
             event = self._events.get(timeout=max(0.0, timeout_s))
         except queue.Empty:
             return None
         if event is None:
-            self._ended = True
+            self.ended = True
             self.close()  # end of output: it has exited, or is about to
             if self._finished is None:
                 raise self._why_it_ended()
@@ -147,30 +134,20 @@ class EngineRun:
 
     @property
     def finished(self) -> bool:
-        """Whether the engine has ended."""
-        return self._finished is not None or self._ended
-
-    @property
-    def ended(self) -> bool:
-        """Whether all events have been taken."""
-        return self._ended
+        return self._finished is not None or self.ended
 
     @property
     def end_reason(self) -> str:
-        """The engine's own reason for its end."""
         return str(self._finished.get("reason", "unknown")) if self._finished else "it is running"
 
     def open_window(self, duration_s: float) -> None:
-        """Requests a measured window of this length, a few milliseconds from now."""
         self.send({"command": "window", "duration_ms": round(duration_s * 1000)})
 
     def close_window(self) -> None:
-        """Ends the open window early, a few milliseconds from now; it counts as complete."""
         self.send({"command": "close_window"})
 
     def stop(self) -> None:
-        """Stops the run and takes all remaining events."""
-        if not self._ended:
+        if not self.ended:
             self.send({"command": "stop"})
             deadline = time.monotonic() + STOP_GRACE_S
             while not self.finished and time.monotonic() < deadline:
@@ -178,7 +155,6 @@ class EngineRun:
         self.close()
 
     def close(self) -> None:
-        """Ensures that the process has exited."""
         if self._process.stdin and not self._process.stdin.closed:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
@@ -194,7 +170,6 @@ class EngineRun:
     def run_to_end(
         self, timeout_s: float, on_row: Callable[[IntervalRow], None] | None = None
     ) -> EngineReport:
-        """Follows a run that ends by itself. Raises EnvironmentFault if it does not end in time."""
         deadline = time.monotonic() + timeout_s
         try:
             while not self.finished:
@@ -209,7 +184,6 @@ class EngineRun:
         return self.report()
 
     def report(self) -> EngineReport:
-        """The report of a finished run. Raises EnvironmentFault if it has not finished."""
         if self.ready is None or self._finished is None:
             raise self._why_it_ended()
         return finished_report(self.ready, self.rows, self.marks, self._finished)

@@ -6,7 +6,6 @@ from typing import Literal
 
 from prony.evidence.trial import LoadFacts, PopulationFacts
 from prony.plan.load import ClosedLoad, Connections, Load
-from prony.plan.population import Population
 from prony.plan.step import pauses
 from prony.plan.think import NO_THINK, Think
 from prony.plan.workload import Workload
@@ -22,9 +21,7 @@ def load_facts(
     server_closes_after: int | None = None,
     tls: bool = False,
 ) -> LoadFacts:
-    """`claim`: `protocol` for a fixed protocol; else capacity for a closed loop of several users without
-    think time, latency for other loads: a single user's rate is only 1 ÷ its mean response time.
-    """
+    """Without a `claim`: capacity for several users without think time, latency for other loads."""
     think = thinking(load, workload)
     several = isinstance(load, ClosedLoad) and load.at_once > 1
     capacity = several and think.kind == "none"
@@ -48,7 +45,11 @@ def load_facts(
     )
     if isinstance(load, ClosedLoad):
         shared = {"users": load.users, "at_once": load.at_once, "ramp_down_s": load.ramp_down_s}
-        return facts.model_copy(update={**shared, "populations": tuple(map(_population, load.populations))})
+        groups = tuple(
+            PopulationFacts(**{name: getattr(group, name) for name in PopulationFacts.model_fields})
+            for group in load.populations
+        )
+        return facts.model_copy(update={**shared, "populations": groups})
     walks = load.session == "user"
     own = walks and connections.keep_alive and not connections.shared
     each = requests_per_walk(workload) if walks else 1.0
@@ -72,7 +73,6 @@ def load_facts(
 
 
 def _sharing(load: Load, connections: Connections, at_once: int) -> dict[str, int]:
-    """`at_once`: concurrent requests of a user."""
     if connections.http_version != "2":
         return {}
     users = load.at_once if isinstance(load, ClosedLoad) else load.user_cap
@@ -80,18 +80,6 @@ def _sharing(load: Load, connections: Connections, at_once: int) -> dict[str, in
     if shared is None:
         return {"streams_per_connection": at_once}
     return {"shared_connections": shared, "streams_per_connection": at_once * -(-users // shared)}
-
-
-def _population(one: Population) -> PopulationFacts:
-    return PopulationFacts(
-        name=one.name,
-        users=one.users,
-        start_s=one.start_s,
-        ramp_up_s=one.ramp_up_s,
-        ramp_up_steps=one.ramp_up_steps,
-        end_s=one.end_s,
-        iterations_per_user=one.iterations_per_user,
-    )
 
 
 def thinking(load: Load, workload: Workload) -> Think:
@@ -107,7 +95,6 @@ def thinking(load: Load, workload: Workload) -> Think:
 
 
 def requests_per_walk(workload: Workload) -> float:
-    """Mean requests per walk, over the scenarios by weight."""
     walks = workload.walks
     total = sum(walk.weight for walk in walks)
     return sum(walk.weight / total * walk.length for walk in walks)

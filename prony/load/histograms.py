@@ -1,8 +1,4 @@
-"""Reads, writes and adds up HdrHistograms.
-
-V2 encoding of the reference implementation: a 40-byte header, then bucket counts as ZigZag LEB128, where a
-negative number is a run of empty buckets.
-"""
+"""Reads, writes and adds up HdrHistograms (V2: bucket counts as ZigZag LEB128, negative: empty ones)."""
 
 from __future__ import annotations
 
@@ -37,7 +33,6 @@ class Counts:
 
     @property
     def total(self) -> int:
-        """All samples."""
         return int(self.counts.sum())
 
     def quantile_ns(self, quantile: float) -> int | None:
@@ -62,8 +57,6 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A histogram's header and encoded counts."""
-
     digits: int
     lowest_ns: int
     highest_ns: int
@@ -119,9 +112,7 @@ def added(parts: Sequence[Packed]) -> Counts:
 
 
 def _numbers(words: NDArray[np.uint8], starts: NDArray[Any], ends: NDArray[Any]) -> NDArray[np.int64]:
-    """Decodes LEB128 numbers (7 bits per byte, lowest first) byte position by byte position; most have one or
-    two.
-    """
+    """LEB128 numbers (7 bits per byte, lowest first), byte position by byte position."""
     numbers: NDArray[np.int64] = (words[starts] & 0x7F).astype(np.int64)
     further, place = np.flatnonzero(ends > starts), 1
     while further.size:
@@ -132,7 +123,6 @@ def _numbers(words: NDArray[np.uint8], starts: NDArray[Any], ends: NDArray[Any])
 
 
 def encoded(counts: Counts) -> str:
-    """Encodes as V2 compressed base64."""
     words = bytearray()
     behind = 0
     for place, count in zip(counts.places.tolist(), counts.counts.tolist(), strict=True):
@@ -153,7 +143,6 @@ def _put(words: bytearray, value: int) -> None:
 
 
 def added_up(parts: Sequence[Histogram | None]) -> Histogram | None:
-    """A histogram with the samples of all; None without samples."""
     filled = [part for part in parts if part is not None and part.count > 0]
     if not filled:
         return None

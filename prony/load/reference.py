@@ -46,25 +46,20 @@ class ReferenceLoad(Record):
     server_cpus: tuple[int, ...] = ()
     """CPUs of the measured server; empty: the kernel's choice."""
     closes_after: int | None = None
-    """Requests after which the server closes a connection."""
 
     def like(self, other: ReferenceLoad) -> bool:
-        """Whether both have the same ceiling."""
         near = abs(self.body_bytes - other.body_bytes) <= max(LIKE_BYTES, self.body_bytes // 4)
         return near and self == other.model_copy(update={"body_bytes": self.body_bytes})
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """PEM files of the reference server."""
-
     ca: Path
     cert: Path
     key: Path
 
 
 StartReference = Callable[[Sequence[str], tuple[int, ...], Certificate | None], AbstractContextManager[str]]
-"""`reference_server`, here or on another host."""
 
 
 def calibrate(
@@ -75,8 +70,8 @@ def calibrate(
     start: StartEngine = EngineRun,
     server: StartReference | None = None,
 ) -> Calibration:
-    """The engine's rate and CPU with this load against the reference server, over `times` MEASURED_S. TLS
-    needs a `certificate`. `start`, `server`: on other hosts; default: here. Raises EnvironmentFault.
+    """The engine's rate and CPU under this load over `times` MEASURED_S. TLS needs a `certificate`. `start`,
+    `server`: on other hosts. Raises EnvironmentFault.
     """
     length_s = times * MEASURED_S
     options = ["--body-bytes", str(asked.body_bytes)]
@@ -111,25 +106,19 @@ def reference_server(
     certificate: Certificate | None = None,
     host: str = "127.0.0.1",
 ) -> Iterator[str]:
-    """The URL of a reference server with these options on this address, with a thread per CPU, or a single
-    unpinned one. Raises EnvironmentFault.
-    """
+    """The URL of a reference server: a thread per CPU, or one unpinned. Raises EnvironmentFault."""
     server = _start([*options, *_tls(certificate)], cpus, host)
     try:
         address = _address(server)
         if not cpus:
-            pin_process(
-                server.pid, granted_cpus()
-            )  # else it would have those of the laboratory: the client's
+            pin_process(server.pid, granted_cpus())  # else it has the laboratory's: the client's
         yield f"{'http' if certificate is None else 'https'}://{address}"
     finally:
         _stop(server)
 
 
 def _for_reference(workload: Workload) -> Workload:
-    """The same requests for the reference server: status 200 expected, defaults for all captured values, one
-    server for all, no think times, and no calls into scripts, which could not use its responses.
-    """
+    """The same requests to one server: status 200, defaults for captures, no pauses, no calls."""
 
     def stand_in(capture: Capture) -> str:
         return "[0]" if capture.as_json else capture.default or "0"
@@ -139,16 +128,8 @@ def _for_reference(workload: Workload) -> Workload:
             name: capture.model_copy(update={"default": stand_in(capture), "optional": False})
             for name, capture in step.capture.items()
         }
-        right = Expectation(status=(200,))
-        return step.model_copy(
-            update={
-                "server": None,
-                "expect": right,
-                "capture": captures,
-                "header_lines": None,
-                "ends_run_on_error": False,
-            }
-        )
+        same = {"server": None, "header_lines": None, "ends_run_on_error": False}
+        return step.model_copy(update={**same, "expect": Expectation(status=(200,)), "capture": captures})
 
     prepared = dict.fromkeys(captured_values.captured(workload.prepare), "0")
     for request in requests(workload.prepare):

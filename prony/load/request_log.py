@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from prony.errors import EnvironmentFault
 
@@ -20,7 +21,6 @@ class LoggedRequest:
     latency_ns: int
     """From the intended send to the end."""
     service_ns: int
-    """From the actual send to the end."""
     connect_ns: int | None
     """Connect time, in the row of a connection's first request; precedes `start_ns`, like `tls_ns`."""
     tls_ns: int | None
@@ -42,10 +42,11 @@ class LoggedRequest:
     users: int
     """Users alive in this thread at the end of the request."""
     branch: int | None
-    """Branch of a parallel block, from 0."""
 
 
 COLUMNS = tuple(LoggedRequest.__slots__)
+OPTIONAL = frozenset({"connect_ns", "tls_ns", "first_byte_ns", "status", "error", "branch"})
+TEXTS = frozenset({"scenario", "step", "method", "path", "error"})
 
 
 def read_log(file: Path) -> Iterator[LoggedRequest]:
@@ -69,31 +70,8 @@ def read_log(file: Path) -> Iterator[LoggedRequest]:
 
 
 def _row(line: list[str]) -> LoggedRequest:
-    at = dict(zip(COLUMNS, line, strict=True))
-
-    def optional(name: str) -> int | None:
-        return int(at[name]) if at[name] else None
-
-    return LoggedRequest(
-        start_unix_ms=int(at["start_unix_ms"]),
-        start_ns=int(at["start_ns"]),
-        latency_ns=int(at["latency_ns"]),
-        service_ns=int(at["service_ns"]),
-        connect_ns=optional("connect_ns"),
-        tls_ns=optional("tls_ns"),
-        first_byte_ns=optional("first_byte_ns"),
-        scenario=at["scenario"],
-        step=at["step"],
-        step_index=int(at["step_index"]),
-        method=at["method"],
-        path=at["path"],
-        user=int(at["user"]),
-        thread=int(at["thread"]),
-        status=optional("status"),
-        error=at["error"] or None,
-        bytes_out=int(at["bytes_out"]),
-        bytes_in=int(at["bytes_in"]),
-        body_bytes=int(at["body_bytes"]),
-        users=int(at["users"]),
-        branch=optional("branch"),
-    )
+    row: dict[str, Any] = {}
+    for name, text in zip(COLUMNS, line, strict=True):
+        value = None if name in OPTIONAL and not text else text
+        row[name] = value if value is None or name in TEXTS else int(value)
+    return LoggedRequest(**row)

@@ -20,7 +20,6 @@ from prony.plan.workload import Workload
 GRACE_S = 15.0
 """Allowance for the engine's start and for requests in flight at its end."""
 ONE_EACH = Connections()
-"""A connection per user, over HTTP/1.1."""
 KINDS = {
     "expect_status": "another status",
     "expect_header": "another header",
@@ -55,7 +54,6 @@ def short_load(
     tls: TlsOptions | None = None,
     connections: Connections = ONE_EACH,
 ) -> EngineLoad:
-    """A load of `users` with `iterations` each, on any CPU."""
     return EngineLoad(
         url=url,
         tls=tls or TlsOptions(),
@@ -69,33 +67,13 @@ def short_load(
     )
 
 
-def run_short(
-    url: str,
-    workload: Workload,
-    *,
-    users: int = 1,
-    iterations: int = 1,
-    bound_s: float = 60.0,
-    tls: TlsOptions | None = None,
-    connections: Connections = ONE_EACH,
-) -> EngineReport:
-    """Runs such a load to its end. Raises EnvironmentFault if the engine fails."""
-    load = short_load(
-        url,
-        workload,
-        users=users,
-        iterations=iterations,
-        bound_s=bound_s,
-        tls=tls,
-        connections=connections,
-    )
-    return EngineRun(load).run_to_end(bound_s + GRACE_S)
+def run_short(load: EngineLoad) -> EngineReport:
+    """Runs a load that ends by itself within its `after_s`. Raises EnvironmentFault if the engine fails."""
+    return EngineRun(load).run_to_end((load.after_s or 0.0) + GRACE_S)
 
 
 def by_one_user(load: EngineLoad, workload: Workload, bound_s: float, **changes: object) -> EngineLoad:
-    """A single walk of this workload by one user, with a load's kind of connections and deadlines, on any
-    CPU. `changes`: other fields.
-    """
+    """A walk of this workload by one user, with a load's kind of connections. `changes`: other fields."""
     once: dict[str, object] = {
         "load": ClosedLoad(users=1),
         "iterations_per_user": 1,
@@ -136,12 +114,8 @@ def in_words(kind: str | None, report: EngineReport) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WalkedOnce:
-    """Result of a walk."""
-
     wrong: str | None = None
-    """The fault as a clause; None if all was as declared."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """Captured values, by name."""
     report: EngineReport | None = None
 
 
@@ -158,9 +132,7 @@ def walk_once(
     script: Script | None = None,
     start: StartEngine = EngineRun,
 ) -> WalkedOnce:
-    """A single walk by one user: a preparation or clean-up of the load's workload, with its feeders, cookies
-    and these values. `script`: called by blocks.
-    """
+    """A preparation or clean-up of the load's workload by one user. `script`: called by blocks."""
     if not entries:
         return WalkedOnce()
     flat = [entry for entry in entries if isinstance(entry, Step)]
@@ -189,7 +161,6 @@ def walk_once(
 
 
 def _not_ended(report: EngineReport) -> str:
-    """Why a walk did not finish."""
     script = report.script
     if script is not None and script.error is not None:
         return script.error
@@ -199,13 +170,11 @@ def _not_ended(report: EngineReport) -> str:
 
 
 def _seen(kind: str, report: EngineReport) -> str:
-    """The received statuses, for a wrong status."""
     if kind != "expect_status":
         return ""
     return f" ({', '.join(f'{count} x {status}' for status, count in report.totals.status.items())} in all)"
 
 
 def _where(window: Window | None) -> str:
-    """The failed steps."""
     failed = [step.name for step in window.steps if step.failed] if window is not None else []
     return f" in {', '.join(failed)}" if failed else ""

@@ -1,7 +1,5 @@
-"""Order of servers within blocks: random, and balanced for position and predecessor.
-
-A purely random order puts one of two servers first in all of three blocks with a chance of one in four, which
-confounds it with position. A fixed balanced order is confounded with anything periodic.
+"""Order of servers within blocks: random, and balanced for position and predecessor. A random order may be
+confounded with position, a fixed balanced one with anything periodic.
 """
 
 from __future__ import annotations
@@ -17,10 +15,7 @@ def drawn_orders(items: int, source: random.Random) -> Iterator[tuple[int, ...]]
 
     A group has one block per row of a Williams square (`items`, or twice that if odd): every item has every
     position, and follows every other within blocks, equally often (Williams 1949, Australian Journal of
-    Scientific Research A 2). Items and the order of rows are drawn such that the first `items` rows have
-    every item once at every position. With two items a group is 0 1, 1 0 or 1 0, 0 1 with equal chance.
-
-    Groups are independent, so periodic events (a cron job, a collection) fall on items by chance, and so do
+    Scientific Research A 2). Groups are independent, so periodic events fall on items by chance, and so do
     neighbours across blocks, which comparisons allow for (`prony.compare.shared`).
     """
     while True:
@@ -46,7 +41,6 @@ def balanced_orders(items: int, source: random.Random) -> Iterator[tuple[int, ..
 
 
 def _square(items: int, source: random.Random) -> list[tuple[int, ...]]:
-    """A Williams square with drawn items, its rows in drawn order."""
     if items < 1:
         raise ValueError(f"{items} items; expected at least 1")
     names = list(range(items))
@@ -59,9 +53,7 @@ def _square(items: int, source: random.Random) -> list[tuple[int, ...]]:
 def _rows_of(
     left: list[tuple[int, ...]], less: Callable[[tuple[int, ...]], int]
 ) -> Iterator[tuple[int, ...]]:
-    """The rows of a square, ordered so that the first blocks balance positions as far as possible; ties by
-    `less`, then by the drawn order.
-    """
+    """The rows, ordered so that the first blocks balance positions; ties by `less`, then as drawn."""
     seen: list[tuple[int, ...]] = []
     while left:
         order = min(left, key=lambda row: (_repeats(row, seen), less(row)))

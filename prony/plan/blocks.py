@@ -135,19 +135,13 @@ class Pace(Record):
 
     @property
     def end_s(self) -> float | None:
-        """Time after the first passage at which passages end."""
         return sum(phase.duration_s for phase in self.phases) if self.phases else None
 
     def engine_keys(self) -> dict[str, Any]:
-        """The engine's form."""
         plan: dict[str, Any] = self.model_dump(exclude_none=True, exclude={"phases"})
         if self.phases:
             plan["phases"] = [
-                {
-                    "duration_ms": phase.duration_s * 1000,
-                    "from_per_s": phase.from_per_s,
-                    "to_per_s": phase.to_per_s,
-                }
+                {"duration_ms": phase.duration_s * 1000, **phase.model_dump(exclude={"duration_s"})}
                 for phase in self.phases
             ]
         return plan
@@ -197,7 +191,6 @@ class BlockKeys(Record):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The keys of KINDS that are given."""
         return tuple(
             kind for kind in KINDS if getattr(self, "condition" if kind == "if" else kind) is not None
         )
@@ -209,7 +202,6 @@ class BlockKeys(Record):
         return next((block.each for block in own if block is not None and block.each is not None), None)
 
     def engine_keys(self) -> dict[str, Any]:
-        """The engine's form of this block, without its steps."""
         plan: dict[str, Any] = self.model_dump(
             mode="json",
             by_alias=True,

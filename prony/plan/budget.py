@@ -16,9 +16,8 @@ ROOM_TO_CHOOSE = 2.0
 
 
 def within(plan: Plan, budget_s: float) -> Plan:
-    """The plan with this time for all its trials, without builds: planned trials per cell, or FEWEST where
-    they do not fit, then blocks where intervals are widest. Its `changes` say so. Raises UsageError where
-    FEWEST do not fit.
+    """The plan with this time for its trials: those planned, or FEWEST per cell, then blocks where intervals
+    are widest. Raises UsageError where FEWEST do not fit.
     """
     plan = plan.model_copy(
         update={
@@ -57,7 +56,6 @@ def within(plan: Plan, budget_s: float) -> Plan:
 
 
 def _planned_s(plan: Plan) -> float:
-    """Duration without additional blocks and searches."""
     parts = tuple(part.model_copy(update={"until_clear": None, "search": None}) for part in plan.parts)
     return plan.model_copy(update={"parts": parts}).estimate_s
 
@@ -82,13 +80,11 @@ def _cells(plan: Plan, part: Part) -> Sequence[Cell]:
 
 
 def _adds(plan: Plan, part: Part) -> bool:
-    """Whether blocks can be added to this part."""
     cells = _cells(plan, part)
     return part.search is None and bool(cells) and min(cell.trials for cell in cells) >= FEWEST
 
 
 def _block_s(plan: Plan, part: Part) -> float:
-    """Estimated duration of a block."""
     alike = {"trials": 1, "part": part.name, "explain": False}
     once = tuple(cell.model_copy(update=alike) for cell in _cells(plan, part))
     if not once:

@@ -1,27 +1,23 @@
-"""Values captured by a workload's preparation, as variables of its scenarios."""
+"""A workload with values that its preparation captured, and with other numbers of `${sequence}`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
-from prony.plan.step import Entry, Step
+from prony.plan.step import Entry, Step, flattened
 from prony.plan.workload import Scenario, Workload
 
 
 def captured(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """Names with a value from these steps: captured, set, or taken from a script."""
-    return tuple(dict.fromkeys(_given_in(entries)))
-
-
-def _given_in(entries: Iterable[Entry]) -> Iterator[str]:
-    for entry in entries:
+    names: dict[str, None] = {}
+    for entry in flattened(entries):
         if isinstance(entry, Step):
-            yield from entry.capture
-            continue
-        yield from entry.set or ()
-        yield from () if entry.call is None else entry.call.take.values()
-        yield from _given_in((*entry.steps, *entry.otherwise))
+            names |= dict.fromkeys(entry.capture)
+        else:
+            names |= dict.fromkeys(entry.set or ())
+            names |= dict.fromkeys(() if entry.call is None else entry.call.take.values())
+    return tuple(names)
 
 
 def knowing(workload: Workload, values: Mapping[str, str]) -> Workload:
@@ -37,7 +33,6 @@ def knowing(workload: Workload, values: Mapping[str, str]) -> Workload:
 
 
 def variables(entries: Iterable[Entry], values: Mapping[str, str]) -> dict[str, str]:
-    """The values used by these steps, as variables."""
     text = "\n".join(entry.model_dump_json(by_alias=True) for entry in entries)
     return {
         name: value.replace("${", "$${")
@@ -51,3 +46,39 @@ def _knowing(scenario: Scenario, values: Mapping[str, str]) -> Scenario:
     wanted = {name: value for name, value in values.items() if name not in own}
     given = variables(scenario.steps, wanted)
     return scenario.model_copy(update={"variables": {**given, **scenario.variables}})
+
+
+SEQUENCE = re.compile(r"\$\$\{|\$\{\s*sequence\b(?P<options>[^}|]*)(?P<escape>\|[^}]*)?\}")
+
+
+def renumbered(workload: Workload, offset: int) -> Workload:
+    """The workload with every `${sequence}` shifted by `offset` numbers, and without think times."""
+
+    def later(match: re.Match[str]) -> str:
+        if match["options"] is None:
+            return match[0]
+        options = dict(word.split("=", 1) for word in match["options"].split() if "=" in word)
+        if "end" in options:  # a bounded sequence has no further numbers
+            return match[0]
+        step = int(options.get("step", "1"))
+        options["start"] = str(int(options.get("start", "1")) + offset * step)
+        words = " ".join(f"{name}={value}" for name, value in options.items())
+        return f"${{sequence {words}{match['escape'] or ''}}}"
+
+    def text(value: str) -> str:
+        return SEQUENCE.sub(later, value)
+
+    def step(step: Step) -> Step:
+        auth = step.auth
+        if auth is not None and auth.bearer is not None:
+            auth = auth.model_copy(update={"bearer": text(auth.bearer)})
+        return step.model_copy(
+            update={
+                "path": text(step.path),
+                "headers": {name: text(value) for name, value in step.headers.items()},
+                "body": None if step.body is None else text(step.body),
+                "auth": auth,
+            }
+        )
+
+    return workload.with_steps(step, pausing=False)

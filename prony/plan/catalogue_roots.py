@@ -1,6 +1,4 @@
-"""Folders of the catalogue (servers, workloads, plans), by precedence: an environment variable, the checkout
-around the current folder, the checkout of an editable install, a wheel's `<prefix>/share/prony`.
-"""
+"""Folders of the catalogue (servers, workloads, plans)."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ def yaml_files(room: str) -> dict[str, Path]:
 
 
 def roots(room: str) -> list[Path]:
-    """Existing folders of a kind (`servers`, `workloads`, `plans`), by precedence. `PRONY_SERVERS`,
-    `PRONY_WORKLOADS` and `PRONY_PLANS` add folders, separated as in PATH.
-    """
+    """Existing folders of a kind (`servers`, `workloads`, `plans`), by precedence."""
     candidates = [
         Path(part) for part in os.environ.get(f"PRONY_{room.upper()}", "").split(os.pathsep) if part
     ]

@@ -36,33 +36,26 @@ class Cell(Record):
     """A server under a load of a workload, with its number of trials."""
 
     id: Name
-    """`part/server/workload/load`, unique in the plan."""
     part: Name
     server: Name
-    """Name for readers."""
     target: Target
     trial: TrialPlan
     trials: int = Field(ge=1)
     controls: int = 0
     """Additional trials pinned from the start, to compare warm-up methods."""
     explain: bool = False
-    """An additional trial with a profiler after all others; its measurements are no figures."""
     limits: dict[str, Any] = Field(default_factory=dict)
-    """Limits of checks (docs/method.md) that replace defaults."""
     expected_requests_per_s: float | None = None
     needs: HostNeeds | None = None
     optional: bool = False
-    """Whether a host without the needs skips it instead of refusing the plan."""
     published: tuple[PublishedFigures, ...] = ()
 
     @property
     def users(self) -> int | None:
-        """Users of a closed loop."""
         return self.trial.load.users if isinstance(self.trial.load, ClosedLoad) else None
 
     @property
     def control(self) -> TrialPlan:
-        """The trial of a control."""
         return self.trial.model_copy(update={"warm_up": pinned(self.trial.warm_up)})
 
     @property
@@ -77,30 +70,19 @@ class Cell(Record):
 
     @property
     def trial_s(self) -> float:
-        """Estimated duration of a trial."""
         return self.takes_s(self.trial)
 
     def takes_s(self, trial: TrialPlan) -> float:
-        """Estimated duration of `trial`; a server at a URL is not started."""
         return trial.estimate_s - (0.0 if self.target.owned else START_S + STOP_S)
 
     def under(self, load: Load) -> Cell:
-        """The same server under another load, with one trial."""
         trial = self.trial.model_copy(update={"load": load})
-        return self.model_copy(
-            update={
-                "id": cell_id(self.part, self.server, trial),
-                "trial": trial,
-                "trials": 1,
-                "controls": 0,
-                "explain": False,
-                "published": (),
-            }
-        )
+        alone = {"trials": 1, "controls": 0, "explain": False, "published": ()}
+        own_id = cell_id(self.part, self.server, trial)
+        return self.model_copy(update={"id": own_id, "trial": trial, **alone})
 
 
 def cell_id(part: str, server: str, trial: TrialPlan) -> str:
-    """`part/server/workload/load`."""
     return name(f"{part}/{server}/{trial.workload.name}/{trial.load_name}")
 
 

@@ -49,11 +49,7 @@ class ClosedLoad(Record):
         if not isinstance(value, Mapping) or not value.get("populations") or value.get("users") is not None:
             return value
         counts = [
-            group.users
-            if isinstance(group, Population)
-            else group.get("users")
-            if isinstance(group, Mapping)
-            else 0
+            group.get("users") if isinstance(group, Mapping) else getattr(group, "users", 0)
             for group in value["populations"]
         ]
         return {**value, "users": sum(count for count in counts if isinstance(count, int)) or 1}
@@ -124,19 +120,16 @@ class OpenLoad(Record):
 
     @property
     def started_s(self) -> float:
-        """End of the ramp, from the start of the run."""
         return self.ramp_up_s
 
     @property
     def highest_per_s(self) -> float:
-        """Highest requested rate of arrivals."""
         if self.rate_per_s is not None:
             return self.rate_per_s
         return max(max(phase.from_per_s, phase.to_per_s) for phase in self.phases)
 
     @property
     def total_s(self) -> float | None:
-        """Length of the schedule; None without an end."""
         return sum(phase.duration_s for phase in self.phases) if self.phases else None
 
     @property
@@ -149,7 +142,6 @@ class OpenLoad(Record):
 
     @property
     def user_cap(self) -> int:
-        """`max_users`, or its default."""
         if self.max_users is not None:
             return self.max_users
         return int(min(10_000, max(100, math.ceil(self.highest_per_s))))
@@ -176,7 +168,6 @@ class OpenLoad(Record):
 
 
 def _which_load(value: object) -> str:
-    """Tag by keys; a load with a rate or phases needs no `model: open`."""
     if isinstance(value, Mapping):
         return str(value.get("model", "open" if "rate_per_s" in value or "phases" in value else "closed"))
     return str(getattr(value, "model", "closed"))
@@ -191,11 +182,9 @@ def _which_part(value: object) -> str:
 Load = Annotated[
     Annotated[ClosedLoad, Tag("closed")] | Annotated[OpenLoad, Tag("open")], Discriminator(_which_load)
 ]
-"""Closed with users, open with a rate or phases."""
 
 
 MOST_WINDOWS = 100
-"""Per process."""
 
 
 class SteadyWindow(Record):
@@ -220,7 +209,6 @@ class SteadyWindow(Record):
 
     @property
     def length_s(self) -> float:
-        """Length of all windows together."""
         return self.windows * self.window_s
 
 
@@ -242,7 +230,6 @@ class WholeRun(Record):
 Measured = Annotated[
     Annotated[SteadyWindow, Tag("steady")] | Annotated[WholeRun, Tag("whole")], Discriminator(_which_part)
 ]
-"""A steady window with window_s, else a whole run."""
 
 
 class Connections(Record):

@@ -17,7 +17,6 @@ FIGURES: Mapping[str, str] = {
     "p99.9": "p999_ms",
     "max": "max_ms",
 }
-"""Name in an objective -> figure."""
 _UNITS_MS = {"us": 0.001, "µs": 0.001, "ms": 1.0, "s": 1000.0}
 
 
@@ -49,9 +48,7 @@ def _one(part: str) -> Objective:
 
 
 def searchable(text: str) -> tuple[Objective, ...]:
-    """As `objectives`, for a new search. Also raises UsageError for a maximum, which no interval bounds from
-    above. Older searches with one are read by `objectives`.
-    """
+    """As `objectives`; also raises UsageError for a maximum, which no interval bounds from above."""
     wanted = objectives(text)
     for objective in wanted:
         if objective.figure == "max_ms":

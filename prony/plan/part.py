@@ -10,13 +10,7 @@ from prony.evidence.base import Record
 from prony.redaction import Name, Title
 
 Shape = Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check", "aa", "gate"]
-"""Kind of result: a comparison of servers, a table of cells, throughput over users, the highest rate that
-meets an objective, a single trial, other load generators, a server against itself, a candidate against its
-base.
-"""
 Sharing = Literal["loads", "workloads"]
-"""Cells of a server that share a process: the loads of a workload, or all workloads (prony.plan.processes).
-"""
 
 
 MOST_LOOKS = 100
@@ -27,7 +21,6 @@ class Search(Record):
     """A part that grows: previous trials decide the rate of the next."""
 
     objectives: str
-    """Objectives such as `p99<50ms,p99.9<1s` (prony.plan.objective)."""
     highest_per_s: float
     resolution: float
     """Width of the bracket, as a share, that ends the search."""
@@ -48,9 +41,7 @@ class CrossCheck(Record):
     """Other tools of a cross-check; their runs are in the trials (`TrialPlan.beside`)."""
 
     versions: dict[str, str] = Field(default_factory=dict)
-    """Tool -> version, of available tools."""
     left_out: dict[str, str] = Field(default_factory=dict)
-    """Tool -> why it is missing, and how to install it."""
 
 
 class AATest(Record):
@@ -58,7 +49,6 @@ class AATest(Record):
 
     experiments: int = Field(ge=1)
     each: int = Field(ge=3)
-    """Trials per name in an experiment."""
 
 
 class StoredFigures(Record):
@@ -66,16 +56,13 @@ class StoredFigures(Record):
 
     experiment: str
     created: str
-    """ISO 8601."""
     values: dict[str, tuple[float, ...]]
-    """Figure -> value per trial."""
 
 
 class Baseline(Record):
     """Stored base of a gate."""
 
     tag: str
-    """Of the stored experiments."""
     experiments: tuple[StoredFigures, ...]
 
 
@@ -89,7 +76,6 @@ class GateTest(Record):
     margin: float = Field(gt=0, lt=1)
     """Tolerated loss, as a share."""
     margins: dict[str, float] = Field(default_factory=dict)
-    """Own margins of figures."""
     baseline: Baseline | None = None
     """None: base and candidate are measured round-robin."""
 
@@ -104,20 +90,12 @@ class Part(Record):
     comparisons: tuple[tuple[Name, Name], ...] | None = None
     """Pairs of servers; all pairs when None, no pair when empty."""
     band: float = Field(default=0.02, gt=0, lt=1)
-    """Servers whose ratio is shown to be within this of 1 are equivalent."""
     at_least: float = Field(default=0.01, ge=0, lt=100)
-    """Smallest difference that is claimed, at the worst case."""
     until_clear: int | None = Field(default=None, ge=1)
-    """Cap on blocks that are added after `trials` until every pair is clear; intervals then hold at every
-    look (docs/method.md). None: exactly `trials`.
-    """
+    """Cap on blocks that are added after `trials` until every pair is clear (docs/method.md)."""
     budget_s: float | None = Field(default=None, gt=0)
-    """Latest end of a block, from the start of the plan's first trial; shared by all parts. With
-    `until_clear`, blocks are added after all planned ones, to the cells with the widest intervals first
-    (prony.experiment.blocks).
-    """
+    """Latest end of a block, from the start of the plan's first trial; shared by all parts."""
     share_process: Sharing | None = None
-    """None: a process for each trial."""
     search: Search | None = None
     follows: Follow | None = None
     cross_check: CrossCheck | None = None

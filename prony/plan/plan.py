@@ -1,7 +1,4 @@
-"""The plan of an experiment: parts, cells (server x workload x load) and the order of trials.
-
-Commands, plan files and scripts build it; it is stored and resumed.
-"""
+"""The plan of an experiment: parts, cells (server x workload x load) and the order of trials."""
 
 from __future__ import annotations
 
@@ -22,19 +19,13 @@ from prony.plan.trial import CONFORMANCE_S, TrialPlan
 from prony.redaction import Name, Title
 
 MAIN = "main"
-"""Name of a single part."""
 RESUMABLE = frozenset(
     {"aa", "compare", "gate", "run", "load", "sweep", "capacity", "second-opinion", "explain"}
 )
-"""Commands that have --resume."""
 
 
 Kind = Literal["trial", "control", "explained"]
-"""Purpose of a trial (`prony.evidence.trial.TrialRecord`)."""
 Orders = Literal["drawn", "balanced"]
-"""Order of cells within blocks: Williams squares, each drawn anew (prony.plan.balanced); with `balanced`,
-used for published results, each square continues the previous one.
-"""
 
 
 class CpuSets(Record):
@@ -61,19 +52,15 @@ class ScheduledTrial(Record):
     cell: str
     block: int
     position: int
-    """Within the block."""
     kind: Kind = "trial"
     process: str | None = None
     """Key of a process shared by consecutive trials; None: its own process."""
 
     def follows_in_process(self, before: ScheduledTrial | None) -> bool:
-        """Whether it uses the process of the trial before."""
         return self.process is not None and before is not None and before.process == self.process
 
 
 class _Row(NamedTuple):
-    """A trial in the order, without its index."""
-
     cell: str
     block: int
     position: int
@@ -92,16 +79,11 @@ class UsedHost(Record):
 
 
 class Plan(Record):
-    """A self-contained plan.
-
-    Parts that search or follow another grow while they run: cells are appended and the stored plan is
-    rewritten. Finished trials keep their index.
-    """
+    """A self-contained plan. Parts that search grow while they run; finished trials keep their index."""
 
     schema_version: Literal[2] = Field(default=2, alias="schema")
     kind: Literal["plan"] = "plan"
     name: Name
-    """Name of the plan file or the command."""
     command: str
     title: Title
     note: Title = ""
@@ -109,21 +91,15 @@ class Plan(Record):
     cells: tuple[Cell, ...] = Field(min_length=1)
     skipped: tuple[Skipped, ...] = ()
     changes: tuple[str, ...] = ()
-    """Changes by --quick and similar options, as text."""
     cpus: CpuSets = CpuSets()
     hosts: tuple[UsedHost, ...] = ()
-    """Empty: everything on this host."""
     hosts_file: str | None = None
-    """The hosts.yaml it started with."""
     seed: int = 0
     quick: bool = False
     orders: Orders = "drawn"
     repeat_disturbed: int = Field(default=0, ge=0)
-    """Most repetitions of disturbed trials in a run."""
     goes_on: bool = False
-    """Whether the experiment continues after a trial without any load. If False it ends where the server has
-    no result yet, or the next trial depends on this one.
-    """
+    """Whether the experiment continues after a trial without any load."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
@@ -140,37 +116,30 @@ class Plan(Record):
 
     @property
     def resume_command(self) -> str | None:
-        """The command whose --resume continues it; else None."""
         return self.command if self.command in RESUMABLE else None
 
     def part(self, name: str) -> Part:
-        """The part of this name."""
         return next(part for part in self.parts if part.name == name)
 
     def cell(self, id: str) -> Cell:
-        """The cell of this id."""
         return next(cell for cell in self.cells if cell.id == id)
 
     def of(self, part: str) -> tuple[Cell, ...]:
-        """The cells of a part, in the order of the plan."""
         return tuple(cell for cell in self.cells if cell.part == part)
 
     @property
     def budget_s(self) -> float | None:
         """Time for its trials; None: no limit. Ignores a gate with a stored base, whose trials are fixed."""
-        given = (part.budget_s for part in self.parts if not _counted(part))
+        timed = (part for part in self.parts if part.gate is None or part.gate.baseline is None)
+        given = (part.budget_s for part in timed)
         return max((seconds for seconds in given if seconds is not None), default=None)
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """In the order of the plan."""
         return tuple(dict.fromkeys(cell.server for cell in self.cells))
 
     def order(self) -> tuple[ScheduledTrial, ...]:
-        """By part and block; a block has a trial of every cell in an order drawn from the seed. Cells that
-        share a process are consecutive. Controls end a part, explained trials the plan. A search has no
-        blocks.
-        """
+        """By part and block; cells that share a process are consecutive, controls end a part."""
         source = random.Random(self.seed)
         rows: list[_Row] = []
         for part in self.parts:
@@ -199,11 +168,9 @@ class Plan(Record):
                 yield _Row(cell.id, blocks + control, position, kind="control")
 
     def trial_of(self, scheduled: ScheduledTrial) -> TrialPlan:
-        """Plan of this trial."""
         return _trial_of(self.cell(scheduled.cell), scheduled.kind)
 
     def sharing(self, scheduled: ScheduledTrial) -> tuple[Cell, ...]:
-        """The cells of its process, in the plan's order."""
         cell = self.cell(scheduled.cell)
         kind = self.part(cell.part).share_process
         if scheduled.process is None or kind is None:
@@ -213,12 +180,10 @@ class Plan(Record):
         )
 
     def seed_of(self, scheduled: ScheduledTrial) -> int:
-        """Seed of this trial; the first trial has the plan's."""
         return (self.seed + scheduled.index - 1) % 2**63
 
     @property
     def estimate_s(self) -> float:
-        """Estimated longest duration, without builds."""
         return self.remaining_s(self.order())
 
     def remaining_s(self, left: Sequence[ScheduledTrial]) -> float:
@@ -231,10 +196,8 @@ class Plan(Record):
         return total_s + CONFORMANCE_S * len(suites)
 
     def times_s(self, trials: Sequence[ScheduledTrial]) -> tuple[float, ...]:
-        """Estimated duration of each of these consecutive trials."""
         times: list[float] = []
         had: set[str] = set()
-        """Workloads of the process so far."""
         for before, trial in zip((None, *trials), trials, strict=False):
             later, workload = trial.follows_in_process(before), self.cell(trial.cell).trial.workload.name
             had = had if later else set()
@@ -243,9 +206,7 @@ class Plan(Record):
         return tuple(times)
 
     def time_s(self, one: ScheduledTrial, *, later: bool, new: bool = False) -> float:
-        """Estimated duration; `later`: in a process warmed up by an earlier trial, `new`: under other
-        workloads only.
-        """
+        """`later`: in a process that an earlier trial warmed up, `new`: under other workloads only."""
         cell = self.cell(one.cell)
         if one.kind != "trial":
             return cell.takes_s(_trial_of(cell, one.kind))
@@ -255,22 +216,19 @@ class Plan(Record):
 
     @property
     def growth(self) -> int:
-        """Most trials added while it runs."""
         return sum(times for _, times in self._growing())
 
     def _growing(self) -> Iterator[tuple[Cell, int]]:
         """(cell like those to be added, number of trials)."""
+        skipped = {cell.part for cell in self.skipped}
         for part in self.parts:
             cells = self.of(part.name)
             if part.search is not None and cells:
                 tried = sum(cell.trials for cell in cells if not isinstance(cell.trial.load, ClosedLoad))
                 yield cells[0], max(0, part.search.most_trials - tried)
-            elif part.follows is not None and not cells and not self._was_skipped(part):
+            elif part.follows is not None and not cells and part.name not in skipped:
                 cells = self.of(part.follows.part)
                 yield from ((cell, part.until_clear or cell.trials) for cell in cells)
-
-    def _was_skipped(self, part: Part) -> bool:
-        return any(cell.part == part.name for cell in self.skipped)
 
     def grown(self, cells: Sequence[Cell]) -> Plan:
         """The plan with these cells added; an existing cell gets another trial."""
@@ -283,9 +241,7 @@ class Plan(Record):
         return self.model_copy(update={"cells": tuple(by_id.values())})
 
     def only(self, pattern: str) -> Plan | None:
-        """The plan with the cells, run or skipped, whose id matches the pattern or that lie in a part of that
-        name; None without a cell to run.
-        """
+        """The plan with the cells whose id or part matches the pattern; None without a cell to run."""
 
         def asked(identifier: str, part: str) -> bool:
             return fnmatch.fnmatchcase(identifier, pattern) or part == pattern
@@ -295,7 +251,6 @@ class Plan(Record):
         return self.model_copy(update={"cells": kept, "skipped": skipped}) if kept else None
 
     def as_stored(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
@@ -316,10 +271,6 @@ def one_part(
 
 def _trial_of(cell: Cell, kind: Kind) -> TrialPlan:
     return {"trial": cell.trial, "control": cell.control, "explained": cell.explained}[kind]
-
-
-def _counted(part: Part) -> bool:
-    return part.gate is not None and part.gate.baseline is not None
 
 
 def shape_of(cells: Sequence[Cell]) -> Shape:

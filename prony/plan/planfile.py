@@ -1,7 +1,8 @@
-"""The keys of plan files (`plans/*.yaml`), before expansion."""
+"""The keys of plan files (`plans/*.yaml`); `python -m prony.plan.planfile` prints their JSON Schema."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -21,7 +22,6 @@ from prony.plan.workload import Workload
 
 
 def _listed(value: object) -> object:
-    """Wraps a single value in a list."""
     return value if isinstance(value, list | tuple) or value is None else [value]
 
 
@@ -49,7 +49,6 @@ Pauses = Annotated[
 
 
 def _timed(value: object) -> object:
-    """Turns a number of seconds into a fixed warm-up."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return value
     if not value >= 0:
@@ -59,18 +58,9 @@ def _timed(value: object) -> object:
 
 WarmUp = Annotated[WarmUpPlan, BeforeValidator(_timed, json_schema_input_type=float | WarmUpPlan)]
 TRIAL_KEYS = (
-    "connections",
-    "request_timeout_ms",
-    "connect_timeout_ms",
-    "driver",
-    "preflight",
-    "script",
-    "request_parts",
-    "scaling_probe",
-    "log",
-    "before",
-    "after",
-)
+    "connections", "request_timeout_ms", "connect_timeout_ms", "driver", "preflight", "script",
+    "request_parts", "scaling_probe", "log", "before", "after",
+)  # fmt: skip
 """Keys with the same name and default in `TrialPlan`."""
 
 
@@ -144,8 +134,7 @@ class LoadKeys(Record):
         if len(given) != 1:
             raise ValueError(
                 "expected exactly one of users and populations (a closed load), rate_per_s and phases "
-                "(an open one); "
-                f"found {' and '.join(given) or 'none of them'}"
+                f"(an open one); found {' and '.join(given) or 'none of them'}"
             )
         closed = self.users is not None or self.populations is not None
         other = (
@@ -334,7 +323,6 @@ class PlanFile(PartKeys):
 
     @property
     def whole_parts(self) -> tuple[NamedPart, ...]:
-        """The parts with the keys inherited from the top level."""
         inherited = {name: getattr(self, name) for name in PartKeys.model_fields}
         if not self.parts:
             return (NamedPart(name="main", title=self.title, **inherited),)
@@ -351,3 +339,15 @@ def _inherit(part: NamedPart, inherited: Mapping[str, Any]) -> NamedPart:
         elif isinstance(own, dict) and isinstance(above, dict):
             merged[name] = above | own
     return part.model_copy(update=merged)
+
+
+def json_schema() -> dict[str, Any]:
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **PlanFile.model_json_schema(mode="validation", by_alias=True),
+        "title": "A plan of Prony (plans/*.yaml)",
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=2, ensure_ascii=False))

@@ -1,6 +1,4 @@
-"""Shorter plans: --quick (about five minutes), --miniature (seconds per server), and the length of a soak.
-Changes are recorded as text for the report.
-"""
+"""Shorter plans: --quick (about five minutes), --miniature (seconds per server), and soaks."""
 
 from __future__ import annotations
 
@@ -16,7 +14,6 @@ from prony.plan.trial import QUICK_WARM_UP, TrialPlan, WarmUpPlan
 QUICK_S = 300.0
 """Target of --quick, without builds."""
 MIN_LOOK = 3
-"""Fewest trials for a conclusion about a pair."""
 LEAST_DRAIN_S = 20.0
 """Least drain: the last arrival walks its whole session however few there are."""
 
@@ -31,11 +28,8 @@ class Scale:
     whole_s: float
     """Longest whole run, in addition to bounds on requests or loops."""
     points: int | None = None
-    """Most points of a sweep: its ends and some between."""
     workloads: int | None = None
-    """Most workloads per part and server, likewise."""
     users: int | None = None
-    """Most users."""
     loops: int = 3
     """Fewest loops of a run bounded by them: fewer show nothing about keep-alive."""
 
@@ -62,7 +56,6 @@ MINIATURE = Scale(1, 1.0, _warm(1, 2, 1, 1), 2.0, points=2, users=16, loops=1)
 
 
 def quicken(plan: Plan) -> Plan:
-    """The plan cut to about QUICK_S by the mildest scale that fits, else by the last."""
     for scale in LADDER:
         shorter = scaled(plan, scale)
         if shorter.estimate_s <= QUICK_S:
@@ -71,12 +64,10 @@ def quicken(plan: Plan) -> Plan:
 
 
 def miniature(plan: Plan) -> Plan:
-    """The plan cut to seconds per server."""
     return scaled(plan, MINIATURE).model_copy(update={"quick": True})
 
 
 def scaled(plan: Plan, scale: Scale) -> Plan:
-    """The plan cut by a scale, with its changes as text."""
     kept, left_out = _thinned(plan.cells, scale.workloads, _server, lambda cell: cell.trial.workload.name)
     kept, fewer_points = _thinned(kept, scale.points, _sweep, lambda cell: cell.trial.load_name)
     left_out += fewer_points
@@ -109,7 +100,6 @@ def _window_s(trial: TrialPlan) -> float:
 
 
 def _whole_s(trial: TrialPlan) -> float:
-    """Length of a whole run without loops."""
     return trial.measured_s if isinstance(trial.measured, WholeRun) and not _loops(trial) else 0.0
 
 
@@ -132,7 +122,6 @@ def _thinned(
     series: Callable[[Cell], tuple[object, ...]],
     value: Callable[[Cell], str],
 ) -> tuple[list[Cell], list[str]]:
-    """At most this many values per series of cells, and text about the omitted ones."""
     if most is None:
         return list(cells), []
     had: dict[tuple[object, ...], dict[str, None]] = {}
@@ -194,9 +183,7 @@ def _least(own: WarmUpPlan, other: WarmUpPlan) -> WarmUpPlan:
 def _shorter_whole(
     trial: TrialPlan, load: ClosedLoad | OpenLoad, part: WholeRun, scale: Scale
 ) -> tuple[ClosedLoad | OpenLoad, WholeRun]:
-    """A whole run within `scale.whole_s`: shorter phases, fewer loops, and a time bound in addition to one in
-    requests.
-    """
+    """A whole run within `scale.whole_s`: shorter phases, fewer loops, a time bound beside requests."""
     most_s = scale.whole_s
     if isinstance(load, OpenLoad) and load.total_s is not None and load.total_s > most_s:
         squeeze = most_s / load.total_s
@@ -211,13 +198,8 @@ def _shorter_whole(
     duration_s = part.duration_s if bounded or loops is not None else min(part.duration_s or most_s, most_s)
     if part.total_requests is not None and part.duration_s is None:
         duration_s = max(most_s, 10.0)
-    return load, part.model_copy(
-        update={
-            "duration_s": duration_s,
-            "iterations_per_user": loops,
-            "warm_up_s": min(part.warm_up_s, most_s),
-        }
-    )
+    bounds = {"duration_s": duration_s, "iterations_per_user": loops}
+    return load, part.model_copy(update={**bounds, "warm_up_s": min(part.warm_up_s, most_s)})
 
 
 def with_soak(plan: Plan, duration_s: float | None) -> Plan:
@@ -244,14 +226,9 @@ def with_soak(plan: Plan, duration_s: float | None) -> Plan:
         raise UsageError(
             f"the plan '{plan.name}' has no soak part (soak: true), so --duration does not apply"
         )
+    whole = {"measured": WholeRun(duration_s=duration_s), "published_requests": None}
     cells = tuple(
-        cell.model_copy(
-            update={
-                "trial": cell.trial.model_copy(
-                    update={"measured": WholeRun(duration_s=duration_s), "published_requests": None}
-                )
-            }
-        )
+        cell.model_copy(update={"trial": cell.trial.model_copy(update=whole)})
         for cell in plan.cells
         if cell.part in soaks
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,33 +14,34 @@ from prony.errors import UsageError
 from prony.plan import workload as workloads
 from prony.plan.catalogue_roots import yaml_files
 from prony.plan.cell import Cell, PublishedFigures, cell_of
-from prony.plan.load import ClosedLoad, Load, WholeRun
+from prony.plan.load import ClosedLoad, Load, Measured, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.part import Part, Sharing
 from prony.plan.plan import CpuSets, Plan, shape_of
 from prony.plan.planfile import (
     TRIAL_KEYS,
+    LoadKeys,
     MeasuredKeys,
     NamedPart,
     PlanFile,
     ServerKeys,
     UrlKeys,
 )
-from prony.plan.planfile_loads import expand, measured
 from prony.plan.processes import why_not
 from prony.plan.script import Script
 from prony.plan.stage import Stage
 from prony.plan.target import Target, TlsOptions, is_path, is_url, launched, parse_url
+from prony.plan.think import NO_THINK
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Workload, beside
 from prony.plan.yamlfile import nearest, read_mapping, validate
 
+DEFAULT_WINDOW_S = 30.0
 DEFAULT_TRIALS = 5
 """Trials of a launched server; a running one gets a single trial."""
 Lines = dict[tuple[object, ...], int]
 
 
 def known() -> dict[str, Path]:
-    """Plans in the catalogue: name -> file."""
     return yaml_files("plans")
 
 
@@ -125,22 +127,17 @@ def _check_limits(plan: PlanFile, path: Path, lines: Lines, model: type[BaseMode
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Positions of keys, for messages."""
-
     path: Path
     lines: Lines
     several: bool
 
     def fault(self, part: int, key: str, message: str) -> UsageError:
-        """An error at a key of a part, or at the inherited key of the top level."""
         own = ("parts", part, key) if self.several else (key,)
         line = next((self.lines[at] for at in (own, (key,), own[:2]) if at in self.lines), 1)
         return UsageError(f"{self.path}:{line}: {message}")
 
 
 class _Server(NamedTuple):
-    """A server of a part."""
-
     name: str
     target: Target
     source_addresses: tuple[str, ...] = ()
@@ -148,8 +145,6 @@ class _Server(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Expansion:
-    """Expansion of a part."""
-
     source: _Source
     number: int
     part: NamedPart
@@ -185,7 +180,6 @@ class _Expansion:
         return self.source.fault(self.number, key, message)
 
     def _own(self, key: str) -> bool:
-        """Whether the part itself has this key, instead of inheriting it."""
         return not self.source.several or ("parts", self.number, key) in self.source.lines
 
     def _check_names(self, servers: list[str]) -> None:
@@ -273,7 +267,6 @@ class _Expansion:
         )
 
     def _trial_keys(self) -> dict[str, object]:
-        """The given trial keys; file names are relative to the plan file."""
         given = {name: value for name in TRIAL_KEYS if (value := getattr(self.part, name)) is not None}
         folder = self.source.path.parent
         for name, value in given.items():
@@ -338,3 +331,27 @@ def _first(fault: ValidationError) -> str:
     where = ".".join(str(part) for part in error["loc"])
     message = str(error["msg"]).removeprefix("Value error, ")
     return f"{where}: {message}" if where else message
+
+
+def expand(keys: LoadKeys) -> list[Load]:
+    is_open = keys.rate_per_s is not None or keys.phases is not None
+    model: type[ClosedLoad] | type[OpenLoad] = OpenLoad if is_open else ClosedLoad
+    listed, values = ("rate_per_s", keys.rate_per_s) if is_open else ("users", keys.users)
+    same = {name: getattr(keys, name) for name in keys.model_fields_set & {*model.model_fields}}
+    return [
+        model.model_validate(same | {"think": think} | ({} if value is None else {listed: value}))
+        for think, value in product(keys.think or (NO_THINK,), values or (None,))
+    ]
+
+
+def measured(keys: MeasuredKeys, load: Load) -> Measured:
+    """The measured part; by default a steady window, or all of a load that ends by itself."""
+    bounds = (keys.duration_s, keys.total_requests, keys.iterations_per_user)
+    groups = load.populations if isinstance(load, ClosedLoad) else ()
+    ends = bool(groups) and all(group.bounded for group in groups)
+    ends = ends or (isinstance(load, OpenLoad) and bool(load.phases))
+    if keys.window_s is None and (any(bound is not None for bound in bounds) or ends):
+        return WholeRun(**keys.model_dump(exclude={"window_s", "windows", "precision"}))
+    return SteadyWindow(
+        window_s=keys.window_s or DEFAULT_WINDOW_S, windows=keys.windows, precision=keys.precision
+    )

@@ -20,8 +20,8 @@ UNSEEN = re.compile("[\\x7f-\\xa0\\u2028\\u2029\\ufeff]")
 
 
 def text(plan: Plan, remarks: tuple[str, ...] = ()) -> str:
-    """A plan with a single cell on a running server as text for `planfile_read.read`, with remarks as leading
-    comments. Without the seed: each run draws and records its own.
+    """A plan with a single cell on a running server as a plan file, with remarks as leading comments. Without
+    the seed: each run draws and records its own.
     """
     (cell,) = plan.cells
     assert isinstance(cell.target, Url)
@@ -65,7 +65,6 @@ def _as_written(value: Any) -> Any:
 
 
 def _classes(codes: list[int]) -> list[int | str]:
-    """Complete hundreds as classes, other codes unchanged."""
     entries: list[int | str] = []
     for first in sorted({code // 100 for code in codes}):
         hundred = sorted({code for code in codes if code // 100 == first})
@@ -74,7 +73,6 @@ def _classes(codes: list[int]) -> list[int | str]:
 
 
 def _server(target: Url, trial: TrialPlan) -> dict[str, Any]:
-    """Non-default values; files with absolute paths."""
     keys = target.model_dump(mode="json", exclude_defaults=True, exclude={"tls", "others"}) | {
         name: str(value.absolute()) if isinstance(value, Path) else value
         for name, value in target.tls
@@ -92,7 +90,6 @@ def _warm_up(warm: WarmUpPlan) -> dict[str, Any]:
 
 
 def _trial(trial: TrialPlan) -> dict[str, Any]:
-    """Non-default values, load and measured part."""
     keys = trial.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     load = keys["load"]
     if load.get("populations"):

@@ -33,20 +33,16 @@ class Population(Record):
 
     @property
     def bounded(self) -> bool:
-        """Whether it ends by itself."""
         return self.duration_s is not None or self.iterations_per_user is not None
 
     @property
     def end_s(self) -> float | None:
-        """Its end, from the start of the run."""
         return None if self.duration_s is None else self.start_s + self.duration_s
 
     def walks(self, scenario: str) -> bool:
-        """Whether its users walk this scenario."""
         return not self.scenarios or scenario in self.scenarios
 
     def started(self, at_s: float) -> int:
-        """Users started by then, including ended ones."""
         after_s = at_s - self.start_s
         if after_s < 0:
             return 0
@@ -69,7 +65,7 @@ def most_at_once(populations: Sequence[Population]) -> int:
 
 
 def last_end_s(populations: Sequence[Population]) -> float | None:
-    """End of all populations, from the start of the run; None if any has none."""
+    """End of all populations from the start of the run; None if any has none."""
     ends = [group.end_s for group in populations]
     finite = [end_s for end_s in ends if end_s is not None]
     return max(finite) if finite and len(finite) == len(ends) else None
@@ -114,11 +110,9 @@ def misfit(
 
 
 def drawn(one: Population, scenarios: Mapping[str, str], feeders: Sequence[str]) -> tuple[str, ...]:
-    """The feeders that its users draw from."""
     return _named(one, scenarios, feeders) if one.feeders is None else one.feeders
 
 
 def _named(one: Population, scenarios: Mapping[str, str], feeders: Sequence[str]) -> tuple[str, ...]:
-    """The feeders whose values its scenarios send."""
     walked = [text for name, text in scenarios.items() if one.walks(name)]
     return tuple(name for name in feeders if any(f"${{{name}." in text for text in walked))

@@ -12,9 +12,7 @@ from prony.plan.part import Sharing
 
 
 def units(cells: Sequence[Cell], sharing: Sharing = "loads") -> list[tuple[Cell, ...]]:
-    """Cells grouped by shared process, in plan order: those of a server and, with `loads`, of a workload,
-    with the same measured part.
-    """
+    """Cells grouped by shared process, in plan order; those of a process have the same measured part."""
     groups: dict[object, list[Cell]] = {}
     for cell in cells:
         groups.setdefault((_shared_by(cell, sharing), cell.trial.measured), []).append(cell)
@@ -26,15 +24,12 @@ def _shared_by(cell: Cell, sharing: Sharing) -> str:
 
 
 def name_within(cell: Cell, sharing: Sharing) -> str:
-    """Name of a cell within its process: its load, with the workload where workloads share it."""
     load = cell.trial.load_name
     return f"{cell.trial.workload.name}/{load}" if sharing == "workloads" else load
 
 
 def why_not(cells: Sequence[Cell], sharing: Sharing = "loads", *, grows: bool = False) -> str | None:
-    """Why the cells of a part cannot share processes, as the end of a sentence; None if they can. `grows`:
-    loads are added while it runs.
-    """
+    """Why the cells cannot share processes, as a clause; None if they can. `grows`: loads are added later."""
     for cell in cells:
         trial = cell.trial
         if not cell.target.owned:
@@ -53,15 +48,12 @@ def why_not(cells: Sequence[Cell], sharing: Sharing = "loads", *, grows: bool = 
 
 
 def process_key(cell: Cell, block: int, sharing: Sharing) -> str:
-    """Key of the process that consecutive trials of a part share."""
     return f"{cell.part}/{_shared_by(cell, sharing)}#{block + 1}"
 
 
 class LoadOrders:
-    """Order of the cells within the processes of each block.
-
-    Servers with the same cells have the same order in a block, so that carry-over cancels in their ratios;
-    over the blocks positions and predecessors are balanced (Williams squares).
+    """Orders of the cells within processes: the same for all servers of a block, so that carry-over cancels,
+    and balanced over the blocks.
     """
 
     def __init__(self, seed: str, sharing: Sharing = "loads") -> None:
@@ -70,14 +62,12 @@ class LoadOrders:
         self._orders: dict[tuple[str, ...], tuple[Iterator[tuple[int, ...]], list[tuple[int, ...]]]] = {}
 
     def of(self, unit: Sequence[Cell], block: int) -> list[Cell]:
-        """The cells of a process in this block, in order."""
         if len(unit) < 2:
             return list(unit)
         names = [name_within(cell, self._sharing) for cell in unit]
         return [unit[place] for place in self.order(names, block)]
 
     def order(self, names: Sequence[str], block: int) -> tuple[int, ...]:
-        """Indices of `names` in the order of this block."""
         key = tuple(names)
         if key not in self._orders:
             source = random.Random(f"{self._seed}/{'/'.join(key)}")

@@ -14,7 +14,6 @@ from prony.evidence.base import Record
 
 
 def _codes(value: object) -> object:
-    """Codes, with classes such as 2xx expanded."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         return value
     codes: list[object] = []
@@ -161,7 +160,6 @@ class Expectation(Record):
 
 
 def _in_words(codes: Sequence[int]) -> str:
-    """`200 or 304`; a complete class as `2xx`."""
     words: list[str] = []
     left = list(dict.fromkeys(codes))
     for digit in range(1, 6):

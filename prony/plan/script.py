@@ -1,6 +1,4 @@
-"""Scripts that write requests (Lua, wrk's interface) or that blocks call (JavaScript, Artillery's
-processors).
-"""
+"""Scripts that write requests (Lua, as wrk's) or that blocks call (JavaScript, as Artillery's)."""
 
 from __future__ import annotations
 

@@ -33,6 +33,5 @@ class Stage(Record):
 
     @property
     def bound_s(self) -> float:
-        """Longest duration (s)."""
         end_s = last_end_s(self.loads.populations)
         return WHOLE_CAP_S if end_s is None else end_s + DRAIN_S

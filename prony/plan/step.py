@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
@@ -130,7 +130,6 @@ class Step(Record):
 
     @property
     def used(self) -> str:
-        """All text that may hold placeholders."""
         bearer = None if self.auth is None else self.auth.bearer
         return "\n".join(
             (self.path, *self.headers.values(), self.header_lines or "", self.body or "", bearer or "")
@@ -138,7 +137,6 @@ class Step(Record):
 
 
 def _kind(value: object) -> str:
-    """Tag of an entry: request or block."""
     if isinstance(value, dict):
         return "block" if any(kind in value for kind in (*KINDS, "condition")) else "request"
     return "block" if isinstance(value, BlockKeys) else "request"
@@ -164,20 +162,20 @@ class Block(BlockKeys):
         return self
 
 
-Entry = Annotated[
-    Annotated[Step, Tag("request")] | Annotated[Block, Tag("block")],
-    Discriminator(_kind),
-]
+Entry = Annotated[Annotated[Step, Tag("request")] | Annotated[Block, Tag("block")], Discriminator(_kind)]
 Block.model_rebuild()
 
 
-def requests(entries: tuple[Entry, ...]) -> Iterator[Step]:
-    """The requests of a list of steps, including those in blocks, in written order."""
+def flattened(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Every entry in written order, a block before the entries in it."""
     for entry in entries:
-        if isinstance(entry, Step):
-            yield entry
-        else:
-            yield from requests((*entry.steps, *entry.otherwise))
+        yield entry
+        if isinstance(entry, Block):
+            yield from flattened((*entry.steps, *entry.otherwise))
+
+
+def requests(entries: tuple[Entry, ...]) -> Iterator[Step]:
+    return (entry for entry in flattened(entries) if isinstance(entry, Step))
 
 
 def requests_at_once(entries: tuple[Entry, ...]) -> int:
@@ -197,28 +195,19 @@ def requests_at_once(entries: tuple[Entry, ...]) -> int:
 
 
 def _has_branches(entries: tuple[Entry, ...]) -> bool:
-    blocks = [entry for entry in entries if isinstance(entry, Block)]
-    return any(
-        block.parallel is not None or _has_branches((*block.steps, *block.otherwise)) for block in blocks
-    )
+    return any(isinstance(entry, Block) and entry.parallel is not None for entry in flattened(entries))
 
 
 def pauses(entries: tuple[Entry, ...]) -> Iterator[Think]:
-    """All pauses in a list of steps."""
-    for entry in entries:
-        if isinstance(entry, Step):
-            yield from (think for think in (entry.think_before, entry.think) if think is not None)
-        else:
-            yield from () if entry.pause is None else (entry.pause,)
-            yield from pauses((*entry.steps, *entry.otherwise))
+    for entry in flattened(entries):
+        both = (entry.think_before, entry.think) if isinstance(entry, Step) else (entry.pause,)
+        yield from (think for think in both if think is not None)
 
 
 def calls(entries: tuple[Entry, ...]) -> Iterator[Call]:
-    """All calls into a script in a list of steps."""
-    for entry in entries:
-        if isinstance(entry, Block):
-            yield from () if entry.call is None else (entry.call,)
-            yield from calls((*entry.steps, *entry.otherwise))
+    for entry in flattened(entries):
+        if isinstance(entry, Block) and entry.call is not None:
+            yield entry.call
 
 
 def changed(entry: Entry, change: Callable[[Step], Step], pausing: bool) -> Entry:

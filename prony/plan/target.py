@@ -1,7 +1,4 @@
-"""Targets: a server that Prony launches, or the URL of a running one.
-
-A further kind is a class here and a class in prony.targets.
-"""
+"""Targets: a server that Prony launches, or the URL of a running one."""
 
 from __future__ import annotations
 
@@ -84,22 +81,18 @@ class Url(Record):
 
     @property
     def unix(self) -> str | None:
-        """Path of a Unix socket, else None."""
         return self.url.removeprefix("unix:") if self.url.startswith("unix:") else None
 
     @property
     def https(self) -> bool:
-        """Whether connections use TLS."""
         return self.url.startswith("https:")
 
     @property
     def host(self) -> str:
-        """The host of the URL."""
         return "localhost" if self.unix is not None else urlsplit(self.url).hostname or ""
 
     @property
     def port(self) -> int:
-        """The port of the URL; 0 for a Unix socket."""
         return 0 if self.unix is not None else urlsplit(self.url).port or (443 if self.https else 80)
 
     @property
@@ -112,13 +105,11 @@ class Url(Record):
 
     @property
     def every_address(self) -> tuple[tuple[str, int], ...]:
-        """All addresses, including the further servers'."""
         others = (Url(url=other) for other in self.others)
         return (*self.all_addresses, *((other.host, other.port) for other in others))
 
     @property
     def first_address(self) -> tuple[str, int]:
-        """Host and port of the first connection."""
         return self.all_addresses[0]
 
 
@@ -131,7 +122,6 @@ def is_url(word: str) -> bool:
 
 
 def is_path(address: str) -> bool:
-    """Whether it names a folder or a file, not a server of the catalogue."""
     name = address.partition(":")[0]
     return "/" in name or name in (".", "..") or name.endswith((".yaml", ".yml"))
 
@@ -187,7 +177,6 @@ def _no_server(word: str, what: str) -> UsageError:
 
 
 def with_jdk(target: Target, jdk: str) -> Target | None:
-    """The target on another JDK; None for a running server."""
     return target.model_copy(update={"jdk": jdk}) if isinstance(target, Launch) else None
 
 
@@ -222,7 +211,6 @@ def parse_url(text: str) -> RequestUrl:
 
 
 def _parse_unix(text: str) -> RequestUrl:
-    """`unix:/path/of.sock`, with an optional request path: `unix:/run/app.sock:/hello`."""
     file, colon, path = text.removeprefix("unix:").partition(":/")
     if not file.startswith("/"):
         raise UsageError(

@@ -57,7 +57,6 @@ _PAUSE = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
 
 
 def _pause(value: object) -> object:
-    """Parses `none`, `500ms` or `2s`."""
     if not isinstance(value, str):
         return value
     if value == "none":

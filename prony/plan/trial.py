@@ -65,22 +65,20 @@ class WarmUpPlan(Record):
 
     @property
     def warm_s(self) -> float:
-        """Estimated time until the server is level."""
         return self._about(self.min_s, self.cap_s, LEVEL_AFTER)
 
     @property
     def settle_s(self) -> float:
-        """Estimated settling on its own CPUs."""
         return self._about(self.settle_min_s, self.settle_cap_s, SETTLED_AFTER)
 
     @property
     def settle_new_s(self) -> float:
-        """The same in a process warmed up by other workloads, as this one brings new code."""
+        """As `settle_s`, in a process warmed up by other workloads, as this one brings new code."""
         return self._about(self.settle_min_s, self.settle_cap_s, NEW_CODE_AFTER)
 
     @property
     def compiling_cap_s(self) -> float:
-        """Cap there while the JIT compiler is at work: the total of a fresh process."""
+        """Cap of that while the JIT compiler is at work: the total of a fresh process."""
         return self.cap_s + self.settle_cap_s
 
     def _about(self, min_s: float, cap_s: float, level_after: float) -> float:
@@ -89,7 +87,6 @@ class WarmUpPlan(Record):
 
 
 def fixed(seconds: float) -> WarmUpPlan:
-    """A warm-up of exactly this length, not watched."""
     return WarmUpPlan(method="fixed", min_s=seconds, cap_s=seconds, settle_min_s=0.0, settle_cap_s=0.0)
 
 
@@ -99,19 +96,14 @@ ready after 36 s with them first and 64 s without (docs/benchmarks.md).
 """
 
 QUICK_WARM_UP = WarmUpPlan(min_s=10.0, cap_s=60.0, settle_min_s=5.0, settle_cap_s=30.0, settle_until="level")
-"""Too short to show a plateau of any but the quietest server: `steady` is then unknown. The caps are for slow
-machines, where a JIT compiler works for more than a minute.
-"""
+"""Too short to show a plateau of any but the quietest server. The caps are for slow machines."""
 SETTLES = 0.6
 """Typical duration of a phase as a share of the way from its least to its cap."""
 LEVEL_AFTER, SETTLED_AFTER, NEW_CODE_AFTER = 2.5, 1.2, 2.0
-"""Typical time until a JVM is level ÷ the least time: warming up (with FEW_USERS first), back on its own
-CPUs, and there under a workload that is new to its process. Only slow machines come near the cap.
-"""
+"""Typical time ÷ the least time of a JVM: warming up, back on its own CPUs, there with new code."""
 
 PROBE_MOST_S = 5.0
 START_S, STOP_S, PUBLISHED_S = 6.0, 1.0, 9.0
-"""Estimated start, stop and published part."""
 SLACK_S = 30.0
 """Engine's wait for the end after a window of known length."""
 
@@ -124,46 +116,29 @@ class TrialPlan(Record):
     measured: Measured
     connections: Connections = Connections()
     warm_up: WarmUpPlan = WarmUpPlan()
-    """Before a steady window; a whole run has its own, or none."""
     published_requests: int | None = None
-    """Records the time of this many requests to the fresh process; None: not recorded."""
     published_cap_s: float = 30.0
     start_timeout_s: float = 60.0
     request_timeout_ms: int = 10_000
     connect_timeout_ms: int = 5_000
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     preflight: bool = True
-    """Whether a request per step is sent, and its response checked, before the load. False: the server sees
-    only the load, as with the front end's own tool; responses are then compared with each other.
-    """
+    """False: the server sees only the load; responses are then compared with each other."""
     source_addresses: tuple[str, ...] = ()
-    """Source addresses of connections. Default: the kernel's choice."""
     script: Script | None = None
-    """Lua: writes the requests in place of the workload's single step; JavaScript: called by blocks."""
     threads: int | None = Field(default=None, ge=1)
-    """Most engine threads. Default: one per client CPU."""
     rate_groups: int | None = None
-    """Groups of users with counted rates."""
     rate_span_ms: int = Field(default=100, ge=1)
-    """Span of each of those rates."""
     request_parts: bool = False
-    """Breaks down request time into connect, send, wait and receive; costs the client some CPU."""
     log: str | None = None
-    """File for a row per request."""
     before: Stage | None = None
-    """A separate load that ends before this one; not judged."""
     after: Stage | None = None
-    """A separate load after this one; not judged."""
     beside: tuple[str, ...] = ()
     """Other load generators with the same load on the same process, in random order around this one."""
     scaling_probe: bool = True
-    """Whether a capacity trial ends with seconds under half as many users again, after the window, to show
-    whether the rate rises.
-    """
+    """Whether a capacity trial ends with seconds under half as many users again."""
     injected_faults: tuple[str, ...] = ()
-    """Injected faults of the engine (docs/engine.md); only `prony selftest` sets them. Such a trial does not
-    conform.
-    """
+    """Faults of the engine (docs/engine.md) for `prony selftest`; such a trial does not conform."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -230,7 +205,6 @@ class TrialPlan(Record):
 
     @property
     def first_s(self) -> float:
-        """Their duration; 0 without them."""
         warm = self.warm_up
         if not self.first_users:
             return 0.0
@@ -238,16 +212,14 @@ class TrialPlan(Record):
 
     @property
     def _chosen_first_s(self) -> float:
-        """Their duration where the plan chose them."""
+        """Duration of the first users where the plan chose them."""
         return 0.0 if self.warm_up.closed_users == "auto" else self.first_s
 
     @property
     def populations(self) -> tuple[Population, ...]:
-        """Groups of users of a closed load."""
         return self.load.populations if isinstance(self.load, ClosedLoad) else ()
 
     def spoken(self, http_version: str | None) -> Self:
-        """The plan with a server's HTTP version; None: unchanged."""
         if http_version is None:
             return self
         connections = self.connections.model_copy(update={"http_version": http_version})
@@ -255,7 +227,6 @@ class TrialPlan(Record):
 
     @property
     def load_name(self) -> str:
-        """Short name of the load, with unusual connection options."""
         if not self.connections.keep_alive:
             return f"{self.load.name}-close"
         most = self.connections.max_requests
@@ -310,7 +281,6 @@ class TrialPlan(Record):
 
     @property
     def estimate_s(self) -> float:
-        """Estimated duration of a trial: start, published part, warm-up, settling, window, stop."""
         if isinstance(self.measured, WholeRun):
             runs_s = (1 + len(self.beside)) * self.measured_s
             return START_S + self.measured.warm_up_s + runs_s + self.last_session_s + STOP_S
@@ -318,18 +288,9 @@ class TrialPlan(Record):
             first_s = self._chosen_first_s
             return START_S + first_s + self.warm_up.cap_s + self.measured_s + self.probe_s + STOP_S
         plan = self.warm_up
-        published_s = PUBLISHED_S if self.published_requests else 0
-        return (
-            START_S
-            + self._chosen_first_s
-            + published_s
-            + self.load.started_s
-            + plan.warm_s
-            + plan.settle_s
-            + self.measured_s
-            + self.probe_s
-            + STOP_S
-        )
+        before_s = START_S + self._chosen_first_s + (PUBLISHED_S if self.published_requests else 0)
+        warming_s = self.load.started_s + plan.warm_s + plan.settle_s
+        return before_s + warming_s + self.measured_s + self.probe_s + STOP_S
 
     @property
     def later_s(self) -> float:
@@ -393,23 +354,11 @@ def _http2_name(connections: Connections) -> str:
 
 
 def quick_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
-    """The quick form: a 10 s window after a warm-up until level, without scaling probe and published
-    protocol.
-
-    A JVM on one CPU was level after 24 s of load, and 10 s more detect that. On a virtual machine a quarter
-    as fast the JIT compiler worked for over a minute.
-    """
-    return TrialPlan(
-        workload=workload,
-        load=ClosedLoad(users=users),
-        measured=SteadyWindow(window_s=window_s or 10.0),
-        warm_up=QUICK_WARM_UP,
-        scaling_probe=False,
-    )
+    """The quick form: a 10 s window after a quick warm-up, without scaling probe and published protocol."""
+    return gate_trial(workload, users, window_s).model_copy(update={"scaling_probe": False})
 
 
 def full_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
-    """The full form: a 30 s window, a warm-up of up to 90 s."""
     return TrialPlan(
         workload=workload,
         load=ClosedLoad(users=users),
@@ -419,11 +368,7 @@ def full_trial(workload: Workload, users: int, window_s: float | None) -> TrialP
 
 
 def gate_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
-    """For many short trials: a 10 s window after a quick warm-up, about a minute in total.
-
-    Processes vary more than windows, so more processes give more precision than longer windows. Residual
-    drift is judged over all trials together.
-    """
+    """For many short trials, as processes vary more than windows: a 10 s window after a quick warm-up."""
     return TrialPlan(
         workload=workload,
         load=ClosedLoad(users=users),
@@ -433,9 +378,7 @@ def gate_trial(workload: Workload, users: int, window_s: float | None) -> TrialP
 
 
 def protocol(trial: TrialPlan, warm_up_s: float, run_s: float) -> TrialPlan:
-    """The same load as a fixed protocol: an unmeasured run of `warm_up_s`, then a measured one of `run_s`,
-    without a claim of a plateau or a capacity.
-    """
+    """The same load as a fixed protocol: an unmeasured run of `warm_up_s`, then a measured one of `run_s`."""
     return trial.model_copy(
         update={
             "measured": WholeRun(duration_s=run_s, warm_up_s=warm_up_s),

@@ -32,7 +32,6 @@ from prony.redaction import Name, Title
 MOST_STEPS = 1_000
 """Most requests over all scenarios, as written."""
 SETTINGS = ("delay_ms",)
-"""Keys of a workload that a plan may change, if the file has them."""
 
 
 class Feeder(Record):
@@ -114,21 +113,15 @@ class Scenario(Record):
     def _sends_something(self) -> Self:
         if not self.requests:
             raise ValueError("the steps send no request; expected at least one")
-        return self
-
-    @model_validator(mode="after")
-    def _branches_are_flat(self) -> Self:
-        requests_at_once(self.steps)
+        requests_at_once(self.steps)  # raises for nested parallel blocks
         return self
 
     @property
     def requests(self) -> tuple[Step, ...]:
-        """Its requests, including those in blocks."""
         return tuple(requests(self.steps))
 
     @property
     def has_blocks(self) -> bool:
-        """Whether its requests depend on blocks or variables."""
         return bool(self.variables) or any(isinstance(entry, Block) for entry in self.steps)
 
     @property
@@ -143,7 +136,6 @@ class Scenario(Record):
 
     @property
     def length(self) -> int:
-        """Requests of an iteration; an estimate with blocks."""
         return self.loops * length(self.steps)
 
 
@@ -153,7 +145,6 @@ class Published(Record):
     source: str
     note: str = "other hardware, other versions: for shape and order, not a target"
     figures: dict[str, dict[str, float]]
-    """Figure -> server -> value."""
 
 
 class Workload(Record):
@@ -202,15 +193,7 @@ class Workload(Record):
             raise ValueError("loops and variables apply to steps; give each scenario its own")
         if self.steps and not any(requests(self.steps)):
             raise ValueError("the steps send no request; expected at least one")
-        return self
-
-    @model_validator(mode="after")
-    def _branches_are_flat(self) -> Self:
         requests_at_once(self.steps)
-        return self
-
-    @model_validator(mode="after")
-    def _conformance_expects(self) -> Self:
         for step in self.conformance:
             if step.expect is None:
                 raise ValueError(
@@ -239,9 +222,7 @@ class Workload(Record):
         return self.model_copy(update=dict(given))
 
     def with_steps(self, change: Callable[[Step], Step], *, pausing: bool = True) -> Workload:
-        """The workload with every request changed, including scenarios, blocks, preparation, clean-up and
-        conformance. Without `pausing` also without pauses and paces.
-        """
+        """The workload with every request changed. Without `pausing` also without pauses and paces."""
 
         def allchanged(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
             return tuple(changed(entry, change, pausing) for entry in entries)
@@ -279,28 +260,23 @@ class Workload(Record):
 
     @property
     def all_steps(self) -> tuple[Step, ...]:
-        """The steps of all scenarios."""
         return tuple(step for scenario in self.walks for step in scenario.requests)
 
     @property
     def requests_at_once(self) -> int:
-        """Most concurrent requests of a user."""
         return max(requests_at_once(walk.steps) for walk in self.walks)
 
     @property
     def other_servers(self) -> tuple[str, ...]:
-        """Further servers named by its steps, in order."""
         named = (step.server for step in self.all_steps)
         return tuple(dict.fromkeys(server for server in named if server is not None))
 
     @property
     def has_blocks(self) -> bool:
-        """Whether any scenario has blocks or variables."""
         return any(scenario.has_blocks for scenario in self.walks)
 
     @property
     def content_declared(self) -> bool:
-        """Whether every step declares the correct response."""
         return all(step.expect is not None for step in self.all_steps)
 
     @property
@@ -332,7 +308,6 @@ def from_url(
 
 
 def known() -> dict[str, Path]:
-    """Workloads in the catalogue: name -> file."""
     return yaml_files("workloads")
 
 
@@ -355,8 +330,6 @@ def read(path: Path) -> Workload:
 
 
 def beside(workload: Workload, folder: Path) -> Workload:
-    """The workload with file names resolved relative to `folder`."""
-
     def step(step: Step) -> Step:
         file = step.body_file
         parts = tuple(

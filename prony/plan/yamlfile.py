@@ -40,46 +40,37 @@ def read_mapping(path: Path) -> tuple[dict[str, object], dict[tuple[object, ...]
         raise UsageError(f"{path}: expected keys with values (a YAML mapping), found {_kind(data)}")
     lines: dict[tuple[object, ...], int] = {}
     try:
-        _collect_lines(node, (), lines)
-    except _Twice as fault:
-        raise UsageError(f"{path}:{fault.line}: the key '{fault.key}' is given twice; keep one") from fault
+        _collect_lines(node, (), lines, path)
     except RecursionError as fault:
         raise UsageError(f"{path}: a value refers to itself (an alias within its own anchor)") from fault
     return data, lines
 
 
 def _kind(data: object) -> str:
-    """Text for the type of the top-level value."""
     if isinstance(data, dict):
         return "keys that are not words"
     return {type(None): "nothing", list: "a list", str: "a text"}.get(type(data), "a single value")
 
 
-class _Twice(Exception):
-    """A duplicate key: an error here, while YAML silently keeps the last."""
-
-    def __init__(self, key: str, line: int) -> None:
-        super().__init__(key)
-        self.key, self.line = key, line
-
-
 def _collect_lines(
-    node: yaml.Node | None, at: tuple[object, ...], lines: dict[tuple[object, ...], int]
+    node: yaml.Node | None, at: tuple[object, ...], lines: dict[tuple[object, ...], int], path: Path
 ) -> None:
+    """YAML silently keeps the last of two equal keys; here they raise UsageError."""
     if isinstance(node, yaml.MappingNode):
         keys: set[object] = set()
         for key, value in node.value:
             if key.value in keys and isinstance(key.value, str):
-                raise _Twice(key.value, key.start_mark.line + 1)
+                line = key.start_mark.line + 1
+                raise UsageError(f"{path}:{line}: the key '{key.value}' is given twice; keep one")
             keys.add(key.value if isinstance(key.value, str) else id(key))
             here = (*at, key.value)
             lines[here] = key.start_mark.line + 1
-            _collect_lines(value, here, lines)
+            _collect_lines(value, here, lines, path)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
             here = (*at, index)
             lines[here] = value.start_mark.line + 1
-            _collect_lines(value, here, lines)
+            _collect_lines(value, here, lines, path)
 
 
 def validate(
@@ -140,7 +131,6 @@ def _in_file(at: tuple[object, ...], lines: dict[tuple[object, ...], int]) -> tu
 
 
 def _keys_at(model: type[BaseModel], at: tuple[object, ...]) -> list[str]:
-    """Valid keys of the model at this location, as far as it can be followed."""
     here: list[_Branch] = [(model, None)]
     for part in at:
         tagged = [branch for branch in here if branch[1] == part]
@@ -158,7 +148,6 @@ def _keys_at(model: type[BaseModel], at: tuple[object, ...]) -> list[str]:
 
 
 _Branch = tuple[type[BaseModel], str | None]
-"""A possible model of a value, and its tag in a tagged union."""
 
 
 def _branches(annotation: object, tag: str | None = None) -> Iterator[_Branch]:

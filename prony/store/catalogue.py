@@ -1,6 +1,4 @@
-"""The catalogue of results: experiments and trials, each written in a transaction and immutable (except for
-the calibration that follows a trial).
-"""
+"""The catalogue of results: experiments and trials, immutable except for a calibration that follows."""
 
 from __future__ import annotations
 
@@ -19,18 +17,7 @@ from prony.errors import StoreError, UsageError
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
-from prony.store import (
-    keeping,
-    labels,
-    moving,
-    owner,
-    pruning,
-    reading,
-    rescue,
-    schema,
-    search,
-    summaries,
-)
+from prony.store import keeping, labels, moving, owner, pruning, reading, rescue, schema, search, summaries
 from prony.store.database import Database
 from prony.store.ids import experiment_id
 from prony.store.rows import (
@@ -53,14 +40,11 @@ _ID_ATTEMPTS = 64
 
 
 class Store:
-    """An open catalogue. Methods raise StoreError, a sentence, when the database fails; a lost connection to
-    a server is retried for a minute first.
-    """
+    """An open catalogue. Methods raise StoreError when the database fails."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._running: dict[str, dict[str, Any]] = {}
-        """Rows of this process's experiments, to rescue a trial that cannot be stored."""
 
     @classmethod
     def open(cls, target: str | Path | None = None) -> Store:
@@ -71,15 +55,10 @@ class Store:
 
     @property
     def where(self) -> str:
-        """The file or URL, without a password."""
         return self._database.where
 
     def close(self) -> None:
-        """Close all connections."""
         self._database.close()
-
-    # -- writing
-    # ---------------------------------------------------------------------------------------------------
 
     def check_writable(self) -> None:
         """Writes and deletes a probe, to detect a full disk or missing permission before the first trial."""
@@ -93,9 +72,7 @@ class Store:
     def create_experiment(
         self, *, name: str, spec: Mapping[str, Any], fingerprint: Fingerprint, seed: int, quick: bool
     ) -> str:
-        """Starts an experiment and returns its id. `spec`: the plan as plain JSON values, stored without
-        credentials.
-        """
+        """Starts an experiment and returns its id. `spec`: the plan as plain JSON values."""
         created = datetime.now(UTC)
         values = {
             "name": redaction.text(name),
@@ -124,10 +101,8 @@ class Store:
         raise StoreError(f"No free experiment id in {self.where}; try again.")
 
     def add_trial(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
-        """Stores a trial with its judgement in a transaction, also when interrupted.
-
-        If the database refuses, the trial is saved as a file for `prony results import`, which the StoreError
-        names.
+        """Stores a trial with its judgement, also when interrupted. If the database refuses, it is saved as a
+        file for `prony results import`, which the StoreError names.
         """
         judged = keeping.judgement_values(record.id, judgement, figures)
         try:
@@ -165,9 +140,7 @@ class Store:
             raise StoreError(f"Trial {record.id} cannot be stored in {self.where}: {why}.") from None
 
     def complete_trial(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
-        """Atomically replaces a trial just stored by `add_trial` with the same one plus its calibration and
-        new judgement.
-        """
+        """Replaces a trial just stored by the same one plus its calibration and new judgement."""
         judged = keeping.judgement_values(record.id, judgement, figures)
         self._database.write(lambda connection: keeping.replace_trial(connection, record, judged))
 
@@ -195,8 +168,6 @@ class Store:
             self._running[experiment_id]["spec"] = text
 
     def drop_empty(self, experiment_id: str) -> None:
-        """Removes an experiment without trials."""
-
         def work(connection: Connection) -> None:
             trial = select(schema.trials.c.id).where(schema.trials.c.experiment_id == experiment_id)
             if connection.execute(trial.limit(1)).first() is None:
@@ -205,7 +176,6 @@ class Store:
         self._database.write(work, alone=True)
 
     def finish_experiment(self, experiment_id: str, status: ExperimentStatus = "finished") -> None:
-        """Records the end of an experiment."""
         self._update(experiment_id, status=status, ended=datetime.now(UTC).isoformat())
 
     def _update(self, experiment_id: str, **values: str) -> None:
@@ -230,15 +200,10 @@ class Store:
 
         self._running[experiment_id] = self._database.write(work, alone=True) | mine
 
-    # -- reading
-    # ---------------------------------------------------------------------------------------------------
-
     def experiments(
         self, *, command: str | None = None, fingerprint_key: str | None = None
     ) -> list[ExperimentRow]:
-        """Readable experiments, optionally of a command or a fingerprint, newest first. `search` is faster,
-        and names the unreadable ones, where plans are not needed.
-        """
+        """Readable experiments, newest first. Without plans `search` is faster, and names unreadable ones."""
         conditions = []
         if command is not None:
             conditions.append(schema.experiment_summaries.c.command == command)
@@ -249,9 +214,7 @@ class Store:
         )
 
     def experiment(self, which: str) -> ExperimentRow:
-        """An experiment by id, a unique prefix of it (or of the part after the dash), a tag (the newest one),
-        or `latest`. Raises UsageError for none or several.
-        """
+        """An experiment by whatever `reading.identify` understands. Raises UsageError for none or several."""
 
         def work(connection: Connection) -> ExperimentRow:
             identifier = reading.identify(connection, self.where, which)
@@ -261,14 +224,11 @@ class Store:
         return self._database.read(work)
 
     def ahead_s(self) -> float:
-        """Newest stored experiment - this host's clock (s): positive if the clock went back, or another
-        host's is ahead.
-        """
+        """Newest stored experiment - this host's clock (s)."""
         newest = self.search(limit=1).experiments
         return (newest[0].created - datetime.now(UTC)).total_seconds() if newest else 0.0
 
     def has(self, experiment_id: str) -> bool:
-        """Whether an experiment with this full id is stored."""
         query = select(schema.experiments.c.id).where(schema.experiments.c.id == experiment_id)
         return self._database.read(lambda connection: connection.execute(query).first() is not None)
 
@@ -278,25 +238,19 @@ class Store:
         return self._database.read(lambda connection: reading.trials(connection, self.where, mine))
 
     def trial(self, trial_id: str) -> StoredTrial:
-        """A trial by its full id. Raises UsageError."""
         mine = schema.trials.c.id == trial_id
         trials = self._database.read(lambda connection: reading.trials(connection, self.where, mine))
         if not trials:
             raise UsageError(f"No trial '{trial_id}' in {self.where}.")
         return trials[0]
 
-    # -- searching
-    # ---------------------------------------------------------------------------------------------------
-
     def search(
         self, wanted: search.Search | None = None, *, limit: int | None = None, offset: int = 0
     ) -> Found:
-        """Matching experiments, newest first, without plans."""
         chosen = wanted or search.Search()
         return self._database.read(lambda connection: search.search(connection, chosen, limit, offset))
 
     def series_names(self) -> tuple[SeriesName, ...]:
-        """Every server x workload x load with stored trials, by name."""
         return self._database.read(search.series_names)
 
     def series(
@@ -311,52 +265,35 @@ class Store:
         until: datetime | None = None,
     ) -> tuple[SeriesTrial, ...]:
         """Trials of a series in order, conforming or not, optionally of a tag, a host or a time."""
+        chosen = search.Search(tag=tag, fingerprint_key=fingerprint_key, since=since, until=until)
         return self._database.read(
-            lambda connection: search.series(
-                *(connection, server, workload, load_name),
-                tag=tag,
-                fingerprint_key=fingerprint_key,
-                since=since,
-                until=until,
-            )
+            lambda connection: search.series(connection, server, workload, load_name, chosen)
         )
 
     def fingerprints(self) -> tuple[SeenHost, ...]:
-        """Hosts with their software, latest first."""
         return self._database.read(search.fingerprints)
 
     def fingerprint(self, key: str) -> Fingerprint | None:
-        """The fingerprint with this key, from its newest experiment."""
         hosts = self._database.read(lambda connection: search.fingerprints(connection, key))
         return hosts[0].fingerprint if hosts else None
-
-    # -- tags and notes (of full ids)
-    # ---------------------------------------------------------------------------------------------------
 
     def tag(self, experiment_id: str, name: str, *, only: bool = False) -> None:
         """Tags an experiment; with `only`, others lose the tag. Raises UsageError for an invalid name."""
         labels.checked_tag(name)
-
-        def work(connection: Connection) -> None:
-            labels.add_tag(connection, experiment_id, name, only=only)
-
-        self._database.write(work, alone=True)
+        self._database.write(
+            lambda connection: labels.add_tag(connection, experiment_id, name, only=only), alone=True
+        )
 
     def untag(self, experiment_id: str, name: str) -> bool:
-        """Removes a tag; returns whether it was present."""
         return self._database.write(lambda connection: labels.remove_tag(connection, experiment_id, name))
 
     def tags(self) -> dict[str, int]:
-        """Tag -> number of experiments."""
         return self._database.read(labels.tags)
 
     def tagged(self, name: str) -> tuple[FoundExperiment, ...]:
-        """The experiments with a tag, newest first."""
         return self.search(search.Search(tag=name)).experiments
 
     def labels_of(self, experiment_id: str) -> tuple[tuple[str, ...], tuple[Note, ...]]:
-        """(tags, notes by age) of an experiment."""
-
         def work(connection: Connection) -> tuple[tuple[str, ...], tuple[Note, ...]]:
             mine = (experiment_id,)
             tagged, noted = labels.tags_of(connection, mine), labels.notes_of(connection, mine, [])
@@ -369,11 +306,7 @@ class Store:
         row = labels.new_note(experiment_id, redaction.text(labels.checked_note(text)))
         self._database.write(lambda connection: labels.add_notes(connection, (row,)))
 
-    # -- pruning
-    # ---------------------------------------------------------------------------------------------------
-
     def stored_bytes(self, experiment_id: str) -> int:
-        """Approximate size of an experiment."""
         return self._database.read(lambda connection: pruning.stored_bytes(connection, experiment_id))
 
     def remove(self, experiment_id: str) -> bool:
@@ -386,20 +319,13 @@ class Store:
         )
 
     def shrink(self) -> None:
-        """Returns the space of removed rows to the disk."""
         self._database.shrink()
 
-    # -- moving to another store
-    # ---------------------------------------------------------------------------------------------------
-
     def raw(self, experiment_id: str) -> RawExperiment:
-        """The raw rows of an experiment (full id), for another store."""
         return self._database.read(lambda connection: moving.raw(connection, experiment_id))
 
     def add_raw(self, found: RawExperiment) -> int:
-        """Adds new rows in a transaction; returns the number of new trials. Raises StoreError, changing
-        nothing, if another experiment or trial has the same id.
-        """
+        """As `moving.add`, in a transaction."""
         try:
             return self._database.write(
                 lambda connection: moving.add(connection, found, self.where), alone=True
@@ -413,5 +339,4 @@ class Store:
 
 
 def _stored(spec: Mapping[str, Any]) -> str:
-    """A plan as JSON, without credentials."""
     return json.dumps(redaction.plain(spec))

@@ -1,4 +1,4 @@
-"""A database of Prony: opening, creation and transactions."""
+"""A database of Prony: opening, creation, transactions, and a sentence for every error."""
 
 from __future__ import annotations
 
@@ -15,18 +15,44 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlch
 from prony import __version__
 from prony.errors import StoreError
 from prony.store import location, schema
-from prony.store.faults import explained, is_lost
 from prony.store.location import APPLICATION_ID, WRITES, Location, locate, sqlite_tables
 
 T = TypeVar("T")
 
 FIRST_PAUSE_S = 0.1
-"""First pause before reconnecting; doubled each time."""
+
+
+_SQLITE = {
+    "SQLITE_FULL": "the disk is full; make room and try again",
+    "SQLITE_BUSY": "another program keeps it locked; end that program or try again",
+    "SQLITE_LOCKED": "another program keeps it locked; end that program or try again",
+    "SQLITE_READONLY": (
+        "it may only be read; allow writing to the file and its folder, or name another with --db"
+    ),
+    "SQLITE_CANTOPEN": "it cannot be opened; check that its folder exists and may be written",
+    "SQLITE_PERM": "permission is denied; allow it, or name another file with --db",
+    "SQLITE_NOTADB": "it is not a database; name another file with --db",
+    "SQLITE_CORRUPT": "it is damaged; put it aside (`sqlite3 FILE .recover` may save most of it)",
+    "SQLITE_IOERR": "reading or writing it failed; check the disk and its free space",
+    "SQLITE_TOOBIG": "one record is larger than the database takes",
+}
+"""By prefix of SQLite's error name (sqlite_errorname); the longest prefix wins."""
+
+_SQLSTATE = {
+    "53100": "the server's disk is full; make room and try again",
+    "25006": "the server is read-only; use the primary",
+    "28": "the server refuses this user or password",
+    "3D000": "the server has no database of this name; create it first",
+    "42501": "this user may not write there; grant it the rights",
+    "08": "the connection to the server was lost; try again when it is back",
+    "57P": "the server was shut down or ended the connection; try again when it is back",
+    "55P03": "another program keeps it locked; end that program or try again",
+    "53300": "the server has no connection left; end other programs or raise max_connections",
+}
+"""By prefix of the SQLSTATE (PostgreSQL)."""
 
 
 class Database:
-    """A file or server with Prony's tables."""
-
     def __init__(self, location: Location) -> None:
         self._location = location
 
@@ -39,18 +65,14 @@ class Database:
 
     @property
     def where(self) -> str:
-        """The file or URL, without a password."""
         return self._location.where
 
     def close(self) -> None:
-        """Close all connections."""
         self._location.engine.dispose()
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Connection]:
-        """A writing transaction. `alone`: excludes other `alone` writers (always so in SQLite), for decisions
-        based on reads.
-        """
+        """A writing transaction. `alone`: excludes other `alone` writers, for decisions based on reads."""
         with self._location.engine.connect() as connection:
             chosen = connection.execution_options(**{WRITES: True})
             with chosen.begin():
@@ -61,9 +83,8 @@ class Database:
     def write(
         self, work: Callable[[Connection], T], *, alone: bool = False, patience_s: float | None = None
     ) -> T:
-        """Runs `work` in a writing transaction. After a lost connection it is repeated, possibly after a
-        commit, so `work` must be idempotent. Raises StoreError for database errors except IntegrityError.
-        `patience_s`: longest retry [RECONNECT_S].
+        """Runs `work` in a writing transaction. After a lost connection it is repeated for `patience_s`,
+        possibly after a commit, so `work` must be idempotent. Raises StoreError and IntegrityError.
         """
 
         def once() -> T:
@@ -105,7 +126,6 @@ class Database:
             raise explained(error, self.where) from None
 
     def shrink(self) -> None:
-        """Returns the space of deleted rows to the disk (SQLite)."""
         if self._location.sqlite:
             with self.faults(), self._location.engine.connect() as connection:
                 raw = connection.connection.driver_connection
@@ -145,7 +165,6 @@ class Database:
             )
 
     def _schema_version(self, connection: Connection) -> int | None:
-        """The schema version; None without tables. Raises StoreError for another or unclear one."""
         tables = set(inspect(connection).get_table_names())
         if schema.about.name not in tables:
             taken = tables & set(schema.metadata.tables)
@@ -165,3 +184,24 @@ class Database:
                 f"{schema.SCHEMA_VERSION}); use that version, or name another file with --db."
             )
         return version
+
+
+def is_lost(error: DBAPIError) -> bool:
+    """Whether the connection to the server was lost or not opened; libpq may give no SQLSTATE then."""
+    state = str(getattr(error.orig, "sqlstate", "") or "")
+    if not state:
+        return isinstance(error, OperationalError)
+    return state.startswith(("08", "57P"))
+
+
+def explained(error: SQLAlchemyError, where: str) -> StoreError:
+    """The error as a sentence with the database and a remedy."""
+    original = error.orig if isinstance(error, DBAPIError) else None
+    name = str(getattr(original, "sqlite_errorname", "") or "")
+    state = str(getattr(original, "sqlstate", "") or "")
+    for table, code in ((_SQLITE, name), (_SQLSTATE, state)):
+        matches = [beginning for beginning in table if code.startswith(beginning)] if code else []
+        if matches:
+            return StoreError(f"The results in {where} cannot be used: {table[max(matches, key=len)]}.")
+    text = " ".join(str(original or error).split()).rstrip(".") or type(error).__name__
+    return StoreError(f"The results in {where} cannot be used: {text}.")

@@ -23,7 +23,6 @@ LOCAL = frozenset({"owner"})
 T = TypeVar("T")
 R = TypeVar("R", bound=BaseModel)
 LARGEST_WHOLE = 2**64
-"""Beyond any counter or clock."""
 
 
 class Misfit(ValueError):
@@ -68,8 +67,6 @@ class _Row(BaseModel):
 
 
 class ExperimentColumns(_Row):
-    """Columns of table experiments, without local ones."""
-
     id: _Id
     name: Annotated[_Text, Field(max_length=10_000)]
     created: _Time
@@ -105,8 +102,6 @@ class TrialColumns(_Row):
 
 
 class JudgementColumns(_Row):
-    """Columns of table judgements, without its number."""
-
     trial_id: _TrialId
     made: _Time
     prony_version: _Word
@@ -116,8 +111,6 @@ class JudgementColumns(_Row):
 
 
 class NoteColumns(_Row):
-    """Columns of table notes, without its number."""
-
     experiment_id: _Id
     made: _Time
     made_by: Annotated[_Text, Field(max_length=300)]
@@ -181,26 +174,20 @@ def judgement(row: object, of: set[str]) -> dict[str, Any]:
 
 
 def note(row: object) -> dict[str, Any]:
-    """The row for storing. Raises Misfit."""
     columns = _row("note", NoteColumns, row)
     return columns.model_dump() | {"text": redaction.text(columns.text)}
 
 
 def without_local(row: object) -> object:
-    """The row without local columns."""
     if not isinstance(row, dict):
         return row
     return {name: value for name, value in row.items() if name not in LOCAL}
 
 
 def rows(what: str, value: object) -> list[Any]:
-    """A list of rows. Raises Misfit."""
     if not isinstance(value, list):
         raise Misfit(f"{what} is {shown(value)}; expected a list")
     return value
-
-
-# -- one sentence
 
 
 def _row(what: str, model: type[R], row: object) -> R:
@@ -210,7 +197,6 @@ def _row(what: str, model: type[R], row: object) -> R:
 
 
 def _public(what: str, text: str) -> str:
-    """JSON without credentials."""
     return _read(what, lambda: redaction.as_json(text))
 
 
@@ -224,7 +210,6 @@ def _read(what: str, make: Callable[[], T]) -> T:
 
 
 def _sentence(what: str, fault: ValidationError) -> str:
-    """The first error: field, value, expectation."""
     first = fault.errors(include_url=False)[0]
     where = ".".join([what, *(str(part) for part in first["loc"])])
     match first["type"]:
@@ -242,13 +227,11 @@ def _sentence(what: str, fault: ValidationError) -> str:
 
 
 def _named(what: str, row: object, key: str) -> str:
-    """The row's kind with its key, if printable."""
     name = row.get(key) if isinstance(row, Mapping) else None
     return f"{what} {name}" if isinstance(name, str) and len(name) <= 64 and name.isprintable() else what
 
 
 def _leaves(value: object, where: str) -> Iterator[tuple[str, object]]:
-    """(path, value) of every JSON leaf."""
     stack: list[tuple[str, object]] = [(where, value)]
     while stack:
         place, item = stack.pop()

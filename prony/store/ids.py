@@ -31,6 +31,5 @@ def as_typed(text: str) -> str:
 
 
 def looks_like_id(text: str) -> bool:
-    """Whether it has the form of a full id."""
     date, dash, letters = as_typed(text).partition("-")
     return bool(dash) and len(date) == 6 and date.isdecimal() and len(letters) == LETTERS

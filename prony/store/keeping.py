@@ -18,7 +18,6 @@ from prony.store.columns import finite
 
 
 def insert_trial(connection: Connection, record: TrialRecord, judged: Mapping[str, Any]) -> None:
-    """Inserts a trial with its first judgement. Raises IntegrityError for a taken id or no experiment."""
     trial = trial_values(record)
     connection.execute(insert(schema.trials).values(**trial))
     connection.execute(insert(schema.judgements).values(**judged))
@@ -35,38 +34,28 @@ def replace_trial(connection: Connection, record: TrialRecord, judged: Mapping[s
 
 
 def record_of(connection: Connection, trial_id: str) -> str | None:
-    """The stored record of a trial as JSON; None without one."""
     query = select(schema.trials.c.record).where(schema.trials.c.id == trial_id)
     record = connection.execute(query).scalar_one_or_none()
     return None if record is None else zlib.decompress(record).decode()
 
 
 def record_text(record: TrialRecord) -> str:
-    """The record as stored JSON, without credentials."""
     return redaction.as_json(record.model_dump_json())
 
 
 def trial_columns(record: TrialRecord) -> dict[str, Any]:
     """Columns that repeat parts of the record, without credentials."""
+    same = ("id", "experiment_id", "kind", "block", "position", "quick", "fingerprint_key")
     return {
-        "id": record.id,
-        "experiment_id": record.experiment_id,
-        "server": redaction.name(record.server),
-        "workload": redaction.name(record.workload),
-        "load_name": redaction.name(record.load_name),
-        "kind": record.kind,
-        "block": record.block,
-        "position": record.position,
-        "quick": record.quick,
+        **{name: getattr(record, name) for name in same},
+        **{name: redaction.name(getattr(record, name)) for name in ("server", "workload", "load_name")},
         "started": record.started_at.astimezone(UTC).isoformat(),
         "ended": record.ended_at.astimezone(UTC).isoformat(),
         "failure": None if record.failure is None else redaction.text(record.failure),
-        "fingerprint_key": record.fingerprint_key,
     }
 
 
 def trial_values(record: TrialRecord) -> dict[str, Any]:
-    """The row of a trial, without credentials."""
     return trial_columns(record) | {
         "prony_version": __version__,
         "record_format": schema.RECORD_FORMAT,
@@ -75,7 +64,6 @@ def trial_values(record: TrialRecord) -> dict[str, Any]:
 
 
 def judgement_values(trial_id: str, judgement: Judgement, figures: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of a new judgement."""
     return {
         "trial_id": trial_id,
         "made": datetime.now(UTC).isoformat(),

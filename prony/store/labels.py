@@ -37,7 +37,6 @@ def checked_tag(name: str) -> str:
 
 
 def checked_note(text: str) -> str:
-    """A stripped note. Raises UsageError for an empty or too long one."""
     text = text.strip()
     if not text:
         raise UsageError("the note is empty; give its text")
@@ -67,19 +66,16 @@ def add_tag(connection: Connection, experiment_id: str, name: str, *, only: bool
 
 
 def remove_tag(connection: Connection, experiment_id: str, name: str) -> bool:
-    """Removes a tag; returns whether it was present."""
     mine = (schema.tags.c.name == name, schema.tags.c.experiment_id == experiment_id)
     return connection.execute(delete(schema.tags).where(*mine)).rowcount > 0
 
 
 def tags(connection: Connection) -> dict[str, int]:
-    """Tag -> number of experiments."""
     query = select(schema.tags.c.name, func.count()).group_by(schema.tags.c.name).order_by(schema.tags.c.name)
     return {str(row[0]): int(row[1]) for row in connection.execute(query)}
 
 
 def newest_tagged(connection: Connection, name: str) -> str | None:
-    """The id of the newest experiment with this tag."""
     query = (
         select(schema.experiments.c.id)
         .join(schema.tags)
@@ -91,7 +87,6 @@ def newest_tagged(connection: Connection, name: str) -> str | None:
 
 
 def new_note(experiment_id: str, text: str) -> dict[str, Any]:
-    """The row of a new note."""
     return {"experiment_id": experiment_id, "made": _now(), "made_by": who(), "text": text}
 
 
@@ -104,7 +99,6 @@ def add_notes(connection: Connection, notes: tuple[Mapping[str, Any], ...]) -> N
 
 
 def tags_of(connection: Connection, ids: Sequence[str]) -> dict[str, list[str]]:
-    """Experiment -> tags, for some hundreds of experiments."""
     query = select(schema.tags).where(schema.tags.c.experiment_id.in_(ids))
     by_experiment: dict[str, list[str]] = defaultdict(list)
     for row in connection.execute(query.order_by(schema.tags.c.name)):
@@ -115,7 +109,6 @@ def tags_of(connection: Connection, ids: Sequence[str]) -> dict[str, list[str]]:
 def notes_of(
     connection: Connection, ids: Sequence[str], unreadable: list[Unreadable]
 ) -> dict[str, list[Note]]:
-    """Experiment -> notes, oldest first; appends unreadable ones to `unreadable`."""
     query = select(schema.notes).where(schema.notes.c.experiment_id.in_(ids))
     by_experiment: dict[str, list[Note]] = defaultdict(list)
     for row in connection.execute(query.order_by(schema.notes.c.id)):

@@ -1,7 +1,4 @@
-"""Location of the results, and connecting to it.
-
-A foreign file is recognised by its header and never opened for writing.
-"""
+"""Location of the results. A foreign file is recognised by its header and never opened for writing."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ from sqlalchemy.pool import NullPool
 from prony.errors import StoreError
 
 BUSY_S = 15.0
-"""Longest wait of a writer for another."""
 AGAIN_S = 0.02
 
 RECONNECT_S = 60.0
@@ -35,9 +31,7 @@ IN_MEMORY = ":memory:"
 NOT_IN_MEMORY = "Results are not kept in memory; name a file for the SQLite database."
 
 WRITES = "prony_writes"
-"""Execution option of writing connections: takes SQLite's write lock at the start, so that writers wait
-instead of failing midway.
-"""
+"""Execution option of connections that take SQLite's write lock at the start instead of failing midway."""
 
 APPLICATION_ID = 0x50524F4E
 """`PRON` in the header of Prony's files: identifies them without opening them as a database."""
@@ -49,14 +43,11 @@ _APPLICATION_ID_AT = 68  # https://sqlite.org/fileformat2.html, "The Database He
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A database: location without password, and engine."""
-
     where: str
     engine: Engine
     sqlite: bool
     writable: bool = True
     marked: bool = False
-    """Whether the file's header has Prony's application id."""
 
 
 def default_path() -> str:
@@ -106,9 +97,10 @@ def _server(url: URL) -> Location:
             f"'{url.drivername}' is not a supported database; use a file (SQLite) or postgresql://."
         ) from None
     except ModuleNotFoundError as missing:
+        package = "prony[postgresql]" if missing.name == "psycopg" else missing.name
         raise StoreError(
             f"{where} needs the Python package '{missing.name}', which is not installed; "
-            f"install it into Prony's environment: pip install '{_package(missing.name)}'."
+            f"install it into Prony's environment: pip install '{package}'."
         ) from None
     return Location(where, engine, sqlite=False)
 
@@ -119,10 +111,6 @@ def _patience(url: URL) -> dict[str, Any]:
         return {}
     wanted = {"connect_timeout": CONNECT_S, "keepalives_idle": DEAD_S, "tcp_user_timeout": DEAD_S * 1000}
     return {name: value for name, value in wanted.items() if name not in url.query}
-
-
-def _package(module: str | None) -> str:
-    return "prony[postgresql]" if module == "psycopg" else str(module)
 
 
 def _sqlite(path: Path) -> Location:
@@ -180,19 +168,9 @@ def _make_folder(folder: Path) -> None:
 
 def _connect(path: Path, writable: bool) -> sqlite3.Connection:
     """A connection in autocommit mode: SQLAlchemy's begin event starts transactions."""
-    if writable:
-        mode = "mode=rwc"
-    elif Path(f"{path}-wal").exists():
-        mode = "mode=ro"
-    else:
-        # Without write permission SQLite cannot create its shared-memory file, but nobody else writes either.
-        mode = "mode=ro&immutable=1"
+    mode = "mode=rwc" if writable else _read_only(path)
     connection = sqlite3.connect(
-        f"file:{quote(str(path))}?{mode}",
-        uri=True,
-        timeout=BUSY_S,
-        isolation_level=None,
-        check_same_thread=False,
+        f"file:{quote(str(path))}?{mode}", BUSY_S, isolation_level=None, check_same_thread=False, uri=True
     )
     try:
         connection.execute("PRAGMA foreign_keys=ON")
@@ -203,6 +181,11 @@ def _connect(path: Path, writable: bool) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _read_only(path: Path) -> str:
+    # Without write permission SQLite cannot create its shared-memory file, but nobody else writes either.
+    return "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
@@ -228,8 +211,7 @@ def sqlite_tables(path: str) -> list[str] | None:
     """The tables of an SQLite file, read-only; None when absent or empty."""
     if not Path(path).exists() or Path(path).stat().st_size == 0:
         return None
-    mode = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
-    connection = sqlite3.connect(f"file:{quote(path)}?{mode}", uri=True, timeout=BUSY_S)
+    connection = sqlite3.connect(f"file:{quote(path)}?{_read_only(Path(path))}", uri=True, timeout=BUSY_S)
     try:
         rows = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
     finally:

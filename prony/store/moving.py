@@ -14,11 +14,9 @@ from prony.store import labels, owner, schema, summaries
 from prony.store.rows import ExperimentStatus, RawExperiment
 
 IMPORTED = "imported"
-"""Owner of an experiment from another host."""
 
 
 def raw(connection: Connection, experiment_id: str) -> RawExperiment:
-    """The raw rows of an experiment (full id), for another store."""
     chosen = schema.trials.c.experiment_id == experiment_id
     experiment = connection.execute(
         select(schema.experiments).where(schema.experiments.c.id == experiment_id)
@@ -60,9 +58,7 @@ def _public(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def add(connection: Connection, found: RawExperiment, where: str) -> int:
-    """Adds new rows in an exclusive transaction; returns the number of new trials. Raises StoreError, for a
-    rollback, if another experiment or trial has the same id. `where`: name of the database, for errors.
-    """
+    """Adds new rows; returns the number of new trials. Raises StoreError if an id is taken by another."""
     identifier = str(found.experiment["id"])
     mine = schema.experiments.c.id == identifier
     trials_of = schema.trials.c.experiment_id == identifier

@@ -49,18 +49,15 @@ class Keep:
 
 
 def may_run(status: ExperimentStatus, created: datetime, now: datetime) -> bool:
-    """Whether it may be running, possibly on another host, for at most RUNS_AT_MOST."""
     return status == "running" and created >= now - RUNS_AT_MOST
 
 
 def stored_bytes(connection: Connection, experiment_id: str) -> int:
-    """Size of its stored records, which is nearly all."""
     size = func.coalesce(func.sum(func.length(_T.record)), 0)
     return int(connection.execute(select(size).where(_T.experiment_id == experiment_id)).scalar_one())
 
 
 def unwanted(connection: Connection, experiment_id: str) -> bool:
-    """Whether an experiment exists, has no tag and does not run."""
     row: Any = connection.execute(
         select(_E.status, _E.owner, _E.created).where(_E.id == experiment_id)
     ).first()

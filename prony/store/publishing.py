@@ -1,8 +1,5 @@
-"""The rows of an experiment for publication: without the identity of the user.
-
-Command lines of servers are evidence, so paths stay: a home folder becomes `~`, the cache `~/.cache/prony`,
-the checkout `.`. Hosts are named by fingerprint, notes lose their author, and other programs become "another
-process" with their CPU use.
+"""The rows of an experiment for publication: without the identity of the user. Command lines of servers are
+evidence, so paths stay, with short names for home folders, caches and checkouts.
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ from prony.store.rows import RawExperiment
 
 CACHE = "~/.cache/prony"
 NOBODY = "anonymous"
-"""The author of a published note."""
 ANOTHER = "another process"
 _PROCESS = re.compile(r"(.+ \(pid \d+\)), ", re.DOTALL)
 """Start of `busiest_other`; its process name, with any characters, is then replaced everywhere."""
@@ -36,9 +32,7 @@ _FILES = frozenset({"file", "body_file"})
 
 
 def anonymous(found: RawExperiment, home: Path | None = None) -> RawExperiment:
-    """The anonymised rows. Replaces `home`, of the publisher, and home folders and caches in the servers'
-    command lines. Idempotent.
-    """
+    """The anonymised rows (idempotent). `home`: the home folder of the publisher."""
     records = {str(trial["id"]): json.loads(zlib.decompress(trial["record"])) for trial in found.trials}
     words = [word for record in records.values() for word in _commands(record)]
     others = {name for record in records.values() for name in _others(record.get("evidence"))}
@@ -63,9 +57,7 @@ def anonymous(found: RawExperiment, home: Path | None = None) -> RawExperiment:
 
 
 def mentions(found: RawExperiment, names: Iterable[str]) -> dict[str, str]:
-    """Name -> context of its first occurrence as a word in the rows, for what no rule can know, such as a
-    folder with a person's name.
-    """
+    """Name -> context of its first occurrence as a word, for what no rule can know."""
     texts = [str(found.experiment[key]) for key in ("name", "spec", "fingerprint")]
     texts += [zlib.decompress(trial["record"]).decode() for trial in found.trials]
     texts += [str(row["judgement"]) for row in found.judgements] + [str(row["text"]) for row in found.notes]
@@ -79,13 +71,10 @@ def mentions(found: RawExperiment, names: Iterable[str]) -> dict[str, str]:
 
 
 def host_name(key: str) -> str:
-    """Published name of a host with this fingerprint."""
     return f"host-{key[:6]}"
 
 
 class _Names:
-    """Replacements of folders and processes."""
-
     def __init__(self, words: Iterable[str], homes: Iterable[str], others: Iterable[str]) -> None:
         commands = list(words)
         short = {match[1]: CACHE for word in commands for match in _BUILT.finditer(word)}
@@ -125,14 +114,12 @@ class _Names:
 
 
 def _commands(record: Mapping[str, Any]) -> Iterator[str]:
-    """Words of the command lines of the server and its backing services."""
     evidence = record.get("evidence") or {}
     for process in (evidence.get("server") or {}, *(evidence.get("services") or ())):
         yield from (word for word in process.get("command") or () if isinstance(word, str))
 
 
 def _others(evidence: Any) -> Iterator[str]:
-    """Processes with pid named in `busiest_other` of every sampled host."""
     if isinstance(evidence, list):
         for item in evidence:
             yield from _others(item)

@@ -29,9 +29,7 @@ _NEWEST_FIRST = (_E.created.desc(), schema.experiment_summaries.c.number.desc())
 def experiments(
     connection: Connection, where: str, *conditions: ColumnElement[bool], readable: bool = False
 ) -> list[ExperimentRow]:
-    """Matching experiments, newest first; `readable` skips unreadable ones instead of raising StoreError.
-    `where`: name of the database, for errors.
-    """
+    """Matching experiments, newest first; `readable` skips unreadable ones instead of raising StoreError."""
     count = select(func.count()).select_from(schema.trials).where(_T.experiment_id == _E.id).scalar_subquery()
     query = (
         select(schema.experiments, count.label("trial_count"))
@@ -47,8 +45,8 @@ def experiments(
 
 
 def identify(connection: Connection, where: str, which: str) -> str:
-    """The full id of an experiment by id, tag (the newest one), a unique prefix of the id (or of the part
-    after the dash), or `latest`. Raises UsageError for none or several.
+    """The id of an experiment by id, tag (the newest), unique prefix (also of the part after the dash) or
+    `latest`. Raises UsageError for none or several.
     """
     query = select(_E.id, _E.created).select_from(_WITH_NUMBER).order_by(*_NEWEST_FIRST)
     rows: list[Any] = list(connection.execute(query))
@@ -77,7 +75,6 @@ def identify(connection: Connection, where: str, which: str) -> str:
 
 
 def trials(connection: Connection, where: str, *conditions: ColumnElement[bool]) -> list[StoredTrial]:
-    """Matching trials in the order of storing."""
     joined = schema.trials.join(schema.trial_summaries)
     number = schema.trial_summaries.c.number
     rows = connection.execute(
@@ -93,7 +90,7 @@ def trials(connection: Connection, where: str, *conditions: ColumnElement[bool])
 def _experiment(row: Row[Any], where: str) -> ExperimentRow:
     with _understood(f"Experiment {row.id}", where, row.prony_version):
         return ExperimentRow(
-            id=row.id,
+            **{name: row._mapping[name] for name in ("id", "quick", "prony_version")},
             name=redaction.text(row.name),
             created=column_time("created", row.created),
             ended=column_time("ended", row.ended) if row.ended else None,
@@ -101,8 +98,6 @@ def _experiment(row: Row[Any], where: str) -> ExperimentRow:
             spec=redaction.parsed(row.spec),
             fingerprint=Fingerprint.model_validate_json(row.fingerprint),
             seed=int(row.seed),
-            quick=bool(row.quick),
-            prony_version=row.prony_version,
             trials=row.trial_count,
         )
 

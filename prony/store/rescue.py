@@ -24,9 +24,7 @@ MARK = "prony_rescue"
 def save(
     experiment: Mapping[str, Any] | None, trial: Mapping[str, Any], judgement: Mapping[str, Any]
 ) -> Path | None:
-    """Writes the rows as JSON to the first writable directory; None without one. Without `experiment` the
-    file can only be imported into a store that has the experiment.
-    """
+    """Writes the rows as JSON to the first writable directory; None without one."""
     content = {
         MARK: FORMAT,
         "experiment": None if experiment is None else {**experiment, "status": "interrupted"},
@@ -42,9 +40,7 @@ def save(
 
 
 def read(path: Path, text: bytes) -> RawExperiment:
-    """The rows of a rescue file; the experiment's may be empty. Raises UsageError for another or damaged
-    file.
-    """
+    """The rows of a rescue file; the experiment's may be empty. Raises UsageError."""
     try:
         content = parsed(text)
         if content[MARK] != FORMAT:

@@ -28,14 +28,11 @@ class ExperimentRow:
     quick: bool
     prony_version: str
     trials: int
-    """Number of stored trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawExperiment:
-    """Raw rows of an experiment (column -> value) for another store: trials in the order of storing, notes
-    without an id.
-    """
+    """Raw rows of an experiment (column -> value) for another store; notes without an id."""
 
     experiment: dict[str, Any]
     trials: tuple[dict[str, Any], ...]
@@ -45,8 +42,6 @@ class RawExperiment:
 
 @dataclass(frozen=True, slots=True)
 class StoredJudgement:
-    """A judgement of a trial."""
-
     judgement: Judgement
     figures: dict[str, Any]
     made: datetime
@@ -65,34 +60,26 @@ class StoredTrial:
 
     @property
     def first(self) -> StoredJudgement:
-        """The judgement made when the trial ended."""
         return self.judgements[0]
 
     @property
     def judgement(self) -> Judgement:
-        """The newest judgement."""
         return self.judgements[-1].judgement
 
     @property
     def figures(self) -> dict[str, Any]:
-        """The figures of the newest judgement."""
         return self.judgements[-1].figures
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note on an experiment."""
-
     made: datetime
     by: str
-    """user@host"""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class FoundExperiment:
-    """An experiment in a list, without plan and records."""
-
     id: str
     name: str
     command: str
@@ -106,21 +93,16 @@ class FoundExperiment:
     trials: int = 0
     """Stored trials, including controls and repeated ones, without explained ones."""
     conforming: int = 0
-    """Conforming ones, by their newest judgement."""
     servers: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
-    """Oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An unreadable row."""
-
     experiment_id: str
     sentence: str
-    """Row, value and expectation."""
     whole: bool = True
     """Whether it is the experiment itself, or a note on it."""
 
@@ -136,8 +118,6 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class SeriesName:
-    """A repeatedly measured server, workload and load."""
-
     server: str
     workload: str
     load_name: str
@@ -169,15 +149,12 @@ class SeriesTrial:
     failure: str | None
     figures: dict[str, Any]
     versions: dict[str, str]
-    """Of the server and its runtime."""
     build_key: str | None
     prony_version: str
 
 
 @dataclass(frozen=True, slots=True)
 class SeenHost:
-    """A host and its software, from experiments."""
-
     fingerprint: Fingerprint
     experiments: int
     newest: datetime

@@ -1,6 +1,4 @@
-"""State of running experiments: a small file each next to the store, replaced atomically and removed at the
-end, for readers in other processes. Not a result: a lost or late file does not affect the experiment.
-"""
+"""State of running experiments, for readers in other processes: a small file each next to the store."""
 
 from __future__ import annotations
 
@@ -17,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from prony.store import owner
 
 FORGOTTEN_S = 86_400.0
-"""Age at which another host's file is removed."""
 SILENT_S = 15.0
 """Age at which an experiment, which writes every few seconds, is shown as silent."""
 MOST_SECONDS = 120
@@ -32,8 +29,6 @@ class _Record(BaseModel):
 
 
 class Second(_Record):
-    """A second of load of the current trial."""
-
     at_s: float
     """Its end, from the start of the engine's run."""
     completed_per_s: float
@@ -42,15 +37,12 @@ class Second(_Record):
 
 
 class EndedTrial(_Record):
-    """A finished trial."""
-
     index: int
     server: str
     conforms: bool
     requests_per_s: float | None = None
     took_s: float
     outcome: str = ""
-    """Its figure with precision, or why it has none."""
 
 
 class Running(_Record):
@@ -59,10 +51,8 @@ class Running(_Record):
     id: str
     title: str
     owner: str
-    """The process that runs it (prony.store.owner)."""
     started: datetime
     trials: int
-    """Trials of this run; may grow."""
     done: int = 0
     elapsed_s: float = 0.0
     left_s: float | None = None
@@ -74,23 +64,18 @@ class Running(_Record):
     phase_s: float = 0.0
     phase_expected_s: float | None = None
     seconds: tuple[Second, ...] = ()
-    """Latest seconds of the current trial."""
     ended: tuple[EndedTrial, ...] = ()
-    """Latest finished trials, oldest first."""
     notes: tuple[str, ...] = ()
     silent_s: float = 0.0
     """Age of the file for the reader."""
 
     @property
     def is_silent(self) -> bool:
-        """Whether its process is silent: stopped, or on a lost host."""
         return self.silent_s > SILENT_S
 
 
 def folder(where: str) -> Path:
-    """Folder of a store's files (`Store.where`): next to a file; for a database server in the user's data
-    folder, visible on this host only.
-    """
+    """Folder of a store's files: next to a file; for a database server in the user's data folder."""
     if "://" not in where:
         return Path(f"{where}.running")
     data = os.environ.get("XDG_DATA_HOME")
@@ -99,7 +84,6 @@ def folder(where: str) -> Path:
 
 
 def write(where: str, state: Running) -> None:
-    """Atomically replaces the file of this experiment. Raises OSError."""
     home = folder(where)
     path = home / f"{state.id}.json"
     temporary = home / f".{state.id}.{os.getpid()}.{threading.get_ident()}.tmp"
@@ -118,7 +102,6 @@ def write(where: str, state: Running) -> None:
 
 
 def remove(where: str, identifier: str) -> None:
-    """Removes the file of an ended experiment."""
     home = folder(where)
     with suppress(OSError):
         (home / f"{identifier}.json").unlink(missing_ok=True)
@@ -132,7 +115,6 @@ def running(where: str) -> tuple[Running, ...]:
 
 
 def one(where: str, identifier: str) -> Running | None:
-    """State of this experiment; None when it does not run."""
     files = {path.stem: path for path in _files(where)}  # never a path from user input
     return _read(files[identifier]) if identifier in files else None
 

@@ -1,6 +1,4 @@
-"""The tables of the catalogue and their version, with portable types: JSON and times are text, records are
-compressed bytes.
-"""
+"""The tables of the catalogue. JSON and times are text, records compressed bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +22,6 @@ SCHEMA_VERSION = 3
 RECORD_FORMAT = "json+zlib"
 
 _LOCK = 0x50524F4E
-"""Key of the advisory lock: `PRON`."""
 
 metadata = MetaData()
 
@@ -34,7 +31,6 @@ about = Table(
     Column("name", String(64), primary_key=True),
     Column("value", Text, nullable=False),
 )
-"""Identifies a database as Prony's: `version`, `created_by`."""
 
 experiments = Table(
     "experiments",
@@ -91,7 +87,6 @@ judgements = Table(
     Column("conforms", Boolean, nullable=False),
     Index("judgements_by_trial", "trial_id"),
 )
-"""A row per judgement of a trial; the newest counts."""
 
 experiment_summaries = Table(
     "experiment_summaries",
@@ -102,9 +97,7 @@ experiment_summaries = Table(
     Column("hostname", Text, nullable=False),
     sqlite_autoincrement=True,
 )
-"""Data of plan and fingerprint for lists, derived from the other tables (prony.store.summaries). `number`:
-the order of storing, independent of clocks.
-"""
+"""Derived from the other tables (prony.store.summaries). `number`: the order of storing."""
 
 trial_summaries = Table(
     "trial_summaries",
@@ -121,7 +114,6 @@ trial_summaries = Table(
     Column("conforms", Boolean, nullable=False),
     sqlite_autoincrement=True,
 )
-"""Data for lists and series, derived from records and newest judgements."""
 
 tags = Table(
     "tags",
@@ -132,7 +124,6 @@ tags = Table(
     Column("made_by", Text, nullable=False),
     Index("tags_by_experiment", "experiment_id"),
 )
-"""Tags of experiments; several may share a tag."""
 
 notes = Table(
     "notes",
@@ -144,20 +135,16 @@ notes = Table(
     Column("text", Text, nullable=False),
     Index("notes_by_experiment", "experiment_id"),
 )
-"""Notes on experiments."""
 
 
 def lock(connection: Connection, patience_s: float) -> None:
-    """Excludes other `alone` writers until the transaction ends (SQLite always does). Others wait up to
-    `patience_s`.
-    """
+    """Excludes other `alone` writers until the transaction ends (SQLite always does)."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(patience_s * 1000)}")
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
 
 
 def create(connection: Connection, created_by: str) -> None:
-    """Creates all tables in the connection's transaction."""
     metadata.create_all(connection)
     connection.execute(
         about.insert(),
@@ -166,6 +153,5 @@ def create(connection: Connection, created_by: str) -> None:
 
 
 def version_of(connection: Connection) -> int | None:
-    """The schema version in `prony_schema`; None if missing or not a number."""
     value = connection.execute(select(about.c.value).where(about.c.name == "version")).scalar_one_or_none()
     return int(value) if value is not None and value.isdecimal() else None

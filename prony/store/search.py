@@ -1,6 +1,4 @@
-"""Search for experiments and trials of a series by their summaries, without records and plans: ten thousand
-trials in milliseconds.
-"""
+"""Search by summaries, without records and plans: ten thousand trials in milliseconds."""
 
 from __future__ import annotations
 
@@ -26,6 +24,10 @@ from prony.store.rows import Found, FoundExperiment, SeenHost, SeriesName, Serie
 _E, _T = schema.experiments.c, schema.trials.c
 _ES, _TS = schema.experiment_summaries.c, schema.trial_summaries.c
 
+AS_STORED = (
+    "experiment_id", "cell", "block", "kind", "quick", "fingerprint_key", "plan_key", "conforms", "bound_by",
+    "build_key", "prony_version",
+)  # fmt: skip
 EXPLAINED = "explained"
 """Kind of trials with a profiler, which are in no count and no series."""
 MOST_AT_ONCE = 500
@@ -34,15 +36,14 @@ MOST_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Search conditions; None: any. `server`, `workload` and `command` are case-sensitive patterns with *, ?
-    and [...]. Server, workload and conforming must hold for the same trial.
+    """Conditions; None: any. `server`, `workload`, `command`: case-sensitive patterns with *, ? and [...].
+    Server, workload and conforming must hold for the same trial.
     """
 
     server: str | None = None
     workload: str | None = None
     command: str | None = None
     conforming: bool | None = None
-    """By the newest judgement."""
     tag: str | None = None
     text: str | None = None
     """Part of the title, or prefix of the id; case-insensitive."""
@@ -52,9 +53,6 @@ class Search:
 
 
 def search(connection: Connection, wanted: Search, limit: int | None, offset: int) -> Found:
-    """Matching experiments, newest first: `limit` of them after `offset`. A query finds all matching ids; the
-    rest is read for the page only.
-    """
     joined = schema.experiments.join(schema.experiment_summaries)
     matching = select(_E.id).select_from(joined).where(*_conditions(connection, wanted))
     newest_first = matching.order_by(_E.created.desc(), _ES.number.desc())
@@ -70,7 +68,6 @@ def search(connection: Connection, wanted: Search, limit: int | None, offset: in
 def _looked_up(
     connection: Connection, ids: Sequence[str], unreadable: list[Unreadable]
 ) -> list[FoundExperiment]:
-    """These experiments, in the order of `ids`; appends unreadable rows to `unreadable`."""
     query = (
         select(
             *(_E.id, _E.name, _E.created, _E.ended, _E.status, _E.quick, _E.prony_version, _E.owner),
@@ -93,24 +90,19 @@ def _looked_up(
 
 
 def _found(row: Row[Any]) -> FoundExperiment:
+    same = ("id", "command", "prony_version", "fingerprint_key", "hostname", "quick")
     return FoundExperiment(
-        id=row.id,
+        **{name: row._mapping[name] for name in same},
         name=redaction.text(row.name),
-        command=row.command,
         created=column_time("created", row.created),
         ended=column_time("ended", row.ended) if row.ended else None,
         status=moving.status_of(row),
-        quick=bool(row.quick),
-        prony_version=row.prony_version,
-        fingerprint_key=row.fingerprint_key,
-        hostname=row.hostname,
     )
 
 
 def _completed(
     connection: Connection, found: list[FoundExperiment], unreadable: list[Unreadable]
 ) -> list[FoundExperiment]:
-    """With counts, servers, tags and notes from other tables."""
     ids = [experiment.id for experiment in found]
     counts = (
         select(_T.experiment_id, _T.server, _T.workload, _TS.conforms, func.count().label("trials"))
@@ -123,32 +115,25 @@ def _completed(
     for row in connection.execute(counts):
         seen[row.experiment_id].append(row)
     tags, notes = tags_of(connection, ids), notes_of(connection, ids, unreadable)
-    completed = []
-    for experiment in found:
-        completed.append(
-            replace(
-                experiment,
-                trials=sum(row.trials for row in seen[experiment.id]),
-                conforming=sum(row.trials for row in seen[experiment.id] if row.conforms),
-                servers=tuple(dict.fromkeys(row.server for row in seen[experiment.id])),
-                workloads=tuple(dict.fromkeys(row.workload for row in seen[experiment.id])),
-                tags=tuple(tags.get(experiment.id, ())),
-                notes=tuple(notes.get(experiment.id, ())),
-            )
+    return [
+        replace(
+            experiment,
+            trials=sum(row.trials for row in seen[experiment.id]),
+            conforming=sum(row.trials for row in seen[experiment.id] if row.conforms),
+            servers=tuple(dict.fromkeys(row.server for row in seen[experiment.id])),
+            workloads=tuple(dict.fromkeys(row.workload for row in seen[experiment.id])),
+            tags=tuple(tags.get(experiment.id, ())),
+            notes=tuple(notes.get(experiment.id, ())),
         )
-    return completed
+        for experiment in found
+    ]
 
 
 def _conditions(connection: Connection, wanted: Search) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if wanted.command is not None:
         conditions.append(_ES.command.in_(_names(connection, _ES.command, wanted.command)))
-    if wanted.fingerprint_key is not None:
-        conditions.append(_E.fingerprint_key == wanted.fingerprint_key)
-    if wanted.since is not None:
-        conditions.append(_E.created >= _text(wanted.since))
-    if wanted.until is not None:
-        conditions.append(_E.created < _text(wanted.until))
+    conditions += _within(wanted, _E.id, _E.fingerprint_key, _E.created)
     if wanted.text is not None:
         conditions.append(
             or_(
@@ -156,13 +141,27 @@ def _conditions(connection: Connection, wanted: Search) -> list[ColumnElement[bo
                 _E.id.istartswith(wanted.text, autoescape=True),
             )
         )
-    if wanted.tag is not None:
-        tagged = select(schema.tags.c.experiment_id).where(schema.tags.c.name == wanted.tag)
-        conditions.append(_E.id.in_(tagged))
     trial = _trial_conditions(connection, wanted)
     if trial:
         judged = schema.trials if wanted.conforming is None else schema.trials.join(schema.trial_summaries)
         conditions.append(_E.id.in_(select(_T.experiment_id).select_from(judged).where(*trial)))
+    return conditions
+
+
+def _within(
+    wanted: Search, experiment: ColumnElement[str], key: ColumnElement[str], time: ColumnElement[str]
+) -> list[ColumnElement[bool]]:
+    """Conditions of host, time and tag, on these columns."""
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.fingerprint_key is not None:
+        conditions.append(key == wanted.fingerprint_key)
+    if wanted.since is not None:
+        conditions.append(time >= _text(wanted.since))
+    if wanted.until is not None:
+        conditions.append(time < _text(wanted.until))
+    if wanted.tag is not None:
+        tagged = select(schema.tags.c.experiment_id).where(schema.tags.c.name == wanted.tag)
+        conditions.append(experiment.in_(tagged))
     return conditions
 
 
@@ -183,11 +182,7 @@ def _names(connection: Connection, column: ColumnElement[str], pattern: str) -> 
     return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
 
 
-# -- series
-
-
 def series_names(connection: Connection) -> tuple[SeriesName, ...]:
-    """Every server x workload x load with stored trials, by name."""
     query = (
         select(
             *(_T.server, _T.workload, _T.load_name),
@@ -206,32 +201,12 @@ def series_names(connection: Connection) -> tuple[SeriesName, ...]:
 
 
 def series(
-    connection: Connection,
-    server: str,
-    workload: str,
-    load_name: str,
-    *,
-    tag: str | None = None,
-    fingerprint_key: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    connection: Connection, server: str, workload: str, load_name: str, wanted: Search
 ) -> tuple[SeriesTrial, ...]:
-    """Trials of a series in order, conforming or not, without explained ones."""
-    conditions = [
-        _T.server == server,
-        _T.workload == workload,
-        _T.load_name == load_name,
-        _T.kind != EXPLAINED,
-    ]
-    if fingerprint_key is not None:
-        conditions.append(_T.fingerprint_key == fingerprint_key)
-    if since is not None:
-        conditions.append(_T.started >= _text(since))
-    if until is not None:
-        conditions.append(_T.started < _text(until))
-    if tag is not None:
-        tagged = select(schema.tags.c.experiment_id).where(schema.tags.c.name == tag)
-        conditions.append(_T.experiment_id.in_(tagged))
+    """Trials of a series in order, conforming or not, without explained ones: of a host, time and tag."""
+    conditions = [_T.server == server, _T.workload == workload, _T.load_name == load_name]
+    conditions.append(_T.kind != EXPLAINED)
+    conditions += _within(wanted, _T.experiment_id, _T.fingerprint_key, _T.started)
     query = (
         select(
             *(_T.id, _T.experiment_id, _T.block, _T.kind, _T.quick, _T.started, _T.failure),
@@ -257,28 +232,15 @@ def _place(row: Row[Any]) -> tuple[Any, ...]:
 def _series_trial(row: Row[Any], *, repeated: bool) -> SeriesTrial:
     figures, odd = stored_figures(row.figures)
     return SeriesTrial(
+        **{name: row._mapping[name] for name in AS_STORED},
         trial_id=row.id,
-        experiment_id=row.experiment_id,
-        cell=row.cell,
-        block=row.block,
-        kind=row.kind,
-        quick=bool(row.quick),
         repeated=repeated,
         started=column_time("started", row.started),
-        fingerprint_key=row.fingerprint_key,
-        plan_key=row.plan_key,
-        conforms=bool(row.conforms),
-        bound_by=row.bound_by,
         reason=redaction.text(row.reason) or "; ".join(odd),
         failure=None if row.failure is None else redaction.text(row.failure),
         figures=figures,
         versions=_mapping(row.versions),
-        build_key=row.build_key,
-        prony_version=row.prony_version,
     )
-
-
-# -- hosts
 
 
 def fingerprints(connection: Connection, key: str | None = None) -> tuple[SeenHost, ...]:
@@ -308,5 +270,4 @@ def _mapping(text: str) -> dict[str, str]:
 
 
 def _text(moment: datetime) -> str:
-    """As stored, so that text order is time order."""
     return moment.astimezone(UTC).isoformat()

@@ -1,6 +1,4 @@
-"""Summary rows of experiments and trials for lists and series, derived from plan, record and newest judgement
-in the same transaction.
-"""
+"""Summary rows for lists and series, derived from plan, record and newest judgement."""
 
 from __future__ import annotations
 
@@ -25,7 +23,6 @@ _NOT_JUDGED: Row = {"conforms": False, "judgement": "{}", "figures": "{}"}
 
 
 def of_experiment(experiment: Row) -> dict[str, Any]:
-    """Summary of an experiment's row."""
     fingerprint = _mapping(experiment["fingerprint"])
     return {
         "experiment_id": experiment["id"],
@@ -35,7 +32,6 @@ def of_experiment(experiment: Row) -> dict[str, Any]:
 
 
 def _command(spec: Row) -> str:
-    """The command that made the plan; experiments of the first version did not name it."""
     if "command" in spec:
         return storable(str(spec["command"])[:32])
     return _OLD_COMMANDS.get(str(spec.get("kind")), "load" if "url" in spec else "compare")
@@ -56,7 +52,6 @@ def plan_keys(spec: str) -> dict[str, str]:
 
 
 def of_trial(trial: Row, judgement: Row, keys: Mapping[str, str]) -> dict[str, Any]:
-    """Summary of a trial's row with its newest judgement."""
     record = _record(trial["record"])
     server = record.get("evidence", {}).get("server", {})
     cell = str(record.get("cell") or "")
@@ -94,7 +89,6 @@ def _reason(judgement: Row) -> str:
 
 
 def _mappings(value: Any) -> list[Row]:
-    """The objects of a list; empty for anything else, as in plans of other versions."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
@@ -114,16 +108,11 @@ def _record(compressed: bytes) -> dict[str, Any]:
         return {}
 
 
-# -- rows
-
-
 def add_experiment(connection: Connection, experiment: Row) -> None:
-    """Adds the summary of a new experiment."""
     connection.execute(insert(schema.experiment_summaries).values(**of_experiment(experiment)))
 
 
 def renew_experiment(connection: Connection, experiment_id: str, spec: str) -> None:
-    """Updates the summary of an experiment with a changed plan."""
     mine = schema.experiment_summaries.c.experiment_id == experiment_id
     connection.execute(
         update(schema.experiment_summaries).where(mine).values(command=_command(_mapping(spec)))
@@ -131,7 +120,6 @@ def renew_experiment(connection: Connection, experiment_id: str, spec: str) -> N
 
 
 def add_trial(connection: Connection, trial: Row, judgement: Row) -> None:
-    """Adds the summary of a new trial with its judgement."""
     spec = connection.execute(
         select(schema.experiments.c.spec).where(schema.experiments.c.id == trial["experiment_id"])
     ).scalar_one()
@@ -139,13 +127,11 @@ def add_trial(connection: Connection, trial: Row, judgement: Row) -> None:
 
 
 def renew_trial(connection: Connection, judgement: Row) -> None:
-    """Updates the summary of a trial with a new judgement."""
     mine = schema.trial_summaries.c.trial_id == judgement["trial_id"]
     connection.execute(update(schema.trial_summaries).where(mine).values(**_judged(judgement)))
 
 
 def newest_judgement(connection: Connection, trial_id: str) -> Row:
-    """The newest judgement; `_NOT_JUDGED` without one."""
     mine = schema.judgements.c.trial_id == trial_id
     query = select(schema.judgements).where(mine).order_by(schema.judgements.c.id.desc()).limit(1)
     row = connection.execute(query).first()

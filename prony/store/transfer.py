@@ -1,6 +1,4 @@
-"""Export files of an experiment for another host: compressed JSON lines with a header, a trial with its
-judgements per line, and a checksum.
-"""
+"""Export files: compressed JSON lines with a header, a trial with its judgements per line, a checksum."""
 
 from __future__ import annotations
 
@@ -30,7 +28,6 @@ MOST_LINE_BYTES = 64 * 2**20
 """Longest line, to protect memory (the largest published trial has 290 kB)."""
 LONGEST_CHECKSUM = 200
 MOST_ROWS = 200_000
-"""Most trials and judgements of an experiment."""
 MOST_BYTES = 16 * 2**30
 """Most bytes of an unpacked file, which take minutes to read."""
 
@@ -87,7 +84,6 @@ def read(store: Store, path: Path, *, most_bytes: int = MOST_BYTES) -> tuple[str
 
 
 def _rescued(path: Path) -> RawExperiment | None:
-    """The trial of a rescue file; None for another file."""
     try:
         with path.open("rb") as file:
             beginning = file.read(1)
@@ -106,7 +102,6 @@ def _rescued(path: Path) -> RawExperiment | None:
 
 
 def _with_experiment(store: Store, found: RawExperiment, path: Path) -> RawExperiment:
-    """With the experiment's row from the store, if the file has none."""
     if found.experiment:
         return found
     (trial,) = found.trials
@@ -120,7 +115,6 @@ def _with_experiment(store: Store, found: RawExperiment, path: Path) -> RawExper
 
 
 def _parsed(path: Path, most_bytes: int) -> RawExperiment:
-    """The rows, read line by line, with compressed records."""
     lines = _objects(path, _verified(path, most_bytes))
     header = next(lines)
     version = header.get("written_by")
@@ -181,7 +175,6 @@ def _verified(path: Path, most_bytes: int) -> int:
 
 
 def _objects(path: Path, count: int) -> Iterator[dict[str, Any]]:
-    """The first `count` lines of a verified file."""
     with _readable(path, lambda: True), gzip.open(path, "rb") as file:
         for _ in range(count):
             yield _object(file.readline(MOST_LINE_BYTES + 1))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from prony.load.short import run_short
+from prony.load.short import run_short, short_load
 from prony.plan.response import Expectation
 from prony.plan.step import Step
 from prony.plan.workload import Workload
@@ -78,5 +78,5 @@ def test_the_engine_takes_all_of_them(serve: Callable[..., Served]) -> None:
     given = [pattern(text).text for text in (*SAME, *OTHERWISE)]
     given += [pattern(text, javascript=True).text for text in OF_JAVASCRIPT]
     step = Step(path="/", expect=Expectation(body_not_matches=tuple(given)))
-    report = run_short(serve().url, Workload(name="patterns", steps=(step,)))
+    report = run_short(short_load(serve().url, Workload(name="patterns", steps=(step,))))
     assert report.totals.completed == 1

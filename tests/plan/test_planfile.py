@@ -12,9 +12,9 @@ from prony.judge.limits import CheckLimits
 from prony.plan import planfile_quick
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.plan import Plan
+from prony.plan.planfile import json_schema
 from prony.plan.planfile_quick import QUICK_S, miniature, quicken, with_soak
 from prony.plan.planfile_read import find, known, place_of, read
-from prony.plan.planfile_schema import json_schema
 from prony.plan.target import Launch, Url
 from prony.plan.trial import QUICK_WARM_UP, fixed
 

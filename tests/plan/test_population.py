@@ -11,7 +11,7 @@ from prony.load.contract import EngineLoad, engine_plan
 from prony.load.facts import load_facts
 from prony.plan.load import DRAIN_S, ClosedLoad, Connections, SteadyWindow, WholeRun
 from prony.plan.planfile import LoadKeys
-from prony.plan.planfile_loads import expand
+from prony.plan.planfile_read import expand
 from prony.plan.population import Population, most_at_once
 from prony.plan.step import Step
 from prony.plan.trial import TrialPlan

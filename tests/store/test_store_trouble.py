@@ -21,8 +21,7 @@ from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
 from prony.store import Store, keeping, location, rescue, schema, transfer
-from prony.store.database import Database
-from prony.store.faults import explained
+from prony.store.database import Database, explained
 from tests.store.conftest import MakeTrial
 from tests.store.several import several_labs
 
