@@ -86,5 +86,5 @@ def test_what_cannot_be_shared_out_is_refused_with_what_to_do() -> None:
     with pytest.raises(UsageError, match="a request log cannot be split"):
         shared(a_load(ClosedLoad(users=9), log="requests.csv"), (1, 1))
     for weights in ((), (1, 0), (1, -1), (float("nan"),)):
-        with pytest.raises(UsageError, match="expected one or more, each above 0"):
+        with pytest.raises(UsageError, match="expected at least one, all above 0"):
             shared(a_load(ClosedLoad(users=9)), weights)
