@@ -6,6 +6,7 @@ as well: help and completion name a command whose package is not installed, with
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -77,6 +78,11 @@ def names(group: str) -> tuple[str, ...]:
     """Everything of a group, Prony's own in their order, then others', installed or not."""
     own = [name for known, name in OWN if known == group]
     return tuple(dict.fromkeys([*own, *(name for found, name in _installed() if found == group)]))
+
+
+def is_front_end(words: Sequence[str]) -> bool:
+    """Whether a command line is another tool's."""
+    return bool(words) and words[0] in names(FRONT_ENDS)
 
 
 def summary(group: str, name: str) -> str:

@@ -5,6 +5,7 @@ be left out is imported by nothing that stays.
 from __future__ import annotations
 
 import ast
+import graphlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +73,25 @@ def test_what_can_be_left_out_is_imported_by_nothing_that_stays() -> None:
             if (root := module.partition(".")[0]) in found and root not in allowed
         ]
         assert wrong == []
+
+
+def test_no_modules_import_each_other() -> None:
+    """In a circle, also where the import is within a function or for types alone."""
+    folders = [ROOT / "prony", *beside().values()]
+    files = {
+        ".".join(file.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__"): file
+        for folder in folders
+        for file in folder.rglob("*.py")
+    }
+    needs = {
+        name: {
+            there
+            for module in imported_by(file)
+            if (there := module if module in files else module.rpartition(".")[0]) in files and there != name
+        }
+        for name, file in files.items()
+    }
+    graphlib.TopologicalSorter(needs).prepare()  # raises CycleError, which names them
 
 
 def front_end_imports() -> Iterator[tuple[str, str, Path]]:

@@ -80,7 +80,7 @@ pub struct Job {
     pub partial_answer_bytes: u64,
     /// Whether the time of each request is taken apart.
     pub parts: bool,
-    /// Which of the slowest requests are told one by one.
+    /// Which of the slowest requests are listed.
     pub slowest: Option<SlowestPlan>,
     /// Whether the kernel is asked when it took in what is read.
     pub receive_stamps: bool,

@@ -82,7 +82,7 @@ pub struct Plan {
     /// Whether the time of each request is taken apart: sending, waiting for the first byte, receiving.
     #[serde(default)]
     pub parts: bool,
-    /// The slowest requests of the window are told one by one in `window.slowest`.
+    /// `window.slowest` lists the slowest requests of the window.
     #[serde(default)]
     pub slowest: Option<SlowestPlan>,
     /// Whether the kernel is asked when it took in the responses of one connection in 16 per thread;
@@ -101,7 +101,7 @@ pub struct Plan {
     /// Names of captured values: what was last captured of each, by any user, is told in `finished.values`.
     #[serde(default)]
     pub report: Vec<String>,
-    /// Whether the first responses are told one by one in `finished.responses`, with head and body.
+    /// Whether `finished.responses` lists the first responses, with head and body.
     #[serde(default)]
     pub responses: bool,
     /// A script that says what is sent, in place of the one step; or one that the scenarios' blocks
@@ -182,7 +182,7 @@ pub struct RatesPlan {
     pub every_ms: f64,
 }
 
-/// Which of the slowest requests of the window are told one by one.
+/// Which of the slowest requests of the window are listed.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SlowestPlan {

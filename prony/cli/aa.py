@@ -5,7 +5,8 @@ from __future__ import annotations
 from typer import Argument, Option
 
 from prony.cli import options
-from prony.cli.common import Common, measures
+from prony.cli.command import measures
+from prony.cli.common import Common
 from prony.cli.targets import LAUNCHED, AskedTrial
 from prony.errors import UsageError
 

@@ -8,7 +8,8 @@ from typer import Option
 
 from prony.cli import options
 from prony.cli import targets as t
-from prony.cli.common import Common, measures
+from prony.cli.command import measures
+from prony.cli.common import Common
 from prony.errors import UsageError
 
 MOST_TRIALS = 24

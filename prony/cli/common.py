@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from prony.cli import measure, options
+from prony.cli import options
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,9 +26,6 @@ GOES_WITH_RESUME = (
     "push", "strict", "details", "db", "json", "report",
 )  # fmt: skip
 """What may stand beside --resume: everything else is the stored plan's."""
-
-
-PLAN = "plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,76 +285,3 @@ def _with_parts(plan: Plan, **changes: Mapping[str, object]) -> Plan:
         for part in plan.parts
     )
     return plan.model_copy(update={"parts": tuple(parts)})
-
-
-def measures(
-    *,
-    without: tuple[str, ...] = (),
-    beside_resume: tuple[str, ...] = (),
-    continued: Callable[..., Mapping[str, Any]] = dict,
-) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Gives a command its options. A parameter whose type is a dataclass stands for an option per field, but
-    for those that cannot apply; every such command has `common: Common`. With --resume the command itself is
-    not called: the stored plan is continued, and of its own parameters only those `beside_resume` may be
-    given, which `continued` turns into arguments of `measure.resume`.
-    """
-
-    def decorate(command: Callable[..., int]) -> Callable[..., int]:
-        hints = get_type_hints(command, include_extras=True)
-        parameters: list[inspect.Parameter] = []
-        groups: dict[str, tuple[type, list[str]]] = {}
-        for one in inspect.signature(command).parameters.values():
-            hint = hints[one.name]
-            if isinstance(hint, type) and is_dataclass(hint):
-                made = [option for option in _options_of(hint) if option.name not in without]
-                groups[one.name] = (hint, [option.name for option in made])
-                parameters += made
-            else:
-                parameters.append(one.replace(annotation=hint))
-
-        def run(**given: Any) -> int:
-            common = Common(**{name: given.pop(name) for name in groups["common"][1]})
-            named = [
-                one
-                for one in parameters
-                if one.name in given
-                and is_given(given[one.name], getattr(one.default, "default", one.default))
-            ]
-            says_what = any(one.name == PLAN or one.name not in beside_resume for one in named)
-            if common.resume is None or (says_what and measure.wants_all_again(common)):
-                made = {
-                    group: kind(**{name: given.pop(name) for name in names})
-                    for group, (kind, names) in groups.items()
-                    if group != "common"
-                }
-                return command(**given, **made, common=common)
-            others = {_option_of(one): given[one.name] for one in named if one.name not in beside_resume}
-            taken = {name: given[name] for name in beside_resume}
-            return measure.resume(common, others, **continued(**taken))
-
-        run.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": int}
-        run.__doc__, run.__name__ = command.__doc__, command.__name__
-        return run
-
-    return decorate
-
-
-def _options_of(group: type) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [
-        one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
-        for one in inspect.signature(group).parameters.values()
-    ]
-
-
-def _option_of(parameter: inspect.Parameter) -> str:
-    """As it is typed, such as `--set`; the plain name of one without dashes."""
-    described = (parameter.default, *getattr(parameter.annotation, "__metadata__", ()))
-    # Within Annotated the parser's library has the first of the names where a default stands otherwise.
-    words = [
-        word
-        for one in described
-        for word in (getattr(one, "default", None), *(getattr(one, "param_decls", None) or ()))
-    ]
-    return next((word for word in words if str(word).startswith("--")), parameter.name)

@@ -8,7 +8,8 @@ from typer import Argument, Option
 
 from prony import seams
 from prony.cli import options
-from prony.cli.common import Common, measures
+from prony.cli.command import measures
+from prony.cli.common import Common
 from prony.cli.targets import AskedTrial, Server
 from prony.cli.targets import servers as servers_named
 from prony.errors import UsageError

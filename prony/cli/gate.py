@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from prony.cli import options
-from prony.cli.common import Common, measures
+from prony.cli.command import measures
+from prony.cli.common import Common
 from prony.cli.targets import LAUNCHED, AskedTrial, Server, server
 from prony.errors import PronyError, UsageError
 

@@ -11,7 +11,8 @@ from typer import Argument
 
 from prony import redaction
 from prony.cli import options
-from prony.cli.common import Common, measures
+from prony.cli.command import measures
+from prony.cli.common import Common
 from prony.cli.load_options import KEYS, AskedLoad, in_options
 from prony.errors import UsageError
 

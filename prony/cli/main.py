@@ -108,7 +108,7 @@ def main() -> int:
         signal.signal(signal.SIGHUP, _terminate)
     try:
         words = sys.argv[1:]
-        if words and words[0] in seams.names(seams.FRONT_ENDS):
+        if seams.is_front_end(words):
             return int(seams.need(seams.FRONT_ENDS, words[0], f"prony {words[0]}")(words))
         code = app(standalone_mode=False)
         if code == ExitCode.INTERRUPTED:  # the parser's library turns an interrupt into this code

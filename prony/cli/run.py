@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from typer import Argument, Option
 
 from prony.cli import options
-from prony.cli.common import Common, measures
+from prony.cli.command import measures
+from prony.cli.common import Common
 from prony.errors import UsageError
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -73,6 +74,24 @@ class Engine(Protocol):
 
     def report(self) -> EngineReport:
         """The report of a finished run. Raises EnvironmentFault if it has not finished."""
+
+
+def followed_to_end(
+    engine: Engine, timeout_s: float, on_row: Callable[[IntervalRow], None] | None, what: str
+) -> EngineReport:
+    """`Engine.run_to_end`, for all kinds; `what` did not end in time."""
+    deadline = time.monotonic() + timeout_s
+    try:
+        while not engine.finished:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise EnvironmentFault(f"{what} did not end within {timeout_s:.0f} s")
+            event = engine.next_event(left_s)
+            if event and event.get("event") == "interval" and on_row:
+                on_row(engine.last_row)
+    finally:
+        engine.close()
+    return engine.report()
 
 
 StartEngine = Callable[[EngineLoad], Engine]

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from prony.errors import EnvironmentFault, LoadRefused
 from prony.evidence.engine import EngineReport, IntervalRow, Mark, Ready
+from prony.load.base import followed_to_end
 from prony.load.contract import EngineLoad, engine_plan
 from prony.load.minutes import merged, same_part
 from prony.thinning import Thinned
@@ -170,18 +171,7 @@ class EngineRun:
     def run_to_end(
         self, timeout_s: float, on_row: Callable[[IntervalRow], None] | None = None
     ) -> EngineReport:
-        deadline = time.monotonic() + timeout_s
-        try:
-            while not self.finished:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise EnvironmentFault(f"the engine did not end within {timeout_s:.0f} s")
-                event = self.next_event(left)
-                if event and event.get("event") == "interval" and on_row:
-                    on_row(self.last_row)
-        finally:
-            self.close()
-        return self.report()
+        return followed_to_end(self, timeout_s, on_row, "the engine")
 
     def report(self) -> EngineReport:
         if self.ready is None or self._finished is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prony import seams
 from prony.compare.capacity import Found, Outcome
@@ -22,12 +22,9 @@ from prony.plan.objective import Objective
 from prony.plan.part import Part, Shape
 from prony.plan.plan import Plan, Skipped
 from prony.report.aa import OnRecord
-from prony.report.blocks import Block, Lines
+from prony.report.blocks import Block, Chapter, Lines
 from prony.report.cell_view import HEADLINE, CellView, Condition, TrialView
 from prony.store.rows import Note
-
-if TYPE_CHECKING:
-    from prony.report.html.chapters import Item
 
 TITLE = "Where CPU time goes"
 
@@ -42,9 +39,8 @@ class Explained:
     """As JSON, each server."""
     differences: Sequence[dict[str, Any]] = ()
     """As JSON, each pair."""
-    items: Callable[[], Sequence[Item]] | None = None
-    """The chapter of a page, drawn when it is called; None: the blocks."""
-    lead: str = ""
+    chapter: Callable[[], Chapter] | None = None
+    """Of a page, drawn when it is called; None: the blocks."""
     script: str = ""
     """Of the chapter."""
 

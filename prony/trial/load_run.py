@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
@@ -16,9 +16,6 @@ from prony.load.base import Engine, HostLost
 from prony.server.threads import Readings, busiest, working_cpus
 from prony.targets.base import RunningTarget
 from prony.trial.surroundings import TrialObserver
-
-if TYPE_CHECKING:
-    from prony.trial.warming import SteadyWatch
 
 LOOK_EVERY_S = 0.25
 """How often the server's life is checked while the engine is silent."""
@@ -127,12 +124,12 @@ class LoadRun:
                 return event
         raise EnvironmentFault(f"the engine did not say '{name}' within {timeout_s:.0f} s")
 
-    def watch(self, watch: SteadyWatch) -> SteadyWatch:
-        """Follow the rows until the watch is satisfied."""
+    def watch(self, over: Callable[[IntervalRow, JvmSnapshot | None], bool]) -> None:
+        """Follow the rows, each with a reading of the JVM, until `over`."""
         while True:
             event = self.next()
-            if event.get("event") == "interval" and watch.row(self.engine.last_row, self.server.jvm()):
-                return watch
+            if event.get("event") == "interval" and over(self.engine.last_row, self.server.jvm()):
+                return
 
     def measure(
         self,

@@ -265,8 +265,7 @@ class Warming:
         moved = self.owned and run.server.set_affinity(cpus)
         start_ms = run.now_ms()
         hold_rows = max(3, min(HOLD_ROWS, round(min_s)))
-        watch = run.watch(
-            SteadyWatch(min_s, cap_s, start_ms, hold_rows, coming, self.limits, compiling_cap_s)
-        )
+        watch = SteadyWatch(min_s, cap_s, start_ms, hold_rows, coming, self.limits, compiling_cap_s)
+        run.watch(watch.row)
         self.phases.add(name, start_ms, run.now_ms(), cpus if moved else None)
         return watch

@@ -430,8 +430,18 @@ def by_url() -> Evidence:
     )
 
 
+def present(finding: Finding | None) -> Finding:
+    assert finding is not None
+    return finding
+
+
+def kind_and_code(finding: Finding | None) -> tuple[Kind, str]:
+    finding = present(finding)
+    return finding.kind, finding.code
+
+
 def told(finding: Finding | None) -> tuple[Kind, str]:
     """Kind and code; a condition is named where, and only where, it is one."""
-    assert finding is not None
+    finding = present(finding)
     assert bool(finding.provided) == (finding.kind is Kind.PROVIDED)
-    return finding.kind, finding.code
+    return kind_and_code(finding)

@@ -16,14 +16,11 @@ from prony.judge.checks.ports import forecast_ports, ports
 from prony.judge.finding import Finding, Kind
 from prony.judge.limits import CheckLimits
 from tests.judge import factory as f
+from tests.judge.factory import kind_and_code as told
 
 LIMITS = CheckLimits()
 NOT_CONFORMING, BUDGET, PROVIDED, FINE = Kind
 DEFAULT_RANGE = Limits(ports=PortRange(low=32768, high=60999), time_wait_to_target=0)
-
-
-def told(finding: Finding) -> tuple[Kind, str]:
-    return finding.kind, finding.code
 
 
 def per_request(rate: float | None, **more: Any) -> LoadFacts:

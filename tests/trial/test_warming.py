@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,12 +11,13 @@ import pytest
 
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Limits
+from prony.evidence.server import JvmSnapshot
 from prony.evidence.trial import WarmUp
 from prony.plan import workload
 from prony.plan.trial import QUICK_WARM_UP, WarmUpPlan, quick_trial
 from prony.trial.load_run import LoadRun
 from prony.trial.surroundings import Surroundings
-from prony.trial.warming import Phases, SteadyWatch, Warming
+from prony.trial.warming import Phases, Warming
 from tests.judge import factory as f
 
 LEVEL = f.noisy(8000, 200, 0.02, seed=3)
@@ -37,14 +38,14 @@ class Seconds:
     def now_ms(self) -> float:
         return self.passed_s * 1000.0
 
-    def watch(self, watch: SteadyWatch) -> SteadyWatch:
+    def watch(self, over: Callable[[IntervalRow, JvmSnapshot | None], bool]) -> None:
         for row in self._rows():
             self.passed_s += 1
             compiled_s = 0.2 * min(self.passed_s, self.compiling_until_s)
             elapsed_s = 5.0 + min(self.passed_s, self.starved_until_s)
             jvm = f.snapshot(self.passed_s, elapsed_s).model_copy(update={"compilers_cpu_s": compiled_s})
-            if watch.row(row, jvm):
-                return watch
+            if over(row, jvm):
+                return
         raise AssertionError("a watch ends at its cap")
 
     def _rows(self) -> Iterator[IntervalRow]:

@@ -124,7 +124,7 @@ impl Collector {
         self
     }
 
-    /// Which of the slowest requests are told one by one.
+    /// Which of the slowest requests are listed.
     pub fn telling_slowest(mut self, slowest: Option<SlowestPlan>) -> Self {
         self.slowest = slowest;
         self

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from prony.cli import options
 from prony.cli.common import Common
 from prony.errors import ExitCode, UsageError
-from prony_frontends import front_end, names
+from prony_frontends import front_end
 
 if TYPE_CHECKING:
     from prony.experiment.testbed import Progress
@@ -118,11 +118,6 @@ def offers(common: Common) -> Callable[[Plan, Progress], Ran]:
 
 def _note(sentence: str) -> None:
     print(f"prony: note: {sentence}", file=sys.stderr)
-
-
-def is_front_end(argv: Sequence[str]) -> bool:
-    """Whether the command line starts with another tool's name."""
-    return bool(argv) and argv[0] in names()
 
 
 def command(argv: Sequence[str]) -> int:

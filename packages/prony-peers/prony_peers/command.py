@@ -9,7 +9,8 @@ import typer
 
 from prony.cli import options
 from prony.cli import targets as t
-from prony.cli.common import Common, measures
+from prony.cli.command import measures
+from prony.cli.common import Common
 from prony.errors import UsageError
 
 if TYPE_CHECKING:

@@ -110,8 +110,7 @@ def _explained(part: PartView) -> Chapter:
     view = part.explanation
     if view is None:
         return Chapter("explained", TITLE, ())
-    items = view.blocks if view.items is None else view.items()
-    return Chapter("explained", TITLE, tuple(items), view.lead)
+    return Chapter("explained", TITLE, view.blocks) if view.chapter is None else view.chapter()
 
 
 def _hosts(part: PartView) -> Chapter:

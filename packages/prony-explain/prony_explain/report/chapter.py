@@ -10,16 +10,16 @@ from markupsafe import Markup
 from prony.evidence.profile import Profile, TimelineEvent
 from prony.numbers import rounded_percent
 from prony.plan.catalogue_roots import roots
-from prony.report.blocks import Column, Lines, Row, Section, Table, TableCell
+from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cell_view import CellView, TrialView
 from prony.report.html.chapters import Charts, Folded, Item
 from prony.report.html.drawings import Drawing
+from prony.report.result import TITLE
 from prony_explain.bars import budget_bars, timeline
 from prony_explain.difference import LEAST_US, Difference
 from prony_explain.explanation import Explanation, ExplanationView
 from prony_explain.flame import Node, absent, compared, difference_svg, flame_svg, legend, tree
 from prony_explain.kernel import cpu_samples
-from prony_explain.report import tables
 from prony_explain.rules import Part, Rules, rules_for
 from prony_explain.slow import kinds, requests_of
 
@@ -58,10 +58,10 @@ LEAD = (
 )
 
 
-def items(view: ExplanationView, cells: Sequence[CellView]) -> list[Item]:
-    """The chapter's contents, in order."""
+def explained_chapter(view: ExplanationView, cells: Sequence[CellView], blocks: Sequence[Block]) -> Chapter:
+    """The chapter; `blocks`: those for a terminal."""
     drawn = bars(view)
-    cost, *others = tables.blocks(view)
+    cost, *others = blocks
     contents: list[Item] = [
         cost,
         *([Charts((drawn[0],), drawn[1], "large")] if drawn is not None else []),
@@ -81,7 +81,7 @@ def items(view: ExplanationView, cells: Sequence[CellView]) -> list[Item]:
     allocated = allocated_table(view)
     if allocated is not None:
         contents.append(Folded("Allocated classes", (allocated,)))
-    return contents
+    return Chapter("explained", TITLE, tuple(contents), LEAD)
 
 
 def bars(view: ExplanationView) -> tuple[Drawing, tuple[Key, ...]] | None:

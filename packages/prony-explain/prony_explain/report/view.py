@@ -44,29 +44,19 @@ def explained(cells: Sequence[CellView]) -> Explained | None:
     view = tables.explanations(cells)
     if view is None:
         return None
+    blocks = tuple(tables.blocks(view))
     return Explained(
-        blocks=tuple(tables.blocks(view)),
+        blocks=blocks,
         servers=[_out(server) for server in view.servers],
         differences=[_json(Difference, pair) for pair in view.differences],
-        items=partial(chapter.items, view, cells),
-        lead=chapter.LEAD,
+        chapter=partial(chapter.explained_chapter, view, cells, blocks),
         script=SCRIPT,
     )
 
 
 def _out(one: Explanation) -> dict[str, Any]:
-    out = ExplanationOut(
-        server=one.server,
-        where=one.where,
-        profiler=one.profiler,
-        event=one.event,
-        cost=one.cost,
-        budget=one.budget,
-        per_request=dict(one.per_request),
-        allocated=list(one.allocated),
-        slow=one.slow,
-        missing=list(one.missing),
-    )
+    counters, classes, caveats = dict(one.per_request), list(one.allocated), list(one.missing)
+    out = ExplanationOut.filled(one, per_request=counters, allocated=classes, missing=caveats)
     return out.model_dump(mode="json", by_alias=True)
 
 

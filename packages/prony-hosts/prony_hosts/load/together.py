@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import REQUEST_FAILED, EngineReport, IntervalRow, Mark, Ready
-from prony.load.base import HostLost
+from prony.load.base import HostLost, followed_to_end
 from prony.load.contract import EngineLoad
 from prony.load.minutes import merged, same_part
 from prony.thinning import Thinned
@@ -165,18 +165,7 @@ class EnginesTogether:
         self, timeout_s: float, on_row: Callable[[IntervalRow], None] | None = None
     ) -> EngineReport:
         """Follows a run that ends by itself. Raises EnvironmentFault at the timeout."""
-        deadline = time.monotonic() + timeout_s
-        try:
-            while not self.finished:
-                left_s = deadline - time.monotonic()
-                if left_s <= 0:
-                    raise EnvironmentFault(f"the engines did not end within {timeout_s:.0f} s")
-                event = self.next_event(left_s)
-                if event and event.get("event") == "interval" and on_row:
-                    on_row(self.last_row)
-        finally:
-            self.close()
-        return self.report()
+        return followed_to_end(self, timeout_s, on_row, "the engines")
 
     def report(self) -> EngineReport:
         """The merged report, without lost hosts. Raises EnvironmentFault when no engine has finished."""
