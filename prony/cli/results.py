@@ -93,9 +93,12 @@ def import_results(
     """Take an exported experiment into this store, or a trial that was rescued when it could not be stored.
     Doing it again changes nothing.
     """
+    from prony.report.reading import load_result, remember_answer
     from prony.store import Store, transfer
 
-    identifier, added = transfer.read(Store.open(db), file)
+    store = Store.open(db)
+    identifier, added = transfer.read(store, file)
+    remember_answer(store, load_result(store, identifier))
     what = f"{added} new {'trial' if added == 1 else 'trials'}" if added else "everything was there already"
     typer.echo(f"imported {identifier}: {what}")
     return 0
@@ -161,12 +164,11 @@ def _print_list(found: Found, offset: int) -> None:
     from prony.report.console import Console
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("ID", "When", "Conforming", "Status", "What"):
+    for heading in ("ID", "When", "Conforming", "What"):
         table.add_column(heading, overflow="fold")
     for one in found.experiments:
-        status = one.status + (" (quick)" if one.quick else "")
         when = f"{one.created.astimezone():%Y-%m-%d %H:%M}"
-        table.add_row(one.id, when, f"{one.conforming} of {one.trials}", status, escape(_what(one)))
+        table.add_row(one.id, when, f"{one.conforming} of {one.trials}", escape(_what(one)))
     console = Console()
     console.print(table)
     shown = len(found.experiments)
@@ -175,9 +177,12 @@ def _print_list(found: Found, offset: int) -> None:
 
 
 def _what(one: FoundExperiment) -> str:
+    marks = [*(() if one.status == "finished" else (one.status,)), *(("quick",) if one.quick else ())]
+    marked = f" ({', '.join(marks)})" if marks else ""
     tags = f" [{', '.join(one.tags)}]" if one.tags else ""
     notes = [f"\n{note.text} ({note.by}, {note.made.astimezone():%Y-%m-%d})" for note in one.notes]
-    return one.name + tags + "".join(notes)
+    answer = f"\n{one.answer}" if one.answer else ""
+    return one.name + marked + tags + answer + "".join(notes)
 
 
 def prune(
@@ -264,6 +269,7 @@ def judge_again(
     """
     from prony.experiment.conclude import rejudge
     from prony.report.delivery import deliver
+    from prony.report.reading import load_result, remember_answer
     from prony.report.rejudged import as_out, render
     from prony.store import Store
 
@@ -271,6 +277,7 @@ def judge_again(
     store = Store.open(db)
     identifier = store.experiment(which).id
     found = rejudge(store, identifier, given)
+    remember_answer(store, load_result(store, identifier))
     deliver(
         as_json=json,
         as_object=lambda: as_out(identifier, given, found),

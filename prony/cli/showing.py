@@ -40,11 +40,12 @@ def show(
     from prony.report.delivery import deliver
     from prony.report.export import to_json
     from prony.report.html import render_html
-    from prony.report.reading import load_result
+    from prony.report.reading import load_result, remember_answer
     from prony.report.terminal import render, render_two
     from prony.report.two_results import beside
 
     view = load_result(store, which)
+    remember_answer(store, view)
     if also is not None:
         also(view)
 

@@ -46,6 +46,7 @@ class ListedOut(Out):
     prony_version: str
     tags: list[str]
     notes: list[NoteOut]
+    answer: str = Field(description="what it comes to, in a sentence; empty until it was shown")
 
     @classmethod
     def of(cls, one: FoundExperiment) -> ListedOut:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from prony.plan.cell import Cell
 from prony.plan.part import Part
 from prony.plan.plan import Plan
 from prony.report.aa import COMMAND, OnRecord, fitting
+from prony.report.answer import answer
 from prony.report.cell_view import HEADLINE, CellView, TrialView
 from prony.report.result import PartView, ResultView, ServerView, explained
 from prony.report.shape import shared_views
@@ -43,6 +45,12 @@ def load_result(store: Store, which: str) -> ResultView:
     known = None if found is None else _known_on_record(store, found)
     parts = (replace(p, aa_on_record=known if _compares(p) else None) for p in view.parts)
     return replace(view, parts=tuple(parts))
+
+
+def remember_answer(store: Store, view: ResultView) -> None:
+    """Keeps what a result comes to, for lists; a store that may only be read stays as it is."""
+    with suppress(StoreError):
+        store.answered(view.id, answer(view).sentence)
 
 
 def load_exported(file: Path) -> ResultView:

@@ -306,6 +306,16 @@ class Store:
         row = labels.new_note(experiment_id, redaction.text(labels.checked_note(text)))
         self._database.write(lambda connection: labels.add_notes(connection, (row,)))
 
+    def answered(self, experiment_id: str, sentence: str) -> None:
+        """Keeps what an experiment comes to, for lists."""
+        values = {"experiment_id": experiment_id, "sentence": redaction.text(sentence)}
+
+        def work(connection: Connection) -> None:
+            connection.execute(delete(schema.answers).where(schema.answers.c.experiment_id == experiment_id))
+            connection.execute(insert(schema.answers).values(**values))
+
+        self._database.write(work)
+
     def stored_bytes(self, experiment_id: str) -> int:
         return self._database.read(lambda connection: pruning.stored_bytes(connection, experiment_id))
 

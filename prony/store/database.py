@@ -142,13 +142,16 @@ class Database:
         with self.faults():
             with self._location.engine.connect() as connection:
                 version = self._schema_version(connection)
-            if version == schema.SCHEMA_VERSION:
+                whole = schema.answers.name in inspect(connection).get_table_names()
+            if version == schema.SCHEMA_VERSION and whole:
                 return
             with self.writing(alone=True) as connection:
                 if self._schema_version(connection) is None:  # another process may have created it
                     if self._location.sqlite:
                         connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
                     schema.create(connection, f"prony {__version__}")
+                else:
+                    schema.complete(connection)
 
     def _refuse_foreign_file(self) -> None:
         try:

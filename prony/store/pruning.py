@@ -75,6 +75,6 @@ def remove(connection: Connection, experiment_id: str) -> bool:
     mine = select(_T.id).where(_T.experiment_id == experiment_id)
     for table in (schema.trial_summaries, schema.judgements):
         connection.execute(delete(table).where(table.c.trial_id.in_(mine)))
-    for table in (schema.trials, schema.notes, schema.tags, schema.experiment_summaries):
+    for table in (schema.trials, schema.notes, schema.tags, schema.answers, schema.experiment_summaries):
         connection.execute(delete(table).where(table.c.experiment_id == experiment_id))
     return connection.execute(delete(schema.experiments).where(_E.id == experiment_id)).rowcount > 0

@@ -97,6 +97,8 @@ class FoundExperiment:
     workloads: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
+    answer: str = ""
+    """What it comes to, in a sentence; empty until it was shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,14 @@ trial_summaries = Table(
     sqlite_autoincrement=True,
 )
 
+answers = Table(
+    "answers",
+    metadata,
+    Column("experiment_id", String(32), ForeignKey("experiments.id"), primary_key=True),
+    Column("sentence", Text, nullable=False),
+)
+"""What an experiment comes to, for lists; written whenever it is shown, by the judgements of then."""
+
 tags = Table(
     "tags",
     metadata,
@@ -150,6 +158,11 @@ def create(connection: Connection, created_by: str) -> None:
         about.insert(),
         [{"name": "version", "value": str(SCHEMA_VERSION)}, {"name": "created_by", "value": created_by}],
     )
+
+
+def complete(connection: Connection) -> None:
+    """Creates tables that databases of this version may lack."""
+    answers.create(connection, checkfirst=True)
 
 
 def version_of(connection: Connection) -> int | None:

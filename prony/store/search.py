@@ -115,6 +115,13 @@ def _completed(
     for row in connection.execute(counts):
         seen[row.experiment_id].append(row)
     tags, notes = tags_of(connection, ids), notes_of(connection, ids, unreadable)
+    answers: dict[str, str] = dict(
+        connection.execute(
+            select(schema.answers.c.experiment_id, schema.answers.c.sentence).where(
+                schema.answers.c.experiment_id.in_(ids)
+            )
+        ).all()  # type: ignore[arg-type]
+    )
     return [
         replace(
             experiment,
@@ -124,6 +131,7 @@ def _completed(
             workloads=tuple(dict.fromkeys(row.workload for row in seen[experiment.id])),
             tags=tuple(tags.get(experiment.id, ())),
             notes=tuple(notes.get(experiment.id, ())),
+            answer=answers.get(experiment.id, ""),
         )
         for experiment in found
     ]

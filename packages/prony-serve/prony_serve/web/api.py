@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 from prony.errors import StoreError, UsageError
 from prony.report.export import to_json
 from prony.report.listings import ListOut
-from prony.report.reading import load_result
+from prony.report.reading import load_result, remember_answer
 from prony.report.two_results import beside
 from prony.report.two_results import to_json as two_to_json
 from prony.store import running, transfer
@@ -89,7 +89,9 @@ async def upload(site: Site, request: Request) -> Response:
     async with bodies.saved(request, site.most_upload_bytes) as path:
 
         def imported() -> tuple[str, int]:
-            return transfer.read(site.store, path, most_bytes=EXPANDS_TO_BYTES)
+            identifier, added = transfer.read(site.store, path, most_bytes=EXPANDS_TO_BYTES)
+            remember_answer(site.store, load_result(site.store, identifier))
+            return identifier, added
 
         try:
             identifier, added = await anyio.to_thread.run_sync(imported)

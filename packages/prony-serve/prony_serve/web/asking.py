@@ -18,12 +18,37 @@ _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=
 
 
 def asked(query: Mapping[str, str]) -> dict[str, str]:
-    """The non-empty fields of a search."""
+    """The non-empty fields of a search: parameters of their own, or `name:value` among the words of `q`."""
     fields = {name: query.get(name, "").strip() for name in FIELDS}
     for name, value in fields.items():
         if len(value) > MOST_CHARACTERS:
             raise Refusal(400, f"'{name}' has {len(value)} characters; expected at most {MOST_CHARACTERS}")
+    texts: list[str] = []
+    for word in _words(fields.pop("q")):
+        name, colon, value = word.partition(":")
+        if colon and value and name in fields:
+            fields[name] = value
+        else:
+            texts.append(word)
+    fields["q"] = " ".join(texts)
     return {name: value for name, value in fields.items() if value}
+
+
+def _words(text: str) -> list[str]:
+    """Words; one in double quotes may have blanks."""
+    return [
+        f"{name}{quoted or plain}" for name, quoted, plain in re.findall(r'(\w+:)?(?:"([^"]*)"|(\S+))', text)
+    ]
+
+
+def box(fields: Mapping[str, str]) -> str:
+    """The fields as the words of one search box; `asked` reads them."""
+    named = (
+        f'{name}:"{value}"' if " " in value else f"{name}:{value}"
+        for name, value in fields.items()
+        if name != "q"
+    )
+    return " ".join(filter(None, (fields.get("q", ""), *named)))
 
 
 def search(fields: Mapping[str, str], now: datetime | None = None) -> Search:

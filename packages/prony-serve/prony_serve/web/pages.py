@@ -8,7 +8,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from prony.host.fingerprint import describe, differences
 from prony.report.html.page import SITE_POLICY, policy, render_html
-from prony.report.reading import load_result
+from prony.report.reading import load_result, remember_answer
 from prony.report.two_results import beside, blocks
 from prony.store import Search, running
 from prony_serve.web import asking
@@ -35,6 +35,7 @@ def experiments(site: Site, request: Request) -> Response:
         unreadable=matches.unreadable,
         total=matches.total,
         fields=fields,
+        box=asking.box(fields),
         page_number=page,
         last_page=last,
         running=running.running(site.store.where),
@@ -52,6 +53,7 @@ def experiment(site: Site, request: Request) -> Response:
     def drawn() -> str:
         above = site.text("result_links.html.j2", here="/", id=row.id, live=live is not None)
         view = load_result(site.store, row.id)
+        remember_answer(site.store, view)
         page = render_html(view, above=Markup(above), more_style=site.own_style)
         return f"{policy(view, REPORT_POLICY)}\n{page}"
 
