@@ -17,7 +17,7 @@ from prony.judge.percentiles import Percentile, median_interval
 from prony.judge.times import NAMED, percentiles, without_response
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad
-from prony.report.labels import STEADY_OVER_PUBLISHED
+from prony.report.labels import BOUND_WORDS, STEADY_OVER_PUBLISHED
 
 HEADLINE = "requests_per_s"
 """The figure that a pair's first sentence is about."""
@@ -271,7 +271,15 @@ class CellView:
 
     @property
     def bound_by(self) -> str:
-        bounds = [trial.judgement.bound_by for trial in self.counting]
+        return self._bounds({})
+
+    @property
+    def bound_words(self) -> str:
+        """What bound the throughput; empty where that is not known."""
+        return "" if self.bound_by in ("", "unknown") else self._bounds(BOUND_WORDS)
+
+    def _bounds(self, named: Mapping[str, str]) -> str:
+        bounds = [named.get(bound, bound) for bound in (one.judgement.bound_by for one in self.counting)]
         tally = {bound: bounds.count(bound) for bound in dict.fromkeys(bounds)}
         return ", ".join(b if len(tally) == 1 else f"{b} ({n} of {len(bounds)})" for b, n in tally.items())
 

@@ -435,5 +435,5 @@ def cell_trials(view: CellView) -> TableCell:
     """How many trials conform, what bound the throughput, and what was repeated."""
     if view.conforms is None:
         return TableCell("not run yet")
-    bound = [] if view.bound_by in ("", "unknown") else [f"bound by {view.bound_by}"]
+    bound = [f"bound by {view.bound_words}"] if view.bound_words else []
     return conforming_cell(view, *bound)

@@ -114,6 +114,19 @@ def stored_unit(figure: str) -> str:
     return known.unit if known is not None else CELL_UNITS.get(figure, unit_of(figure))
 
 
+BOUND_WORDS = {
+    "client": "the load generator",
+    "flow-control": "HTTP/2 flow control",
+    "network": "the network",
+    "offered-load": "the offered load",
+    "server-cpu": "the server's CPU",
+    "server-thread": "one thread of the server",
+    "service-cpu": "a service's CPU",
+    "streams": "HTTP/2 streams",
+}
+"""What bound a throughput, by its code."""
+
+
 def label(figure: str) -> Label:
     """The label of a figure; one that nobody knows keeps its own name."""
     if figure in SHORT:

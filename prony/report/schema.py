@@ -303,6 +303,9 @@ class TwoFiguresOut(Out):
     server: str
     figure: str
     sides: list[Spread | None]
+    change: float | None = Field(
+        description="second ÷ first less 1, indicative; null between hosts or protocols that differ"
+    )
 
 
 class TwoResultsOut(Out):

@@ -26,7 +26,7 @@ class Shape(ABC):
     lists_failures = False
     """Whether the details list every trial without a figure; else the findings tell of them."""
     picture = ""
-    """What shows the answer on the page before its rows: law, capacity or changes."""
+    """What shows the answer on the page before its rows: law, capacity, changes or throughput."""
     answers_by_server = False
     """Whether each server has an answer of its own."""
     charts: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ def _of_cell(cell: CellView, found: Spread) -> str:
     value = written(found.median)
     if off is not None:
         value = figure_good_to(found.median, *off.worst, written, ", good to ")
-    bound = f"; bound by {cell.bound_by}" if cell.bound_by not in ("", "unknown") else ""
+    bound = f"; bound by {cell.bound_words}" if cell.bound_words else ""
     return f"{of}{value}{bound}"
 
 

@@ -214,6 +214,8 @@ PARTS = (
 class Single(Shape):
     """One trial of one server: counts, figures, steps, time parts, the script's output."""
 
+    picture = "throughput"
+
     def blocks(self, part: PartView) -> list[Block]:
         return [*results(part), *step_blocks(part.trials), *time_part_blocks(part.trials), *script(part)]
 
@@ -225,7 +227,7 @@ class Single(Shape):
             Chapter("results", "Results", (*results(part), *script(part)), lead),
             steps_chapter(step_blocks(part.trials)),
             Chapter("parts", "Time parts", parts, PARTS),
-            *("latency", "throughput", "cpu", "sockets"),
+            *("latency", "cpu", "sockets"),
         ]
 
 

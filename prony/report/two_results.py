@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from prony.compare.claim import Claim
@@ -15,7 +15,7 @@ from prony.report.labels import named
 from prony.report.pairs import CLAIM_WORDS, FEWEST, figure_pairs
 from prony.report.result import PairView, ResultView
 from prony.report.schema import SideOut, TwoFiguresOut, TwoRatiosOut, TwoResultsOut
-from prony.report.wording import ratio
+from prony.report.wording import MINUS, ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,7 @@ class TwoResults:
     @property
     def confounded(self) -> bool:
         """Whether the hosts differ in anything that can change a figure."""
-        first, second = (None if s.fingerprint is None else s.fingerprint.key for s in self.sides)
-        return first is None or first != second
+        return _confounded(*self.sides)
 
     @property
     def words(self) -> str:
@@ -41,8 +40,8 @@ class TwoResults:
                 "ratio and no p-value is given across them; compare the ratios within each."
             )
         return (
-            "Both results come from hosts of the same fingerprint, at different times: ratios are given "
-            "within each result only, because trials of one are not interleaved with those of the other."
+            "Both results come from one host at different times. Changes between them are indicative: their "
+            "trials are not interleaved, so what else changed in between is in them too."
         )
 
 
@@ -53,6 +52,7 @@ def beside(first: ResultView, second: ResultView) -> TwoResults:
     names = list(dict.fromkeys([*groups[0], *groups[1]]))
     figures: list[TwoFiguresOut] = []
     ratios: list[TwoRatiosOut] = []
+    confounded = _confounded(first, second)
     for where in names:
         cells = (groups[0].get(where, []), groups[1].get(where, []))
         figure = (*cells[0], *cells[1])[0].asked_figure
@@ -60,7 +60,10 @@ def beside(first: ResultView, second: ResultView) -> TwoResults:
         for server in servers:
             spreads = [_spread(side, server, figure) for side in cells]
             if any(spreads):
-                figures.append(TwoFiguresOut(where=where, server=server, figure=figure, sides=spreads))
+                change = None if confounded or not _same_trial(cells, server) else _change(spreads)
+                figures.append(
+                    TwoFiguresOut(where=where, server=server, figure=figure, sides=spreads, change=change)
+                )
         found = [_pairs(side, figure) for side in cells]
         for pair in combinations(servers, 2):
             sides = [side.get(pair) for side in found]
@@ -70,6 +73,27 @@ def beside(first: ResultView, second: ResultView) -> TwoResults:
                 ratios.append(TwoRatiosOut(where=where, a=a, b=b, figure=figure, words=said, sides=sides))
     differing = _differing(first.fingerprint, second.fingerprint)
     return TwoResults((first, second), figures, ratios, tuple(differing))
+
+
+def _confounded(first: ResultView, second: ResultView) -> bool:
+    keys = [None if side.fingerprint is None else side.fingerprint.key for side in (first, second)]
+    return keys[0] is None or keys[0] != keys[1]
+
+
+def _same_trial(sides: Sequence[Sequence[CellView]], server: str) -> bool:
+    """Whether both measured this server by the same protocol."""
+    plans = [next((c.cell.trial for c in cells if c.cell.server == server), None) for cells in sides]
+    return plans[0] is not None and plans[0] == plans[1]
+
+
+def _change(sides: Sequence[Spread | None]) -> float | None:
+    """Second ÷ first, less 1."""
+    first, second = sides
+    return None if first is None or second is None or not first.median else second.median / first.median - 1
+
+
+def _signed(change: float | None) -> str:
+    return "–" if change is None else f"{100 * change:+.1f} %".replace("-", MINUS)
 
 
 def _agreement(left: PairView | None, right: PairView | None) -> str:
@@ -131,17 +155,20 @@ def blocks(found: TwoResults) -> list[Block]:
     )
     figures = []
     for one in found.figures:
-        shown = words(one.where, *(_range(side, one.figure) for side in one.sides))
+        change = () if found.confounded else (_signed(one.change),)
+        shown = words(one.where, *(_range(side, one.figure) for side in one.sides), *change)
         figures.append(Row(one.server, shown, named(one.figure)))
     where = Column("where", number=False)
     made: list[Block] = []
     if ratios:
         columns = (where, *sides, Column("", number=False))
         made.append(Table(columns, (Section(ratios),), title="Ratios", note="each within its own result"))
-    else:
+    elif found.confounded:
         made.append(Lines("Ratios", ("none: no pair of servers has three trials in one result",)))
-    note = "median over trials (min–max), never divided by each other"
-    made.append(Table((where, *sides), (Section(tuple(figures)),), title="Figures", note=note))
+    divided = "never divided by each other" if found.confounded else "change: second ÷ first, indicative"
+    changes = () if found.confounded else (Column("change"),)
+    table = Table((where, *sides, *changes), (Section(tuple(figures)),), title="Figures")
+    made.append(replace(table, note=f"median over trials (min–max); {divided}"))
     if found.differing:
         rows = tuple(Row(what, words(left, right)) for what, left, right in found.differing)
         made.append(Table(sides, (Section(rows),), title="What differs between the hosts"))

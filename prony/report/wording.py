@@ -108,6 +108,8 @@ FINEST = 0.001
 UNBOUNDED = "not bounded"
 SAFE_DIGITS = 3
 """Of a figure that is only known to be at least or at most so much."""
+LOOSE = 1.0
+"""A figure that may be more than this share higher is only known to be at least so much."""
 EXACT = 1e-9
 """Of a digit: rounding of floating point, which moves no bound up to the next one."""
 
@@ -138,8 +140,8 @@ def bends(low: float | None, high: float | None) -> str:
 
 
 def bounded(value: float, low: float | None, high: float | None, written: Callable[[float], str]) -> str:
-    """`13,835 requests/s`, but `at least 192,000 requests/s` where nothing bounds it above."""
-    if low is not None and high is None:
+    """`13,835 requests/s`, but `at least 192,000 requests/s` where nothing near bounds it above."""
+    if low is not None and (high is None or high > LOOSE):
         return f"at least {written(_safe(value * (1 + low), math.floor))}"
     if high is not None and low is None:
         return f"at most {written(_safe(value * (1 + high), math.ceil))}"
@@ -151,7 +153,8 @@ def figure_good_to(
 ) -> str:
     """The figure and how good it is: `13,835 requests/s  −0.3 / +2.1 %`, `at least 192,000 requests/s`."""
     said = bounded(value, low, high, written)
-    return said if (low is None) is not (high is None) else f"{said}{gap}{good_to(low, high)}"
+    one_sided = (low is None) is not (high is None) or (high is not None and high > LOOSE)
+    return said if one_sided else f"{said}{gap}{good_to(low, high)}"
 
 
 def per_cent(share: float) -> str:

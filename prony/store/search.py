@@ -120,7 +120,7 @@ def _completed(
             select(schema.answers.c.experiment_id, schema.answers.c.sentence).where(
                 schema.answers.c.experiment_id.in_(ids)
             )
-        ).all()  # type: ignore[arg-type]
+        ).all()
     )
     return [
         replace(

@@ -225,7 +225,7 @@ def load_text(width: int = 100) -> str:
 
 def test_load_prints_the_answer_figures_and_findings() -> None:
     text = load_text()
-    assert re.match(r"\s*7,495 requests/s, good to ± 1\.1 %; bound by server-cpu\n", text)
+    assert re.match(r"\s*7,495 requests/s, good to ± 1\.1 %; bound by the server's CPU\n", text)
     for name in ("requests/s", "mean time, ms", "p50, ms", "p99, ms", "p99.9, ms", "longest, ms"):
         assert lines_with(text, name), name
     assert "status 200: " in text

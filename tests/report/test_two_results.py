@@ -84,6 +84,21 @@ def test_the_same_fingerprint_is_not_confounded_and_still_not_mixed() -> None:
     assert "confounded" not in found.words
 
 
+def test_the_change_between_two_days_of_one_host_is_given_for_the_same_protocol_alone() -> None:
+    again = two(factory.FINGERPRINT)
+    assert [round(one.change or 0, 2) for one in again.figures] == [-0.5, -0.5]
+    assert [one.change for one in two().figures] == [None, None]
+    second = result("two", factory.FINGERPRINT, SLOW)
+    longer = [
+        replace(cell, cell=cell.cell.model_copy(update={"trial": factory.trial_plan(ClosedLoad(users=20))}))
+        for cell in second.parts[0].cells
+    ]
+    other = replace(second, parts=(replace(second.parts[0], cells=longer),))
+    found = beside(result("one", factory.FINGERPRINT, FAST), other)
+    assert found.figures
+    assert all(one.change is None for one in found.figures)
+
+
 def test_what_differs_is_listed_field_by_field() -> None:
     differing = {what: (left, right) for what, left, right in two().differing}
     assert differing["architecture"] == (factory.FINGERPRINT.architecture, "aarch64")

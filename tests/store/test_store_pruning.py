@@ -113,6 +113,11 @@ def test_nothing_of_it_stays_and_the_file_shrinks(
         noise = os.urandom(20_000).hex()
         store.add_trial(make_trial(identifier, number, notes=(noise,)), judgement, {})
     store.note(identifier, "a note")
+    store.answered(identifier, "a is faster")
+    store.answered(identifier, "http://user:geheim@host/ is faster")
+    (found,) = store.search().experiments
+    assert "is faster" in found.answer
+    assert "geheim" not in found.answer
     store.finish_experiment(identifier)
     assert store.stored_bytes(identifier) > 20 * 20_000
     before = path.stat().st_size

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from prony.store import Search, Store
+from prony_serve.web import asking
 
 from .conftest import Shown, reader
 
@@ -44,6 +45,11 @@ def test_the_list_is_newest_first_and_in_pages(shown: Shown) -> None:
         ("since=2126-11-09", False),
         ("q=Nightly", True),
         ("workload=hello&server=tomcat", True),
+        ("q=server:undertow", False),
+        ("q=nightly+server:jetty+workload:hello", True),
+        ("q=tag:release-1+nightly", 1),
+        ("q=since:2126-11-09", False),
+        ("q=http://127.0.0.1/nothing", False),
     ],
 )
 def test_a_search_finds_what_fits(shown: Shown, query: str, matches: bool | int | None) -> None:
@@ -54,6 +60,21 @@ def test_a_search_finds_what_fits(shown: Shown, query: str, matches: bool | int 
         assert len(found) == matches if type(matches) is int else bool(found) == matches
     if not found:
         assert "No matches" in reply.text
+
+
+def test_one_box_takes_every_field_and_shows_them_again() -> None:
+    fields = asking.asked({"q": 'two words server:tomcat* tag:"a b" x:y', "since": "30d"})
+    assert fields == {"q": "two words x:y", "server": "tomcat*", "tag": "a b", "since": "30d"}
+    assert asking.asked({"q": asking.box(fields)}) == fields
+
+
+def test_the_list_says_what_an_experiment_comes_to(shown: Shown) -> None:
+    (newest,) = shown.store.search(Search(), limit=1).experiments
+    assert shown.client.get(f"/results/{newest.id}").status == 200
+    (again,) = shown.store.search(Search(), limit=1).experiments
+    assert again.answer
+    listed = [p for p in shown.client.get("/").page.all("p") if p.attributes.get("class") == "answer"]
+    assert listed[0].text == again.answer
 
 
 @pytest.mark.parametrize(

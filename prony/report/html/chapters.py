@@ -90,6 +90,8 @@ def pictures(drawer: Drawer) -> tuple[Item, ...]:
         return (Charts((law,), _legend(drawer), "large"),)
     if picture == "capacity" and (found := sweep_drawings.capacity(drawer)) is not None:
         return (Charts((found,), sweep_drawings.capacity_keys(drawer), "large"),)
+    if picture == "throughput":
+        return tuple(one for one in _throughput(drawer).items if isinstance(one, Charts))
     table = ratio_rows.changes(part.gate) if picture == "changes" and part.gate is not None else None
     return () if table is None else (table,)
 
@@ -169,7 +171,8 @@ def _throughput(drawer: Drawer) -> Chapter:
         lead += f" Triangle: where a run of {requests} requests to a fresh process would have ended."
     if many:
         lead += f" Drawn: the median trial of each server, of {counted(len(part.trials), 'trial')}."
-    items = (Charts(drawings, tuple(keys)),) if drawings else ()
+    form = "large" if len(part.trials) == 1 else "small"
+    items = (Charts(drawings, tuple(keys), form),) if drawings else ()
     return Chapter("throughput", "Throughput over time", items, lead)
 
 

@@ -69,9 +69,10 @@ def throughput(
     most_per_s: float,
     key: str,
     title: str,
+    width: int = WIDTH,
 ) -> str:
     """Completed requests per second over one trial. `phases`: name, beginning and end in s."""
-    plot = Plot(seconds_axis(until_s), count_axis(most_per_s), width=WIDTH, height=HEIGHT)
+    plot = Plot(seconds_axis(until_s), count_axis(most_per_s), width=width, height=HEIGHT)
     for name, start_s, end_s in phases:
         if name in PHASE_COLOURS:
             plot.rect((start_s, end_s), (0, most_per_s), PHASE_COLOURS[name])

@@ -113,19 +113,25 @@ class Drawer:
             f"{cell.label}, {block}, {conforms}: requests per second over {number(until_s)} s; "
             f"first second {number(rows[0].completed_per_s)}/s, window {shown}{after}"
         )
-        svg = charts.throughput(
-            charts.thinned(trial),
-            series=self.series(cell),
-            phases=[(p.name, p.start_ms / 1000, p.end_ms / 1000) for p in evidence.phases],
-            changes_s=[ms / 1000 for ms in trial.change_points_ms],
-            mark_s=charts.mark_s(trial),
-            until_s=until_s,
-            most_per_s=most_per_s,
-            key=self.identifier("over"),
-            title=words,
-        )
-        place = self.places[cell.cell.server]
-        return Drawing(words, Markup(svg), heading=f"{cell.label}, {block}", server=place, note=shown)
+
+        def draw(width: int, key: str) -> str:
+            return charts.throughput(
+                charts.thinned(trial),
+                series=self.series(cell),
+                phases=[(p.name, p.start_ms / 1000, p.end_ms / 1000) for p in evidence.phases],
+                changes_s=[ms / 1000 for ms in trial.change_points_ms],
+                mark_s=charts.mark_s(trial),
+                until_s=until_s,
+                most_per_s=most_per_s,
+                key=key,
+                title=words,
+                width=width,
+            )
+
+        if len(self.part.trials) == 1:
+            return self.both("over", words, draw)
+        place, svg = self.places[cell.cell.server], Markup(draw(charts.WIDTH, self.identifier("over")))
+        return Drawing(words, svg, heading=f"{cell.label}, {block}", server=place, note=shown)
 
     def start_up(self) -> list[Drawing]:
         made: list[Drawing] = []
