@@ -6,10 +6,9 @@ as well: help and completion name a command whose package is not installed, with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, PackageNotFoundError, distribution, entry_points
 from typing import Any
 
 from prony.errors import EnvironmentFault
@@ -68,21 +67,28 @@ OWN: dict[tuple[str, str], Known] = {
 
 
 @cache
-def _installed() -> dict[tuple[str, str], EntryPoint]:
-    groups = (COMMANDS, FRONT_ENDS, EXPORTS, HOOKS, SCHEMAS)
-    every = entry_points()
-    return {(group, one.name): one for group in groups for one in every.select(group=group)}
+def _points(package: str | None) -> EntryPoints:
+    """Of this package; None: of all, which reads the metadata of everything that is installed."""
+    try:
+        return entry_points() if package is None else distribution(package).entry_points
+    except PackageNotFoundError:
+        return EntryPoints()
+
+
+def _point(group: str, name: str) -> EntryPoint | None:
+    known = OWN.get((group, name))
+    points = _points(None if known is None else known.package).select(group=group, name=name)
+    return next(iter(points), None)
+
+
+def own(group: str) -> tuple[str, ...]:
+    """Prony's own of a group, installed or not."""
+    return tuple(name for known, name in OWN if known == group)
 
 
 def names(group: str) -> tuple[str, ...]:
-    """Everything of a group, Prony's own in their order, then others', installed or not."""
-    own = [name for known, name in OWN if known == group]
-    return tuple(dict.fromkeys([*own, *(name for found, name in _installed() if found == group)]))
-
-
-def is_front_end(words: Sequence[str]) -> bool:
-    """Whether a command line is another tool's."""
-    return bool(words) and words[0] in names(FRONT_ENDS)
+    """Everything of a group, Prony's own in their order, then others'."""
+    return tuple(dict.fromkeys([*own(group), *sorted(_points(None).select(group=group).names)]))
 
 
 def summary(group: str, name: str) -> str:
@@ -90,18 +96,19 @@ def summary(group: str, name: str) -> str:
     known = OWN.get((group, name))
     if known is not None:
         return known.help if installed(group, name) else f"{known.help} ({_line(known)})"
-    found = _installed()[group, name]
-    return f"Of the package {found.dist.name if found.dist is not None else found.module}."
+    point = _point(group, name)
+    assert point is not None, f"{name} is not among names({group})"
+    return f"Of the package {point.dist.name if point.dist is not None else point.module}."
 
 
 def installed(group: str, name: str) -> bool:
     """Whether there is a package that has it."""
-    return (group, name) in _installed()
+    return _point(group, name) is not None
 
 
 def found(group: str, name: str) -> Any:
     """What stands behind a name, imported now; None where its package is not installed."""
-    one = _installed().get((group, name))
+    one = _point(group, name)
     return None if one is None else one.load()
 
 

@@ -17,7 +17,13 @@ import pytest
 import typer
 
 from prony import seams
+from prony.report.export import to_json
 from prony.report.exports import Format
+from prony.report.reading import load_result
+from prony.store import Store, transfer
+from prony_explain.explaining import Explaining
+from tests.report.factory import FINGERPRINT
+from tests.report.test_explained import under_two_loads
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = sorted((ROOT / "packages").glob("*/pyproject.toml"))
@@ -130,15 +136,44 @@ def test_without_packages_completion_names_their_commands(alone: list[str]) -> N
     assert set(run(alone, code, **asked).stdout.split()) == {"second-opinion", "selftest", "serve", "servers"}
 
 
-def test_a_laboratory_alone_reads_and_shows_a_stored_explanation(alone: list[str], tmp_path: Path) -> None:
-    """Of a published result with profiles."""
-    stored = ROOT / "docs" / "results" / "sync-vs-async" / "results.prony"
-    database = {"PRONY_DB": str(tmp_path / "r.db")}
-    assert run(alone, MAIN, "results", "import", str(stored), **database).returncode == 0
-    done = run(alone, MAIN, "results", "show", "latest", **database)
-    assert done.returncode == 0, done.stderr
-    printed = run(alone, MAIN, "results", "show", "latest", "--json", **database)
-    assert json.loads(printed.stdout)["conforms"] is not None
+@pytest.mark.parametrize("stored", [True, False], ids=["with its explanation", "of an earlier version"])
+def test_a_laboratory_alone_shows_what_a_package_explained(
+    alone: list[str], tmp_path: Path, stored: bool
+) -> None:
+    view = under_two_loads()
+    (part,) = view.parts
+    store = Store.open(tmp_path / "r.db")
+    identifier = store.create_experiment(
+        name=view.title, spec=view.plan.as_stored(), fingerprint=FINGERPRINT, seed=view.plan.seed, quick=False
+    )
+    for cell in part.cells:
+        for trial in (*cell.every, *cell.explained):
+            record = trial.record.model_copy(update={"experiment_id": identifier})
+            store.add_trial(record, trial.judgement, trial.figures)
+    if stored:
+        Explaining().explain(store, identifier)
+    store.finish_experiment(identifier)
+    explained = [trial.record.explanation for trial in store.trials(identifier) if trial.record.explanation]
+    pictures = [one for explanation in explained for one in explanation["pictures"]]
+    here = to_json(load_result(store, identifier)).parts[0]
+    file = tmp_path / "results.prony"
+    transfer.write(store, identifier, file)
+    store.close()
+
+    other = {"PRONY_DB": str(tmp_path / "other.db")}
+    assert run(alone, MAIN, "results", "import", str(file), **other).returncode == 0
+    there = json.loads(run(alone, MAIN, "results", "show", "latest", "--json", **other).stdout)["parts"][0]
+    assert (there["explanations"] == here.explanations) is stored
+    assert (there["differences"] == here.differences) is stored
+    text = run(alone, MAIN, "results", "show", "latest", "--details", **other).stdout
+    assert ("CPU time per request by part" in text) is stored
+    assert ("prony-explain" in text) is not stored
+    page = tmp_path / "page.html"
+    assert run(alone, MAIN, "report", "latest", "-o", str(page), **other).returncode == 0
+    shown = page.read_text(encoding="utf-8")
+    assert shown.count("data:image/svg+xml;base64,") == len(pictures)
+    assert bool(pictures) is stored
+    assert "<script" not in shown
 
 
 def test_the_tests_of_the_laboratory_pass_without_the_packages(alone: list[str]) -> None:

@@ -124,7 +124,7 @@ class Common:
     strict: Annotated[
         str | None,
         Option("--strict", metavar="SHARE", help="Exit code 3 where a figure that was asked for is not "
-               "good to ±SHARE, such as 3%, with everything at its worst."),
+               "good to ±SHARE, such as 3%, in the worst case."),
     ] = None  # fmt: skip
     details: options.Details = False
     db: options.Db = None

@@ -39,7 +39,7 @@ def export(
     form: str = Option(
         PRONY,
         "--format",
-        help=f"One of {', '.join(sorted((*exports.names(), PRONY)))} [default: {PRONY}, everything, for "
+        help=f"One of {', '.join(sorted((*exports.own(), PRONY)))} [default: {PRONY}, everything, for "
         "prony results import].",
     ),
     trial: list[str] = Option(

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -62,7 +62,7 @@ app.command("report", short_help="The HTML page of a stored experiment.")(result
 lazily.elsewhere(app, "serve")
 lazily.elsewhere(app, "import")
 
-for _name in seams.names(seams.FRONT_ENDS):
+for _name in seams.own(seams.FRONT_ENDS):
     lazily.front_end(app, _name)
 
 
@@ -108,7 +108,7 @@ def main() -> int:
         signal.signal(signal.SIGHUP, _terminate)
     try:
         words = sys.argv[1:]
-        if seams.is_front_end(words):
+        if is_front_end(words):
             return int(seams.need(seams.FRONT_ENDS, words[0], f"prony {words[0]}")(words))
         code = app(standalone_mode=False)
         if code == ExitCode.INTERRUPTED:  # the parser's library turns an interrupt into this code
@@ -138,6 +138,21 @@ def main() -> int:
         if hasattr(fault, "format_message") and hasattr(fault, "exit_code"):
             return _usage(fault)
         return _defect(fault)
+
+
+def is_front_end(words: Sequence[str]) -> bool:
+    """Whether a command line is another tool's. Those of others' packages are looked for only where the name
+    is no command, or all commands are listed.
+    """
+    known = {one.name: one.cls for one in (*app.registered_commands, *app.registered_groups)}
+    first = words[0] if words else "--help"
+    named = not first.startswith("-") and first not in known
+    if named or first in ("-h", "--help") or "_PRONY_COMPLETE" in os.environ:
+        for name in seams.names(seams.FRONT_ENDS):
+            if name not in known:
+                lazily.front_end(app, name)
+                known[name] = lazily.FrontEnd
+    return known.get(first) is lazily.FrontEnd
 
 
 def _any_terminal() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -301,5 +301,7 @@ class TrialRecord(Record):
     evidence: Evidence
     failure: str | None = None
     """A sentence if the trial did not finish (server died, never ready, interrupted)."""
+    explanation: dict[str, Any] | None = None
+    """The last explained trial of a part: `prony.report.result.Explained`, as who explains it made it."""
     fingerprint_key: str
     notes: tuple[str, ...] = Field(default=())

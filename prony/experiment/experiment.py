@@ -15,7 +15,7 @@ from prony.errors import EnvironmentFault
 from prony.experiment import requirements
 from prony.experiment.budget import Budget, kind_of_cell
 from prony.experiment.testbed import Progress, Targets, Testbed
-from prony.experiment.trials import EndedTrial, Settled, Trials, index_of
+from prony.experiment.trials import EndedTrial, Profilers, Settled, Trials, index_of
 from prony.host.affinity import pin_self
 from prony.plan.cell import Cell
 from prony.plan.part import Part
@@ -23,7 +23,6 @@ from prony.plan.plan import Plan, ScheduledTrial, Skipped
 from prony.store import ExperimentStatus, Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
 from prony.trial.process import Processes
-from prony.trial.surroundings import Profilers
 
 if TYPE_CHECKING:
     from prony.experiment.blocks import Group, Watch
@@ -145,6 +144,8 @@ class Experiment:
                     later += self._run_part(part, trials)
                 self._add_blocks(later, trials)
                 self._run([one for one in self.plan.order() if self._explains(one)], trials)
+                if self._profilers is not None:
+                    self._profilers.explain(self.store, self.identifier)
             finally:
                 self._processes.end()
 

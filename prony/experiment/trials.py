@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median, median_high
-from typing import Any
+from typing import Any, Protocol
 
 from prony import redaction
 from prony.conformance.result import CheckResult, CheckStatus, Conformance
@@ -30,15 +30,29 @@ from prony.plan.trial import CONFORMANCE_S, TrialPlan
 from prony.server.spec import HttpVersion
 from prony.store import Store
 from prony.targets import ServerUnderTest
+from prony.targets.base import OnLine
 from prony.trial.process import SharedProcess
 from prony.trial.run import run_trial
-from prony.trial.surroundings import Profilers, Surroundings, TrialObserver
+from prony.trial.surroundings import ProfileCollector, Surroundings, TrialObserver
 
 MOST_SCRIPT_CHARACTERS = 1_000_000
 
 
 SHORT = ("answers", "keep-alive", "concurrent", "streams", "delay")
 """What a figure rests on; the rest is about clients that take no part in a measurement."""
+
+
+class Profilers(Protocol):
+    """The profilers of an experiment."""
+
+    def prepare(self, targets: Sequence[ServerUnderTest], on_line: OnLine) -> None:
+        """Fetch what these servers need. A profiler that cannot be had is said by the profile."""
+
+    def collector(self) -> ProfileCollector:
+        """For one explained trial."""
+
+    def explain(self, store: Store, experiment: str) -> None:
+        """Store what the explained trials show with the last one of each part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,17 @@ Block = Table | Lines
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawing that is stored with a result, with the text below it."""
+
+    heading: str
+    words: str
+    """The same for who cannot see."""
+    svg: str
+    said: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Chapter:
     """A heading of a page and what stands under it, shown on request."""
 

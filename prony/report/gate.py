@@ -109,8 +109,8 @@ def _sentence(view: GateView, first_look: int, ended: bool) -> str:
         case Change.NO_WORSE:
             all_of = "the loss of every figure" if len(view.figures) > 1 else "the loss"
             return (
-                f"{view.candidate} is no worse than {view.base}: {all_of} is below {margin} with everything "
-                f"unknown against it {_basis(view)}"
+                f"{view.candidate} is no worse than {view.base}: {all_of} is below {margin} in the "
+                f"worst case {_basis(view)}"
             )
         case Change.WORSE:
             worse = "; ".join([_short(one) for one in view.figures if one.change is Change.WORSE])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from prony import seams
 from prony.compare.capacity import Found, Outcome
@@ -22,31 +25,39 @@ from prony.plan.objective import Objective
 from prony.plan.part import Part, Shape
 from prony.plan.plan import Plan, Skipped
 from prony.report.aa import OnRecord
-from prony.report.blocks import Block, Chapter, Lines
+from prony.report.blocks import Block, Chapter, Lines, Picture
 from prony.report.cell_view import HEADLINE, CellView, Condition, TrialView
 from prony.store.rows import Note
 
 TITLE = "Where CPU time goes"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Explained:
-    """Of one part."""
+    """Of one part: all that is stored of it, for a laboratory that cannot make it."""
 
     blocks: tuple[Block, ...]
-    """For a terminal."""
-    servers: Sequence[dict[str, Any]] = ()
+    servers: tuple[dict[str, Any], ...] = ()
     """As JSON, each server."""
-    differences: Sequence[dict[str, Any]] = ()
+    differences: tuple[dict[str, Any], ...] = ()
     """As JSON, each pair."""
-    chapter: Callable[[], Chapter] | None = None
-    """Of a page, drawn when it is called; None: the blocks."""
+    pictures: tuple[Picture, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drawn(Explained):
+    """With a chapter of its own for the page. Never stored: a file from elsewhere brings no script."""
+
+    chapter: Callable[[], Chapter] = field(kw_only=True)
+    """Drawn when it is called."""
     script: str = ""
     """Of the chapter."""
 
 
 def explained(cells: Sequence[CellView]) -> Explained | None:
-    """Of the cells that have an explained trial; None where no cell has one."""
+    """Of the cells that have an explained trial; None where no cell has one. The package makes it anew;
+    without it, it is as stored.
+    """
     with_profile = [cell for cell in cells if cell.explained]
     if not with_profile:
         return None
@@ -54,6 +65,11 @@ def explained(cells: Sequence[CellView]) -> Explained | None:
     if explain is not None:
         made: Explained | None = explain(cells)
         return made
+    records = [trial.record for cell in with_profile for trial in cell.explained]
+    stored = max((one for one in records if one.explanation), key=lambda one: one.ended_at, default=None)
+    if stored is not None:
+        with suppress(ValidationError):  # of another version, or not Prony's
+            return TypeAdapter(Explained).validate_python(stored.explanation)
     lines = tuple(f"{cell.cell.server}: {_recorded(cell)}" for cell in with_profile)
     needed = seams.OWN[seams.HOOKS, "explanations"].package
     return Explained((Lines(TITLE, lines, note=f"{needed} shows what they hold"),))

@@ -110,7 +110,7 @@ class TrialOut(Out):
     figures: dict[str, Estimate] = Field(
         description="names carry units; times of an open loop are latencies. low, high: 95 % interval; "
         "bias_low, bias_high: the budget's sum, relative; plateau_low, plateau_high: from now on up to "
-        "horizon_s, with everything at its worst. null: not bounded, or not known"
+        "horizon_s, in the worst case. null: not bounded, or not known"
     )
     budget: list[BudgetOut]
     service_time: TimesOut | None = Field(description="from the actual send to the end of the response")

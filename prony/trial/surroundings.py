@@ -21,7 +21,7 @@ from prony.load.facts import load_facts
 from prony.load.reference import Certificate, reference_server
 from prony.plan.load import WholeRun
 from prony.plan.trial import TrialPlan
-from prony.targets.base import OnLine, ServerUnderTest
+from prony.targets.base import ServerUnderTest
 
 
 class Sampler(AbstractContextManager["Sampler"], Protocol):
@@ -124,16 +124,6 @@ class ProfileCollector(Protocol):
 
     def detach(self) -> None:
         """Leave the server alone; may be called at any time, twice as well."""
-
-
-class Profilers(Protocol):
-    """The profilers of an experiment."""
-
-    def prepare(self, targets: Sequence[ServerUnderTest], on_line: OnLine) -> None:
-        """Fetch what these servers need. A profiler that cannot be had is said by the profile."""
-
-    def collector(self) -> ProfileCollector:
-        """For one explained trial."""
 
 
 def trial_facts(plan: TrialPlan, server: ServerUnderTest) -> LoadFacts:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prony import seams
 from prony.cli.common import Common
+from prony.cli.main import is_front_end
 from prony.errors import EnvironmentFault, UsageError
 from prony.experiment import calibrating
 from prony.judge.finding import Bias, Finding, Judgement, Kind
@@ -269,5 +269,5 @@ def test_what_is_no_script_is_no_import(tmp_path: Path) -> None:
 
 
 def test_a_word_that_is_no_tool_is_no_front_end() -> None:
-    assert not seams.is_front_end(["compare", "a", "b"])
-    assert not seams.is_front_end([])
+    assert not is_front_end(["compare", "a", "b"])
+    assert not is_front_end([])

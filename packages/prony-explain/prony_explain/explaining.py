@@ -8,7 +8,7 @@ from pathlib import Path
 
 from prony.errors import UsageError
 from prony.plan.plan import Plan
-from prony.store import StoredTrial
+from prony.store import Store, StoredTrial
 from prony.targets import ServerUnderTest
 from prony.targets.base import OnLine
 from prony_explain.collector import Collector
@@ -43,6 +43,19 @@ class Explaining:
     def collector(self) -> Collector:
         """The collector of one explained trial."""
         return Collector(self._find)
+
+    def explain(self, store: Store, experiment: str) -> None:
+        """Store the explanation of each part with its last explained trial."""
+        from prony.report.reading import load_result
+        from prony_explain.report.view import stored
+
+        for part in load_result(store, experiment).parts:
+            records = [trial.record for cell in part.cells for trial in cell.explained]
+            made = stored(part.cells)
+            if made is not None:
+                last = store.trial(max(records, key=lambda one: one.ended_at).id)
+                record = last.record.model_copy(update={"explanation": made})
+                store.complete_trial(record, last.judgement, last.figures)
 
     def _find(self, chosen: Chosen) -> Profiler:
         match chosen.runtime:

@@ -50,10 +50,14 @@ class Format:
     binary: bool = False
 
 
+def own() -> tuple[str, ...]:
+    """Prony's formats, by name, those of packages that are not installed among them; nothing is imported."""
+    return tuple(sorted({*(one.name for one in iter_modules(__path__)), *seams.own(seams.EXPORTS)}))
+
+
 def names() -> tuple[str, ...]:
-    """All formats, by name, those of packages that are not installed among them; nothing is imported."""
-    own = (module.name for module in iter_modules(__path__))
-    return tuple(sorted({*own, *seams.names(seams.EXPORTS)}))
+    """All formats, those of others' packages among them."""
+    return tuple(sorted({*own(), *seams.names(seams.EXPORTS)}))
 
 
 def named(name: str) -> Format:

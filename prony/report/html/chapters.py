@@ -23,12 +23,12 @@ from prony.report.blocks import (
 )
 from prony.report.cell_view import HEADLINE, TrialView
 from prony.report.html import charts, ratio_rows, sweep_drawings
-from prony.report.html.drawings import Drawer, Drawing, socket_states, sockets
+from prony.report.html.drawings import Drawer, Drawing, image, socket_states, sockets
 from prony.report.html.ratio_rows import RatioTable
 from prony.report.html.theme import DASH, TRIANGLE, mark_of, swatch
 from prony.report.intervals import trial_cell
 from prony.report.labels import named
-from prony.report.result import TITLE, PartView
+from prony.report.result import TITLE, Drawn, PartView
 from prony.report.shapes import FindingGroup, finding_groups, hosts, shape_of
 from prony.report.wording import counted, good_to
 
@@ -112,7 +112,13 @@ def _explained(part: PartView) -> Chapter:
     view = part.explanation
     if view is None:
         return Chapter("explained", TITLE, ())
-    return Chapter("explained", TITLE, view.blocks) if view.chapter is None else view.chapter()
+    if isinstance(view, Drawn):
+        return view.chapter()
+    pictures = (
+        Folded(one.heading, (Charts((image(one),), form="large"), Lines("", one.said, listed=False)))
+        for one in view.pictures
+    )
+    return Chapter("explained", TITLE, (*view.blocks, *pictures))
 
 
 def _hosts(part: PartView) -> Chapter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -9,6 +10,7 @@ from markupsafe import Markup
 
 from prony.evidence.host import HostRow
 from prony.judge.figures import published_mark
+from prony.report.blocks import Picture
 from prony.report.cell_view import HEADLINE, CellView, TrialView
 from prony.report.history import history
 from prony.report.html import charts
@@ -45,6 +47,13 @@ class Drawing:
     server: int | None = None
     """Place of the server whose colour goes with the heading."""
     note: str = ""
+
+
+def image(picture: Picture) -> Drawing:
+    """A stored one as an image, in which nothing runs: the result may come from elsewhere."""
+    coded = b64encode(picture.svg.encode()).decode()
+    shown = '<img alt="{}" style="width:100%;background:#fff" src="data:image/svg+xml;base64,{}">'
+    return Drawing(picture.words, Markup(shown).format(picture.words, coded))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from prony.report.html.chapters import chapters, pictures
 from prony.report.html.drawings import Drawer
 from prony.report.html.first import answer_table
 from prony.report.html.theme import mark_of, stylesheet
-from prony.report.result import ResultView, ServerView
+from prony.report.result import Drawn, ResultView, ServerView
 from prony.report.wording import bytes_in_words, counted, number, ranges
 
 _NOTHING = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
@@ -37,7 +37,8 @@ def source_of(text: str) -> str:
 
 def script(view: ResultView) -> str:
     """Of the flame graphs, where the page has some; else empty."""
-    return next((one.explanation.script for one in view.parts if one.explanation is not None), "")
+    explanations = (one.explanation for one in view.parts)
+    return next((one.script for one in explanations if isinstance(one, Drawn)), "")
 
 
 def environment(package: str | None = None) -> Environment:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from prony.evidence.profile import Profile, TimelineEvent
 from prony.numbers import rounded_percent
 from prony.plan.catalogue_roots import roots
-from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell
+from prony.report.blocks import Block, Chapter, Column, Lines, Picture, Row, Section, Table, TableCell
 from prony.report.cell_view import CellView, TrialView
 from prony.report.html.chapters import Charts, Folded, Item
 from prony.report.html.drawings import Drawing
@@ -30,17 +29,9 @@ MOST_ABSENT = 5
 """Named functions that only the cheaper server of a pair has."""
 MARKED_SHARE, MOST_MARKED = 0.01, 20_000
 """Requests marked in a time line, as a share and at most."""
+EVENTS = "Collections, compilations and stalls"
 STALLS = ("run-queue", "throttled", "disk", "lock")
 Key = tuple[Markup, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Flame:
-    """A flame graph with its heading and the text below it."""
-
-    heading: str
-    drawing: Drawing
-    said: tuple[str, ...] = ()
 
 
 def keys(parts: list[Part]) -> tuple[Key, ...]:
@@ -69,7 +60,8 @@ def explained_chapter(view: ExplanationView, cells: Sequence[CellView], blocks: 
     ]
     for flame in flames(view, cells):
         text = (Lines("", flame.said, listed=False),) if flame.said else ()
-        contents.append(Folded(flame.heading, (Charts((flame.drawing,), form="large"), *text)))
+        drawing = Drawing("", Markup('<div class="scroll flames">{}</div>').format(Markup(flame.svg)))
+        contents.append(Folded(flame.heading, (Charts((drawing,), form="large"), *text)))
     left_out = undrawn(view)
     if left_out:
         contents.append(Lines("", left_out, listed=False))
@@ -77,11 +69,19 @@ def explained_chapter(view: ExplanationView, cells: Sequence[CellView], blocks: 
     if lines:
         partly = partly_watched(view, cells)
         text = (Lines("", partly, listed=False),) if partly else ()
-        contents.append(Folded("Collections, compilations and stalls", (Charts(lines, form="middle"), *text)))
+        contents.append(Folded(EVENTS, (Charts(lines, form="middle"), *text)))
     allocated = allocated_table(view)
     if allocated is not None:
         contents.append(Folded("Allocated classes", (allocated,)))
     return Chapter("explained", TITLE, tuple(contents), LEAD)
+
+
+def pictures(view: ExplanationView, cells: Sequence[CellView]) -> tuple[Picture, ...]:
+    """All drawings of the chapter, as they are stored."""
+    drawn = bars(view)
+    budgets = [] if drawn is None else [Picture("CPU time per request", drawn[0].words, str(drawn[0].wide))]
+    events = (Picture(f"{EVENTS}: {d.heading}", d.words, str(d.wide)) for d in timelines(view, cells))
+    return (*budgets, *flames(view, cells), *events)
 
 
 def bars(view: ExplanationView) -> tuple[Drawing, tuple[Key, ...]] | None:
@@ -97,16 +97,16 @@ def bars(view: ExplanationView) -> tuple[Drawing, tuple[Key, ...]] | None:
     return Drawing(words, Markup(budget_bars(budgets, title=words))), keys(parts)
 
 
-def flames(view: ExplanationView, cells: Sequence[CellView]) -> list[Flame]:
+def flames(view: ExplanationView, cells: Sequence[CellView]) -> list[Picture]:
     """A flame graph per server, then per pair, then of allocations."""
-    graphs: list[Flame] = []
+    graphs: list[Picture] = []
     every = _explained(view, cells)
     for one, trial in every[:MOST_FLAMES]:
         root = _tree(one, trial)
         if root is not None:
             words = f"Flame graph of {one.named}, CPU time per request"
             drawn = flame_svg(root, title=words, unit="µs")
-            graphs.append(Flame(f"Flame graph: {one.named}", _drawing(drawn)))
+            graphs.append(Picture(f"Flame graph: {one.named}", words, drawn))
     sides_of = {(one.server, one.where): (one, trial) for one, trial in every}
     for apart in view.differences[:MOST_DIFFERENCES]:
         sides = (sides_of[server, apart.where] for server in (apart.more, apart.less))
@@ -121,7 +121,7 @@ def flames(view: ExplanationView, cells: Sequence[CellView]) -> list[Flame]:
             words = f"Flame graph of {one.named}, allocated bytes"
             unit = "bytes per request" if each is not None else "bytes sampled"
             drawn = flame_svg(root, title=words, unit=unit)
-            graphs.append(Flame(f"Allocations: {one.named}", _drawing(drawn)))
+            graphs.append(Picture(f"Allocations: {one.named}", words, drawn))
     return graphs
 
 
@@ -140,7 +140,7 @@ def undrawn(view: ExplanationView) -> tuple[str, ...]:
     return (" ".join(notes),) if notes else ()
 
 
-def _difference(apart: Difference, more: Node, less: Node) -> Flame:
+def _difference(apart: Difference, more: Node, less: Node) -> Picture:
     """The graph of the costlier server, coloured by its difference from the cheaper one."""
     where = f", {apart.where}" if apart.where else ""
     words = f"Differential flame graph of {apart.more} against {apart.less}{where}, CPU time per request"
@@ -152,7 +152,7 @@ def _difference(apart: Difference, more: Node, less: Node) -> Flame:
     if sum(gone.values()) >= LEAST_US:
         notes.append(f"Without a box: {_absent(gone, apart)}")
     drawn = difference_svg(compared(more, less), title=words, unit="µs")
-    return Flame(f"Difference: {apart.more} against {apart.less}{where}", _drawing(drawn), tuple(notes))
+    return Picture(f"Difference: {apart.more} against {apart.less}{where}", words, drawn, tuple(notes))
 
 
 def _absent(gone: Mapping[str, float], apart: Difference) -> str:
@@ -251,7 +251,3 @@ def _tree(one: Explanation, trial: TrialView, *, threads: bool = True) -> Node |
 
 def _rules(one: Explanation, profile: Profile) -> Rules:
     return rules_for(profile.runtime, one.server, roots("servers"))
-
-
-def _drawing(svg: str) -> Drawing:
-    return Drawing("", Markup('<div class="scroll flames">{}</div>').format(Markup(svg)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,11 +11,11 @@ from pydantic import Field, TypeAdapter
 
 from prony.report.cell_view import CellView
 from prony.report.out import Out
-from prony.report.result import Explained
+from prony.report.result import Drawn, Explained
 from prony_explain.budget import Budget
 from prony_explain.cost import ProfilerCost
 from prony_explain.difference import Difference
-from prony_explain.explanation import Allocated, Explanation
+from prony_explain.explanation import Allocated, Explanation, ExplanationView
 from prony_explain.flame import SCRIPT
 from prony_explain.report import chapter, tables
 from prony_explain.slow import SlowRequests
@@ -44,13 +45,28 @@ def explained(cells: Sequence[CellView]) -> Explained | None:
     view = tables.explanations(cells)
     if view is None:
         return None
-    blocks = tuple(tables.blocks(view))
+    made = _data(view)
+    return Drawn(
+        **vars(made), chapter=partial(chapter.explained_chapter, view, cells, made.blocks), script=SCRIPT
+    )
+
+
+def stored(cells: Sequence[CellView]) -> dict[str, Any] | None:
+    """The same as plain JSON values, with its pictures, for a laboratory without this package."""
+    view = tables.explanations(cells)
+    if view is None:
+        return None
+    made = replace(_data(view), pictures=chapter.pictures(view, cells))
+    return TypeAdapter(Explained).dump_python(made, mode="json")
+
+
+def _data(view: ExplanationView) -> Explained:
     return Explained(
-        blocks=blocks,
-        servers=[_out(server) for server in view.servers],
-        differences=[_json(Difference, pair) for pair in view.differences],
-        chapter=partial(chapter.explained_chapter, view, cells, blocks),
-        script=SCRIPT,
+        blocks=tuple(tables.blocks(view)),
+        servers=tuple(_out(server) for server in view.servers),
+        differences=tuple(
+            TypeAdapter(Difference).dump_python(pair, mode="json", by_alias=True) for pair in view.differences
+        ),
     )
 
 
@@ -58,8 +74,3 @@ def _out(one: Explanation) -> dict[str, Any]:
     counters, classes, caveats = dict(one.per_request), list(one.allocated), list(one.missing)
     out = ExplanationOut.filled(one, per_request=counters, allocated=classes, missing=caveats)
     return out.model_dump(mode="json", by_alias=True)
-
-
-def _json(kind: type[Difference], value: Difference) -> dict[str, Any]:
-    out: dict[str, Any] = TypeAdapter(kind).dump_python(value, mode="json", by_alias=True)
-    return out
