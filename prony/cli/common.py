@@ -131,6 +131,18 @@ class Common:
     json: options.Json = False
     report: options.Report = None
 
+    def __post_init__(self) -> None:
+        """Raises UsageError for a value that no plan makes valid."""
+        from prony.plan.load import MOST_WINDOWS
+
+        _ = self.strict_share
+        if self.windows is not None and not 1 <= self.windows <= MOST_WINDOWS:
+            raise UsageError(f"--windows is {self.windows}; expected 1 to {MOST_WINDOWS}")
+        if self.windows is not None and self.within is not None:
+            raise UsageError(ONE_END)
+        if not 0 <= self.repeat_disturbed <= MOST_REPEATS:
+            raise UsageError(f"--repeat-disturbed is {self.repeat_disturbed}; expected 0 to {MOST_REPEATS}")
+
     @property
     def strict_share(self) -> float | None:
         """As a share. Raises UsageError."""
@@ -140,8 +152,6 @@ class Common:
         """The plan as these options want it. Raises UsageError for one that does not apply to it."""
         from prony.plan.target import with_jdk
 
-        self._check_repeats()
-        _ = self.strict_share
         cells = tuple(self._applied(cell) for cell in plan.cells)
         if self.jdk is not None and not any(with_jdk(cell.target, self.jdk) for cell in cells):
             raise UsageError("--jdk applies to servers that Prony launches; this one is already running")
@@ -187,16 +197,6 @@ class Common:
         if all(whys.values()):
             raise UsageError(f"--share-process {asked} does not apply: {next(iter(whys.values()))}")
         return _with_parts(plan, share_process={name: None if why else asked for name, why in whys.items()})
-
-    def _check_repeats(self) -> None:
-        from prony.plan.load import MOST_WINDOWS
-
-        if self.windows is not None and not 1 <= self.windows <= MOST_WINDOWS:
-            raise UsageError(f"--windows is {self.windows}; expected 1 to {MOST_WINDOWS}")
-        if self.windows is not None and self.within is not None:
-            raise UsageError(ONE_END)
-        if not 0 <= self.repeat_disturbed <= MOST_REPEATS:
-            raise UsageError(f"--repeat-disturbed is {self.repeat_disturbed}; expected 0 to {MOST_REPEATS}")
 
     def _applied(self, cell: Cell) -> Cell:
         from prony.plan.load import SteadyWindow
@@ -260,7 +260,6 @@ class Common:
 
     def check_resume(self, others: Mapping[str, object]) -> None:
         """Raises UsageError for what the stored plan already says. `others`: further options, by name."""
-        self._check_repeats()
         given = [
             f"--{field.name.replace('_', '-')}"
             for field in fields(self)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
@@ -17,8 +16,7 @@ from prony.cli.load_options import KEYS, AskedLoad, in_options
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
-    from prony.plan.load import Connections, Load, Measured
-    from prony.plan.target import TlsOptions
+    from prony.plan.load import Load, Measured
 
 T = TypeVar("T")
 GOOD_ENOUGH, LONGEST_S = 0.05, 60.0
@@ -41,6 +39,7 @@ def command(
     from prony.plan import workload as workloads
     from prony.plan.budget import FEWEST
     from prony.plan.cell import cell_of
+    from prony.plan.load import Connections
     from prony.plan.plan import MAIN, one_part, shape_of
     from prony.plan.planfile import UrlKeys
     from prony.plan.trial import TrialPlan, fixed
@@ -64,8 +63,9 @@ def command(
     load = load_of(keys["loads"], 10 if asked.workload is None else sends.users)
     measured = _measured(keys["measured"], load, asked.whole, common)
     server = _fits("servers", lambda: UrlKeys(url=target.url, **keys["servers"]))
-    tls = tls_of(target.https, asked)
-    target = target.model_copy(update={"tls": tls, "addresses": server.addresses})
+    if not target.https and keys["connections"].keys() & {"tls_version", "tls_resumption"}:
+        raise UsageError(f"--tls-version and --no-resumption go with https://; this is {target.url}")
+    target = target.model_copy(update={"tls": server.tls, "addresses": server.addresses})
     trial = _fits(
         "measured",
         lambda: TrialPlan(
@@ -73,7 +73,7 @@ def command(
             load=load,
             measured=measured,
             warm_up=fixed(_warm_up_s(asked.warmup, measured, load.ramp_up_s)),
-            connections=_connections(keys["connections"]),
+            connections=_fits("connections", lambda: Connections.model_validate(keys["connections"])),
             source_addresses=server.source_addresses,
             log=None if asked.log is None else str(asked.log),
         ),
@@ -124,45 +124,6 @@ def _measured(keys: dict[str, Any], load: Load, whole: bool, common: Common) -> 
     if load.model == "closed" and load.ramp_down_s and "window_s" in keys:
         raise UsageError("--ramp-down lies after a measured window; give --whole to measure all of the run")
     return _fits("measured", lambda: measured(MeasuredKeys.model_validate(keys), load))
-
-
-def _connections(keys: dict[str, Any]) -> Connections:
-    from prony.plan.load import Connections
-
-    if not keys.get("keep_alive", True) and "max_requests" in keys:
-        raise UsageError(
-            "both --connection-per-request and --requests-per-connection were given; give one of them"
-        )
-    if keys.get("max_requests", 0) > 2**31:
-        raise UsageError(f"--requests-per-connection is {keys['max_requests']}; expected at most 2^31")
-    found = _fits("connections", lambda: Connections.model_validate(keys))
-    if found.pipeline > 1 and (not found.keep_alive or found.http_version == "1.0"):
-        raise UsageError(
-            "--pipeline does not go with --connection-per-request or --http-version 1.0; leave them out"
-        )
-    return found
-
-
-def tls_of(https: bool, asked: AskedLoad) -> TlsOptions:
-    """How TLS is spoken. Raises UsageError for options that cannot be followed."""
-    from prony.plan.target import TlsOptions
-
-    keys = asked.keys()
-    tls = {key: value for key, value in keys["servers"].items() if key in TlsOptions.model_fields}
-    if not https and (tls or keys["connections"].keys() & {"tls_version", "tls_resumption"}):
-        raise UsageError(
-            "--ca, --insecure, --client-cert, --client-key, --sni, --tls-version and --no-resumption go with "
-            "an https:// URL; this one is http://"
-        )
-    if asked.ca is not None and asked.insecure:
-        raise UsageError("both --ca and --insecure were given; give one: with --insecure nothing is checked")
-    if (asked.client_cert is None) != (asked.client_key is None):
-        raise UsageError("--client-cert and --client-key need each other; give both or neither")
-    for key in ("ca", "client_cert", "client_key"):
-        file = tls.get(key)
-        if file is not None and not Path(file).is_file():
-            raise UsageError(f"{KEYS['servers'][key]} names {file}, which is not a file; name a PEM file")
-    return TlsOptions.model_validate(tls)
 
 
 def _warm_up_s(warmup: str | None, measured: Measured, ramp_up_s: float) -> float:

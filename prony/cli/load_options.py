@@ -270,8 +270,9 @@ def in_options(fault: ValidationError, section: str) -> str:
         str(error["msg"])
         .removeprefix("Value error, ")
         .replace("session: user", "session")
-        .replace("'2'", "2")
+        .replace("keep_alive: false", "keep_alive")
     )
+    said = re.sub(r"'([\d.]+)'", r"\1", said)
     said = re.sub(r" and (populations|count)\b", "", said)  # keys that are no options
     said = re.sub(r"\b[a-z_]+\b(?! time)", lambda word: names.get(word[0], word[0]), said)
     said = said.replace("Input should", "it should")

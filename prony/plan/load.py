@@ -249,7 +249,7 @@ class Connections(Record):
     """HTTP/2: flow-control window of a connection."""
     header_table_bytes: int | None = Field(default=None, ge=0, le=65_536)
     """HTTP/2: dynamic table of header compression in both directions. Default: 4096."""
-    max_requests: int | None = Field(default=None, ge=1)
+    max_requests: int | None = Field(default=None, ge=1, le=2**31)
     """Requests after which the client closes."""
     pipeline: int = Field(default=1, ge=1, le=1024)
     """Requests sent together before waiting for their responses."""
@@ -263,6 +263,14 @@ class Connections(Record):
 
     @model_validator(mode="after")
     def _fits_the_version(self) -> Self:
+        if not self.keep_alive and self.max_requests is not None:
+            raise ValueError(
+                "keep_alive: false and max_requests both say when the client closes: give one of them"
+            )
+        if self.pipeline > 1 and (not self.keep_alive or self.http_version == "1.0"):
+            raise ValueError(
+                "pipeline does not go with keep_alive: false or http_version '1.0': leave them out"
+            )
         shares = self.streams > 1 or self.count is not None
         if self.http_version != "2":
             if shares:

@@ -15,7 +15,7 @@ from prony.plan.part import MOST_LOOKS, Sharing
 from prony.plan.population import Population
 from prony.plan.script import Script
 from prony.plan.stage import Stage
-from prony.plan.target import CountKeys, Value
+from prony.plan.target import CountKeys, TlsOptions, Value
 from prony.plan.think import Pause, Think
 from prony.plan.trial import WarmUpPlan, fixed
 from prony.plan.workload import Workload
@@ -64,20 +64,28 @@ TRIAL_KEYS = (
 """Keys with the same name and default in `TrialPlan`."""
 
 
-class UrlKeys(Record):
+class UrlKeys(TlsOptions):
     """A running server: its URL and, with https, TLS options."""
 
     url: str
     """Scheme, host and port; paths are in the workload."""
-    ca: str | None = None
-    insecure: bool = False
-    client_cert: str | None = None
-    client_key: str | None = None
-    sni: str | None = None
     addresses: tuple[str, ...] = ()
     """HOST:PORT to connect to instead of the URL's host, such as a proxy."""
     source_addresses: tuple[str, ...] = ()
     counts: CountKeys | None = None
+
+    @model_validator(mode="after")
+    def _spoken(self) -> Self:
+        if self.tls != TlsOptions() and not self.url.startswith("https:"):
+            raise ValueError(
+                "ca, insecure, client_cert, client_key and sni go with an https:// URL: this one is "
+                f"{self.url}"
+            )
+        return self
+
+    @property
+    def tls(self) -> TlsOptions:
+        return TlsOptions.model_validate({name: getattr(self, name) for name in TlsOptions.model_fields})
 
 
 def _written(value: object) -> str:

@@ -29,7 +29,7 @@ from prony.plan.planfile import (
 from prony.plan.processes import why_not
 from prony.plan.script import Script
 from prony.plan.stage import Stage
-from prony.plan.target import Target, TlsOptions, is_path, is_url, launched, parse_url
+from prony.plan.target import Target, is_path, is_url, launched, parse_url
 from prony.plan.think import NO_THINK
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Workload, beside
@@ -291,8 +291,7 @@ class _Expansion:
                 f"the url is {given.url}; expected scheme, host and port alone: {target.url} "
                 "(paths belong in the workload's steps)",
             )
-        tls = TlsOptions.model_validate({name: getattr(given, name) for name in TlsOptions.model_fields})
-        more = {"tls": tls, "addresses": given.addresses, "counts": given.counts}
+        more = {"tls": given.tls, "addresses": given.addresses, "counts": given.counts}
         return _Server(target.url, target.model_copy(update=more), given.source_addresses)
 
     def _launched(self, server: str) -> Target:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from prony import redaction
 from prony.errors import UsageError
@@ -31,6 +31,18 @@ class TlsOptions(Record):
     client_key: Path | None = None
     sni: str | None = None
     """Server name in the handshake, in place of the URL's host."""
+
+    @model_validator(mode="after")
+    def _fit(self) -> Self:
+        if self.ca is not None and self.insecure:
+            raise ValueError("ca and insecure exclude each other: with insecure nothing is checked")
+        if (self.client_cert is None) != (self.client_key is None):
+            raise ValueError("client_cert and client_key need each other: give both or neither")
+        return self
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return tuple(file for file in (self.ca, self.client_cert, self.client_key) if file is not None)
 
 
 class CountKeys(Record):

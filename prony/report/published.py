@@ -98,8 +98,6 @@ MOST_SERVERS = 4
 """That stand beside each other as columns."""
 GOOD_TO = "good to"
 """The row or column beside a figure that says how far it may be off."""
-MOST_CHARACTERS = 240
-"""Of a reason; the page has all of it."""
 
 Shown = TypeVar("Shown")
 
@@ -267,10 +265,8 @@ def _failures(part: PartView) -> tuple[str, ...]:
 
 
 def _reason(group: FindingGroup) -> str:
-    """With one of its reasons, of a long one the first sentence."""
-    reason = group.reasons[0]
-    reason = reason if len(reason) <= MOST_CHARACTERS else reason.partition("; ")[0]
+    """With one of its reasons."""
     where = f" ({group.where})" if group.where else ""
     more = f"; {group.more + len(group.reasons) - 1} more like it" if len(group.reasons) > 1 else ""
     advice = f" → {group.advice[0]}" if group.advice else ""
-    return f"{KIND_WORDS[group.kind]}, {group.check}{where}: {reason}{more}{advice}"
+    return f"{KIND_WORDS[group.kind]}, {group.check}{where}: {group.reasons[0]}{more}{advice}"

@@ -47,7 +47,7 @@ class Shape(ABC):
         """What holds of it, the first thing first."""
         if part.trials:
             return self.measured(part, most)
-        return (f"Not run: {part.skipped[0].why.partition(' (')[0]}" if part.skipped else "Not run",)
+        return (f"Not run: {part.skipped[0].why}" if part.skipped else "Not run",)
 
     def measured(self, part: PartView, most: int) -> tuple[str, ...]:  # noqa: ARG002
         return of_cells(part)

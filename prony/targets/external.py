@@ -26,7 +26,7 @@ from prony.server.address import Address
 from prony.server.listening import ListenerWatch, connections_by_process
 from prony.server.probe import request_count
 from prony.server.threads import Readings, allowed_cpus, thread_times
-from prony.targets.base import OnLine, Placement, RunningTarget, ServerUnderTest
+from prony.targets.base import Placement, RunningTarget, ServerUnderTest
 
 INIT = 1
 CONNECT_TIMEOUT_S = 5.0
@@ -66,11 +66,13 @@ class ExternalServer(ServerUnderTest):
     def placement(self) -> Placement:
         return RunningExternal(self.at).placement()
 
-    def prepare(self, on_line: OnLine) -> None:
-        """Raises UsageError for a Unix socket with addresses."""
-        del on_line
+    def __post_init__(self) -> None:
+        """Raises UsageError for a Unix socket with addresses, and for a TLS file that is none."""
         if self.unix is not None and self.at.addresses:
             raise UsageError(f"{self.at.url} is a Unix socket: it has no other addresses; leave them out")
+        for file in self.at.tls.files:
+            if not file.is_file():
+                raise UsageError(f"{file}, named for {self.at.url}, is not a file; name a PEM file")
 
     def limits(self, found: Limits) -> Limits:
         """On loopback the kernel may give a port out again after a second; a Unix socket has no ports."""

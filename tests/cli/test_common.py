@@ -162,9 +162,9 @@ def test_windows_are_those_of_every_steady_cell() -> None:
     assert steady
     assert {one.windows for one in steady} == {4}
     with pytest.raises(UsageError, match="--windows is 0; expected 1 to 100"):
-        Common(windows=0).applied(made(*TWO))
+        Common(windows=0)
     with pytest.raises(UsageError, match="which --within would end early"):
-        Common(windows=2, within="2%").applied(made(*TWO))
+        Common(windows=2, within="2%")
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,9 @@ def test_what_does_not_apply_is_refused() -> None:
     with pytest.raises(UsageError, match="--driver is 'kqueue'; expected auto, io_uring or epoll"):
         Common(driver="kqueue").applied(made(*TWO))
     with pytest.raises(UsageError, match="--repeat-disturbed is -1"):
-        Common(repeat_disturbed=-1).applied(made(*TWO))
+        Common(repeat_disturbed=-1)
+    with pytest.raises(UsageError, match="--strict"):
+        Common(strict="300%", resume="latest")
     with pytest.raises(UsageError, match="did you mean 'errors_share_max'"):
         Common(limits=["errors_share_ma=1"]).applied(made(*TWO))
 

@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from prony.cli.load import load_of
-from prony.cli.load_options import AskedLoad, phases, think
+from prony.cli.load_options import AskedLoad, in_options, phases, think
 from prony.errors import UsageError
-from prony.plan.load import ClosedLoad, Load, OpenLoad
+from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad
 from prony.plan.think import Think
 
 
@@ -77,3 +78,25 @@ def test_sessions_may_think() -> None:
 def test_what_does_not_go_together(given: dict[str, Any], part: str) -> None:
     with pytest.raises(UsageError, match=part):
         loaded(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ({"connection_per_request": True, "requests_per_connection": 5},
+         ("--connection-per-request", "--requests-per-connection")),
+        ({"connection_per_request": True, "pipeline": 2}, ("--pipeline", "--connection-per-request")),
+        ({"http_version": "1.0", "pipeline": 2}, ("--pipeline", "--http-version 1.0")),
+        ({"requests_per_connection": 2**31 + 1}, ("--requests-per-connection",)),
+        ({"streams": 2}, ("--streams", "--http-version 2")),
+    ],
+)  # fmt: skip
+def test_connections_are_refused_by_the_plan_in_the_words_of_the_options(
+    given: dict[str, Any], options: tuple[str, ...]
+) -> None:
+    keys = AskedLoad(**given).keys()["connections"]
+    with pytest.raises(ValidationError) as refused:
+        Connections.model_validate(keys)
+    said = in_options(refused.value, "connections")
+    assert all(option in said for option in options), said
+    assert "keep_alive" not in said

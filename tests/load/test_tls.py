@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
-from prony.cli.load import tls_of
-from prony.cli.load_options import AskedLoad
 from prony.errors import UsageError
 from prony.load.contract import EngineLoad, engine_plan
 from prony.load.engine import EngineRun, find_engine
 from prony.plan.load import ClosedLoad
+from prony.plan.planfile import UrlKeys
 from prony.plan.response import Expectation
 from prony.plan.step import Step
-from prony.plan.target import TlsOptions
+from prony.plan.target import TlsOptions, Url
 from prony.plan.workload import Workload
+from prony.targets.external import ExternalServer
 
 HELLO = Workload(name="hello", steps=(Step(path="/", expect=Expectation(status=(200,))),))
 
@@ -108,13 +109,19 @@ def test_plain_urls_ask_for_no_tls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("https", "ca", "insecure", "said"),
+    "keys",
     [
-        (False, None, True, "https://"),
-        (True, Path("x.pem"), True, "give one"),
-        (True, Path("not-there.pem"), False, "not-there.pem"),
+        {"url": "http://h", "insecure": True},
+        {"url": "https://h", "insecure": True, "ca": "x.pem"},
+        {"url": "https://h", "client_cert": "x.pem"},
     ],
+    ids=lambda keys: " ".join(keys),
 )
-def test_options_that_cannot_be_followed(https: bool, ca: Path | None, insecure: bool, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        tls_of(https, AskedLoad(ca=ca, insecure=insecure))
+def test_options_that_cannot_be_followed(keys: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        UrlKeys.model_validate(keys)
+
+
+def test_a_file_that_is_not_there_is_refused_before_anything_is_measured() -> None:
+    with pytest.raises(UsageError, match=r"not-there\.pem"):
+        ExternalServer(Url(url="https://h", tls=TlsOptions(ca=Path("not-there.pem"))))
