@@ -39,7 +39,7 @@ def imports() -> Iterator[tuple[str, str, Path]]:
                     yield package, name.split(".")[1], file
 
 
-SHARED = ("base", "counted", "_exports", "markup", "patterns")
+SHARED = ("base", "counted", "_exports", "markup", "patterns", "planfile_write", "request_log")
 """Modules of `prony_frontends` that every front end may import."""
 NO_TOOLS = ("command", "importing", "_exports")
 """Of `prony_frontends`, what is no front end."""

@@ -112,19 +112,6 @@ class TcpCounts(Record):
     """Acknowledgements sent by the timer, after 40 ms or more."""
 
 
-class InterfaceCounts(Record):
-    """Counters of a network interface since its creation."""
-
-    received_bytes: int
-    received_packets: int
-    received_errors: int
-    received_dropped: int
-    sent_bytes: int
-    sent_packets: int
-    sent_errors: int
-    sent_dropped: int
-
-
 class HostWindow(Record):
     """The host over the measured window."""
 

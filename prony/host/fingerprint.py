@@ -5,28 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from prony.evidence.host import Fingerprint
-from prony.evidence.hosts import Link
 from prony.host import hardware
 from prony.host.cgroup import cpu_quota
 from prony.host.hardware import read_sysctls
 from prony.host.proc import PAGE_BYTES, ROOT, read_text
 from prony.host.topology import numa_nodes, topology
-
-
-@dataclass(frozen=True, slots=True)
-class HostFacts:
-    name: str
-    role: Literal["server", "load"]
-    fingerprint: Fingerprint
-    weight: float = 1.0
-    link: Link | None = None
-
 
 _NOT_IN_KEY = {"key", "hostname"}
 _MEMORY_STEP_BYTES = 256 * 1024 * 1024
@@ -86,28 +72,6 @@ def key_of(fingerprint: Fingerprint) -> str:
         fields["hosts"] = sorted(hosts.values())  # host names change no figure
     text = json.dumps(fields, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def of_hosts(hosts: Sequence[HostFacts]) -> Fingerprint:
-    """The first server's host (else the first host) plus all by name; the key covers hosts, weights, roles,
-    links.
-    """
-    first = next((host for host in hosts if host.role == "server"), hosts[0])
-    named = {host.name: _described(host) for host in hosts}
-    whole = first.fingerprint.model_copy(update={"hosts": named})
-    return whole.model_copy(update={"key": key_of(whole)})
-
-
-def _described(host: HostFacts) -> str:
-    words: list[str] = [host.role]
-    if host.role == "load":
-        words.append(f"weight {host.weight:g}")
-    words.append(f"fingerprint {host.fingerprint.key}")
-    link = host.link
-    if link is not None:
-        speed = "unknown" if link.speed_bits_per_s is None else f"{link.speed_bits_per_s / 1e9:g} Gbit/s"
-        words.append(f"link {speed}, MTU {link.mtu or 'unknown'}")
-    return ", ".join(words)
 
 
 def describe(fingerprint: Fingerprint) -> list[tuple[str, str]]:

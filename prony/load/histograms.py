@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prony.evidence.engine import Histogram
-
 PLAIN, COMPRESSED = 0x1C849303, 0x1C849304
 """Cookies of V2, without the word size."""
 WORD = 0x10
@@ -34,15 +32,6 @@ class Counts:
     @property
     def total(self) -> int:
         return int(self.counts.sum())
-
-    def quantile_ns(self, quantile: float) -> int | None:
-        """Nearest rank, rounded up, highest value of its bucket: the engine's own rule. None when empty."""
-        total = self.total
-        if total == 0:
-            return None
-        rank = max(1, int(np.ceil(quantile * total - 1e-9)))
-        at = int(np.searchsorted(np.cumsum(self.counts), rank))
-        return int(self.bounds_ns(self.places[at : at + 1])[1][0])
 
     def bounds_ns(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Lowest and highest value of the buckets at these indices."""
@@ -140,24 +129,3 @@ def _put(words: bytearray, value: int) -> None:
         words.append(value & 0x7F | 0x80)
         value >>= 7
     words.append(value)
-
-
-def added_up(parts: Sequence[Histogram | None]) -> Histogram | None:
-    filled = [part for part in parts if part is not None and part.count > 0]
-    if not filled:
-        return None
-    if len(filled) == 1:
-        return filled[0]
-    count = sum(part.count for part in filled)
-    means = [part.mean_ns * part.count for part in filled if part.mean_ns is not None]
-    smallest = [part.min_ns for part in filled if part.min_ns is not None]
-    longest = [part.max_ns for part in filled if part.max_ns is not None]
-    return Histogram(
-        unit=filled[0].unit,
-        count=count,
-        mean_ns=sum(means) / count if len(means) == len(filled) else None,
-        min_ns=min(smallest, default=None),
-        max_ns=max(longest, default=None),
-        saturated=sum(part.saturated for part in filled),
-        v2=encoded(added([unpacked(part.v2) for part in filled])),
-    )

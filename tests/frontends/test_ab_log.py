@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from prony.load.request_log import LoggedRequest
 from prony_frontends.ab import run
 from prony_frontends.ab.figures import AbFigures
 from prony_frontends.ab.logged import LoggedTimes, gnuplot, kept, times, with_lengths
+from prony_frontends.request_log import LoggedRequest
 from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served
 

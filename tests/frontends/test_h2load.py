@@ -10,7 +10,6 @@ import pytest
 
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport, Http2Counts, Ready, ResponseCount, Window
-from prony.load.request_log import LoggedRequest
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.step import Block
 from prony.plan.trial import TrialPlan
@@ -21,6 +20,7 @@ from prony_frontends.h2load.arguments import parse, seconds
 from prony_frontends.h2load.figures import H2loadTimes, Rows, client_of, figures
 from prony_frontends.h2load.translate import keeps_all
 from prony_frontends.h2load.walks import Ramp, Walk, merged, ramped, walks
+from prony_frontends.request_log import LoggedRequest
 from tests.frontends.conftest import Front, Served, explained, quick_desk
 from tests.frontends.test_short_runs import DISTURBED
 from tests.ports import refusing

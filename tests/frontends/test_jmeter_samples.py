@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from prony.load.request_log import LoggedRequest
 from prony.plan.blocks import Condition, Loop
 from prony.plan.response import Resources
 from prony.plan.step import Block, Entry, Step
@@ -18,6 +17,7 @@ from prony_frontends import jmeter
 from prony_frontends.jmeter.marks import MARK
 from prony_frontends.jmeter.outline import Style, outlines
 from prony_frontends.jmeter.samples import Chain, Made, samples
+from prony_frontends.request_log import LoggedRequest
 from tests.frontends.conftest import Served, quick_desk
 from tests.frontends.jmx_text import document, element, flag, prop, repeated, sampler
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter

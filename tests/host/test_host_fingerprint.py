@@ -8,10 +8,9 @@ import json
 import pytest
 
 from prony.evidence.host import Fingerprint
-from prony.evidence.hosts import Link
 from prony.host import hardware
 from prony.host.cgroup import cpu_quota
-from prony.host.fingerprint import HostFacts, describe, differences, fingerprint, key_of, of_hosts
+from prony.host.fingerprint import describe, differences, fingerprint, key_of
 from prony.host.hardware import changed, read_sysctls
 from tests.host.conftest import Grow
 
@@ -133,34 +132,6 @@ def test_the_key_follows_what_can_change_a_figure_and_nothing_else() -> None:
         ("software.jdk", "25", "17"),
         ("software.node", "absent", "20"),
     ]
-
-
-def test_a_set_of_hosts_has_a_key_of_its_own(tree: Grow) -> None:
-    one = fingerprint({"prony": "1"}, root=tree(INTEL))
-    other = one.model_copy(update={"cpus": 64})
-    other = other.model_copy(update={"key": key_of(other)})
-    link = Link(interface="eth0", speed_bits_per_s=25e9, mtu=9001)
-    server = HostFacts("server", "server", one, link=link)
-    loads = [HostFacts("load1", "load", other, link=link), HostFacts("load2", "load", other, 2.0, link)]
-    both = of_hosts([server, *loads])
-    assert both.cpu_model == one.cpu_model
-    assert both.key != one.key
-    assert both.hosts["load2"] == f"load, weight 2, fingerprint {other.key}, link 25 Gbit/s, MTU 9001"
-    assert ("Host load2", both.hosts["load2"]) in describe(both)
-    # What a host is called changes nothing; a host less, another weight or link does.
-    renamed = [HostFacts("a", "load", other, link=link), HostFacts("b", "load", other, 2.0, link)]
-    assert of_hosts([server, *renamed]).key == both.key
-    slow = Link(interface="eth0", speed_bits_per_s=1e9, mtu=9001)
-    for less in (
-        loads[:1],
-        [loads[0], HostFacts("load2", "load", other, 1.0, link)],
-        [loads[0], HostFacts("load2", "load", other, 2.0, slow)],
-        [loads[0], HostFacts("load2", "load", one, 2.0, link)],
-    ):
-        assert of_hosts([server, *less]).key != both.key
-    assert ("hosts.load2", both.hosts["load2"], "absent") in differences(both, of_hosts([server, loads[0]]))
-    # With load hosts alone (a URL) the first of them stands for the set.
-    assert of_hosts(loads).cpus == 64
 
 
 def test_a_key_of_one_host_is_what_it_was_before_there_were_several(tree: Grow) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from prony.store import running
 from prony_serve import journal as module
+from prony_serve import running
 from prony_serve.journal import Journal
 from tests.report import factory
 

@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from prony.store import Search, Store, running
+from prony.store import Search, Store
+from prony_serve import running
 from prony_serve.journal import Journal
 from tests.programs import program
 from tests.report.browser import Tab, browsing

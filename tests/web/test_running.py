@@ -16,7 +16,8 @@ import anyio
 import pytest
 
 from prony.evidence.engine import IntervalRow
-from prony.store import Search, running
+from prony.store import Search
+from prony_serve import running
 from prony_serve.journal import Journal
 from prony_serve.web import events
 from prony_serve.web.events import Streams

@@ -16,13 +16,13 @@ from prony.evidence.trial import Evidence, StageReport
 from prony.experiment.testbed import Progress
 from prony.judge.estimate import estimates
 from prony.judge.finding import Finding, Judgement
-from prony.plan import planfile_write
 from prony.plan.cell import cell_of
 from prony.plan.plan import MAIN, Plan, one_part
 from prony.plan.target import Url, parse_url
 from prony.plan.trial import TrialPlan
 from prony.report.wording import bends, good_to
 from prony.store import StoredTrial
+from prony_frontends import planfile_write
 
 
 class Refused(UsageError):

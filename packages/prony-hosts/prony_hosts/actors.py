@@ -22,7 +22,6 @@ from prony.evidence.hosts import Link, NetworkUse
 from prony.host.affinity import granted_cpus
 from prony.host.fingerprint import fingerprint
 from prony.host.hardware import changed, read_sysctls
-from prony.host.link_watch import LinkWatch
 from prony.host.proc import read_text
 from prony.host.readings import io_uring_works
 from prony.host.resource_limits import limits, raise_descriptors
@@ -31,6 +30,7 @@ from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, engine_version
 from prony_hosts import files
 from prony_hosts.actor import LEASE_S, HostActor
+from prony_hosts.link_watch import LinkWatch
 from prony_hosts.network_path import link_to
 
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"

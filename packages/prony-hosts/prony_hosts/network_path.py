@@ -7,8 +7,8 @@ from ipaddress import ip_address
 from typing import Any
 
 from prony.evidence.hosts import Link
-from prony.host.diag import idle_round_trip_ms
-from prony.host.link_watch import interface_towards, interface_with, read_link
+from prony_hosts.link_watch import interface_towards, interface_with, read_link
+from prony_hosts.round_trips import idle_round_trip_ms
 
 
 def is_own(name: str) -> bool:

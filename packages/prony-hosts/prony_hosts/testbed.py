@@ -13,7 +13,6 @@ from prony.conformance.result import Conformance
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import CpuPartition, Fingerprint, Limits, PortRange
 from prony.experiment.testbed import Testbed
-from prony.host.fingerprint import HostFacts, of_hosts
 from prony.host.proc import read_text
 from prony.plan.plan import Plan, UsedHost
 from prony.plan.target import Launch, Target, Url
@@ -23,6 +22,7 @@ from prony.targets import ExternalServer, LaunchedServer, Placement, ServerUnder
 from prony.trial.surroundings import Surroundings
 from prony_hosts.actors import BOOT_ID, LoadHost
 from prony_hosts.file import HostsFile, is_loopback
+from prony_hosts.fingerprint import HostFacts, of_hosts
 from prony_hosts.laboratory import Laboratory
 from prony_hosts.observed import HostedExternal
 from prony_hosts.places import HostedPlaces, apart

@@ -19,8 +19,9 @@ from prony.evidence.engine import IntervalRow
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
 from prony.report.progress_state import SilentProgress, State
-from prony.store import owner, running
-from prony.store.running import MOST_NOTES, MOST_SECONDS, MOST_TEXT, MOST_TRIALS, EndedTrial, Running, Second
+from prony.store import owner
+from prony_serve import running
+from prony_serve.running import MOST_NOTES, MOST_SECONDS, MOST_TEXT, MOST_TRIALS, EndedTrial, Running, Second
 
 log = logging.getLogger("prony_serve.journal")
 

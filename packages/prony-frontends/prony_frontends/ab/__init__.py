@@ -11,13 +11,13 @@ from typing import IO
 from prony import redaction
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import IntervalRow
-from prony.load.request_log import read_log
 from prony.report.progress_state import SilentProgress
 from prony_frontends.ab import html, layout, logged
 from prony_frontends.ab.arguments import TOOL, USAGE, AbArguments, parse
 from prony_frontends.ab.figures import AbFigures, AbTimes, figures, length_lost, times_of
 from prony_frontends.ab.translate import request_headers, server_name, translated
 from prony_frontends.base import Context, FrontEnd, Ran, Refused, Translated, openssl_name
+from prony_frontends.request_log import read_log
 
 WRONG_USAGE = 22
 """ab's exit code for a bad command line."""

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from prony.load.request_log import LoggedRequest
 from prony_frontends.ab.figures import AbFigures, AbTimes, TimeDistribution
+from prony_frontends.request_log import LoggedRequest
 
 NS_PER_MS = 1e6
 

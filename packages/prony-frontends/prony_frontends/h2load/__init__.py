@@ -9,7 +9,6 @@ from typing import IO
 
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport, IntervalRow
-from prony.load.request_log import read_log
 from prony.report.progress_state import SilentProgress
 from prony_frontends.base import Context, FrontEnd, Translated, openssl_name
 from prony_frontends.h2load import layout
@@ -17,6 +16,7 @@ from prony_frontends.h2load.arguments import TOOL, USAGE, H2loadArguments, Wrong
 from prony_frontends.h2load.figures import Rows, figures, times_of
 from prony_frontends.h2load.translate import AGENT, keeps_all, requests_of, translated
 from prony_frontends.h2load.uris import Requested, requested
+from prony_frontends.request_log import read_log
 
 FAILED = 1
 """h2load's exit code for a bad command line; runs end with 0."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from prony.evidence.engine import Counters, EngineReport, Histogram, Window
 from prony.judge.histogram import decode
-from prony.load.request_log import LoggedRequest
 from prony_frontends.counted import CountedValues
+from prony_frontends.request_log import LoggedRequest
 
 FIELD_BYTES = 32
 """Overhead per header field in RFC 9113 (section 6.5.2), which h2load does not count."""

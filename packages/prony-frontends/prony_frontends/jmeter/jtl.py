@@ -11,7 +11,6 @@ from typing import IO, Protocol
 from urllib.parse import urlsplit
 
 from prony.errors import UsageError
-from prony.load.request_log import LoggedRequest
 from prony.plan.workload import Workload
 from prony_frontends.jmeter import samples
 from prony_frontends.jmeter.listeners import RowsFile
@@ -19,6 +18,7 @@ from prony_frontends.jmeter.outline import Outline
 from prony_frontends.jmeter.places import PORTS
 from prony_frontends.jmeter.samples import Chain, Made, Sample
 from prony_frontends.jmeter.thread_names import ThreadNames
+from prony_frontends.request_log import LoggedRequest
 
 HOSTNAME = socket.gethostname()
 Record = dict[str, str | int]

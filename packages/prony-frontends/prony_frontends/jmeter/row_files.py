@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from prony.errors import EnvironmentFault, UsageError
-from prony.load.request_log import LoggedRequest, read_log
 from prony.report.progress_state import SilentProgress
 from prony.trial.preparation import stage_log
 from prony_frontends.base import Context, Ran
@@ -21,6 +20,7 @@ from prony_frontends.jmeter.phases import Phase
 from prony_frontends.jmeter.samples import samples
 from prony_frontends.jmeter.thread_names import ThreadNames
 from prony_frontends.jmeter.translate import JMeterPlan
+from prony_frontends.request_log import LoggedRequest, read_log
 
 
 def measured(asked: JMeterArguments, made: JMeterPlan, context: Context, progress: SilentProgress) -> Ran:

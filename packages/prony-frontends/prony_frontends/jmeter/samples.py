@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from prony.load.request_log import COLUMNS, LoggedRequest
 from prony_frontends.jmeter.outline import Outline, Silent, Transaction
+from prony_frontends.request_log import COLUMNS, LoggedRequest
 
 NS_PER_MS = 1_000_000
 NOT_SENT = "Non HTTP response code: java.net.URISyntaxException"

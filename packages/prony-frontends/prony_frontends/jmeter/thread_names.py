@@ -8,8 +8,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from prony.load.request_log import LoggedRequest
 from prony.plan.population import Population
+from prony_frontends.request_log import LoggedRequest
 
 STARTER = "-ThreadStarter"
 """Suffix in a Concurrency Thread Group."""

@@ -28,7 +28,8 @@ from prony.evidence.engine import (
     TlsAgreed,
     Window,
 )
-from prony.load.histograms import Packed, added, added_up
+from prony.load.histograms import Packed, added
+from prony_hosts.load.histograms import added_up, quantile_ns
 
 RESPONSES_LISTED = 32
 """Responses that an engine lists by status and size."""
@@ -111,7 +112,7 @@ def merged_row(rows: Sequence[IntervalRow], service_times: Sequence[Packed]) -> 
     longest = _most(row.max_ns for row in rows)
 
     def quantile(share: float) -> int | None:
-        value_ns = None if counts is None else counts.quantile_ns(share)
+        value_ns = None if counts is None else quantile_ns(counts, share)
         return value_ns if value_ns is None or longest is None else min(value_ns, longest)
 
     return IntervalRow(

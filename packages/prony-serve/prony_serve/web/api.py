@@ -12,7 +12,8 @@ from prony.report.listings import ListOut
 from prony.report.reading import load_result, remember_answer
 from prony.report.two_results import beside
 from prony.report.two_results import to_json as two_to_json
-from prony.store import running, transfer
+from prony.store import transfer
+from prony_serve import running
 from prony_serve.trends.out import SeriesListOut, SeriesOut, trend_out
 from prony_serve.web import asking, bodies
 from prony_serve.web.access import Reader

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from prony.report.html.plot import Series
 from prony.report.html.theme import accent, mark_of, shape
 from prony.report.labels import label, unit_of
-from prony.store.running import Second
+from prony_serve.running import Second
 from prony_serve.trends.chart import TrendLevel, TrendMark, TrendRule, trend_chart
 from prony_serve.trends.series import TrendTrial, TrendView, direction
 

@@ -10,8 +10,8 @@ import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from prony.store import running
-from prony.store.running import Running
+from prony_serve import running
+from prony_serve.running import Running
 from prony_serve.web.drawing import seconds_line
 from prony_serve.web.refusal import Refusal
 from prony_serve.web.site import Site

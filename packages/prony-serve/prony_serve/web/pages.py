@@ -10,7 +10,8 @@ from prony.host.fingerprint import describe, differences
 from prony.report.html.page import SITE_POLICY, policy, render_html
 from prony.report.reading import load_result, remember_answer
 from prony.report.two_results import beside, blocks
-from prony.store import Search, running
+from prony.store import Search
+from prony_serve import running
 from prony_serve.web import asking
 from prony_serve.web.drawing import seconds_line
 from prony_serve.web.refusal import Refusal

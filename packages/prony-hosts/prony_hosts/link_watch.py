@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from prony.evidence.host import InterfaceCounts, TcpCounts
+from prony.evidence.base import Record
+from prony.evidence.host import TcpCounts
 from prony.evidence.hosts import Link, NetworkUse
-from prony.host.diag import load_round_trip_ms
 from prony.host.net_counters import between, dropped_by_cpu, packets_by_cpu, rise, tcp_counts
 from prony.host.proc import ROOT, CpuTicks, cpu_ticks, now_s, read_int, read_text
 from prony.host.window import difference
+from prony_hosts.round_trips import load_round_trip_ms
 
 KEPT = 4000
 COLUMNS = {
@@ -37,6 +38,19 @@ _SIOCGIFADDR, _SIOCETHTOOL = 0x8915, 0x8946
 _ETHTOOL_GDRVINFO = 0x00000003
 _DRIVER_INFO_BYTES = 196
 """struct ethtool_drvinfo: the command, then the driver's name in 32 bytes."""
+
+
+class InterfaceCounts(Record):
+    """Counters of a network interface since its creation."""
+
+    received_bytes: int
+    received_packets: int
+    received_errors: int
+    received_dropped: int
+    sent_bytes: int
+    sent_packets: int
+    sent_errors: int
+    sent_dropped: int
 
 
 @dataclass(frozen=True, slots=True)

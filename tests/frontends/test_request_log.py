@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from prony.errors import EnvironmentFault
-from prony.load.request_log import COLUMNS, read_log
+from prony_frontends.request_log import COLUMNS, read_log
 
 
 def test_a_file_that_is_no_request_log_is_refused(tmp_path: Path) -> None:

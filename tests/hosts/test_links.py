@@ -10,11 +10,12 @@ from contextlib import closing
 
 import pytest
 
-from prony.evidence.host import InterfaceCounts, TcpCounts
+from prony.evidence.host import TcpCounts
 from prony.evidence.hosts import NetworkUse
-from prony.host import diag
-from prony.host.diag import idle_round_trip_ms, load_round_trip_ms
-from prony.host.link_watch import (
+from prony.host.proc import CpuTicks, now_s
+from prony_hosts import round_trips
+from prony_hosts.link_watch import (
+    InterfaceCounts,
     LinkReading,
     LinkWatch,
     interface_counts,
@@ -23,7 +24,7 @@ from prony.host.link_watch import (
     network_use,
     read_link,
 )
-from prony.host.proc import CpuTicks, now_s
+from prony_hosts.round_trips import idle_round_trip_ms, load_round_trip_ms
 from tests.host.conftest import Grow
 from tests.ports import refusing
 
@@ -113,7 +114,7 @@ def test_without_a_connection_there_is_no_round_trip(monkeypatch: pytest.MonkeyP
         assert idle_round_trip_ms("127.0.0.1", port) is None
         assert load_round_trip_ms(port, here=False) is None
     for times_us, median_ms in ((None, None), ([0, 2000, 4000, 9000], 4)):
-        monkeypatch.setattr(diag, "smoothed_round_trips_us", lambda _, here, found=times_us: found)  # noqa: ARG005
+        monkeypatch.setattr(round_trips, "smoothed_round_trips_us", lambda _, here, found=times_us: found)  # noqa: ARG005
         assert load_round_trip_ms(port, here=False) == median_ms
 
 
