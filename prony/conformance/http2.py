@@ -69,10 +69,10 @@ class _Reply:
 class Http2Wire(Line):
     """One request under way at a time. Use it in a `with`."""
 
-    def __init__(self, address: Address, timeout_s: float = 10.0) -> None:
+    def __init__(self, address: Address) -> None:
         """Raises WireError when there is no connection, or the server chooses another version by ALPN."""
         self.address = address
-        self._socket = connected(address, timeout_s, alpn=("h2", "http/1.1"))
+        self._socket = connected(address, alpn=("h2", "http/1.1"))
         self._stream, self._reply = 0, _Reply()
         """Of the request under way."""
         self._goaway: str | None = None

@@ -21,6 +21,7 @@ PIECE_BYTES = 64 << 10
 SMALL_PIECE_BYTES = 4 << 10
 PIECES_SMALL_UP_TO_BYTES = 128 << 10
 BETWEEN_PIECES_S = 0.003
+TIMEOUT_S = 10.0
 UNASKED_WITHIN_S = 0.05
 
 
@@ -108,15 +109,13 @@ class Line(ABC):
 class Wire(Line):
     """Over HTTP/1."""
 
-    def __init__(
-        self, address: Address, timeout_s: float = 10.0, alpn: tuple[str, ...] = ("http/1.1",)
-    ) -> None:
+    def __init__(self, address: Address, alpn: tuple[str, ...] = ("http/1.1",)) -> None:
         """Raises WireError when there is no connection. `alpn`: offered over TLS."""
         self.address = address
         self._rest = b""
         """Bytes received and not yet parsed."""
         self._hung_up = False
-        self._socket = connected(address, timeout_s, alpn)
+        self._socket = connected(address, alpn)
 
     def ask(self, request: WireRequest) -> WireResponse:
         self.send(request.encoded(self.address))
@@ -225,10 +224,10 @@ def piece_bytes(sent: int) -> int:
     return SMALL_PIECE_BYTES if sent < PIECES_SMALL_UP_TO_BYTES else PIECE_BYTES
 
 
-def connected(address: Address, timeout_s: float, alpn: tuple[str, ...]) -> socket.socket:
+def connected(address: Address, alpn: tuple[str, ...]) -> socket.socket:
     """Over TLS with these versions by ALPN. Raises WireError."""
     try:
-        plain = socket.create_connection((address.host, address.port), timeout_s)
+        plain = socket.create_connection((address.host, address.port), TIMEOUT_S)
         return _secured(plain, address.host, alpn) if address.tls else plain
     except OSError as fault:
         raise WireError(f"no connection: {fault.strerror or fault}") from fault

@@ -44,13 +44,15 @@ KINDS = {
 """The engine's kinds of error (docs/engine.md) as text; others are printed unchanged."""
 
 
+BOUND_S, WALK_BOUND_S = 60.0, 600.0
+
+
 def short_load(
     url: str,
     workload: Workload,
     *,
     users: int = 1,
     iterations: int = 1,
-    bound_s: float = 60.0,
     tls: TlsOptions | None = None,
     connections: Connections = ONE_EACH,
 ) -> EngineLoad:
@@ -62,7 +64,7 @@ def short_load(
         connections=connections,
         cpus=(),
         iterations_per_user=iterations,
-        after_s=bound_s,
+        after_s=BOUND_S,
         window="all",
     )
 
@@ -127,7 +129,6 @@ def walk_once(
     load: EngineLoad,
     entries: Sequence[Entry],
     *,
-    bound_s: float = 600.0,
     values: Mapping[str, str] | None = None,
     script: Script | None = None,
     start: StartEngine = EngineRun,
@@ -149,8 +150,8 @@ def walk_once(
     )
     called = script if any(True for _ in calls(walked)) else None
     try:
-        walk = by_one_user(load, once, bound_s, report=captured_values.captured(walked), script=called)
-        report = start(walk).run_to_end(bound_s + GRACE_S)
+        walk = by_one_user(load, once, WALK_BOUND_S, report=captured_values.captured(walked), script=called)
+        report = start(walk).run_to_end(WALK_BOUND_S + GRACE_S)
     except EnvironmentFault as fault:
         return WalkedOnce(str(fault))
     captured = {name: value for name, value in report.values.items() if name != ENDED}

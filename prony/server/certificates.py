@@ -45,11 +45,11 @@ class Certificates:
 class Authority:
     """ECDSA on P-256."""
 
-    def __init__(self, name: str, days: int, *, key: ec.EllipticCurvePrivateKey | None = None) -> None:
+    def __init__(self, name: str, days: int) -> None:
         from cryptography.hazmat.primitives.asymmetric import ec
 
         self._name, self._days = name, days
-        self.key = key or ec.generate_private_key(ec.SECP256R1())
+        self.key = ec.generate_private_key(ec.SECP256R1())
         self.cert = self._signed(self._begun(name, self.key.public_key(), authority=True))
 
     def issue(
