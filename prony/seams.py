@@ -67,18 +67,20 @@ OWN: dict[tuple[str, str], Known] = {
 
 
 @cache
-def _points(package: str | None) -> EntryPoints:
+def _points(package: str | None, group: str) -> EntryPoints:
     """Of this package; None: of all, which reads the metadata of everything that is installed."""
     try:
-        return entry_points() if package is None else distribution(package).entry_points
+        if package is None:
+            return entry_points(group=group)
+        return distribution(package).entry_points.select(group=group)
     except PackageNotFoundError:
         return EntryPoints()
 
 
 def _point(group: str, name: str) -> EntryPoint | None:
     known = OWN.get((group, name))
-    points = _points(None if known is None else known.package).select(group=group, name=name)
-    return next(iter(points), None)
+    points = _points(None if known is None else known.package, group)
+    return next((one for one in points if one.name == name), None)
 
 
 def own(group: str) -> tuple[str, ...]:
@@ -88,7 +90,7 @@ def own(group: str) -> tuple[str, ...]:
 
 def names(group: str) -> tuple[str, ...]:
     """Everything of a group, Prony's own in their order, then others'."""
-    return tuple(dict.fromkeys([*own(group), *sorted(_points(None).select(group=group).names)]))
+    return tuple(dict.fromkeys([*own(group), *sorted(_points(None, group).names)]))
 
 
 def summary(group: str, name: str) -> str:

@@ -144,7 +144,8 @@ def is_front_end(words: Sequence[str]) -> bool:
     """Whether a command line is another tool's. Those of others' packages are looked for only where the name
     is no command, or all commands are listed.
     """
-    known = {one.name: one.cls for one in (*app.registered_commands, *app.registered_groups)}
+    known: dict[str | None, object] = {one.name: one.cls for one in app.registered_commands}
+    known |= {one.name: one.cls for one in app.registered_groups}
     first = words[0] if words else "--help"
     named = not first.startswith("-") and first not in known
     if named or first in ("-h", "--help") or "_PRONY_COMPLETE" in os.environ:

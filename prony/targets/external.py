@@ -26,7 +26,7 @@ from prony.server.address import Address
 from prony.server.listening import ListenerWatch, connections_by_process
 from prony.server.probe import request_count
 from prony.server.threads import Readings, allowed_cpus, thread_times
-from prony.targets.base import Placement, RunningTarget, ServerUnderTest
+from prony.targets.base import OnLine, Placement, RunningTarget, ServerUnderTest
 
 INIT = 1
 CONNECT_TIMEOUT_S = 5.0
@@ -73,6 +73,9 @@ class ExternalServer(ServerUnderTest):
         for file in self.at.tls.files:
             if not file.is_file():
                 raise UsageError(f"{file}, named for {self.at.url}, is not a file; name a PEM file")
+
+    def prepare(self, on_line: OnLine) -> None:
+        """Nothing: it runs."""
 
     def limits(self, found: Limits) -> Limits:
         """On loopback the kernel may give a port out again after a second; a Unix socket has no ports."""

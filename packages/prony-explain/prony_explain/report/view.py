@@ -57,7 +57,8 @@ def stored(cells: Sequence[CellView]) -> dict[str, Any] | None:
     if view is None:
         return None
     made = replace(_data(view), pictures=chapter.pictures(view, cells))
-    return TypeAdapter(Explained).dump_python(made, mode="json")
+    plain: dict[str, Any] = TypeAdapter(Explained).dump_python(made, mode="json")
+    return plain
 
 
 def _data(view: ExplanationView) -> Explained:
