@@ -130,6 +130,27 @@ def test_without_its_package_a_command_says_which_one_to_install(
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_a_front_end_of_another_package_is_a_command(alone: list[str], tmp_path: Path) -> None:
+    (tmp_path / "foreign.py").write_text("def main(words): return 40 + len(words)\n")
+    described = tmp_path / "foreign-1.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign\nVersion: 1\n")
+    (described / "entry_points.txt").write_text("[prony.front_ends]\nsiege = foreign:main\n")
+    start = f"sys.path.append({str(tmp_path)!r}); "
+    assert run(alone, start + MAIN, "siege", "-c", "1").returncode == 43
+    assert "Of the package foreign" in run(alone, start + MAIN, "--help").stdout
+    assert run(alone, MAIN, "siege").returncode == 2
+
+
+@pytest.mark.parametrize("words", [("--version",), ("load", "--help"), ("results", "list")], ids=" ".join)
+def test_a_command_of_the_laboratory_does_not_search_all_that_is_installed(
+    alone: list[str], words: tuple[str, ...], tmp_path: Path
+) -> None:
+    start = "from prony import seams; seams.entry_points = None; "
+    done = run(alone, start + MAIN, *words, PRONY_DB=str(tmp_path / "r.db"))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_without_packages_completion_names_their_commands(alone: list[str]) -> None:
     asked = {"_PRONY_COMPLETE": "complete_bash", "COMP_WORDS": "prony se", "COMP_CWORD": "1"}
     code = "sys.argv[0] = 'prony'; " + MAIN
