@@ -90,7 +90,7 @@ def own(group: str) -> tuple[str, ...]:
 
 def names(group: str) -> tuple[str, ...]:
     """Everything of a group, Prony's own in their order, then others'."""
-    return tuple(dict.fromkeys([*own(group), *sorted(_points(None, group).names)]))
+    return tuple(dict.fromkeys([*own(group), *(one.name for one in _points(None, group))]))
 
 
 def summary(group: str, name: str) -> str:

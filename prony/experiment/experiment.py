@@ -144,10 +144,17 @@ class Experiment:
                     later += self._run_part(part, trials)
                 self._add_blocks(later, trials)
                 self._run([one for one in self.plan.order() if self._explains(one)], trials)
-                if self._profilers is not None:
-                    self._profilers.explain(self.store, self.identifier)
+                self._explain()
             finally:
                 self._processes.end()
+
+    def _explain(self) -> None:
+        if self._profilers is None:
+            return
+        try:
+            self._profilers.explain(self.store, self.identifier)
+        except Exception as fault:  # even a defect: every trial is stored, and it can be explained anew
+            self.progress.note(f"the explanation is not stored with the result: {fault}")
 
     def _run_part(self, part: Part, trials: Trials) -> list[Group]:
         """Planned blocks, those added until it is clear, and controls; with a budget, what may get more."""

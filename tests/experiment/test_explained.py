@@ -56,6 +56,21 @@ def test_explained_trials_run_last_with_a_collector_and_without_what_only_figure
     assert nothing_is_fetched == [2]
 
 
+def test_the_last_explained_trial_of_a_part_holds_its_explanation(bench: Bench) -> None:
+    _, found = bench.run(with_explanation(plan(cell("a"), cell("b"))))
+    assert [one.record.explanation is not None for one in found] == [False] * (len(found) - 1) + [True]
+
+
+def test_an_explanation_that_fails_loses_no_trial(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise ArithmeticError("no budget")
+
+    monkeypatch.setattr(Explaining, "explain", fails)
+    _, found = bench.run(with_explanation(plan(cell("a"))))
+    assert found[-1].record.kind == "explained"
+    assert found[-1].record.explanation is None
+
+
 def test_a_plan_without_explanations_fetches_nothing(bench: Bench, nothing_is_fetched: list[int]) -> None:
     _, found = bench.run(plan(cell("a"), cell("b")))
     assert [one.record.kind for one in found] == ["trial"] * 2
