@@ -136,7 +136,7 @@ def test_of_two_servers_the_pair_is_the_answer_and_of_one_its_figure() -> None:
     assert shape_of(part_of(view)).sentences(part_of(view))[0] == pair.sentence
     (alone,) = first(factory.foreign_load()).sentences
     assert alone.startswith("7,49")
-    assert "server-cpu" in alone
+    assert "the server's CPU" in alone
 
 
 def test_a_figure_that_nothing_bounds_above_is_at_least_so_much() -> None:

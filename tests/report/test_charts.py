@@ -64,7 +64,8 @@ def draw_throughput(_: int) -> str:
         mark_s=40.5,
         until_s=60,
         most_per_s=6000,
-        **AXES,
+        key="one",
+        title="In words",
     )
 
 

@@ -89,10 +89,10 @@ def test_the_change_between_two_days_of_one_host_is_given_for_the_same_protocol_
     assert [round(one.change or 0, 2) for one in again.figures] == [-0.5, -0.5]
     assert [one.change for one in two().figures] == [None, None]
     second = result("two", factory.FINGERPRINT, SLOW)
-    longer = [
+    longer = tuple(
         replace(cell, cell=cell.cell.model_copy(update={"trial": factory.trial_plan(ClosedLoad(users=20))}))
         for cell in second.parts[0].cells
-    ]
+    )
     other = replace(second, parts=(replace(second.parts[0], cells=longer),))
     found = beside(result("one", factory.FINGERPRINT, FAST), other)
     assert found.figures
