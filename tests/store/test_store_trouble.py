@@ -22,6 +22,7 @@ from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
 from prony.store import Store, keeping, location, rescue, schema, transfer
 from prony.store.database import Database, explained
+from tests.store import store_samples
 from tests.store.conftest import MakeTrial
 from tests.store.several import several_labs
 
@@ -228,13 +229,13 @@ def test_a_rescued_trial_brings_its_experiment_along(
     """The database may be lost: any other store takes the trial, with the plan and the host's fingerprint."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     identifier = begin()
-    store.update_plan(identifier, {"users": 10, "grown": True})
+    store.update_plan(identifier, store_samples.plan(note="grown"))
     saved = rescued(store, make_trial(identifier), judgement, monkeypatch)
     other = Store.open(tmp_path / "other.db")
     assert transfer.read(other, saved) == (identifier, 1)
     mine, theirs = store.experiment(identifier), other.experiment(identifier)
     assert (theirs.spec, theirs.fingerprint, theirs.created) == (mine.spec, mine.fingerprint, mine.created)
-    assert theirs.spec["grown"] is True
+    assert theirs.spec["note"] == "grown"
     assert theirs.status == "interrupted"
     store.add_trial(make_trial(identifier, 2), judgement, {})
     whole = tmp_path / "whole.prony"
@@ -314,10 +315,10 @@ def test_a_rescued_trial_that_cannot_be_read_is_refused(
 FILL = """
 import os, resource, sys
 sys.path.insert(0, {tests!r})
-from store_samples import FINGERPRINT, JUDGEMENT, make_trial
+from store_samples import FINGERPRINT, JUDGEMENT, make_trial, plan
 from prony.store import Store
 store = Store.open({path!r})
-identifier = store.create_experiment(name="x", spec={{}}, fingerprint=FINGERPRINT, seed=1, quick=False)
+identifier = store.create_experiment(name="x", spec=plan(), fingerprint=FINGERPRINT, seed=1, quick=False)
 size = {limit!r}
 if size:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
@@ -345,7 +346,7 @@ def fill(path: Path, tmp: Path, limit: int) -> tuple[int, int, str]:
         check=False,
     )
     stored, found, kind, message = done.stdout.split(" ", 3)
-    assert kind == "StoreError", done.stdout + done.stderr
+    assert kind == "TrialNotStored", done.stdout + done.stderr
     return int(stored), int(found), message.strip()
 
 
@@ -418,10 +419,10 @@ def test_an_interrupt_while_storing_does_not_lose_the_trial(
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, {tests!r})
-from store_samples import FINGERPRINT, JUDGEMENT, make_trial
+from store_samples import FINGERPRINT, JUDGEMENT, make_trial, plan
 from prony.store import Store, keeping
 store = Store.open({path!r})
-identifier = store.create_experiment(name="x", spec={{}}, fingerprint=FINGERPRINT, seed=1, quick=False)
+identifier = store.create_experiment(name="x", spec=plan(), fingerprint=FINGERPRINT, seed=1, quick=False)
 for number in (1, 2, 3):
     store.add_trial(make_trial(identifier, number), JUDGEMENT, {{"n": number}})
 print(identifier, flush=True)
