@@ -98,7 +98,7 @@ _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202
 
 
 def printable(text: str) -> str:
-    """Without what a terminal or a page obeys (C0 and C1 controls, direction of text); lines and tabs stay."""
+    """Without what a terminal or a page obeys (C0, C1, direction of text); lines and tabs stay."""
     return text if text.isprintable() else _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 MOST_VALUES = 1_000_000
-"""Most lists, objects and commas in a JSON text, of some 100 bytes. The largest published trial has 22,000."""
+"""Most lists, objects and commas in a JSON text, 100 bytes each. The largest published trial has 22,000."""
 LARGEST_FIGURE = 1e18
 YEARS = range(1970, 9000)
 MOST_SHOWN = 60
