@@ -45,7 +45,7 @@ def write_raw(found: RawExperiment, path: Path) -> int:
         with whole(path) as packed, gzip.GzipFile("", "wb", fileobj=packed, mtime=0) as file:
             digest = hashlib.sha256()
             for line in _lines(found):
-                encoded = (json.dumps(line, ensure_ascii=False) + "\n").encode()
+                encoded = (json.dumps(line, ensure_ascii=False) + "\n").encode(errors="replace")
                 digest.update(encoded)
                 file.write(encoded)
             file.write((json.dumps({"sha256": digest.hexdigest()}) + "\n").encode())
