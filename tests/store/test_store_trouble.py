@@ -20,11 +20,13 @@ from sqlalchemy.exc import OperationalError
 from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
-from prony.store import Store, keeping, location, rescue, schema, transfer
+from prony.store import Store, keeping, location, rescue, running, schema, transfer
 from prony.store.database import Database, explained
+from prony.store.owner import this_process
 from tests.store import store_samples
 from tests.store.conftest import MakeTrial
 from tests.store.several import several_labs
+from tests.store.store_samples import NOON
 
 Begin = Callable[[], str]
 NOBODY = 65534
@@ -141,6 +143,35 @@ def test_a_record_that_is_not_understood_is_one_sentence(
         raw.close()
         with pytest.raises(StoreError, match=f"Trial {identifier}-001 .* cannot be read"):
             store.trials(identifier)
+
+
+def test_what_is_stored_and_rescued_is_its_owners_to_read(
+    store: Store,
+    begin: Begin,
+    make_trial: MakeTrial,
+    judgement: Judgement,
+    path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = os.umask(0o022)
+    try:
+        other = Store.open(tmp_path / "new" / "results.db")
+        state = running.Running(id="x", title="x", owner=this_process(), started=NOON, trials=1)
+        running.write(other.where, state)
+        saved = rescued(store, make_trial(begin()), judgement, monkeypatch)
+        made = [Path(f"{other.where}{end}") for end in ("", "-wal", "-shm")]
+        kept = [one.stat().st_mode & 0o777 for one in (*made, saved, path) if one.exists()]
+        assert (len(kept) >= 3, set(kept)) == (True, {0o600})
+        for folder in (path.parent, tmp_path / "new", running.folder(other.where)):
+            assert folder.stat().st_mode & 0o777 == 0o700
+    finally:
+        os.umask(before)
+    (tmp_path / "ours.db").touch(mode=0o660)
+    (tmp_path / "ours.db").chmod(0o660)
+    Store.open(tmp_path / "ours.db").close()
+    assert (tmp_path / "ours.db").stat().st_mode & 0o777 == 0o660, "a team's own file keeps its mode"
 
 
 @pytest.mark.usefixtures("store", "open_to_all")
