@@ -190,7 +190,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "seed": load.seed,
         "parts": load.parts,
         "log": _file(load.log),
-        "log_hides": list(load.log_hides),
+        **({"log_hides": list(load.log_hides)} if load.log_hides else {}),
         "injected_faults": list(load.injected_faults),
     }
 
