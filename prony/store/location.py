@@ -139,6 +139,8 @@ def _may_write(path: Path) -> bool:
 def _read_header(path: Path) -> bytes:
     """The file's header; empty without a file. Raises StoreError if unreadable or not SQLite."""
     try:
+        if path.is_fifo() or path.is_char_device():
+            raise StoreError(f"{path} is a pipe or a device; name a file with --db.")
         with path.open("rb") as file:
             head = file.read(_HEADER_BYTES)
     except FileNotFoundError:

@@ -85,6 +85,9 @@ def test_files_of_others_are_refused_and_left_alone(tmp_path: Path) -> None:
 
 def test_a_folder_and_a_path_through_a_file_are_refused(tmp_path: Path) -> None:
     assert "is a folder; name a file in it" in refused(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    assert "is a pipe or a device" in refused(tmp_path / "pipe")
+    assert "is a pipe or a device" in refused("/dev/null")
     (tmp_path / "file").write_text("x")
     assert "is not a folder" in refused(tmp_path / "file" / "results.db")
 
