@@ -60,3 +60,7 @@ class StoreError(PronyError):
     """The catalogue of results cannot be read or written."""
 
     exit_code = ExitCode.STORE
+
+
+class TrialNotStored(StoreError):
+    """A trial was not stored; the sentence names the file that has it."""

@@ -88,7 +88,29 @@ _USER_IN_LINE = re.compile(
     r"((?<![\w-])(?:-[uUAP]|--user|--proxy-user)[ \t]{1,9}[\"']?[^\s:\"']{1,99}:)(?!//)([^\s\"']{1,256})"
 )
 _SCHEMED = re.compile(r"\b((?:Bearer|Basic)[ \t]+)((?=[\w.~+/-]{0,500}[\d+/=_-])[\w.~+/-]{12,}=*)")
-_JWT = re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]+)+")
+_TOKEN = re.compile(
+    r"\beyJ[\w-]{8,}(?:\.[\w-]+)+|(?<![A-Za-z0-9])(?:[spr]k_(?:live|test)_\w{10,}|sk-[\w-]{20,}|"
+    r"gh[a-z]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[a-z]-[\w-]{10,}|A[KS]IA[0-9A-Z]{12,}|AIza[\w-]{20,}|"
+    r"ya29\.[\w-]{20,}|npm_\w{20,}|pypi-[\w-]{30,}|hf_\w{20,}|SG\.[\w-]{16,}\.[\w-]{16,}|dop_v1_\w{30,}|"
+    r"shp[a-z]{2}_\w{20,})"
+)
+"""By their makers' forms: JSON Web Tokens, Stripe, OpenAI, GitHub, GitLab, Slack, AWS, Google and others."""
+_PRIVATE_KEY = re.compile(r"(?s)(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)(.{1,20000}?)(?=-----END|\Z)")
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_OPAQUE = re.compile(rf"(?!{_UUID}$)(?=\D*\d)(?=[^A-Za-z]*[A-Za-z])[\w.~+/=-]{{24,}}")
+"""A header's value that is one run of letters and digits, and no UUID."""
+_NOT_OPAQUE = (
+    "accept",
+    "content-",
+    "if-",
+    "user-agent",
+    "host",
+    "origin",
+    "referer",
+    "trace",
+    "server",
+    "via",
+)
 
 _NAMED = (
     (_HEADER, _LINE, True),
@@ -126,8 +148,8 @@ _SUSPICIOUS = (
     "session-id", "\"key\"", "-key:", "-key\"", "key=", "auth=", "auth:", "auth\"", "session=", "session:",
     "session\"", "sid=", "sid:", "sid\"", "sig=", "sig:", "sig\"", "signature", "hmac", "pass=", "pass:",
     "pass\"", "-pass", "_pass", "pw=", "pw:", "pw\"", "psw", "otp=", "otp:", "otp\"", "pin=", "pin:",
-    "pin\"", "pwd=", "pwd:", "pwd\"", "_pwd", "-pwd", "jwt=", "jwt:", "jwt\"", "_jwt", "-jwt", "eyjhbgci",
-    "eyj0exai", "eyjraw", "basic ", " -u ", " -a ", " -p ", " --user ", " --proxy-user ",
+    "pin\"", "pwd=", "pwd:", "pwd\"", "_pwd", "-pwd", "jwt=", "jwt:", "jwt\"", "_jwt", "-jwt", "private key-",
+    "basic ", " -u ", " -a ", " -p ", " --user ", " --proxy-user ",
 )  # fmt: skip
 """A long text without any of these or the next is not searched."""
 _SUSPICIOUS_ALONE = ("cookie", "token")
@@ -271,6 +293,7 @@ def _suspicious(written: str) -> bool:
     return (
         ("@" in lowered and "://" in lowered)
         or any(word in lowered for word in _SUSPICIOUS)
+        or _TOKEN.search(written) is not None
         or any(lowered.count(word) > lowered.count(f"{word}s") for word in _SUSPICIOUS_ALONE)
     )
 
@@ -306,7 +329,8 @@ class _Redaction:
     def header(self, name: str, value: str) -> str:
         """Names of cookies stay."""
         if not is_credential(name, of_request=True):
-            return self.text(value)
+            plain = name.lower().startswith(_NOT_OPAQUE) or not _OPAQUE.fullmatch(value.strip())
+            return self.text(value) if plain else self.hidden(value)
         if name.lower() in ("cookie", "cookie2"):
             return self.cookies(value)
         if name.lower() in ("set-cookie", "set-cookie2"):
@@ -324,14 +348,15 @@ class _Redaction:
         return ";".join(map(one, value.split(";")))
 
     def text(self, value: str) -> str:
-        if value.isalnum() or (len(value) > _LONG and not _suspicious(value)):
+        if (value.isalnum() and len(value) < 20) or (len(value) > _LONG and not _suspicious(value)):
             return value
         value = self.name(value)
         for names, values, header in _NAMED:
             value = self._named(value, names, values, header=header)
         value = _USER_IN_LINE.sub(lambda m: m[1] + self.hidden(m[2]), value)
         value = _SCHEMED.sub(lambda m: m[1] + self.hidden(m[2]), value)
-        return _JWT.sub(lambda m: self.hidden(m[0]), value)
+        value = _PRIVATE_KEY.sub(lambda m: m[1] + self.hidden(m[2]), value)
+        return _TOKEN.sub(lambda m: self.hidden(m[0]), value)
 
     def name(self, value: str) -> str:
         """By URLs alone."""

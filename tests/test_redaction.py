@@ -52,6 +52,13 @@ HIDDEN = {
         "--db-password=REDACTED --password REDACTED -Da.b.password=REDACTED DB_PASS=REDACTED",
     "ab -n 1 -A me:pw -P 'me:pw' http://h:80/": "ab -n 1 -A me:REDACTED -P 'me:REDACTED' http://h:80/",
     "sent Basic dXNlcjpwYXNzd29yZA==": "sent Basic REDACTED",
+    '{"x":"xoxb-1234-abcdefghijkl"}': '{"x":"REDACTED"}',
+    "sk_live_51HabcdefGHIJ": "REDACTED",
+    "a ghp_0123456789abcdefghijABCDEF b": "a REDACTED b",
+    "AKIAIOSFODNN7EXAMPLE": "REDACTED",
+    "key AIzaSyD-0123456789abcdefghijklm.": "key REDACTED.",
+    r"-----BEGIN RSA PRIVATE KEY-----\nMIIab+/=\n-----END RSA PRIVATE KEY-----":
+        "-----BEGIN RSA PRIVATE KEY-----REDACTED-----END RSA PRIVATE KEY-----",
     "got eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc-def": "got REDACTED",
 }  # fmt: skip
 LEFT = [
@@ -199,3 +206,24 @@ def test_no_text_of_a_server_takes_long(piece: str) -> None:
     begun_s = time.process_time()
     redaction.text(piece * (60_000 // len(piece)) + " token @://")
     assert time.process_time() - begun_s < 5.0, "it grows with the square of the text"
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "shown"),
+    [
+        ("X-Plain", "9f86d081884c7d659a2feaa0c55ad015", "REDACTED"),
+        ("X-Plain", "abcdefgh.ijklmnop_qrstuvwx-1", "REDACTED"),
+        ("X-Plain", "550e8400-e29b-41d4-a716-446655440000", None),
+        ("X-Plain", "a sentence with 1 number in it", None),
+        ("X-Plain", "${token}", None),
+        ("X-Plain", "short1", None),
+        ("Accept", "application/vnd.company.thing.v2+json", None),
+        ("User-Agent", "Mozilla/5.0-like-nothing-else-here", None),
+        ("If-None-Match", "33a64df551425fcc55e4d42a148795d9f25f89d4", None),
+    ],
+)
+def test_a_header_whose_value_looks_like_a_token_is_one(header: str, value: str, shown: str | None) -> None:
+    for headers in ({header: value}, [[header, value]]):
+        assert redaction.plain({"headers": headers})["headers"] == (
+            {header: shown or value} if isinstance(headers, dict) else [[header, shown or value]]
+        )

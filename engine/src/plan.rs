@@ -92,6 +92,9 @@ pub struct Plan {
     /// A file for one row per request, as CSV; written anew.
     #[serde(default)]
     pub log: Option<PathBuf>,
+    /// Credentials of the plan, which stand as `REDACTED` in the log.
+    #[serde(default)]
+    pub log_hides: Vec<String>,
     /// Length of an interval row.
     #[serde(default = "default_interval_ms")]
     pub interval_ms: f64,

@@ -17,6 +17,7 @@ from typer import Option
 
 from prony.cli import options
 from prony.errors import StoreError, UsageError
+from prony.files import whole
 from prony.report import exports
 
 if TYPE_CHECKING:
@@ -126,18 +127,11 @@ def _write(made: exports.Exported, output: Path | None) -> None:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
     else:
-        plain = output.is_file() or not output.exists()  # a pipe or a device is written to, not replaced
-        temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp") if plain else output
         try:
-            with temporary.open("wb") as file:
+            with whole(output) as file:
                 file.writelines(made.pieces())
-            if plain:
-                temporary.replace(output)
         except OSError as fault:
             raise StoreError(f"{output} cannot be written ({fault.strerror}); name another file.") from fault
-        finally:
-            if plain:
-                temporary.unlink(missing_ok=True)
     if made.note:
         print(made.note, file=sys.stderr)
 

@@ -12,8 +12,6 @@ import platform
 import signal
 import subprocess
 import sys
-import tempfile
-import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
@@ -24,12 +22,13 @@ from typer import Option
 import prony
 from prony import redaction, seams
 from prony.cli import aa, capacity, compare, doctor, gate, lazily, load, results, run, servers, sweep
-from prony.errors import EnvironmentFault, ExitCode, PronyError
-from prony.report.delivery import silence
+from prony.errors import EnvironmentFault, ExitCode, PronyError, TrialNotStored
+from prony.report.delivery import defect_file, silence
 from prony.report.wording import printable
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """Faults of a disk, wherever they surface."""
+NO_NAME = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
 SUMMARY = "Measure web servers under load, and print a number only with the evidence that it is true."
 
 app = typer.Typer(
@@ -133,6 +132,9 @@ def main() -> int:
     except OSError as fault:
         if fault.errno in NO_ROOM:
             return _no_room(fault)
+        if fault.errno in NO_NAME:
+            _say(f"{str(fault.filename)[:100]}: {fault.strerror}; name another file")
+            return ExitCode.USAGE
         return _defect(fault)
     except Exception as fault:
         if hasattr(fault, "format_message") and hasattr(fault, "exit_code"):
@@ -173,7 +175,14 @@ def _interrupted() -> int:
 
 
 def _say(text: str) -> None:
-    print(f"prony: {printable(redaction.text(text))}", file=sys.stderr)
+    """Also where a trial was saved before this fault."""
+    earlier = sys.exc_info()[1]
+    said = [text]
+    while earlier := earlier and earlier.__context__:
+        if isinstance(earlier, TrialNotStored):
+            said.insert(0, str(earlier))
+    for sentence in dict.fromkeys(said):
+        print(f"prony: {printable(redaction.text(sentence))}", file=sys.stderr)
 
 
 def _reader_gone() -> int:
@@ -203,12 +212,9 @@ def _usage(fault: Exception) -> int:
 
 def _defect(fault: Exception) -> int:
     """A fault of Prony itself: the traceback goes to a file, the user gets one sentence."""
-    with tempfile.NamedTemporaryFile("w", prefix="prony-defect-", suffix=".log", delete=False) as log:
-        log.write(redaction.text("".join(traceback.format_exception(fault))))
-    name = Path(log.name)
     _say(
         f"this is a defect of Prony ({type(fault).__name__}: {fault}); "
-        f"the details are in {name}, please report them"
+        f"the details are {defect_file(fault)}, please report them"
     )
     return ExitCode.DEFECT
 

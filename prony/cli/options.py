@@ -96,7 +96,7 @@ def moment(text: str, what: str) -> datetime:
     if re.fullmatch(r"\s*\d+\s*[a-z]\s*", text):
         return datetime.now(UTC) - age(text, what)
     try:
-        return datetime.fromisoformat(text.strip()).astimezone()
+        return datetime.fromisoformat(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError):
         raise UsageError(
             f"{what} is '{text}'; expected how long ago (30d, 8w, 12h), a date (2026-11-22) or a time "

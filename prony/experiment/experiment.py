@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from prony import seams
-from prony.errors import EnvironmentFault
+from prony.errors import EnvironmentFault, StoreError
 from prony.experiment import requirements
 from prony.experiment.budget import Budget, kind_of_cell
 from prony.experiment.testbed import Progress, Targets, Testbed
@@ -382,7 +382,10 @@ def until_ended(store: Store, identifier: str) -> Iterator[None]:
         yield
         status = "finished"
     except EnvironmentFault:
-        store.drop_empty(identifier)
+        with suppress(StoreError):
+            store.drop_empty(identifier)
         raise
     finally:
-        store.finish_experiment(identifier, status)
+        # A store that fails now hides no other fault.
+        with nullcontext() if status == "finished" else suppress(StoreError):
+            store.finish_experiment(identifier, status)

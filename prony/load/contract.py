@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from prony import redaction
 from prony.evidence.base import Record
 from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad, RatePhase, WholeRun
 from prony.plan.population import Population, drawn
@@ -81,6 +82,8 @@ class EngineLoad(Record):
     slowest: Slowest | None = None
     """Requested with a profile; None: no list."""
     log: Path | None = None
+    log_hides: tuple[str, ...] = ()
+    """Credentials, which the log has not."""
     report: tuple[str, ...] = ()
     responses: bool = False
     """Whether to report each response with head and body, for loads with few requests."""
@@ -132,8 +135,14 @@ def engine_load(
         seed=seed,
         parts=plan.request_parts,
         log=None if plan.log is None else Path(plan.log),
+        log_hides=() if plan.log is None or plan.log_as_sent else _credentials(plan),
         **{name: getattr(plan, name) for name in AS_PLANNED},
     )
+
+
+def _credentials(plan: TrialPlan) -> tuple[str, ...]:
+    """The longest first, as one may hold another."""
+    return tuple(sorted(redaction.secrets_of(plan.model_dump(mode="json")), key=len, reverse=True))
 
 
 def _script_of_load(plan: TrialPlan) -> Script | None:
@@ -181,6 +190,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "seed": load.seed,
         "parts": load.parts,
         "log": _file(load.log),
+        **({"log_hides": list(load.log_hides)} if load.log_hides else {}),
         "injected_faults": list(load.injected_faults),
     }
 

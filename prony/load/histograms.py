@@ -17,6 +17,15 @@ PLAIN, COMPRESSED = 0x1C849303, 0x1C849304
 WORD = 0x10
 HEADER = struct.Struct(">iiiiqqd")
 """Cookie, length of the counts, offset of the index, significant digits, lowest and highest value, ratio."""
+MOST_BYTES = 2**24
+"""Unpacked, which an engine's never reach."""
+MOST_WORD = 9
+"""Bytes of a count."""
+
+
+def half_bits(digits: int) -> int:
+    """The logarithm of half the buckets of a power of two."""
+    return (int(2 * 10**digits) - 1).bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +45,7 @@ class Counts:
     def bounds_ns(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Lowest and highest value of the buckets at these indices."""
         # Buckets of equal width come in halves of a power of two, the first half of them once more.
-        half = (int(2 * 10**self.digits) - 1).bit_length() - 1
+        half = half_bits(self.digits)
         unit = self.lowest_ns.bit_length() - 1
         power = places >> half
         within = np.where(power == 0, places, (places & ((1 << half) - 1)) + (1 << half))
@@ -57,7 +66,7 @@ def unpacked(text: str) -> Packed:
     try:
         packed = base64.b64decode(text, validate=True)
         cookie, length = struct.unpack_from(">ii", packed)
-        data = zlib.decompress(packed[8 : 8 + length])
+        data = zlib.decompressobj().decompress(packed[8 : 8 + length], MOST_BYTES)
         plain, size, _, digits, lowest, highest, _ = HEADER.unpack_from(data)
     except (ValueError, struct.error, zlib.error) as cause:
         raise ValueError(f"not an HdrHistogram (V2 compressed, base64): {cause}") from cause
@@ -66,6 +75,8 @@ def unpacked(text: str) -> Packed:
         raise ValueError("not an HdrHistogram (V2 compressed, base64): another version")
     if len(words) != size or (words and words[-1] >= 0x80):
         raise ValueError("not an HdrHistogram (V2 compressed, base64): it ends too early")
+    if not (1 <= digits <= 5 and 1 <= lowest <= highest):
+        raise ValueError("not an HdrHistogram (V2 compressed, base64): impossible bounds")
     return Packed(digits, lowest, highest, words)
 
 
@@ -84,9 +95,14 @@ def added(parts: Sequence[Packed]) -> Counts:
         none = np.empty(0, dtype=np.int64)
         return Counts(first.digits, first.lowest_ns, highest_ns, none, none)
     starts = np.concatenate(([0], ends[:-1] + 1))
+    if (ends - starts).max() >= MOST_WORD:
+        raise ValueError("a histogram has impossible counts")
     zigzag = _numbers(words, starts, ends)
     values = (zigzag >> 1) ^ -(zigzag & 1)
     steps = np.where(values < 0, -values, 1)
+    # 64 powers of two have no more buckets, and counts are below 2^53.
+    if zigzag.max() > 2**54 or steps.sum(dtype=np.float64) > len(parts) * (64 << half_bits(first.digits)):
+        raise ValueError("a histogram has impossible counts")
     behind = np.cumsum(steps)
     # Each part counts its buckets from 0.
     borders = np.searchsorted(starts, np.cumsum([0, *(len(part.words) for part in parts[:-1])]))

@@ -131,6 +131,8 @@ class TrialPlan(Record):
     rate_span_ms: int = Field(default=100, ge=1)
     request_parts: bool = False
     log: str | None = None
+    log_as_sent: bool = Field(default=False, exclude=True)
+    """Whether the log has credentials, too: a tool's own, deleted once it is read."""
     before: Stage | None = None
     after: Stage | None = None
     beside: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, Tag, ValidationError
@@ -21,29 +21,100 @@ def nearest(word: str, known: Sequence[str]) -> str:
     return f", did you mean '{close[0]}'?" if close else ""
 
 
+MOST_BYTES = 4 * 2**20
+"""Of a file: a longer one takes minutes to parse."""
+MOST_NODES = 100_000
+"""Values with aliases expanded, which is how models read them."""
+MOST_DEPTH = 50
+LARGEST_WHOLE = 2**64
+LONGEST_NUMBER = 400
+
+
+class _Loader(yaml.SafeLoader):
+    """Raises MarkedYAMLError for whatever it cannot read, within bounds of depth and of values."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._above: list[int] = []
+        """Number of values before each open one."""
+        self._values = 0
+        self._held: dict[int, int] = {}
+        """Node -> values in it."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+        if len(self._above) > MOST_DEPTH:
+            raise _fault(f"values are nested more than {MOST_DEPTH} deep", mark)
+        alias = self.check_event(yaml.AliasEvent)  # type: ignore[no-untyped-call]
+        self._above.append(self._values)
+        node = super().compose_node(parent, index)
+        before = self._above.pop()
+        if alias and id(node) not in self._held:
+            raise _fault("a value refers to itself (an alias within its own anchor)", mark)
+        self._values += self._held[id(node)] if alias else 1
+        if self._values > MOST_NODES:
+            raise _fault(f"more than {MOST_NODES:,} values, aliases expanded", mark)
+        if not alias:
+            self._held[id(node)] = self._values - before
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        kind = node.tag.rpartition(":")[2]
+        try:
+            if kind in ("int", "float", "timestamp") and len(node.value) > LONGEST_NUMBER:
+                raise ValueError  # before a quadratic sum of sixtieths
+            value = super().construct_object(node, deep)  # type: ignore[no-untyped-call]
+            if isinstance(value, str):
+                value.encode()
+        except (ArithmeticError, AttributeError, LookupError, ValueError) as fault:
+            kind = {"str": "text", "timestamp": "date"}.get(kind, kind)
+            raise _fault(f"{_short(repr(node.value))} is no {kind}", node.start_mark) from fault
+        if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+            raise _fault("a number has more than 20 digits", node.start_mark)
+        return value
+
+
+def _fault(problem: str, mark: yaml.Mark | None) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+
+
 def read_mapping(path: Path) -> tuple[dict[str, object], dict[tuple[object, ...], int]]:
     """(top-level mapping, key path -> 1-based line). Raises UsageError for anything but a YAML mapping."""
+    text = _text(path)
+    lines: dict[tuple[object, ...], int] = {}
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        reason = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8 text"
-        raise UsageError(f"{path}: cannot be read: {reason}") from fault
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
+        loader = _Loader(text)
+        node = loader.get_single_node()  # type: ignore[no-untyped-call]
+        _collect_lines(loader, node, (), lines)
+        data = None if node is None else loader.construct_document(node)  # type: ignore[no-untyped-call]
     except yaml.MarkedYAMLError as fault:
         line = fault.problem_mark.line + 1 if fault.problem_mark else 1
         raise UsageError(f"{path}:{line}: this is not valid YAML: {fault.problem}") from fault
-    except yaml.YAMLError as fault:
-        raise UsageError(f"{path}: this is not valid YAML: {fault}") from fault
+    except (OverflowError, ValueError) as fault:
+        raise UsageError(f"{path}:{loader.line + 1}: this is not valid YAML: {fault}") from fault
+    except yaml.reader.ReaderError as fault:
+        line = text.count("\n", 0, fault.position) + 1
+        raise UsageError(
+            f"{path}:{line}: this is not valid YAML: it has the character U+{fault.character:04X}"
+        ) from fault
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise UsageError(f"{path}: expected keys with values (a YAML mapping), found {_kind(data)}")
-    lines: dict[tuple[object, ...], int] = {}
-    try:
-        _collect_lines(node, (), lines, path)
-    except RecursionError as fault:
-        raise UsageError(f"{path}: a value refers to itself (an alias within its own anchor)") from fault
     return data, lines
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            read = file.read(MOST_BYTES + 1)
+    except OSError as fault:
+        raise UsageError(f"{path}: cannot be read: {fault.strerror}") from fault
+    if len(read) > MOST_BYTES:
+        raise UsageError(f"{path}: cannot be read: it has more than {MOST_BYTES:,} bytes")
+    try:
+        return read.decode()
+    except UnicodeDecodeError as fault:
+        line = read.count(b"\n", 0, fault.start) + 1
+        raise UsageError(f"{path}:{line}: cannot be read: it is not UTF-8 text") from fault
 
 
 def _kind(data: object) -> str:
@@ -53,24 +124,26 @@ def _kind(data: object) -> str:
 
 
 def _collect_lines(
-    node: yaml.Node | None, at: tuple[object, ...], lines: dict[tuple[object, ...], int], path: Path
+    loader: _Loader, node: yaml.Node | None, at: tuple[object, ...], lines: dict[tuple[object, ...], int]
 ) -> None:
-    """YAML silently keeps the last of two equal keys; here they raise UsageError."""
+    """YAML silently keeps the last of two equal keys; here they raise MarkedYAMLError."""
     if isinstance(node, yaml.MappingNode):
         keys: set[object] = set()
         for key, value in node.value:
-            if key.value in keys and isinstance(key.value, str):
-                line = key.start_mark.line + 1
-                raise UsageError(f"{path}:{line}: the key '{key.value}' is given twice; keep one")
-            keys.add(key.value if isinstance(key.value, str) else id(key))
-            here = (*at, key.value)
+            if not isinstance(key, yaml.ScalarNode):
+                raise _fault("a key is a list or a mapping", key.start_mark)
+            name = key.value if key.tag.endswith(":merge") else loader.construct_object(key)
+            if name in keys:
+                raise _fault(f"the key '{key.value}' is given twice; keep one", key.start_mark)
+            keys.add(name)
+            here = (*at, name)
             lines[here] = key.start_mark.line + 1
-            _collect_lines(value, here, lines, path)
+            _collect_lines(loader, value, here, lines)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
             here = (*at, index)
             lines[here] = value.start_mark.line + 1
-            _collect_lines(value, here, lines, path)
+            _collect_lines(loader, value, here, lines)
 
 
 def validate(
@@ -116,9 +189,12 @@ def _explain(
         return f"{path}:{line}: unknown key '{where}'{hint}"
     if kind == "missing":
         return f"{path}:{line}: the key '{where}' is missing"
-    given = repr(error.get("input"))
     message = str(error["msg"]).removeprefix("Value error, ")
-    return f"{path}:{line}: '{where}' is {given if len(given) < 60 else given[:57] + '…'}: {message}"
+    return f"{path}:{line}: '{where}' is {_short(repr(error.get('input')))}: {message}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) < 60 else text[:57] + "…"
 
 
 def _in_file(at: tuple[object, ...], lines: dict[tuple[object, ...], int]) -> tuple[object, ...]:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from prony import redaction
+from prony.report.wording import printable
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -65,3 +70,17 @@ def as_plain(found: BaseModel) -> dict[str, Any]:
 def silence() -> None:
     """Nothing more can be written to standard output, not even at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def defect_file(fault: Exception) -> str:
+    """Writes the traceback to a file and returns where it is; without room, on standard error."""
+    details = redaction.text("".join(traceback.format_exception(fault)))
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="prony-defect-", suffix=".log", delete=False, encoding="utf-8", errors="replace"
+        ) as log:
+            log.write(details)
+    except OSError:
+        print(printable(details), file=sys.stderr)
+        return "above"
+    return f"in {log.name}"

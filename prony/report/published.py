@@ -22,7 +22,7 @@ from prony.report.result import PartView, ResultView
 from prony.report.shape import left_out, shared_blocks
 from prony.report.shapes import FindingGroup, finding_groups, shape_of
 from prony.report.shapes import blocks as all_blocks
-from prony.report.wording import bytes_in_words, counted, good_to, within
+from prony.report.wording import bytes_in_words, counted, good_to, printable, within
 
 WIDTH = 100
 _MARKER = re.compile(r"^(\s*)([-+*#>]|\d+[.)])(?=\s)")
@@ -31,7 +31,7 @@ _MARKER = re.compile(r"^(\s*)([-+*#>]|\d+[.)])(?=\s)")
 
 def escaped(text: str, more: str = "") -> str:
     """On one line, without a meaning in Markdown or HTML. `more`: further characters to escape."""
-    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    plain = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     marks = rf"[\\`*|{re.escape(more)}]|(?<!\w)_|_(?!\w)"  # within a word _ has no meaning
     return re.sub(marks, r"\\\g<0>", " ".join(plain.split())).replace("](", "]\\(")
 

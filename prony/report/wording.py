@@ -94,11 +94,11 @@ def ranges(numbers: tuple[int, ...]) -> str:
     return ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)
 
 
-_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    """Without the characters that a terminal obeys (C0 and C1 controls); lines and tabs stay."""
+    """Without what a terminal or a page obeys (C0, C1, direction of text); lines and tabs stay."""
     return text if text.isprintable() else _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from prony import __version__, redaction
-from prony.errors import StoreError, UsageError
+from prony.errors import StoreError, TrialNotStored, UsageError
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
@@ -118,7 +118,7 @@ class Store:
                 if saved is not None
                 else f"Trial {record.id} could not be saved as a file either."
             )
-            raise StoreError(f"{fault} {kept}") from None
+            raise TrialNotStored(f"{fault} {kept}") from None
 
     def _insert_trial(
         self, record: TrialRecord, judged: Mapping[str, Any], *, patience_s: float | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar
@@ -10,9 +11,11 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from prony import redaction
+from prony.errors import UsageError
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
+from prony.plan.plan import Plan
 from prony.store.columns import MOST_SHOWN, figures_of, parsed, shown, storable, time_of
 from prony.store.keeping import trial_columns
 from prony.store.labels import MOST_NOTE_CHARACTERS
@@ -23,6 +26,7 @@ LOCAL = frozenset({"owner"})
 T = TypeVar("T")
 R = TypeVar("R", bound=BaseModel)
 LARGEST_WHOLE = 2**64
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Misfit(ValueError):
@@ -121,8 +125,10 @@ def experiment(row: object) -> dict[str, Any]:
     """The row for storing. Raises Misfit."""
     what = "experiment"
     columns = _row(what, ExperimentColumns, row)
-    _numbers(f"{what}.spec", parsed(columns.spec), finite=False)
-    _numbers(f"{what}.fingerprint", parsed(columns.fingerprint), finite=True)
+    plan = parsed(columns.spec)
+    _plain_values(f"{what}.spec", plan, finite=False)
+    _read(f"{what}.spec", lambda: Plan.model_validate(plan))
+    _plain_values(f"{what}.fingerprint", parsed(columns.fingerprint), finite=True)
     host = _read(f"{what}.fingerprint", lambda: Fingerprint.model_validate_json(columns.fingerprint))
     if host.key != columns.fingerprint_key:
         raise Misfit(f"the fingerprint of {columns.id} has two keys")
@@ -138,7 +144,7 @@ def trial(row: object) -> dict[str, Any]:
     columns = _row(what, TrialColumns, row)
     document = parsed(columns.record)
     _read(f"{what}: record", lambda: _Moment.model_validate(document))
-    _numbers(f"{what}: record", document, finite=False)
+    _plain_values(f"{what}: record", document, finite=False)
     record = _read(f"{what}: record", lambda: TrialRecord.model_validate_json(columns.record))
     stored = columns.model_dump() | {
         name: redaction.name(getattr(columns, name)) for name in ("server", "workload", "load_name")
@@ -161,7 +167,7 @@ def judgement(row: object, of: set[str]) -> dict[str, Any]:
     what = _named("judgement of trial", row, "trial_id")
     columns = _row(what, JudgementColumns, row)
     document = parsed(columns.judgement)
-    _numbers(f"{what}: judgement", document, finite=False)
+    _plain_values(f"{what}: judgement", document, finite=False)
     parsed_ = _read(f"{what}: judgement", lambda: Judgement.model_validate_json(columns.judgement))
     if parsed_.conforms is not columns.conforms:
         raise Misfit(f"{what}: column and judgement disagree about conforming")
@@ -207,6 +213,8 @@ def _read(what: str, make: Callable[[], T]) -> T:
         raise Misfit(_sentence(what, fault)) from fault
     except RecursionError as fault:
         raise Misfit(f"{what} is nested too deeply") from fault
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, UsageError) as fault:
+        raise Misfit(f"{what} is not understood: {fault}") from fault
 
 
 def _sentence(what: str, fault: ValidationError) -> str:
@@ -232,10 +240,12 @@ def _named(what: str, row: object, key: str) -> str:
 
 
 def _leaves(value: object, where: str) -> Iterator[tuple[str, object]]:
+    """Values that hold none, and keys."""
     stack: list[tuple[str, object]] = [(where, value)]
     while stack:
         place, item = stack.pop()
         if isinstance(item, dict):
+            yield from ((f"a key of {place}", key) for key in item)
             stack.extend((f"{place}.{key[:MOST_SHOWN]}", inner) for key, inner in item.items())
         elif isinstance(item, list):
             stack.extend((f"{place}.{at}", inner) for at, inner in enumerate(item))
@@ -243,11 +253,11 @@ def _leaves(value: object, where: str) -> Iterator[tuple[str, object]]:
             yield place, item
 
 
-def _numbers(where: str, value: object, *, finite: bool) -> None:
-    for place, number in _leaves(value, where):
-        if isinstance(number, bool):
-            continue
-        if isinstance(number, int) and abs(number) > LARGEST_WHOLE:
-            raise Misfit(f"{place} is {shown(number)}; expected a number of at most 20 digits")
-        if finite and isinstance(number, float) and not math.isfinite(number):
-            raise Misfit(f"{place} is {shown(number)}; expected a finite number")
+def _plain_values(where: str, value: object, *, finite: bool) -> None:
+    for place, leaf in _leaves(value, where):
+        if isinstance(leaf, str) and not leaf.isascii() and _SURROGATE.search(leaf):
+            raise Misfit(f"{place} is {shown(leaf)}; expected text without surrogates")
+        if isinstance(leaf, int) and abs(leaf) > LARGEST_WHOLE:
+            raise Misfit(f"{place} is {shown(leaf)}; expected a number of at most 20 digits")
+        if finite and isinstance(leaf, float) and not math.isfinite(leaf):
+            raise Misfit(f"{place} is {shown(leaf)}; expected a finite number")

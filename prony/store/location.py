@@ -124,6 +124,8 @@ def _sqlite(path: Path) -> Location:
         raise StoreError(
             f"Results cannot be stored in {path}: its folder is read-only; name another file with --db."
         )
+    if fresh and not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # others need not read what is measured
     engine = create_engine("sqlite://", creator=lambda: _connect(path, writable), poolclass=NullPool)
     event.listen(engine, "begin", _begin)
     marked = header[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4] == APPLICATION_ID.to_bytes(4, "big")
@@ -137,6 +139,8 @@ def _may_write(path: Path) -> bool:
 def _read_header(path: Path) -> bytes:
     """The file's header; empty without a file. Raises StoreError if unreadable or not SQLite."""
     try:
+        if path.is_fifo() or path.is_char_device():
+            raise StoreError(f"{path} is a pipe or a device; name a file with --db.")
         with path.open("rb") as file:
             head = file.read(_HEADER_BYTES)
     except FileNotFoundError:
@@ -159,7 +163,7 @@ def _read_header(path: Path) -> bytes:
 
 def _make_folder(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
             f"The folder {folder} cannot be created ({error.strerror}); name a file elsewhere with --db."

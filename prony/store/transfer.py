@@ -5,16 +5,16 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from prony import __version__
 from prony.errors import StoreError, UsageError
+from prony.files import whole
 from prony.store import exported, rescue
 from prony.store.catalogue import Store
 from prony.store.columns import parsed, shown
@@ -28,6 +28,8 @@ MOST_LINE_BYTES = 64 * 2**20
 """Longest line, to protect memory (the largest published trial has 290 kB)."""
 LONGEST_CHECKSUM = 200
 MOST_ROWS = 200_000
+MOST_JUDGED_BYTES = 256 * 2**20
+"""Most bytes of judgements, which are kept in memory (10,000 of the largest published have 120 MB)."""
 MOST_BYTES = 16 * 2**30
 """Most bytes of an unpacked file, which take minutes to read."""
 
@@ -39,21 +41,16 @@ def write(store: Store, experiment_id: str, path: Path) -> int:
 
 def write_raw(found: RawExperiment, path: Path) -> int:
     """Writes rows, stored or anonymised (publishing.py), reproducibly."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as whole, gzip.GzipFile("", "wb", fileobj=whole, mtime=0) as file:
+        with whole(path) as packed, gzip.GzipFile("", "wb", fileobj=packed, mtime=0) as file:
             digest = hashlib.sha256()
             for line in _lines(found):
-                encoded = (json.dumps(line, ensure_ascii=False) + "\n").encode()
+                encoded = (json.dumps(line, ensure_ascii=False) + "\n").encode(errors="replace")
                 digest.update(encoded)
                 file.write(encoded)
             file.write((json.dumps({"sha256": digest.hexdigest()}) + "\n").encode())
-        temporary.replace(path)
     except OSError as fault:
         raise StoreError(f"{path} cannot be written ({fault.strerror}); name another file.") from fault
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
     return len(found.trials)
 
 
@@ -123,13 +120,17 @@ def _parsed(path: Path, most_bytes: int) -> RawExperiment:
         trials: list[dict[str, Any]] = []
         ids: set[str] = set()
         judgements: list[dict[str, Any]] = []
+        judged_bytes = 0
         for line in lines:
             trials.append(exported.trial(line.get("trial")))
             ids.add(trials[-1]["id"])
             judged = exported.rows("judgements", line.get("judgements"))
-            judgements += [exported.judgement(row, {trials[-1]["id"]}) for row in judged]
-            if len(trials) + len(judgements) > MOST_ROWS:
-                raise exported.Misfit(f"expected at most {MOST_ROWS:,} trials and judgements")
+            judgements += (new := [exported.judgement(row, {trials[-1]["id"]}) for row in judged])
+            judged_bytes += sum(len(row["judgement"]) + len(row["figures"]) for row in new)
+            if len(trials) + len(judgements) > MOST_ROWS or judged_bytes > MOST_JUDGED_BYTES:
+                raise exported.Misfit(
+                    f"expected at most {MOST_ROWS:,} trials and judgements, of {MOST_JUDGED_BYTES:,} bytes"
+                )
         notes = [exported.note(row) for row in exported.rows("notes", header.get("notes", []))]
         if not len(trials) == len(ids) == header.get("trials"):
             raise exported.Misfit(f"{len(ids)} of {shown(header.get('trials'))} trials are there")

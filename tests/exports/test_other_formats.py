@@ -4,7 +4,9 @@ says.
 
 from __future__ import annotations
 
+import csv
 import importlib.util
+import io
 import json
 import re
 import subprocess
@@ -34,6 +36,16 @@ def test_every_format_has_a_name_a_suffix_and_words() -> None:
         form = exports.named(name)
         assert form.what
         assert form.suffix.startswith(".")
+
+
+def test_a_name_that_a_spreadsheet_would_calculate_is_text() -> None:
+    names = ("=cmd|' /C calc'!A0", "+1", "-1+1", "@SUM(A1)", "\tx", "plain=1")
+    trials = [factory.trial(factory.record(name)) for name in names]
+    view = factory.experiment(trials, names, blocks=1, published=False)
+    text = exports.named("csv").write(view).text
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["server"] for row in rows} == {*(f"'{name}" for name in names[:-1]), names[-1]}
+    assert not [cell for row in rows for cell in row.values() if cell.startswith(("=", "+", "@", "\t"))]
 
 
 def test_json_is_what_the_commands_print() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import struct
+import zlib
+
 import pytest
 from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prony.load.histograms import Counts, added, encoded, unpacked
+from prony.load.histograms import COMPRESSED, HEADER, PLAIN, WORD, Counts, added, encoded, unpacked
 
 HOUR_NS = 3_600_000_000_000
 VALUES = st.lists(st.integers(1, HOUR_NS), min_size=1, max_size=60)
@@ -59,3 +63,32 @@ def test_what_is_no_histogram_is_refused() -> None:
             decoded(wrong)
     with pytest.raises(ValueError, match="3 and 2 significant digits"):
         added([unpacked(text([1])), unpacked(text([1], 2))])
+
+
+def forged(words: bytes, digits: int = 3, lowest: int = 1, highest: int = HOUR_NS) -> str:
+    """A histogram of these counts, with a header of its own."""
+    plain = HEADER.pack(PLAIN | WORD, len(words), 0, digits, lowest, highest, 1.0) + words
+    packed = zlib.compress(plain, 9)
+    return base64.b64encode(struct.pack(">ii", COMPRESSED | WORD, len(packed)) + packed).decode()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        forged(b"\x02" * 2**25),
+        forged(b"\x80" * 2**20 + b"\x01"),
+        forged(b"\xff" * 8 + b"\x7f"),
+        forged(b"\xff\xff\xff\xff\x0f\x02"),
+        forged(b"\xff\xff\xff\xff\xff\xff\xff\x01\x02"),
+        forged(b"\xff\x0f" * 10_000 + b"\x02"),
+        forged(b"\x02", digits=2**31 - 1),
+        forged(b"\x02", digits=-1),
+        forged(b"\x02", lowest=0),
+        forged(b"\x02", lowest=2**62),
+        forged(b"\x02", highest=-1),
+    ],
+    ids=lambda made: made[-20:],
+)
+def test_a_histogram_that_would_take_more_than_memory_is_refused(made: str) -> None:
+    with pytest.raises(ValueError, match=r"histogram|Histogram"):
+        added([unpacked(made)])

@@ -50,7 +50,7 @@ def store(path: Path) -> Store:
 def begin(store: Store, fingerprint: Fingerprint) -> Callable[[], str]:
     def create() -> str:
         return store.create_experiment(
-            name="a vs b", spec={"users": 10}, fingerprint=fingerprint, seed=7, quick=True
+            name="a vs b", spec=store_samples.plan(), fingerprint=fingerprint, seed=7, quick=True
         )
 
     return create

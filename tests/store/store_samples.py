@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from prony.evidence.engine import Counters, EngineReport, Histogram, IntervalRow, Ready, Window
 from prony.evidence.host import Fingerprint
@@ -37,6 +38,28 @@ JUDGEMENT = Judgement(
     ),
     bound_by="server-cpu",
 )
+
+
+def plan(
+    *, command: str = "compare", window_s: float = 10, step: dict[str, object] | None = None, note: str = ""
+) -> dict[str, Any]:
+    """A plan of one cell."""
+    trial = {
+        "workload": {"name": "hello", "steps": [step or {"path": "/"}]},
+        "load": {"model": "closed", "users": 10},
+        "measured": {"kind": "steady", "window_s": window_s},
+    }
+    cell = {
+        "id": "main/tomcat:async/hello/closed-10",
+        "part": "main",
+        "server": "tomcat:async",
+        "target": {"kind": "url", "url": "http://h/"},
+        "trial": trial,
+        "trials": 1,
+    }
+    parts = [{"name": "main", "title": "x"}]
+    named = {"name": "x", "command": command, "title": "x", "note": note}
+    return named | {"parts": parts, "cells": [cell], "seed": 7}
 
 
 def make_trial(experiment: str, number: int = 1, rows: int = 30, **values: object) -> TrialRecord:

@@ -16,6 +16,7 @@ from prony.judge.finding import Judgement
 from prony.store import ExperimentStatus, Store, catalogue, ids, owner
 from prony.store.location import default_path
 from tests.store.conftest import MakeTrial
+from tests.store.store_samples import plan
 
 Begin = Callable[[], str]
 
@@ -34,7 +35,7 @@ def test_an_experiment_and_its_trials_come_back_as_they_were(
         store.add_trial(record, judgement, {"requests_per_s": 1.5, "p99_ms": 2.5})
     again = Store.open(path)  # a fresh look at the file
     row = again.experiment(identifier)
-    assert (row.id, row.name, row.spec, row.seed, row.quick) == (identifier, "a vs b", {"users": 10}, 7, True)
+    assert (row.id, row.name, row.spec, row.seed, row.quick) == (identifier, "a vs b", plan(), 7, True)
     assert (row.status, row.ended, row.trials, row.prony_version) == ("running", None, 3, __version__)
     assert row.fingerprint == fingerprint
     assert abs(row.created - datetime.now(UTC)) < timedelta(minutes=5)

@@ -9,7 +9,6 @@ import hashlib
 import json
 import zlib
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import text as sql
@@ -20,14 +19,10 @@ from prony.evidence.server import Probe, ServerIdentity
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Finding, Judgement
 from prony.store import Store, transfer
-from tests.store.store_samples import make_trial
+from tests.store.store_samples import make_trial, plan
 
 SECRET = "s3cret-value"
-SPEC: dict[str, Any] = {
-    "title": "x",
-    "command": "load",
-    "cells": [{"id": "a", "trial": {"workload": {"steps": [{"headers": {"Authorization": SECRET}}]}}}],
-}
+SPEC = plan(command="load", step={"path": "/", "headers": {"Authorization": SECRET}})
 NAME = f"load http://me:{SECRET}@h/?access_token={SECRET}"
 JUDGEMENT = Judgement(
     conforms=False,

@@ -77,6 +77,10 @@ def experiment(**values: object) -> Change:
     return lambda lines: lines[0]["experiment"].update(values)
 
 
+def with_twice(row: dict[str, Any], column: str, key: str) -> None:
+    row[column] = f'{{"{key}": 1, {row[column][1:]}'
+
+
 def host(**values: object) -> Change:
     return lambda lines: within("fingerprint", **values)(lines[0]["experiment"])
 
@@ -154,6 +158,16 @@ REFUSED: list[tuple[str, Change]] = [
     (".figures", judged(figures="NaN")),
     (".figures", judged(figures={"p99_ms": 1})),
     (".figures", judged(figures='{"p99_ms": ' + "9" * 5000 + "}")),
+    ('"p99_ms" twice', judged(figures='{"p99_ms": 1, "p99_ms": 2}')),
+    ('"seed" twice', lambda lines: with_twice(lines[1]["trial"], "record", "seed")),
+    ('"title" twice', lambda lines: with_twice(lines[0]["experiment"], "spec", "title")),
+    ('"key" twice', lambda lines: with_twice(lines[0]["experiment"], "fingerprint", "key")),
+    ("spec.title", lambda lines: within("spec", title="\ud800")(lines[0]["experiment"])),
+    ("a key of experiment.spec", lambda lines: within("spec", **{"\ud800": 1})(lines[0]["experiment"])),
+    ("spec.cells.0", lambda lines: within("spec", cells=[1])(lines[0]["experiment"])),
+    ("spec.parts", lambda lines: within("spec", parts=[])(lines[0]["experiment"])),
+    ("spec.command", lambda lines: within("spec", command=7)(lines[0]["experiment"])),
+    ("record.evidence.server.title", record(evidence__server__title="\udfff")),
     ("record.block", record(block=10**30)),
     (".block", trial(block=10**30)),
     (".block", trial(block="1")),
@@ -432,6 +446,10 @@ BOMBS: dict[str, tuple[bytes, tuple[bytes, int], bytes]] = {
     "lists in the header": (HEADER[:-2] + b',"a":[', (b"[],", MANY), b"[]]}\n"),
     "lists in a record": (HEADER + b'{"trial":{"record":"', (b"[[],", MANY // 2), b'"}}\n'),
     "escaped lists in a record": (HEADER + b'{"trial":{"record":"', (b"\\u005b", MANY // 2), b'"}}\n'),
+    "numbers": (HEADER + b'{"a":[', (b"1.5,", MANY), b"0]}\n"),
+    "texts": (HEADER + b'{"a":[', (b'"ab",', MANY), b"0]}\n"),
+    "numbers in a record": (HEADER + b'{"trial":{"record":"[', (b"1.5,", MANY), b'0]"}}\n'),
+    "large characters": (HEADER + b'{"a":"', ("\U0001f600".encode(), MANY), b'"}\n'),
     "a line that is too long": (HEADER + b'{"a":"', (b"x", 200 * 2**20), b'"}\n'),
     "many lines": (HEADER, (b'{"trial":{}}\n', MANY), b"\n"),
 }

@@ -15,6 +15,7 @@ from prony.errors import StoreError
 from prony.evidence.host import Fingerprint
 from prony.judge.finding import Judgement
 from prony.store import Search, Store, database, location, owner, transfer
+from tests.store import store_samples
 from tests.store.conftest import MakeTrial
 from tests.store.proxy import Proxy, proxy
 from tests.store.several import several_labs
@@ -53,7 +54,7 @@ Begin = Callable[[Store], str]
 def begin_in(fingerprint: Fingerprint) -> Begin:
     def begin(store: Store) -> str:
         return store.create_experiment(
-            name="a vs b", spec={"users": 10}, fingerprint=fingerprint, seed=2**63 + 1, quick=False
+            name="a vs b", spec=store_samples.plan(), fingerprint=fingerprint, seed=2**63 + 1, quick=False
         )
 
     return begin

@@ -15,6 +15,7 @@ from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.finding import Finding, Judgement
 from prony.store import Store, publishing, transfer
 from tests.store.conftest import MakeTrial
+from tests.store.store_samples import plan
 
 COMMAND = (
     "/usr/lib/jvm/java-17-openjdk-amd64/bin/java",
@@ -24,8 +25,7 @@ COMMAND = (
     "/data/cache-of-eve/builds/jetty-6c746aa8a413ba9b/app.jar:/root/lib/x.jar",
     "--static=/data/prony-of-eve/servers/jetty/../static",
 )
-SENT = {"name": "page", "steps": [{"path": "/home/eve/", "body_file": "/home/eve/body.json"}]}
-SPEC = {"cells": [{"trial": {"workload": SENT}}], "hostname": "eves-laptop"}
+SPEC = plan(step={"path": "/home/eve/", "body_file": "/home/eve/body.json", "method": "POST"})
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_folders_are_short_and_what_is_sent_stays(measured: tuple[Store, str], t
     ]
     spec = json.loads(lines[0]["experiment"]["spec"])
     assert spec["cells"][0]["trial"]["workload"]["steps"] == [
-        {"path": "/home/eve/", "body_file": "~/body.json"}
+        {"path": "/home/eve/", "body_file": "~/body.json", "method": "POST"}
     ]
     fingerprint = json.loads(lines[0]["experiment"]["fingerprint"])
     assert fingerprint["hostname"] == "host-9f2c1a"

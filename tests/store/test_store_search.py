@@ -20,7 +20,7 @@ from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Bias, Finding, Judgement
 from prony.store import Found, Search, Store, catalogue, search, transfer
 from tests.store.conftest import MakeTrial
-from tests.store.store_samples import NOON
+from tests.store.store_samples import NOON, plan
 
 FINE = Judgement(conforms=True, findings=(), bound_by="server-cpu")
 WRONG = Judgement(
@@ -30,15 +30,6 @@ WRONG = Judgement(
         Finding(check="content", conforms=False, reason="it stepped by 14 %" + "!" * 10_000_000),
     ),
 )
-
-
-def plan(command: str, window_s: int = 10) -> dict[str, object]:
-    cell = {
-        "id": "main/tomcat:async/hello/closed-10",
-        "target": {"kind": "launch"},
-        "trial": {"window_s": window_s},
-    }
-    return {"schema": 2, "command": command, "cells": [cell]}
 
 
 Add = Callable[..., str]
@@ -65,7 +56,7 @@ def add(
         key = str(values.get("fingerprint_key", "abc"))
         identifier = store.create_experiment(
             name=f"Night {day}",
-            spec=plan(command, window_s),
+            spec=plan(command=command, window_s=window_s),
             fingerprint=fingerprint.model_copy(update={"key": key, "kernel": key}),
             seed=day,
             quick=False,

@@ -20,10 +20,13 @@ from sqlalchemy.exc import OperationalError
 from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
-from prony.store import Store, keeping, location, rescue, schema, transfer
+from prony.store import Store, keeping, location, rescue, running, schema, transfer
 from prony.store.database import Database, explained
+from prony.store.owner import this_process
+from tests.store import store_samples
 from tests.store.conftest import MakeTrial
 from tests.store.several import several_labs
+from tests.store.store_samples import NOON
 
 Begin = Callable[[], str]
 NOBODY = 65534
@@ -82,6 +85,9 @@ def test_files_of_others_are_refused_and_left_alone(tmp_path: Path) -> None:
 
 def test_a_folder_and_a_path_through_a_file_are_refused(tmp_path: Path) -> None:
     assert "is a folder; name a file in it" in refused(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    assert "is a pipe or a device" in refused(tmp_path / "pipe")
+    assert "is a pipe or a device" in refused("/dev/null")
     (tmp_path / "file").write_text("x")
     assert "is not a folder" in refused(tmp_path / "file" / "results.db")
 
@@ -140,6 +146,35 @@ def test_a_record_that_is_not_understood_is_one_sentence(
         raw.close()
         with pytest.raises(StoreError, match=f"Trial {identifier}-001 .* cannot be read"):
             store.trials(identifier)
+
+
+def test_what_is_stored_and_rescued_is_its_owners_to_read(
+    store: Store,
+    begin: Begin,
+    make_trial: MakeTrial,
+    judgement: Judgement,
+    path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = os.umask(0o022)
+    try:
+        other = Store.open(tmp_path / "new" / "results.db")
+        state = running.Running(id="x", title="x", owner=this_process(), started=NOON, trials=1)
+        running.write(other.where, state)
+        saved = rescued(store, make_trial(begin()), judgement, monkeypatch)
+        made = [Path(f"{other.where}{end}") for end in ("", "-wal", "-shm")]
+        kept = [one.stat().st_mode & 0o777 for one in (*made, saved, path) if one.exists()]
+        assert (len(kept) >= 3, set(kept)) == (True, {0o600})
+        for folder in (path.parent, tmp_path / "new", running.folder(other.where)):
+            assert folder.stat().st_mode & 0o777 == 0o700
+    finally:
+        os.umask(before)
+    (tmp_path / "ours.db").touch(mode=0o660)
+    (tmp_path / "ours.db").chmod(0o660)
+    Store.open(tmp_path / "ours.db").close()
+    assert (tmp_path / "ours.db").stat().st_mode & 0o777 == 0o660, "a team's own file keeps its mode"
 
 
 @pytest.mark.usefixtures("store", "open_to_all")
@@ -228,13 +263,13 @@ def test_a_rescued_trial_brings_its_experiment_along(
     """The database may be lost: any other store takes the trial, with the plan and the host's fingerprint."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     identifier = begin()
-    store.update_plan(identifier, {"users": 10, "grown": True})
+    store.update_plan(identifier, store_samples.plan(note="grown"))
     saved = rescued(store, make_trial(identifier), judgement, monkeypatch)
     other = Store.open(tmp_path / "other.db")
     assert transfer.read(other, saved) == (identifier, 1)
     mine, theirs = store.experiment(identifier), other.experiment(identifier)
     assert (theirs.spec, theirs.fingerprint, theirs.created) == (mine.spec, mine.fingerprint, mine.created)
-    assert theirs.spec["grown"] is True
+    assert theirs.spec["note"] == "grown"
     assert theirs.status == "interrupted"
     store.add_trial(make_trial(identifier, 2), judgement, {})
     whole = tmp_path / "whole.prony"
@@ -314,10 +349,10 @@ def test_a_rescued_trial_that_cannot_be_read_is_refused(
 FILL = """
 import os, resource, sys
 sys.path.insert(0, {tests!r})
-from store_samples import FINGERPRINT, JUDGEMENT, make_trial
+from store_samples import FINGERPRINT, JUDGEMENT, make_trial, plan
 from prony.store import Store
 store = Store.open({path!r})
-identifier = store.create_experiment(name="x", spec={{}}, fingerprint=FINGERPRINT, seed=1, quick=False)
+identifier = store.create_experiment(name="x", spec=plan(), fingerprint=FINGERPRINT, seed=1, quick=False)
 size = {limit!r}
 if size:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
@@ -345,7 +380,7 @@ def fill(path: Path, tmp: Path, limit: int) -> tuple[int, int, str]:
         check=False,
     )
     stored, found, kind, message = done.stdout.split(" ", 3)
-    assert kind == "StoreError", done.stdout + done.stderr
+    assert kind == "TrialNotStored", done.stdout + done.stderr
     return int(stored), int(found), message.strip()
 
 
@@ -418,10 +453,10 @@ def test_an_interrupt_while_storing_does_not_lose_the_trial(
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, {tests!r})
-from store_samples import FINGERPRINT, JUDGEMENT, make_trial
+from store_samples import FINGERPRINT, JUDGEMENT, make_trial, plan
 from prony.store import Store, keeping
 store = Store.open({path!r})
-identifier = store.create_experiment(name="x", spec={{}}, fingerprint=FINGERPRINT, seed=1, quick=False)
+identifier = store.create_experiment(name="x", spec=plan(), fingerprint=FINGERPRINT, seed=1, quick=False)
 for number in (1, 2, 3):
     store.add_trial(make_trial(identifier, number), JUDGEMENT, {{"n": number}})
 print(identifier, flush=True)

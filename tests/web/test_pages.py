@@ -82,6 +82,11 @@ def test_the_list_says_what_an_experiment_comes_to(shown: Shown) -> None:
     [
         ("/?conforming=good", 400, "conforming is &#39;good&#39;; expected yes or no"),
         ("/?since=yesterday", 400, "since is &#39;yesterday&#39;; expected a date"),
+        ("/?since=0001-01-01T00:00:00%2B14:00", 400, "expected a date"),
+        ("/?until=9999-12-31T23:59:59-12:00", 400, "expected a date"),
+        ("/?since=1e9d", 400, "expected a date"),
+        ("/?since=2026-02-30", 400, "expected a date"),
+        ("/?tag=%00", 400, "NUL"),
         ("/?page=0", 400, "page is &#39;0&#39;; expected a whole number from 1"),
         ("/?page=%F0%9F%98%80", 400, "expected a whole number"),
         (f"/?q={'x' * 300}", 400, "has 300 characters; expected at most 200"),
@@ -221,4 +226,21 @@ def test_what_is_stored_is_text_and_no_page(shown: Shown, tmp_path: Path) -> Non
     assert "<img src=x" not in trend.text
     assert evil in client.get("/trends").page.all("th")[-1].text
     assert any(evil in one.text for one in client.get(f"/results/{newest.id}").page.all("p")), "the note"
+    store.close()
+
+
+def test_what_turns_text_around_or_commands_a_terminal_is_a_replacement(shown: Shown, tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "turned.db")
+    (newest,) = shown.store.search(Search(), limit=1).experiments
+    store.add_raw(shown.store.raw(newest.id))
+    orders = "\u202e\u2066\u200f\u061c\x9b31m\x85\x1b]0;x\x07"
+    store.note(newest.id, f"a{orders}b")
+    with store._database.writing() as connection:
+        for table, column in (("experiments", "name"), ("trials", "server"), ("trial_summaries", "reason")):
+            connection.exec_driver_sql(f"UPDATE {table} SET {column} = ?", (f"a{orders}b",))
+    client = reader(store)
+    for path in ("/", f"/results/{newest.id}", "/trends", "/changes", "/changes.atom"):
+        text = client.get(path).text
+        assert not set(orders) - set("31m]0;x") & set(text), path
+    assert "a\ufffd\ufffd\ufffd\ufffd\ufffd31m" in client.get("/").text
     store.close()

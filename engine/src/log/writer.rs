@@ -1,7 +1,9 @@
 //! The file of the request log and the thread that writes it.
 
-use std::fs::File;
+use std::borrow::Cow;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -73,6 +75,7 @@ pub struct LogFile {
     inbox: Receiver<LogMessage>,
     costs: Arc<Costs>,
     steps: Vec<StepCells>,
+    hides: Vec<String>,
     errors: Vec<String>,
     rows: u64,
     error: Option<String>,
@@ -82,6 +85,17 @@ impl std::fmt::Debug for LogFile {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "LogFile({})", self.path.display())
     }
+}
+
+/// The text with a mark where it holds one of these.
+fn hidden<'a>(text: &'a str, hides: &[String]) -> Cow<'a, str> {
+    let mut shown = Cow::Borrowed(text);
+    for hide in hides {
+        if !hide.is_empty() && shown.contains(hide.as_str()) {
+            shown = Cow::Owned(shown.replace(hide.as_str(), "REDACTED"));
+        }
+    }
+    shown
 }
 
 /// As in the counters.
@@ -111,7 +125,10 @@ impl LogFile {
                 path.display()
             ))
         };
-        let file = match File::create(path) {
+        // What was sent is its owner's to read.
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let file = match options.open(path) {
             Ok(file) => file,
             Err(error) => return cannot(&error),
         };
@@ -121,6 +138,7 @@ impl LogFile {
         if let Err(error) = csv.write_record(COLUMNS) {
             return cannot(&error);
         }
+        let hides = &plan.log_hides;
         let all = plan.scenarios.iter().flat_map(|scenario| {
             let steps = scenario.requests().into_iter().enumerate();
             steps.map(move |(index, step)| (scenario, index, step))
@@ -129,13 +147,21 @@ impl LogFile {
             let name = step.name.clone();
             StepCells {
                 scenario: scenario.name.clone(),
-                name: name.unwrap_or_else(|| format!("{} {}", step.method, step.path)),
+                name: hidden(
+                    &name.unwrap_or_else(|| format!("{} {}", step.method, step.path)),
+                    hides,
+                )
+                .into_owned(),
                 // Those of a script are its threads, and the plan has one.
                 index: if plan.script_writes() { 0 } else { index },
                 method: step.method.clone(),
-                path: fixed
-                    .and_then(target_of)
-                    .unwrap_or_else(|| step.path.as_str().into()),
+                path: hidden(
+                    &fixed
+                        .and_then(target_of)
+                        .unwrap_or_else(|| step.path.as_str().into()),
+                    hides,
+                )
+                .into(),
             }
         });
         Ok(Self {
@@ -144,6 +170,7 @@ impl LogFile {
             inbox,
             costs,
             steps: steps.collect(),
+            hides: hides.clone(),
             errors: ErrorKind::ALL.iter().map(name_of).collect(),
             rows: 0,
             error: None,
@@ -236,7 +263,10 @@ impl LogFile {
         csv.write_field(&step.name)?;
         csv.write_field(number.format(step.index))?;
         csv.write_field(row.method.as_deref().unwrap_or(&step.method))?;
-        csv.write_field(row.path.as_deref().unwrap_or(&step.path))?;
+        match &row.path {
+            Some(path) => csv.write_field(&*hidden(path, &self.hides))?,
+            None => csv.write_field(&*step.path)?,
+        }
         csv.write_field(number.format(row.user))?;
         csv.write_field(number.format(thread))?;
         csv.write_field(row.status.map_or("", |status| number.format(status)))?;

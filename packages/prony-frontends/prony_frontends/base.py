@@ -68,7 +68,7 @@ class Translated:
 
     def logged(self, file: Path) -> Translated:
         """The same trial with a row per request."""
-        return replace(self, trial=self.trial.model_copy(update={"log": str(file)}))
+        return replace(self, trial=self.trial.model_copy(update={"log": str(file), "log_as_sent": True}))
 
     def plan(self) -> Plan:
         """The plan of this one trial."""

@@ -89,7 +89,7 @@ def write(where: str, state: Running) -> None:
     temporary = home / f".{state.id}.{os.getpid()}.{threading.get_ident()}.tmp"
     text = state.model_dump_json()
     for last in (False, True):
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             temporary.write_text(text, encoding="utf-8")
             temporary.replace(path)

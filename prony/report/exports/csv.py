@@ -34,8 +34,17 @@ def write(view: ResultView) -> Exported:
     for row in tidy.rows(view):
         known = {"conforms": str(row.conforms).lower()}
         known |= dict.fromkeys(tidy.ESTIMATED, "") if row.value is None else _texts(row.value)
-        writer.writerow(known[name] if name in known else getattr(row, name) for name in COLUMNS)
+        writer.writerow(known[name] if name in known else _no_formula(getattr(row, name)) for name in COLUMNS)
     return Exported(text.getvalue())
+
+
+def _no_formula(value: object) -> object:
+    """A name that a spreadsheet would calculate, with an apostrophe before it."""
+    return (
+        f"'{value}"
+        if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+        else value
+    )
 
 
 def _texts(found: tidy.Value) -> dict[str, str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 from prony.errors import EnvironmentFault
+from prony.files import whole
 from prony.report.result import ResultView
 
 
@@ -36,19 +36,9 @@ def check_writable(path: Path) -> None:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Replace the file in one step: a reader sees the old page or the new one, never half of one."""
     try:
-        target = path.resolve()
-        if target.exists() and not target.is_file():
-            target.write_text(text, encoding="utf-8")  # a pipe or a device is written to, not replaced
-            return
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(target)
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        with whole(path) as file:
+            file.write(text.encode(errors="replace"))
     except OSError as error:
         why = error.strerror or error
         raise EnvironmentFault(

@@ -16,7 +16,7 @@ from prony.report.html.drawings import Drawer
 from prony.report.html.first import answer_table
 from prony.report.html.theme import mark_of, stylesheet
 from prony.report.result import Drawn, ResultView, ServerView
-from prony.report.wording import bytes_in_words, counted, number, ranges
+from prony.report.wording import bytes_in_words, counted, number, printable, ranges
 
 _NOTHING = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 POLICY = f"{_NOTHING}; form-action 'none'"
@@ -68,7 +68,7 @@ def render_html(view: ResultView, *, above: Markup | None = None, more_style: st
         table = answer_table(told, places.__getitem__)
         drawn = {"pictures": pictures(drawer), "chapters": chapters(drawer)}
         parts.append({"id": part.part.name, "part": part, "answer": told, "table": table, **drawn})
-    return (
+    return printable(
         environment()
         .get_template("page.html.j2")
         .render(

@@ -23,6 +23,8 @@ def asked(query: Mapping[str, str]) -> dict[str, str]:
     for name, value in fields.items():
         if len(value) > MOST_CHARACTERS:
             raise Refusal(400, f"'{name}' has {len(value)} characters; expected at most {MOST_CHARACTERS}")
+        if "\0" in value:
+            raise Refusal(400, f"'{name}' has a NUL character, which nothing stored has")
     texts: list[str] = []
     for word in _words(fields.pop("q")):
         name, colon, value = word.partition(":")
@@ -83,11 +85,11 @@ def moment(name: str, text: str | None, now: datetime | None = None) -> datetime
         if ago is not None:
             return (now or datetime.now(UTC)) - int(ago[1]) * _UNITS[ago[2]]
         parsed = datetime.fromisoformat(text)
+        return (parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise Refusal(
             400, f"{name} is '{text}'; expected a date such as 2026-11-21 or a time ago such as 30d"
         ) from None
-    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
 
 
 def whole(query: Mapping[str, str], name: str, default: int, most: int, least: int = 0) -> int:

@@ -8,12 +8,13 @@ from urllib.parse import urlencode
 from uuid import NAMESPACE_URL, uuid5
 from xml.etree import ElementTree
 
+from prony.report.wording import printable
 from prony_serve.trends.series import TrendView
 from prony_serve.web.found import Found
 
 ATOM = "http://www.w3.org/2005/Atom"
 KIND = "application/atom+xml; charset=utf-8"
-_NOT_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535), "�")
+_NOT_XML = dict.fromkeys((65534, 65535), "�")
 
 
 def feed(found: Sequence[Found], base: str, store_name: str) -> bytes:
@@ -54,7 +55,7 @@ def _summary(one: Found) -> str:
 def _child(parent: ElementTree.Element, name: str, text: str | None = None) -> ElementTree.Element:
     child = ElementTree.SubElement(parent, f"{{{ATOM}}}{name}")
     if text is not None:
-        child.text = text.translate(_NOT_XML)
+        child.text = printable(text).translate(_NOT_XML)
     return child
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ipaddress
 import logging
 import socket
-import tempfile
-import traceback
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
@@ -16,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from prony import redaction
+from prony.report.delivery import defect_file
 from prony_serve.web.access import Access, Reader
 from prony_serve.web.refusal import Refusal
 
@@ -141,7 +140,6 @@ def _complete(headers: MutableHeaders) -> None:
 
 def defect(fault: Exception) -> Refusal:
     """A fault of Prony itself: the traceback goes to a file, the reader gets a sentence."""
-    with tempfile.NamedTemporaryFile("w", prefix="prony-defect-", suffix=".log", delete=False) as file:
-        file.write(redaction.text("".join(traceback.format_exception(fault))))
-    log.error("defect: %s: %s; details: %s", type(fault).__name__, redaction.text(str(fault)), file.name)
-    return Refusal(500, f"a defect of Prony; details are in {file.name} on the server")
+    where = defect_file(fault)
+    log.error("defect: %s: %s; details: %s", type(fault).__name__, redaction.text(str(fault)), where)
+    return Refusal(500, f"a defect of Prony; details are {where} on the server")

@@ -1,4 +1,4 @@
-"""Rate limit for wrong tokens: failures per address and in total, on a given clock."""
+"""Rate limit for wrong tokens: failures per address, on a given clock."""
 
 from __future__ import annotations
 
@@ -8,44 +8,36 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 
 PER_ADDRESS = 5
-OVERALL = 100
 WINDOW_S = 60.0
 MOST_ADDRESSES = 4096
 """Remembered addresses; the oldest failure is dropped first."""
 
 
 class FailureLimit:
-    """At most PER_ADDRESS failures of one address, and OVERALL of all, within WINDOW_S seconds."""
+    """At most PER_ADDRESS failures of one address within WINDOW_S seconds: wrong tokens from elsewhere lock
+    nobody out.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._all: deque[float] = deque(maxlen=OVERALL)
         self._each: OrderedDict[str, deque[float]] = OrderedDict()
 
     def wait_s(self, address: str) -> float:
         """Seconds until this address may try again; 0: now."""
         with self._lock:
-            own = self._each.get(network(address), deque())
-            waits = [_wait(own, PER_ADDRESS, self._clock()), _wait(self._all, OVERALL, self._clock())]
-        return max(waits)
+            own = self._each.get(network(address), ())
+            return 0.0 if len(own) < PER_ADDRESS else max(0.0, own[0] + WINDOW_S - self._clock())
 
     def failed(self, address: str) -> None:
         """Counts a wrong token of this address."""
         with self._lock:
             now = self._clock()
-            self._all.append(now)
             own = self._each.setdefault(network(address), deque(maxlen=PER_ADDRESS))
             own.append(now)
             self._each.move_to_end(network(address))
             while len(self._each) > MOST_ADDRESSES:
                 self._each.popitem(last=False)
-
-
-def _wait(failures: deque[float], most: int, now: float) -> float:
-    if len(failures) < most:
-        return 0.0
-    return max(0.0, failures[0] + WINDOW_S - now)
 
 
 def network(address: str) -> str:

@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from prony.report.delivery import as_plain
 from prony.report.html.page import environment, style
 from prony.report.out import Out
-from prony.report.wording import counted, duration, number
+from prony.report.wording import counted, duration, number, printable
 from prony.store import Store
 from prony_serve.web.access import Access, Rules
 from prony_serve.web.cache import Cache
@@ -93,8 +93,7 @@ class Site:
 
     def text(self, template: str, **values: Any) -> str:
         """A template, filled in; every value is escaped."""
-        text: str = self._templates.get_template(template).render(**values)
-        return text
+        return printable(self._templates.get_template(template).render(**values))
 
     def drawn_once(self, key: tuple[Hashable, ...], draw: Callable[[], str]) -> str:
         """A cached page. `key`: the state of the store that it shows."""
