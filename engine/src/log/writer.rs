@@ -279,3 +279,19 @@ impl LogFile {
         csv.write_record(None::<&[u8]>)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::hidden;
+
+    #[test]
+    fn credentials_are_replaced_wherever_they_stand() {
+        let hides = ["abc123".to_owned(), String::new(), "x%20y".to_owned()];
+        assert_eq!(
+            hidden("/a?k=abc123&p=x%20y&k=abc123", &hides),
+            "/a?k=REDACTED&p=REDACTED&k=REDACTED"
+        );
+        assert_eq!(hidden("/a?k=abc12", &hides), "/a?k=abc12");
+        assert_eq!(hidden("/a", &[]), "/a");
+    }
+}
