@@ -9,6 +9,7 @@ import typer
 from typer import Argument, Option
 
 from prony.cli import options
+from prony.cli.targets import KINDS
 from prony.errors import EnvironmentFault, ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -148,9 +149,7 @@ def _said(built: Built) -> tuple[str, str]:
 
 @app.command("check")
 def check(
-    servers: list[str] = Argument(
-        None, help="NAME, NAME:VARIANT (prony servers lists them), or a folder with a server.yaml."
-    ),
+    servers: list[str] = Argument(None, help=f"{KINDS}."),
     all_servers: bool = Option(False, "--all", help="Every server of the catalogue with every variant."),
     workload: list[str] = Option(
         [], "--workload", "-w", help="Only this workload; repeatable [default: all it claims]."
@@ -195,6 +194,9 @@ def _tasks(
     tasks: list[tuple[ServerSpec, Workload]] = []
     for spec in specs:
         check_deviations(spec)
+        if not only and not spec.workloads:
+            tasks.append((spec, workload.from_url("/")))
+            continue
         names = [name for name in only if name in spec.workloads] if every and only else claimed(spec, only)
         tasks += [(spec, workload.load(name)) for name in names]
     if not tasks:

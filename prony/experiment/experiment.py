@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -98,8 +99,11 @@ class Experiment:
         self.progress.experiment_started(len(left) + self.plan.growth, self.plan.remaining_s(left), ended)
         for sentence in requirements.warnings(self.plan, self.targets, self.testbed):
             self.progress.note(sentence)
-        for change in self.plan.changes if self.plan.budget_s is not None else ():
-            self.progress.note(change)
+        if self.plan.budget_s is not None:
+            for change in self.plan.changes:
+                self.progress.note(change)
+            end = datetime.now().astimezone() + timedelta(seconds=self.plan.remaining_s(left))
+            self.progress.note(f"ends at about {end:%H:%M}")
 
     def _look_at_the_clock(self) -> None:
         ahead_s = self.store.ahead_s()
