@@ -250,9 +250,14 @@ def _trial(servers: list[Server], wanted: Wanted, asked: AskedTrial) -> TrialPla
 
 
 def _in_turns(servers: list[Server], trial: TrialPlan, wanted: Wanted, common: Common) -> Plan:
+    from prony.experiment.stored import timed
+    from prony.store import Store
+
     cells = [one.cell(trial, wanted.trials) for one in servers]
-    looks = wanted.looks(sum(cell.trial_s for cell in cells))
-    return _plan(wanted, cells, servers[0].name, servers[0].name, common, until_clear=looks)
+    base = servers[0].name
+    known = timed(_plan(wanted, cells, base, base, common), Store.open(common.db))
+    looks = wanted.looks(sum(cell.trial_s for cell in known.cells))
+    return _plan(wanted, cells, base, base, common, until_clear=looks)
 
 
 def _plan(
