@@ -22,6 +22,7 @@ from typer import Option
 import prony
 from prony import redaction, seams
 from prony.cli import aa, capacity, compare, doctor, gate, init, lazily, load, results, run, servers, sweep
+from prony.cli.shortened import Command
 from prony.errors import EnvironmentFault, ExitCode, PronyError, TrialNotStored
 from prony.report.delivery import defect_file, silence
 from prony.report.wording import printable
@@ -42,13 +43,21 @@ app = typer.Typer(
 )
 
 # A line each: without one the parser's library cuts the first sentence in the middle, on any terminal.
-app.command("compare", short_help="Which of these servers carries more?")(compare.command)
-app.command("run", short_help="Run an experiment from a plan.")(run.command)
-app.command("load", short_help="Measure one server under one load.")(load.command)
-app.command("sweep", short_help="How does it scale with the number of users?")(sweep.command)
-app.command("capacity", short_help="The highest rate at which an objective holds.")(capacity.command)
-app.command("aa", short_help="How often is a server called different from itself?")(aa.command)
-app.command("gate", short_help="Is this build no worse than that one?")(gate.command)
+app.command("compare", cls=Command, short_help="Which of these servers carries more?")(
+    compare.command
+)
+app.command("run", cls=Command, short_help="Run an experiment from a plan.")(run.command)
+app.command("load", cls=Command, short_help="Measure one server under one load.")(load.command)
+app.command("sweep", cls=Command, short_help="How does it scale with the number of users?")(
+    sweep.command
+)
+app.command("capacity", cls=Command, short_help="The highest rate at which an objective holds.")(
+    capacity.command
+)
+app.command("aa", cls=Command, short_help="How often is a server called different from itself?")(
+    aa.command
+)
+app.command("gate", cls=Command, short_help="Is this build no worse than that one?")(gate.command)
 lazily.elsewhere(app, "second-opinion")
 app.command("init", short_help="A server.yaml and a workload from a command line.")(init.command)
 app.add_typer(servers.app, name="servers", short_help="List, build and check the servers.")

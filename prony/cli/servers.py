@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from prony.server.spec import ServerSpec
 
 
+WHOLE_TABLE = 240
+"""Characters of a line that goes to no terminal."""
 Jdk = Annotated[
     str | None,
     Option("--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."),
@@ -58,16 +60,19 @@ def command(context: typer.Context, json: options.Json = False) -> int:
         print_model(ServersOut(servers=listed, workloads=sorted(workload.known())))
         return ExitCode.OK
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("Server", "What it is", "Versions", "Variants", "Workloads"):
-        table.add_column(heading, overflow="fold")
+    longest = max((len(spec.base) for spec in specs), default=0)
+    for heading in ("Server", "What it is", "Variants", "Workloads"):
+        table.add_column(
+            heading, overflow="ellipsis", no_wrap=True, min_width=longest if heading == "Server" else None
+        )
     for spec in specs:
         if spec.name == spec.base:
-            versions = ", ".join(f"{what} {version}" for what, version in spec.versions.items())
-            table.add_row(spec.name, spec.title, versions, _variants(spec), ", ".join(spec.workloads))
-    console = Console()
+            table.add_row(spec.name, spec.title, _variants(spec), ", ".join(spec.workloads))
+    console = Console(width=None if sys.stdout.isatty() else WHOLE_TABLE)
     console.print(table)
     console.print(
-        "\nA variant is addressed as NAME:VARIANT, one of each group joined by +, as in tomcat:async+https."
+        "\nprony compare NAME NAME; variants by NAME:VARIANT, one of each group: tomcat:async+https. "
+        "Versions: --json"
     )
     return ExitCode.OK
 
@@ -77,8 +82,8 @@ def _line(name: str, line: str) -> None:
 
 
 def _variants(spec: ServerSpec) -> str:
-    """Those of one group with `or`, groups with `+`, those that stand alone after a semicolon."""
-    groups = " + ".join(" or ".join(names) for names in spec.groups.values())
+    """Those of one group with `|`, groups with `+`, those that stand alone after a semicolon."""
+    groups = " + ".join("|".join(names) for names in spec.groups.values())
     alone = [name for name, variant in spec.variants.items() if variant.group is None]
     return "; ".join(filter(None, (groups, *alone)))
 

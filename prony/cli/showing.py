@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from prony.cli.common import Common
     from prony.experiment.testbed import Targets, Testbed
     from prony.plan.plan import Plan, ScheduledTrial, Skipped
+    from prony.report.out import ResultOut
     from prony.report.progress_state import SilentProgress
     from prony.report.result import ResultView
     from prony.store import Store
@@ -38,11 +39,8 @@ def show(
     """Print a stored experiment, beside another (`against`), write page and `also`; the exit code."""
     from prony.report.answer import label_lines
     from prony.report.delivery import deliver
-    from prony.report.export import to_json
-    from prony.report.html import render_html
     from prony.report.reading import load_result, remember_answer
-    from prony.report.terminal import render, render_two
-    from prony.report.two_results import beside
+    from prony.report.terminal import render
 
     view = load_result(store, which)
     remember_answer(store, view)
@@ -54,15 +52,22 @@ def show(
         for line in label_lines(view):
             console.print(line, markup=False, highlight=False)
         if against is not None:
+            from prony.report.terminal import render_two
+            from prony.report.two_results import beside
+
             render_two(beside(view, against), console)
 
-    deliver(
-        as_json=common.json,
-        as_object=lambda: to_json(view),
-        table=table,
-        page=lambda: render_html(view),
-        report=common.report,
-    )
+    def as_object() -> ResultOut:
+        from prony.report.export import to_json
+
+        return to_json(view)
+
+    def page() -> str:
+        from prony.report.html import render_html
+
+        return render_html(view)
+
+    deliver(as_json=common.json, as_object=as_object, table=table, page=page, report=common.report)
     return exit_code(view, common.strict_share)
 
 
