@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from prony.server.spec import ServerSpec
 
 
-WHOLE_TABLE = 240
-"""Characters of a line that goes to no terminal."""
 Jdk = Annotated[
     str | None,
     Option("--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."),
@@ -34,7 +32,7 @@ def command(context: typer.Context, json: options.Json = False) -> int:
     """List the servers that Prony can start, their versions and workloads; `check` asks if they conform."""
     if context.invoked_subcommand is not None:
         return ExitCode.OK
-    from rich.table import Table
+    from rich.text import Text
 
     from prony.plan import workload
     from prony.report.console import Console
@@ -59,21 +57,18 @@ def command(context: typer.Context, json: options.Json = False) -> int:
         ]
         print_model(ServersOut(servers=listed, workloads=sorted(workload.known())))
         return ExitCode.OK
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    longest = max((len(spec.base) for spec in specs), default=0)
-    for heading in ("Server", "What it is", "Variants", "Workloads"):
-        table.add_column(
-            heading, overflow="ellipsis", no_wrap=True, min_width=longest if heading == "Server" else None
-        )
-    for spec in specs:
-        if spec.name == spec.base:
-            table.add_row(spec.name, spec.title, _variants(spec), ", ".join(spec.workloads))
-    console = Console(width=None if sys.stdout.isatty() else WHOLE_TABLE)
-    console.print(table)
-    console.print(
-        "\nprony compare NAME NAME; variants by NAME:VARIANT, one of each group: tomcat:async+https. "
-        "Versions: --json"
-    )
+    rows = [("Server", "What it is", "Variants", "Workloads")]
+    rows += [
+        (spec.name, spec.title, _variants(spec), ", ".join(spec.workloads))
+        for spec in specs
+        if spec.name == spec.base
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    console = Console(width=None if sys.stdout.isatty() else sum(widths) + 6)
+    for at, row in enumerate(rows):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        console.print(Text(line.rstrip(), style="" if at else "bold"), no_wrap=True, overflow="ellipsis")
+    print("\nprony compare NAME NAME; a variant of each group: tomcat:async+https. Versions: --json")
     return ExitCode.OK
 
 

@@ -71,4 +71,4 @@ def test_the_list_says_how_variants_are_addressed(prony: Run, tmp_path: Path) ->
     assert done.returncode == 0
     (tomcat,) = (line for line in done.stdout.splitlines() if line.startswith("tomcat "))
     assert "async|virtual + https|openssl|h2|h2c; published" in tomcat
-    assert "NAME:VARIANT" in done.stdout
+    assert "tomcat:async+https" in done.stdout
