@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from prony import seams
 from prony.cli import options
+from prony.cli.quiet import attended
 from prony.cli.showing import exported, progress_for, show, show_dry_run
 from prony.errors import EnvironmentFault, ExitCode, PronyError, UsageError
 
@@ -92,7 +93,7 @@ def measured(
         store = Store.open(common.db)
         with listening(common, progress, store) as told:
             experiment = Experiment(
-                plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable)
+                plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable), quiet=attended()
             )
             with saying_how_to_continue(experiment):
                 try:
@@ -209,7 +210,7 @@ def resumed(
         return show_dry_run(stored, left, [], warnings, targets, testbed, common.json)
     may_attach(stored, common, several_hosts=hosts is not None)
     with progress_for(common.json) as progress, listening(common, progress, store) as told:
-        experiment = Experiment(stored, targets, store, testbed, told)
+        experiment = Experiment(stored, targets, store, testbed, told, quiet=attended())
         with saying_how_to_continue(experiment):
             experiment.resume(row.id)
     return show(store, row.id, common, also, theirs)
