@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,7 +60,7 @@ def run(
         return _dry_run(plan, common, where)
     with progress_for(common.json) as progress:
         done = measured(plan, common, progress, skip_unmeetable=skip_unmeetable, where=where)
-    code = show(done.store, done.identifier, common, also, theirs)
+    code = show(done.store, done.identifier, common, also, theirs, typed=sys.argv[1:])
     return ExitCode.INTERRUPTED if done.interrupted else code
 
 

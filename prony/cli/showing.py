@@ -35,8 +35,12 @@ def show(
     common: Common,
     also: Callable[[ResultView], None] | None = None,
     against: ResultView | None = None,
+    typed: Sequence[str] = (),
 ) -> int:
-    """Print a stored experiment, beside another (`against`), write page and `also`; the exit code."""
+    """Print a stored experiment, beside another (`against`), write page and `also`; the exit code. `typed`:
+    the command that measured it, just now.
+    """
+    from prony.cli.next_step import next_step
     from prony.report.answer import label_lines
     from prony.report.delivery import deliver
     from prony.report.reading import load_result, remember_answer
@@ -51,6 +55,8 @@ def show(
         render(view, console, details=common.details)
         for line in label_lines(view):
             console.print(line, markup=False, highlight=False)
+        if further := next_step(view, typed):
+            console.print(f"Next: {further}", markup=False, highlight=False, soft_wrap=True)
         if against is not None:
             from prony.report.terminal import render_two
             from prony.report.two_results import beside
