@@ -71,4 +71,4 @@ def test_a_load_of_one_server_imports_no_scipy(tmp_path: Path) -> None:
     finally:
         reference.finish()
     assert code == 0
-    assert below(names, ("scipy", "ruptures", "prony.report.html", "prony.report.export")) == []
+    assert below(names, ("scipy", "ruptures", "prony.report.html", "prony.report.schema")) == []
