@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -42,22 +43,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+measuring = partial(app.command, cls=Command)
 # A line each: without one the parser's library cuts the first sentence in the middle, on any terminal.
-app.command("compare", cls=Command, short_help="Which of these servers carries more?")(
-    compare.command
-)
-app.command("run", cls=Command, short_help="Run an experiment from a plan.")(run.command)
-app.command("load", cls=Command, short_help="Measure one server under one load.")(load.command)
-app.command("sweep", cls=Command, short_help="How does it scale with the number of users?")(
-    sweep.command
-)
-app.command("capacity", cls=Command, short_help="The highest rate at which an objective holds.")(
-    capacity.command
-)
-app.command("aa", cls=Command, short_help="How often is a server called different from itself?")(
-    aa.command
-)
-app.command("gate", cls=Command, short_help="Is this build no worse than that one?")(gate.command)
+measuring("compare", short_help="Which of these servers carries more?")(compare.command)
+measuring("run", short_help="Run an experiment from a plan.")(run.command)
+measuring("load", short_help="Measure one server under one load.")(load.command)
+measuring("sweep", short_help="How does it scale with the number of users?")(sweep.command)
+measuring("capacity", short_help="The highest rate at which an objective holds.")(capacity.command)
+measuring("aa", short_help="How often is a server called different from itself?")(aa.command)
+measuring("gate", short_help="Is this build no worse than that one?")(gate.command)
 lazily.elsewhere(app, "second-opinion")
 app.command("init", short_help="A server.yaml and a workload from a command line.")(init.command)
 app.add_typer(servers.app, name="servers", short_help="List, build and check the servers.")

@@ -57,11 +57,11 @@ def _longer(part: PartView, typed: Sequence[str]) -> list[str]:
 
 def _with(typed: Sequence[str], options: tuple[str, ...], value: str) -> list[str]:
     """The line with this option in place of the one that was given."""
-    kept: list[str] = []
-    skip = False
-    for word in typed:
-        if skip or word.partition("=")[0] in options:
-            skip = not skip and "=" not in word
-            continue
-        kept.append(word)
+    kept, at = list(typed), 0
+    while at < len(kept):
+        name, equals, _ = kept[at].partition("=")
+        if name in options:
+            del kept[at : at + (1 if equals else 2)]
+        else:
+            at += 1
     return [*kept, options[0], value]

@@ -11,7 +11,6 @@ from pathlib import Path, PurePath
 from prony.errors import UsageError
 from prony.server.spec import ServerSpec
 
-FILE = "server.yaml"
 _VARIABLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _OF_A_SHELL = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1"})
 
@@ -43,7 +42,7 @@ def server_of(line: str, folder: Path) -> ServerSpec:
     words, variables = parsed(line)
     return ServerSpec(
         name=_name(words, short=True),
-        file=folder / FILE,
+        file=folder / "server.yaml",
         title=line,
         command=words,
         env=variables,
