@@ -62,6 +62,6 @@ def _name(words: tuple[str, ...], *, short: bool) -> str:
     for word in words:
         if word == "{port}" and shown and shown[-1].startswith("-"):
             shown.pop()
-        if "{port}" not in word:
-            shown.append(PurePath(word).name or word if short else word)
+        if "{port}" not in word or " " in word:  # a shell's script names the program
+            shown.append((PurePath(word).name if short and " " not in word else "") or word)
     return " ".join(shown) or words[0]

@@ -212,6 +212,11 @@ def test_command_lines_of_one_name_keep_their_folders() -> None:
         "A=1 ./serve",
         "A=2 ./serve",
     ]
+    shells = [f"sh -c 'exec ./{name} {{port}}'" for name in ("a", "b")]
+    assert [one.name for one in targets.servers(shells)] == [
+        "sh -c exec ./a {port}",
+        "sh -c exec ./b {port}",
+    ]
 
 
 def test_init_writes_what_the_command_line_says(
