@@ -44,12 +44,16 @@ def _more_trials(part: PartView, typed: Sequence[str]) -> list[str]:
 
 
 def _longer(part: PartView, typed: Sequence[str]) -> list[str]:
-    """A single load whose figure is not as precise as its interval can be."""
+    """A single load whose largest uncertainty is chance."""
     if typed[0] != "load" or len(part.cells) != 1 or part.cells[0].cell.trial.measured.kind != "steady":
         return []
     (cell,) = part.cells
     off = cell.uncertainty(cell.asked_figure)
-    if off is None or off.low is None or off.high is None or max(-off.low, off.high) <= FINE:
+    ends = () if off is None else (off.low, off.high, off.bias_low, off.bias_high)
+    if not ends or None in ends:
+        return []
+    low, high, bias_low, bias_high = (abs(end or 0.0) for end in ends)
+    if max(low, high) <= max(FINE, bias_low, bias_high):
         return []
     longer = f"{LONGER_S * cell.cell.trial.measured_s:g}s"
     return _with(typed, ("--duration", "-d"), longer)

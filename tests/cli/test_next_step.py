@@ -9,6 +9,8 @@ import pytest
 
 from prony.cli.next_step import next_step
 from prony.compare.claim import Claim, Settles
+from prony.judge.estimate import Uncertainty
+from prony.report.cell_view import CellView
 from prony.report.result import ResultView
 from tests.report import factory
 
@@ -47,3 +49,23 @@ def test_where_no_number_of_trials_settles_it_there_is_no_line(
     claim: Claim, settles: Settles | None, typed: list[str]
 ) -> None:
     assert next_step(with_pair(claim, settles), typed) == ""
+
+
+def test_a_load_is_measured_longer_where_chance_is_its_largest_uncertainty() -> None:
+    view = factory.full()
+    (part,) = view.parts
+    cell = part.cells[0]
+    single = replace(view, parts=(replace(part, cells=(cell,)),))
+
+    def after(off: Uncertainty | None) -> str:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(CellView, "uncertainty", lambda *_: off)
+            patch.setattr(ResultView, "planned", 1)
+            return next_step(single, ["load", "http://127.0.0.1/", "-d", "5s"])
+
+    longer = f"{4 * cell.cell.trial.measured_s:g}s"
+    assert after(Uncertainty(-0.1, 0.1, -0.01, 0.02)) == f"prony load http://127.0.0.1/ --duration {longer}"
+    assert after(Uncertainty(-0.1, 0.1, -0.01, 0.9)) == "", "more of the same noise"
+    assert after(Uncertainty(-0.1, 0.1, -0.01, None)) == ""
+    assert after(Uncertainty(-0.01, 0.01, 0.0, 0.0)) == ""
+    assert after(None) == ""
