@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from prony.cli.common import Common
     from prony.experiment.testbed import Targets, Testbed
     from prony.plan.plan import Plan, ScheduledTrial, Skipped
-    from prony.report.schema import ResultOut
     from prony.report.progress_state import SilentProgress
     from prony.report.result import ResultView
+    from prony.report.schema import ResultOut
     from prony.store import Store
 
 
