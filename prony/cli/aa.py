@@ -7,7 +7,7 @@ from typer import Argument, Option
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
-from prony.cli.targets import LAUNCHED, AskedTrial
+from prony.cli.targets import KINDS, LAUNCHED, AskedTrial
 from prony.errors import UsageError
 
 TRIALS, QUICK_TRIALS = 20, 12
@@ -20,8 +20,7 @@ MOST_EXPERIMENTS = 100_000
 def command(
     server: str | None = Argument(
         None,
-        help="A server that Prony starts: NAME, NAME:VARIANT (prony servers), or a folder with a "
-        "server.yaml.",
+        help=f"A server that Prony starts: {KINDS}.",
     ),
     trials: int | None = Option(
         None, "--trials", help=f"Fresh processes [default: {TRIALS}, quick: {QUICK_TRIALS}]."

@@ -46,7 +46,7 @@ def command(
     load generator really offered.
     """
     from prony.cli import measure
-    from prony.experiment.growth import open_load
+    from prony.experiment.growth import at_rate
     from prony.plan.load import ClosedLoad
     from prony.plan.objective import searchable
     from prony.plan.part import Search
@@ -71,12 +71,12 @@ def command(
         most_trials=options.trials(MOST_TRIALS if search_trials is None else search_trials),
         arrivals=spacing,
     )
-    closed = ClosedLoad(users=options.users(USERS if users is None else users))
     chosen = t.chosen(asked)
+    first = chosen.cell(ClosedLoad(users=options.users(USERS if users is None else users)))
     plan = one_part(
         "capacity",
         f"capacity of {chosen.title} with {slo}",
-        [chosen.cell(closed if start is None else open_load(start, search))],
+        [first if start is None else at_rate(first, start, search)],
         seed=options.seed(common.seed),
         quick=asked.quick,
         shape="capacity",

@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 
 from prony.cli import measure
 from prony.cli.common import Common, is_given
+from prony.cli.shortened import HELP_ALL
 
 PLAN = "plan"
 
@@ -38,7 +39,10 @@ def measures(
             else:
                 parameters.append(one.replace(annotation=hint))
 
+        parameters.append(HELP_ALL)
+
         def run(**given: Any) -> int:
+            del given[HELP_ALL.name]
             common = Common(**{name: given.pop(name) for name in groups["common"][1]})
             named = [
                 one
@@ -61,6 +65,8 @@ def measures(
         run.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
         run.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": int}
         run.__doc__, run.__name__ = command.__doc__, command.__name__
+        grouped = {name for _, names in groups.values() for name in names}
+        run.own = {one.name for one in parameters} - grouped  # type: ignore[attr-defined]
         return run
 
     return decorate

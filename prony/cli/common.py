@@ -163,9 +163,12 @@ class Common:
         plan = self._looking(self._sharing(plan))
         if self.budget is None:
             return plan
+        from prony.experiment.stored import timed
         from prony.plan.budget import within
+        from prony.store import Store
 
-        return within(plan, options.seconds(self.budget, "--budget", at_least_s=1.0))
+        budget_s = options.seconds(self.budget, "--budget", at_least_s=1.0)
+        return within(timed(plan, Store.open(self.db)), budget_s)
 
     def _looking(self, plan: Plan) -> Plan:
         """With further trials until every pair is clear. Raises UsageError where there is no pair."""

@@ -10,7 +10,7 @@ from prony import seams
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
-from prony.cli.targets import AskedTrial, Server
+from prony.cli.targets import KINDS, AskedTrial, Server
 from prony.cli.targets import servers as servers_named
 from prony.errors import UsageError
 
@@ -28,8 +28,7 @@ SHARE = 0.7
 def command(
     servers: list[str] = Argument(
         None,
-        help="Two or more that Prony starts: NAME, NAME:VARIANT (prony servers), or a folder with a "
-        "server.yaml; or the URLs of running ones.",
+        help=f"Two or more that Prony starts: {KINDS}; or the URLs of running ones.",
     ),
     trials: int | None = Option(
         None, "--trials", help="Number of trials per server, each in a fresh process [default: 5, quick: 3]."
@@ -107,7 +106,7 @@ def _check_servers(words: list[str], named: list[Server], *, machines: int) -> N
     if not words:
         raise UsageError(
             "name two or more servers of the catalogue (prony servers lists them), folders with a "
-            "server.yaml, or URLs; or --resume ID"
+            "server.yaml, command lines with {port}, or URLs; or --resume ID"
         )
     if len(words) < 2 and machines < 2:
         raise UsageError(

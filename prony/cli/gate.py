@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typer import Argument, Option
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
-from prony.cli.targets import LAUNCHED, AskedTrial, Server, server
+from prony.cli.targets import KINDS, LAUNCHED, AskedTrial, Server, server
 from prony.errors import PronyError, UsageError
 
 if TYPE_CHECKING:
@@ -45,8 +44,7 @@ def command(
     servers: list[str] = Argument(
         None,
         metavar="BASE CANDIDATE",
-        help="Two builds: folders with a server.yaml, or servers of the catalogue; with --baseline the "
-        "candidate alone.",
+        help=f"Two builds: {KINDS}; with --baseline the candidate alone.",
     ),
     margin: str = Option("3%", "--margin", help="Largest tolerated loss, such as 3%."),
     figures: str = Option(FIGURES, "--figures", help="Figures that must not get worse, separated by commas."),
@@ -178,19 +176,12 @@ class Wanted:
         return {P99: P99_MARGIN} if self.p99 else {}
 
     def looks(self, block_s: float) -> int:
-        """After how many blocks the last look is. Raises UsageError for what makes no plan."""
+        """Blocks before the last look, in time or not. Raises UsageError for what makes no plan."""
         from prony.plan.part import MOST_LOOKS
 
         most = self.most_trials
         if most is None:
-            most = min(MOST_LOOKS, int(self.budget_s // block_s))
-            if most < self.trials:
-                needed_m = math.ceil(self.trials * block_s / 60)
-                raise UsageError(
-                    f"--budget is {self.budget_s:g} s, and a block of two trials takes about {block_s:.0f} "
-                    f"s: {most} blocks, where the first look is after {self.trials}; expected --budget "
-                    f"{needed_m}m at least, or shorter trials (--window, --warm-up-cap, --protocol 3s,5s)"
-                )
+            most = max(self.trials, min(MOST_LOOKS, int(self.budget_s // block_s)))
         if not 3 <= self.trials <= most <= MOST_LOOKS:
             raise UsageError(
                 f"the first look is after {self.trials} blocks (--trials) and the last after {most} "
@@ -259,9 +250,14 @@ def _trial(servers: list[Server], wanted: Wanted, asked: AskedTrial) -> TrialPla
 
 
 def _in_turns(servers: list[Server], trial: TrialPlan, wanted: Wanted, common: Common) -> Plan:
+    from prony.experiment.stored import timed
+    from prony.store import Store
+
     cells = [one.cell(trial, wanted.trials) for one in servers]
-    looks = wanted.looks(sum(cell.trial_s for cell in cells))
-    return _plan(wanted, cells, servers[0].name, servers[0].name, common, until_clear=looks)
+    base = servers[0].name
+    known = timed(_plan(wanted, cells, base, base, common), Store.open(common.db))
+    looks = wanted.looks(sum(cell.trial_s for cell in known.cells))
+    return _plan(wanted, cells, base, base, common, until_clear=looks)
 
 
 def _plan(

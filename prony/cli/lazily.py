@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from prony import seams
+from prony.cli.shortened import Command
 
 
 class Elsewhere(TyperCommand):
@@ -23,7 +24,7 @@ class Elsewhere(TyperCommand):
         there = seams.need(seams.COMMANDS, self.key, f"prony {self.key}")
         if not isinstance(there, typer.Typer):
             alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-            alone.command(self.name)(there)
+            alone.command(self.name, cls=Command if hasattr(there, "own") else None)(there)
             there = alone
         made = typer.main.get_command(there)
         made.name = self.name

@@ -1,8 +1,9 @@
-"""`prony load`: offer a load to a server that is already running."""
+"""`prony load`: offer one load to a server."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
@@ -13,10 +14,14 @@ from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
 from prony.cli.load_options import KEYS, AskedLoad, in_options
+from prony.cli.targets import KINDS
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
+    from prony.cli.targets import Server
     from prony.plan.load import Load, Measured
+    from prony.plan.trial import WarmUpPlan
+    from prony.plan.workload import Workload
 
 T = TypeVar("T")
 GOOD_ENOUGH, LONGEST_S = 0.05, 60.0
@@ -25,65 +30,86 @@ GOOD_ENOUGH, LONGEST_S = 0.05, 60.0
 
 @measures(without=("until_clear", "max_trials", "jdk", "share_process"))
 def command(
-    url: str | None = Argument(
-        None, help="URL, such as http://127.0.0.1:8080/path or unix:/run/app.sock:/path."
+    target: str | None = Argument(
+        None,
+        metavar="URL|SERVER",
+        help="URL, such as http://127.0.0.1:8080/path or unix:/run/app.sock:/path; or a server that Prony "
+        f"starts: {KINDS}.",
     ),
     *,
     asked: AskedLoad,
     common: Common,
 ) -> int:
-    """Measure a server that is already running. Checks that need to own the server say unknown."""
+    """Measure one server under one load. Of a URL, checks that need to own the server say unknown."""
     from prony.cli import measure
-    from prony.cli.load_options import request
-    from prony.cli.targets import url as running
-    from prony.plan import workload as workloads
+    from prony.cli.targets import server
     from prony.plan.budget import FEWEST
-    from prony.plan.cell import cell_of
     from prony.plan.load import Connections
-    from prony.plan.plan import MAIN, one_part, shape_of
-    from prony.plan.planfile import UrlKeys
-    from prony.plan.trial import TrialPlan, fixed
+    from prony.plan.plan import one_part, shape_of
+    from prony.plan.trial import TrialPlan
 
-    if url is None:
+    if target is None:
         raise UsageError(
-            "name the URL of a running server, such as http://127.0.0.1:8080/path, or --resume ID"
+            "name the URL of a running server, such as http://127.0.0.1:8080/path, a server, or --resume ID"
         )
-    target, path = running(url)
-    said = (asked.method, asked.header, asked.body, asked.body_file)
-    if asked.workload is None:
-        sends = request(path, asked.method, asked.header or [], asked.body, asked.body_file)
-    else:
-        if path != "/" or any(said):
-            raise UsageError(
-                "--workload brings paths, methods, headers and bodies of its own; give the URL without a "
-                "path and leave --method, --header and --body out"
-            )
-        sends = workloads.load(asked.workload)
+    named = server(target)
+    sends = _requests(named, asked)
     keys = asked.keys()
-    load = load_of(keys["loads"], 10 if asked.workload is None else sends.users)
+    load = load_of(keys["loads"], sends.users)
     measured = _measured(keys["measured"], load, asked.whole, common)
-    server = _fits("servers", lambda: UrlKeys(url=target.url, **keys["servers"]))
-    if not target.https and keys["connections"].keys() & {"tls_version", "tls_resumption"}:
-        raise UsageError(f"--tls-version and --no-resumption go with https://; this is {target.url}")
-    target = target.model_copy(update={"tls": server.tls, "addresses": server.addresses})
+    named, sources = _reached(named, keys)
     trial = _fits(
         "measured",
         lambda: TrialPlan(
             workload=sends,
             load=load,
             measured=measured,
-            warm_up=fixed(_warm_up_s(asked.warmup, measured, load.ramp_up_s)),
+            warm_up=_warm_up(asked.warmup, measured, load.ramp_up_s, owned=named.target.owned),
             connections=_fits("connections", lambda: Connections.model_validate(keys["connections"])),
-            source_addresses=server.source_addresses,
+            source_addresses=sources,
             log=None if asked.log is None else str(asked.log),
         ),
     )
     times = asked.trials if common.budget is None else max(asked.trials, FEWEST)
-    cells = [cell_of(MAIN, target.url, target, trial, options.trials(times))]
+    cells = [named.cell(trial, options.trials(times))]
     plan = one_part(
-        "load", f"load {redaction.url(url)}", cells, seed=options.seed(common.seed), shape=shape_of(cells)
+        "load", f"load {redaction.url(target)}", cells, seed=options.seed(common.seed), shape=shape_of(cells)
     )
     return measure.run(plan, common)
+
+
+def _requests(named: Server, asked: AskedLoad) -> Workload:
+    """The workload, or the one request of the options. Raises UsageError for both."""
+    from prony.cli import targets
+    from prony.cli.load_options import request
+
+    said = any((asked.method, asked.header, asked.body, asked.body_file))
+    if asked.workload is not None and (named.path != "/" or said):
+        raise UsageError(
+            "--workload brings paths, methods, headers and bodies of its own; give the URL without a "
+            "path and leave --method, --header and --body out"
+        )
+    if asked.workload is not None or (named.workloads and not said):
+        return targets.request([named], asked.workload)
+    return request(named.path, asked.method, asked.header or [], asked.body, asked.body_file)
+
+
+def _reached(named: Server, keys: dict[str, dict[str, Any]]) -> tuple[Server, tuple[str, ...]]:
+    """The server with TLS and addresses of the options, and source addresses. Raises UsageError."""
+    from prony.plan.planfile import UrlKeys
+    from prony.plan.target import Url
+
+    target, given = named.target, keys["servers"]
+    if not isinstance(target, Url):
+        if given:
+            option = KEYS["servers"][next(iter(given))]
+            raise UsageError(f"{option} applies to a URL; Prony starts {named.name} and knows its address")
+        return named, ()
+    reached = _fits("servers", lambda: UrlKeys(url=target.url, **given))
+    if not target.https and keys["connections"].keys() & {"tls_version", "tls_resumption"}:
+        raise UsageError(f"--tls-version and --no-resumption go with https://; this is {target.url}")
+    more = {"tls": reached.tls, "addresses": reached.addresses}
+    return replace(named, target=target.model_copy(update=more)), reached.source_addresses
 
 
 def _fits(section: str, make: Callable[[], T]) -> T:
@@ -126,15 +152,22 @@ def _measured(keys: dict[str, Any], load: Load, whole: bool, common: Common) -> 
     return _fits("measured", lambda: measured(MeasuredKeys.model_validate(keys), load))
 
 
-def _warm_up_s(warmup: str | None, measured: Measured, ramp_up_s: float) -> float:
-    if measured.kind == "steady":
-        warm_up_s = 3.0 + ramp_up_s if warmup is None else options.seconds(warmup, "--warmup")
-        if warm_up_s < ramp_up_s:
+def _warm_up(warmup: str | None, measured: Measured, ramp_up_s: float, *, owned: bool) -> WarmUpPlan:
+    """Of a server that Prony starts until it is level, unless its time is given. Raises UsageError."""
+    from prony.plan.trial import QUICK_WARM_UP, fixed
+
+    if measured.kind != "steady":
+        if warmup is not None:
             raise UsageError(
-                f"--warmup is {warm_up_s:g} s and --ramp-up {ramp_up_s:g} s; expected the ramp to be over "
-                "before anything is measured"
+                "--warmup applies to --duration; otherwise the window starts with the first request"
             )
-        return warm_up_s
-    if warmup is not None:
-        raise UsageError("--warmup applies to --duration; otherwise the window starts with the first request")
-    return 0.0
+        return fixed(0.0)
+    if warmup is None:
+        return QUICK_WARM_UP if owned else fixed(3.0 + ramp_up_s)
+    warm_up_s = options.seconds(warmup, "--warmup")
+    if warm_up_s < ramp_up_s:
+        raise UsageError(
+            f"--warmup is {warm_up_s:g} s and --ramp-up {ramp_up_s:g} s; expected the ramp to be over "
+            "before anything is measured"
+        )
+    return fixed(warm_up_s)

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -21,7 +22,8 @@ from typer import Option
 
 import prony
 from prony import redaction, seams
-from prony.cli import aa, capacity, compare, doctor, gate, lazily, load, results, run, servers, sweep
+from prony.cli import aa, capacity, compare, doctor, gate, init, lazily, load, results, run, servers, sweep
+from prony.cli.shortened import Command
 from prony.errors import EnvironmentFault, ExitCode, PronyError, TrialNotStored
 from prony.report.delivery import defect_file, silence
 from prony.report.wording import printable
@@ -41,15 +43,17 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+measuring = partial(app.command, cls=Command)
 # A line each: without one the parser's library cuts the first sentence in the middle, on any terminal.
-app.command("compare", short_help="Which of these servers carries more?")(compare.command)
-app.command("run", short_help="Run an experiment from a plan.")(run.command)
-app.command("load", short_help="Measure a server that is already running.")(load.command)
-app.command("sweep", short_help="How does it scale with the number of users?")(sweep.command)
-app.command("capacity", short_help="The highest rate at which an objective holds.")(capacity.command)
-app.command("aa", short_help="How often is a server called different from itself?")(aa.command)
-app.command("gate", short_help="Is this build no worse than that one?")(gate.command)
+measuring("compare", short_help="Which of these servers carries more?")(compare.command)
+measuring("run", short_help="Run an experiment from a plan.")(run.command)
+measuring("load", short_help="Measure one server under one load.")(load.command)
+measuring("sweep", short_help="How does it scale with the number of users?")(sweep.command)
+measuring("capacity", short_help="The highest rate at which an objective holds.")(capacity.command)
+measuring("aa", short_help="How often is a server called different from itself?")(aa.command)
+measuring("gate", short_help="Is this build no worse than that one?")(gate.command)
 lazily.elsewhere(app, "second-opinion")
+app.command("init", short_help="A server.yaml and a workload from a command line.")(init.command)
 app.add_typer(servers.app, name="servers", short_help="List, build and check the servers.")
 lazily.elsewhere(app, "hosts")
 lazily.elsewhere(app, "explain")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from prony import seams
 from prony.cli import options
+from prony.cli.quiet import attended
 from prony.cli.showing import exported, progress_for, show, show_dry_run
 from prony.errors import EnvironmentFault, ExitCode, PronyError, UsageError
 
@@ -58,7 +60,7 @@ def run(
         return _dry_run(plan, common, where)
     with progress_for(common.json) as progress:
         done = measured(plan, common, progress, skip_unmeetable=skip_unmeetable, where=where)
-    code = show(done.store, done.identifier, common, also, theirs)
+    code = show(done.store, done.identifier, common, also, theirs, typed=sys.argv[1:])
     return ExitCode.INTERRUPTED if done.interrupted else code
 
 
@@ -92,7 +94,7 @@ def measured(
         store = Store.open(common.db)
         with listening(common, progress, store) as told:
             experiment = Experiment(
-                plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable)
+                plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable), quiet=attended()
             )
             with saying_how_to_continue(experiment):
                 try:
@@ -209,7 +211,7 @@ def resumed(
         return show_dry_run(stored, left, [], warnings, targets, testbed, common.json)
     may_attach(stored, common, several_hosts=hosts is not None)
     with progress_for(common.json) as progress, listening(common, progress, store) as told:
-        experiment = Experiment(stored, targets, store, testbed, told)
+        experiment = Experiment(stored, targets, store, testbed, told, quiet=attended())
         with saying_how_to_continue(experiment):
             experiment.resume(row.id)
     return show(store, row.id, common, also, theirs)

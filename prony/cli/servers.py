@@ -9,6 +9,7 @@ import typer
 from typer import Argument, Option
 
 from prony.cli import options
+from prony.cli.targets import KINDS
 from prony.errors import EnvironmentFault, ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def command(context: typer.Context, json: options.Json = False) -> int:
     """List the servers that Prony can start, their versions and workloads; `check` asks if they conform."""
     if context.invoked_subcommand is not None:
         return ExitCode.OK
-    from rich.table import Table
+    from rich.text import Text
 
     from prony.plan import workload
     from prony.report.console import Console
@@ -56,18 +57,18 @@ def command(context: typer.Context, json: options.Json = False) -> int:
         ]
         print_model(ServersOut(servers=listed, workloads=sorted(workload.known())))
         return ExitCode.OK
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("Server", "What it is", "Versions", "Variants", "Workloads"):
-        table.add_column(heading, overflow="fold")
-    for spec in specs:
-        if spec.name == spec.base:
-            versions = ", ".join(f"{what} {version}" for what, version in spec.versions.items())
-            table.add_row(spec.name, spec.title, versions, _variants(spec), ", ".join(spec.workloads))
-    console = Console()
-    console.print(table)
-    console.print(
-        "\nA variant is addressed as NAME:VARIANT, one of each group joined by +, as in tomcat:async+https."
-    )
+    rows = [("Server", "What it is", "Variants", "Workloads")]
+    rows += [
+        (spec.name, spec.title, _variants(spec), ", ".join(spec.workloads))
+        for spec in specs
+        if spec.name == spec.base
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    console = Console(width=None if sys.stdout.isatty() else sum(widths) + 6)
+    for at, row in enumerate(rows):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        console.print(Text(line.rstrip(), style="" if at else "bold"), no_wrap=True, overflow="ellipsis")
+    print("\nprony compare NAME NAME; a variant of each group: tomcat:async+https. Versions: --json")
     return ExitCode.OK
 
 
@@ -76,8 +77,8 @@ def _line(name: str, line: str) -> None:
 
 
 def _variants(spec: ServerSpec) -> str:
-    """Those of one group with `or`, groups with `+`, those that stand alone after a semicolon."""
-    groups = " + ".join(" or ".join(names) for names in spec.groups.values())
+    """Those of one group with `|`, groups with `+`, those that stand alone after a semicolon."""
+    groups = " + ".join("|".join(names) for names in spec.groups.values())
     alone = [name for name, variant in spec.variants.items() if variant.group is None]
     return "; ".join(filter(None, (groups, *alone)))
 
@@ -148,9 +149,7 @@ def _said(built: Built) -> tuple[str, str]:
 
 @app.command("check")
 def check(
-    servers: list[str] = Argument(
-        None, help="NAME, NAME:VARIANT (prony servers lists them), or a folder with a server.yaml."
-    ),
+    servers: list[str] = Argument(None, help=f"{KINDS}."),
     all_servers: bool = Option(False, "--all", help="Every server of the catalogue with every variant."),
     workload: list[str] = Option(
         [], "--workload", "-w", help="Only this workload; repeatable [default: all it claims]."
@@ -195,6 +194,9 @@ def _tasks(
     tasks: list[tuple[ServerSpec, Workload]] = []
     for spec in specs:
         check_deviations(spec)
+        if not only and not spec.workloads:
+            tasks.append((spec, workload.from_url("/")))
+            continue
         names = [name for name in only if name in spec.workloads] if every and only else claimed(spec, only)
         tasks += [(spec, workload.load(name)) for name in names]
     if not tasks:

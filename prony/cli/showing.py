@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from prony.plan.plan import Plan, ScheduledTrial, Skipped
     from prony.report.progress_state import SilentProgress
     from prony.report.result import ResultView
+    from prony.report.schema import ResultOut
     from prony.store import Store
 
 
@@ -34,15 +35,16 @@ def show(
     common: Common,
     also: Callable[[ResultView], None] | None = None,
     against: ResultView | None = None,
+    typed: Sequence[str] = (),
 ) -> int:
-    """Print a stored experiment, beside another (`against`), write page and `also`; the exit code."""
+    """Print a stored experiment, beside another (`against`), write page and `also`; the exit code. `typed`:
+    the command that measured it, just now.
+    """
+    from prony.cli.next_step import next_step
     from prony.report.answer import label_lines
     from prony.report.delivery import deliver
-    from prony.report.export import to_json
-    from prony.report.html import render_html
     from prony.report.reading import load_result, remember_answer
-    from prony.report.terminal import render, render_two
-    from prony.report.two_results import beside
+    from prony.report.terminal import render
 
     view = load_result(store, which)
     remember_answer(store, view)
@@ -53,16 +55,25 @@ def show(
         render(view, console, details=common.details)
         for line in label_lines(view):
             console.print(line, markup=False, highlight=False)
+        if further := next_step(view, typed):
+            console.print(f"Next: {further}", markup=False, highlight=False, soft_wrap=True)
         if against is not None:
+            from prony.report.terminal import render_two
+            from prony.report.two_results import beside
+
             render_two(beside(view, against), console)
 
-    deliver(
-        as_json=common.json,
-        as_object=lambda: to_json(view),
-        table=table,
-        page=lambda: render_html(view),
-        report=common.report,
-    )
+    def as_object() -> ResultOut:
+        from prony.report.export import to_json
+
+        return to_json(view)
+
+    def page() -> str:
+        from prony.report.html import render_html
+
+        return render_html(view)
+
+    deliver(as_json=common.json, as_object=as_object, table=table, page=page, report=common.report)
     return exit_code(view, common.strict_share)
 
 

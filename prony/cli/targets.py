@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from prony.plan import target as targets
     from prony.plan.cell import Cell
     from prony.plan.load import Load
-    from prony.plan.target import RequestUrl
     from prony.plan.trial import TrialPlan
     from prony.plan.workload import Workload
     from prony.server.catalogue import Catalogue
@@ -27,14 +26,17 @@ if TYPE_CHECKING:
 
 
 URL_WARM_UP_S = 3.0
-LAUNCHED = "a server of the catalogue (prony servers lists them), or a folder with a server.yaml"
+KINDS = "NAME, NAME:VARIANT (prony servers), a folder with a server.yaml, or a command line with {port}"
+LAUNCHED = (
+    "a server of the catalogue (prony servers lists them), a folder with a server.yaml, or a command line "
+    "with {port}"
+)
 
 Target = Annotated[
     str | None,
     Argument(
         metavar="URL|SERVER",
-        help="A URL (http://…) of a running server; or one that Prony starts: NAME, NAME:VARIANT "
-        "(prony servers), or a folder with a server.yaml.",
+        help=f"A URL (http://…) of a running server; or one that Prony starts: {KINDS}.",
     ),
 ]
 
@@ -64,7 +66,8 @@ class Server:
         """Whether its name is one of the catalogue's, and not that of a folder."""
         from prony.plan.target import Launch, is_path
 
-        return isinstance(self.target, Launch) and not is_path(self.target.address)
+        target = self.target
+        return isinstance(target, Launch) and target.folder is None and not is_path(target.address)
 
     def known_as(self, name: str) -> Server:
         """The same under another name, wherever it is spoken of."""
@@ -83,8 +86,8 @@ class Server:
 
 def server(word: str, *, instead: str | None = None, catalogue: Catalogue | None = None) -> Server:
     """The server of this word: NAME, NAME:VARIANT+setting=value, the path of a server.yaml or of its folder
-    in place of NAME, or a URL. `instead`: of a command that starts its servers itself, what a URL is told.
-    Raises UsageError.
+    in place of NAME, a URL, or a command line. `instead`: of a command that starts its servers itself, the
+    remedy for a URL. Raises UsageError.
     """
     from prony.plan.target import is_url, launched, parse_url
     from prony.server.catalogue import Catalogue
@@ -95,16 +98,24 @@ def server(word: str, *, instead: str | None = None, catalogue: Catalogue | None
         target, path = parse_url(word)
         return Server(target.url, target, None, path)
     asked = launched(word)
-    spec = (catalogue or Catalogue.load()).resolve(asked.address)
+    spec = (catalogue or Catalogue.load()).resolve(asked.address, folder=asked.folder)
     return Server(spec.name, asked, spec)
 
 
 def servers(words: Sequence[str], *, instead: str | None = None) -> list[Server]:
-    """Those of several words. Folders of one name are told apart: `app@base`, `app@candidate`."""
+    """Those of several words. Folders of one name are told apart (`app@base`, `app@candidate`), command lines
+    by their folders and variables.
+    """
+    from prony.plan.target import Launch
     from prony.server.catalogue import Catalogue
+    from prony.server.command_line import long_name
 
     catalogue = Catalogue.load()
     found = [server(word, instead=instead, catalogue=catalogue) for word in words]
+    taken = Counter(one.name for one in found)
+    for at, one in enumerate(found):
+        if taken[one.name] > 1 and isinstance(one.target, Launch) and one.target.folder is not None:
+            found[at] = one.known_as(long_name(one.target.address))
     folders: dict[str, dict[Path, str]] = defaultdict(dict)
     for one in found:
         if one.spec is not None:
@@ -128,55 +139,28 @@ def _told_apart(folders: Sequence[Path]) -> list[str]:
     return [str(folder.parent) for folder in folders]
 
 
-def url(word: str) -> RequestUrl:
-    """The URL of a command that only takes one that is running; a host needs no scheme. Raises UsageError."""
-    from prony.plan.target import is_url, parse_url
-    from prony.server.catalogue import SERVER_FILE, Catalogue
-
-    if is_url(word):
-        return parse_url(word)
-    if any(map(str.isspace, word.strip())):
-        raise UsageError(f"prony load takes the URL of a running server; start '{word}' and give its URL")
-    name = word.partition(":")[0]
-    here = name.startswith((".", "/")) or (Path(name) / SERVER_FILE).is_file()
-    if here or name in Catalogue.load().files:
-        server(word)  # else it says what is wrong with it
-        raise UsageError(
-            f"prony load takes the URL of a running server and starts none; use prony sweep {word} --users 10"
-        )
-    return parse_url(word)
-
-
 def request(named: Sequence[Server], workload: str | None) -> Workload:
-    """The workload of this name; else the first that all offer, or what URLs request. Raises UsageError."""
-    from prony.cli.load_options import request as one_request
-    from prony.plan import workload as workloads
+    """The workload of this name; else the first that all offer, what URLs request, or GET /. Raises
+    UsageError.
+    """
+    from prony.plan.workload import from_url, load
 
-    paths = {one.path: one for one in named if one.spec is None}
-    if not paths:
-        return workloads.load(workload or _common({one.name: one.workloads for one in named}))
+    paths = {one.path for one in named if one.spec is None}
     if workload is not None:
-        if set(paths) != {"/"}:
+        if paths - {"/"}:
             raise UsageError("--workload brings its own paths; give the URL without a path")
-        return workloads.load(workload)
+        return load(workload)
     if len(paths) > 1:
         raise UsageError(
-            f"the URLs request {' and '.join(paths)}; expected one path for all, or --workload, which brings "
-            "its own"
+            f"the URLs request {' and '.join(sorted(paths))}; expected one path for all, or --workload, "
+            "which brings its own"
         )
-    return one_request(next(iter(paths)), None, [], None, None)
+    claims = {one.name: one.workloads for one in named if one.workloads}
+    return load(_common(claims)) if claims and not paths else from_url(next(iter(paths), "/"))
 
 
-def _common(offered: dict[str, Sequence[str]]) -> str:
-    """The first workload of the first server that all offer; a server that claims none takes any."""
-    claims = {name: names for name, names in offered.items() if names}
-    if not claims:
-        said = (
-            "does not say which workload it offers"
-            if len(offered) == 1
-            else "say no workload that they offer"
-        )
-        raise UsageError(f"{' and '.join(offered)} {said}; name one with --workload")
+def _common(claims: dict[str, Sequence[str]]) -> str:
+    """The first workload of the first server that all offer. Raises UsageError."""
     for name in next(iter(claims.values())):
         if all(name in names for names in claims.values()):
             return name

@@ -196,6 +196,12 @@ class CapacitySearch:
 
 CLIENT_BUSY = frozenset({"saturated", "kept_from_cpu"})
 """Codes of `client` under which blocked arrivals are the load generator's."""
+SLEPT = 0.15
+"""Share of a window in which no thread of the load generator had anything to do: what is missing then is the
+server's.
+"""
+LONGEST_S = 120.0
+"""Of a window that is lengthened for a percentile at a low rate."""
 MEAN = 50.0
 """A mean needs as many requests as a median."""
 
@@ -206,17 +212,23 @@ def lowest_rate(wanted: Sequence[Objective], window_s: float) -> float:
     return rounded_up(max(1.0, needed / window_s))
 
 
+def window_for(wanted: Sequence[Objective], rate_per_s: float, window_s: float) -> float:
+    """At least `window_s`, and up to LONGEST_S as long as the objectives' percentiles need at this rate."""
+    while window_s < LONGEST_S and lowest_rate(wanted, window_s) > rate_per_s:
+        window_s = min(LONGEST_S, float(math.ceil(window_s * 1.25)))
+    return window_s
+
+
 def rounded_up(rate_per_s: float) -> float:
     unit = 10.0 ** (math.floor(math.log10(rate_per_s)) - 2)
     return math.ceil(rate_per_s / unit - 1e-9) * unit
 
 
 def search_of(asked: Search, window_s: float, first_per_s: float | None = None) -> CapacitySearch:
-    lowest = lowest_rate(objectives(asked.objectives), window_s)
-    first = lowest if first_per_s is None else first_per_s
-    return CapacitySearch(
-        first, min(lowest, first), max(asked.highest_per_s, first), asked.resolution, asked.most_trials
-    )
+    wanted = objectives(asked.objectives)
+    first = lowest_rate(wanted, window_s) if first_per_s is None else first_per_s
+    lowest = min(lowest_rate(wanted, max(window_s, LONGEST_S)), first)
+    return CapacitySearch(first, lowest, max(asked.highest_per_s, first), asked.resolution, asked.most_trials)
 
 
 def outcome_of(
@@ -229,9 +241,11 @@ def outcome_of(
     blocked = engine.window.blocked if engine is not None and engine.window is not None else None
     outcome, share = held_against(wanted, record, figures)
     client, schedule, errors = (judgement.finding(name) for name in ("client", "schedule", "errors"))
-    busy = client is not None and client.code in CLIENT_BUSY
+    busy = client is not None and client.code in CLIENT_BUSY and not _slept(record)
     if blocked:
         return (Outcome.CLIENT if busy else Outcome.MISSED), None
+    if errors is not None and not errors.conforms and not busy:
+        return Outcome.MISSED, None
     if schedule is not None and not schedule.conforms:
         return Outcome.CLIENT, share
     if errors is not None and not errors.conforms:
@@ -239,6 +253,18 @@ def outcome_of(
     if outcome is Outcome.MISSED and not _is_servers(judgement, wanted, share):
         return Outcome.CLIENT, share
     return (outcome if judgement.conforms else Outcome.UNUSABLE), share
+
+
+def _slept(record: TrialRecord) -> bool:
+    """Whether the load generator was neither running nor waiting for a CPU for SLEPT of its window."""
+    engine = record.evidence.engine
+    threads = engine.window.threads if engine is not None and engine.window is not None else ()
+    awake = [
+        (one.cpu_s + one.run_delay_s) / one.wall_s
+        for one in threads
+        if one.wall_s and one.cpu_s is not None and one.run_delay_s is not None
+    ]
+    return 0 < len(awake) == len(threads) and max(awake) <= 1 - SLEPT
 
 
 def _is_servers(judgement: Judgement, wanted: Sequence[Objective], share: float | None) -> bool:

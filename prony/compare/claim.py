@@ -6,14 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
-from scipy import special as untyped_special
 
 from prony.compare.ratio import RatioResult
 from prony.compare.sequential import boundaries
 from prony.compare.worst import Source, total
+from prony.special import special
 
 
 def holm_levels(p_values: Sequence[float], alpha: float = 0.05) -> tuple[float, ...]:
@@ -29,8 +28,6 @@ def holm_levels(p_values: Sequence[float], alpha: float = 0.05) -> tuple[float, 
         levels[index] = level
     return tuple(levels)
 
-
-special: Any = untyped_special
 
 EQUIVALENT_WITHIN = 0.05
 """Widest worst-case interval about 1 of an *equivalent* pair; the printed margin is the interval's own."""

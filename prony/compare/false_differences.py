@@ -7,17 +7,12 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
-
-from scipy import special as untyped_special
 
 from prony.compare.claim import BAND, Margins
 from prony.compare.comparison import compare
 from prony.compare.samples import Sample
 from prony.compare.summary import clopper_pearson
 from prony.plan.balanced import drawn_orders
-
-special: Any = untyped_special
 
 NAMES = ("a", "b")
 FEWEST_EACH = 3

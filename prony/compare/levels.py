@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy import special as untyped_special
 
-special: Any = untyped_special
+from prony.special import special
 
 FEWEST_PROCESSES = 3
 MOST_WINDOWS = 100

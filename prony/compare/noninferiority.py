@@ -6,10 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
-from scipy import special as untyped_special
 
 from prony.compare.comparison import Later
 from prony.compare.position import effect_of
@@ -18,8 +16,7 @@ from prony.compare.samples import Sample, ServerValues, confounded, gather
 from prony.compare.sequential import Looks, boundaries
 from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import Source, sources, total, widened
-
-special: Any = untyped_special
+from prony.special import special
 
 MOST_MISSING = 0.2
 """Share of a side's planned trials that may lack a figure before the rest cannot decide."""

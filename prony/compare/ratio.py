@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special as untyped_special
 
 from prony.compare.sequential import Looks, boundaries
+from prony.special import special
 
-special: Any = untyped_special
 Floats = NDArray[np.float64]
 
 MIN_TRIALS = 3

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special as untyped_special
 
 from prony.compare.position import dummies
 from prony.compare.summary import CONFIDENCE
+from prony.special import special
 
-special: Any = untyped_special
 Floats = NDArray[np.float64]
 Law = tuple[float, float, float]
 """Rate of one user, α, β."""

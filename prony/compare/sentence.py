@@ -46,14 +46,13 @@ def for_window(pair: Pair) -> str:
         return f"{pair.a} and {pair.b}: no comparison, one of them has no trial with a figure"
     if pair.why == "other_host":
         return f"{pair.a} and {pair.b} were measured on different hosts: {pair.ratio:.2f}x, not comparable"
+    (first, second), (value, low, high) = sides(pair), ends(pair)
     if pair.low is None or pair.high is None:
-        return f"{pair.a} against {pair.b} is open: {pair.ratio:.2f}x{_in(pair)} so far{_remedy(pair)}"
+        return f"{first} against {second} is open: {value:.2f}x{_in(pair)} so far{_remedy(pair)}"
     if pair.claim is Claim.EQUIVALENT:
         within = percent_up(pair.within or 0.0)
         return f"{pair.a} and {pair.b} are equivalent{_in(pair)} within {within}: {pair.ratio:.3g}x"
     if pair.claim is Claim.OPEN:
-        value, low, high = ends(pair)
-        first, second = sides(pair)
         return f"{first} against {second} is open{_in(pair)}: {numbers(value, low, high)}{_remedy(pair)}"
     value = max(pair.ratio, 1 / pair.ratio)
     least = floor(pair.at_least or 1.0)
@@ -132,7 +131,7 @@ def sides(pair: Pair) -> tuple[str, str]:
 def ends(pair: Pair) -> tuple[float, float, float]:
     """Ratio and statistical interval, in the order of `sides`."""
     ratio, low, high = pair.ratio or 1.0, pair.low or 0.0, pair.high or math.inf
-    return (1 / ratio, 1 / high, 1 / low) if _swapped(pair) else (ratio, low, high)
+    return (1 / ratio, 1 / high, 1 / low if low else math.inf) if _swapped(pair) else (ratio, low, high)
 
 
 def _swapped(pair: Pair) -> bool:

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special as untyped_special
 
-special: Any = untyped_special
+from prony.special import special
+
 Floats = NDArray[np.float64]
 
 CELLS = 400

@@ -6,18 +6,17 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special as untyped_special
 
 from prony.compare.claim import holm_levels
 from prony.compare.position import FEWEST_FREEDOM, PositionEffect, dummies, position_effect
 from prony.compare.ratio import RatioResult, ratio
 from prony.compare.summary import CONFIDENCE
+from prony.special import special
 
-special: Any = untyped_special
 Floats = NDArray[np.float64]
 
 RANK = 1e-9

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy import special as untyped_special
 
-special: Any = untyped_special
+from prony.special import special
 
 CONFIDENCE = 0.95
 FEWEST = 3

@@ -6,17 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
-
-from scipy import special as untyped_special
 
 from prony.compare.position import PositionEffect, places_later
 from prony.compare.ratio import RatioResult
 from prony.compare.samples import ServerValues
 from prony.compare.summary import clopper_pearson
 from prony.judge.finding import NO_BIAS, Bias
-
-special: Any = untyped_special
 
 CANCELLING = frozenset({"isolation", "host", "client"})
 """Sources that bend both servers of a block by the same rule: with the same share of each bound real, their

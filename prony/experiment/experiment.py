@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,8 @@ class Experiment:
     testbed: Testbed
     progress: Progress
     skip_unmeetable: bool = False
+    quiet: Callable[[Progress, Iterable[int]], None] | None = None
+    """Called before each trial with the processes of a running server: may wait for a quiet host."""
     identifier: str = ""
     """In the store, from the first trial on."""
     _ended: set[Key] = field(default_factory=set)
@@ -98,8 +101,11 @@ class Experiment:
         self.progress.experiment_started(len(left) + self.plan.growth, self.plan.remaining_s(left), ended)
         for sentence in requirements.warnings(self.plan, self.targets, self.testbed):
             self.progress.note(sentence)
-        for change in self.plan.changes if self.plan.budget_s is not None else ():
-            self.progress.note(change)
+        if self.plan.budget_s is not None:
+            for change in self.plan.changes:
+                self.progress.note(change)
+            end = datetime.now().astimezone() + timedelta(seconds=self.plan.remaining_s(left))
+            self.progress.note(f"ends at about {end:%H:%M}")
 
     def _look_at_the_clock(self) -> None:
         ahead_s = self.store.ahead_s()
@@ -304,6 +310,8 @@ class Experiment:
     def _trial(self, scheduled: ScheduledTrial, trials: Trials, following: ScheduledTrial | None) -> None:
         """Run it; again while it is disturbed and may be repeated. `following` may find its process."""
         for repeat in range(self.plan.repeat_disturbed + 1):
+            if self.quiet is not None and self.testbed.here:
+                self.quiet(self.progress, self.targets.of(self.plan.cell(scheduled.cell)).placement().cpus)
             begun_s = time.monotonic()
             if self._budget is not None:
                 self._budget.begin(begun_s)

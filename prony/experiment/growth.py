@@ -5,9 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from prony.compare.capacity import CapacitySearch, lowest_rate, outcome_of, rounded_up, search_of
+from prony.compare.capacity import (
+    LONGEST_S,
+    CapacitySearch,
+    lowest_rate,
+    outcome_of,
+    rounded_up,
+    search_of,
+    window_for,
+)
 from prony.plan.cell import Cell
-from prony.plan.load import OpenLoad
+from prony.plan.load import OpenLoad, SteadyWindow
 from prony.plan.objective import objectives
 from prony.plan.part import Part, Search
 from prony.plan.plan import Plan, Skipped
@@ -24,7 +32,7 @@ def search_so_far(plan: Plan, part: Part, trials: Sequence[StoredTrial]) -> Capa
     wanted = objectives(part.search.objectives)
     window_s = next(iter(cells.values())).trial.measured_s
     mine = [(cells[name], t) for t in trials if (name := t.record.cell) in cells]
-    first = _first_rate(cells, mine, part.search, lowest_rate(wanted, window_s))
+    first = _first_rate(cells, mine, part.search, lowest_rate(wanted, max(window_s, LONGEST_S)))
     search = search_of(part.search, window_s, first)
     for cell, trial in mine:
         load = cell.trial.load
@@ -55,7 +63,18 @@ def next_cell(plan: Plan, part: Part, trials: Sequence[StoredTrial]) -> Cell | N
     rate = search_so_far(plan, part, trials).ask()
     if rate is None:
         return None
-    return plan.of(part.name)[0].under(open_load(rate, part.search))
+    return at_rate(plan.of(part.name)[0], rate, part.search)
+
+
+def at_rate(cell: Cell, rate_per_s: float, search: Search) -> Cell:
+    """The cell at this rate, its window as long as the objectives' percentiles need."""
+    found = cell.under(open_load(rate_per_s, search))
+    measured = found.trial.measured
+    if not isinstance(measured, SteadyWindow):
+        return found
+    window_s = window_for(objectives(search.objectives), rate_per_s, measured.window_s)
+    longer = measured.model_copy(update={"window_s": window_s})
+    return found.model_copy(update={"trial": found.trial.model_copy(update={"measured": longer})})
 
 
 def open_load(rate_per_s: float, search: Search) -> OpenLoad:

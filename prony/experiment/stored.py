@@ -32,6 +32,13 @@ def plan_of(row: ExperimentRow) -> Plan:
         ) from fault
 
 
+def timed(plan: Plan, store: Store) -> Plan:
+    """The plan with the durations of such trials in this store as its estimates."""
+    took_s = store.durations_s(plan.as_stored())
+    cells = (cell.model_copy(update={"took_s": took_s.get(cell.id)}) for cell in plan.cells)
+    return plan.model_copy(update={"cells": tuple(cells)})
+
+
 def resumable(store: Store, which: str) -> tuple[ExperimentRow, Plan]:
     """An experiment that can be continued, and its plan. Raises UsageError saying why not."""
     row = store.experiment(which)

@@ -18,6 +18,7 @@ from prony.experiment.calibrating import Calibrations
 from prony.experiment.conclude import Conclusion, conclude, unjudged
 from prony.experiment.testbed import Progress, Testbed
 from prony.host.affinity import pin_self
+from prony.judge.checks.client import ClientLimits, ceiling_decides
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.figures import FIGURE
 from prony.judge.judging import disturbed
@@ -77,7 +78,10 @@ class Trials:
     testbed: Testbed
     progress: Progress
     profilers: Profilers | None = None
-    _calibrations: Calibrations = field(default_factory=Calibrations)
+    _calibrations: Calibrations = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._calibrations = Calibrations(self.testbed.fingerprint.key)
 
     def run(
         self,
@@ -155,7 +159,8 @@ class Trials:
         # A trial that ended before its time has no figure that a ceiling could be held against.
         # Of an explained trial nothing is a figure.
         ends_here = interrupted or record.failure is not None or scheduled.kind == "explained"
-        if not ends_here and record.evidence.calibration is None:
+        decides = ceiling_decides(record.evidence, ClientLimits.among(cell.limits))
+        if not ends_here and record.evidence.calibration is None and decides:
             ended, interrupted = self._calibrated(trial, ended, cell.limits, surroundings)
         found = ended.conclusion
         self.progress.trial_stored(ended.record, found.judgement, found.figures)

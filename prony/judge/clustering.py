@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,9 +55,6 @@ class Seconds:
 
     def above(self, threshold_ns: float) -> Floats:
         """Share of each second's requests above the threshold (m): normal scores, linear in log time."""
-        from scipy import special as untyped_special  # importing it takes 0.25 s
-
-        special: Any = untyped_special
         at = math.log(threshold_ns)
         right = np.clip((self.times <= at).sum(axis=1), 1, 3)[:, None]
         left = right - 1
@@ -66,7 +63,7 @@ class Seconds:
         with np.errstate(divide="ignore", invalid="ignore"):
             along = np.where(end > begin, (at - begin) / (end - begin), np.where(at < begin, -math.inf, 0.0))
             scores = np.where(np.isneginf(along), LEAST_SCORE + 1, low + along * (high - low))[:, 0]
-        shares = 1 - special.ndtr(np.maximum(LEAST_SCORE, scores))
+        shares = np.asarray([0.5 * math.erfc(z / math.sqrt(2)) for z in np.maximum(LEAST_SCORE, scores)])
         return np.where(at >= self.longest, 0.0, shares)
 
 

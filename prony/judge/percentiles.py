@@ -6,10 +6,12 @@ For requests that share a queue the sample is divided by the design effect (cove
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
 
 from prony.judge.clustering import FEWEST_ROWS, Seconds, design_effect, few, mean_effect
 from prony.judge.histogram import Decoded
@@ -25,6 +27,8 @@ p99 in 90, 99 and 100 % of simulated windows of 5, 10 and 30 s; with 1.5 in 80, 
 """
 MOST_LOG = 100.0
 """Cap of a mean's log half-width: finite, but uninformative."""
+FAR = 12.0
+"""Standard deviations beyond which a binomial number has no weight."""
 FEWEST = 6
 """Fewest samples whose order statistics bound a median."""
 
@@ -158,11 +162,25 @@ def rank_interval(count: int, percentile: float, confidence: float = CONFIDENCE)
     """
     if not 0 < percentile < 100 or count < 1:
         raise ValueError(f"p{percentile:g} of {count} samples has no interval")
-    share, tail = percentile / 100, (1 - confidence) / 2
+    tail = (1 - confidence) / 2
+    first, below = _binomial(count, percentile / 100)
     # The largest l with P(B <= l - 1) <= tail, and the smallest u with P(B <= u - 1) >= 1 - tail.
-    low = bisect_left(range(count), True, key=lambda rank: _cdf(rank, count, share) > tail)
-    high = bisect_left(range(count), True, key=lambda rank: _cdf(rank, count, share) >= 1 - tail) + 1
+    low = first + int(np.searchsorted(below, tail, side="right"))
+    high = first + int(np.searchsorted(below, 1 - tail)) + 1
     return Ranks(max(1, low), high if high <= count else None)
+
+
+def _binomial(count: int, share: float) -> tuple[int, NDArray[np.float64]]:
+    """The least of the numbers within FAR standard deviations of the mean, and P(B <= each of them). By the
+    ratio of each probability to the one before: SciPy's function is exact, too, and takes 0.25 s to import.
+    """
+    far = FAR * (math.sqrt(count * share * (1 - share)) + 1)
+    first, last = max(0, math.floor(count * share - far)), min(count, math.ceil(count * share + far))
+    numbers = np.arange(first, last, dtype=np.float64)
+    steps = np.log((count - numbers) / (numbers + 1)) + math.log(share) - math.log1p(-share)
+    logs = np.concatenate(([0.0], np.cumsum(steps)))
+    weights = np.exp(logs - logs.max())
+    return first, np.cumsum(weights) / weights.sum()
 
 
 def useful_samples(percentile: float, confidence: float = CONFIDENCE) -> int:
@@ -187,11 +205,5 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
         return None
     ranks = rank_interval(len(values), 50.0)
     ordered = sorted(values)
-    bounded = ranks.high is not None and _cdf(0, len(values), 0.5) <= (1 - CONFIDENCE) / 2
+    bounded = ranks.high is not None and 0.5 ** len(values) <= (1 - CONFIDENCE) / 2
     return (ordered[ranks.low - 1], ordered[(ranks.high or 1) - 1]) if bounded else None
-
-
-def _cdf(successes: int, count: int, share: float) -> float:
-    from scipy import special  # importing it takes 0.25 s
-
-    return float(special.bdtr(successes, count, share))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from prony.errors import UsageError
 from prony.plan.cell import Cell
 from prony.plan.part import MOST_LOOKS, Part
 from prony.plan.plan import Plan
@@ -17,7 +17,7 @@ ROOM_TO_CHOOSE = 2.0
 
 def within(plan: Plan, budget_s: float) -> Plan:
     """The plan with this time for its trials: those planned, or FEWEST per cell, then blocks where intervals
-    are widest. Raises UsageError where FEWEST do not fit.
+    are widest. Where FEWEST do not fit, those that do.
     """
     plan = plan.model_copy(
         update={
@@ -29,12 +29,7 @@ def within(plan: Plan, budget_s: float) -> Plan:
     if fixed > budget_s:
         plan = _fewest(plan)
         fixed = _planned_s(plan)
-    if fixed > budget_s:
-        raise UsageError(
-            f"--budget is {budget_s / 60:.3g} min, but the fewest useful trials take about "
-            f"{fixed / 60:.0f} min ({_counted(plan)}); give more time, or a part of the plan (--only)"
-        )
-    left_s = budget_s - fixed
+    left_s = max(0.0, budget_s - fixed)
     growing = [part.name for part in plan.parts if _adds(plan, part)]
     together_s = sum(_block_s(plan, plan.part(name)) for name in growing)
     room = 1.0 if len(growing) == 1 else ROOM_TO_CHOOSE
@@ -52,6 +47,8 @@ def within(plan: Plan, budget_s: float) -> Plan:
         change += (
             f"; then about {about} more of each" if about else "; then some more"
         ) + ", or where the intervals are widest"
+    elif fixed > budget_s:
+        change += f", of which those run that fit; --budget {math.ceil(fixed / 60)}m runs them all"
     return plan.model_copy(update={"parts": parts, "changes": (*plan.changes, change)})
 
 

@@ -41,6 +41,8 @@ class Cell(Record):
     target: Target
     trial: TrialPlan
     trials: int = Field(ge=1)
+    took_s: float | None = None
+    """Duration of such trials here before; None: estimated by the plan."""
     controls: int = 0
     """Additional trials pinned from the start, to compare warm-up methods."""
     explain: bool = False
@@ -70,14 +72,14 @@ class Cell(Record):
 
     @property
     def trial_s(self) -> float:
-        return self.takes_s(self.trial)
+        return self.takes_s(self.trial) if self.took_s is None else self.took_s
 
     def takes_s(self, trial: TrialPlan) -> float:
         return trial.estimate_s - (0.0 if self.target.owned else START_S + STOP_S)
 
     def under(self, load: Load) -> Cell:
         trial = self.trial.model_copy(update={"load": load})
-        alone = {"trials": 1, "controls": 0, "explain": False, "published": ()}
+        alone = {"trials": 1, "took_s": None, "controls": 0, "explain": False, "published": ()}
         own_id = cell_id(self.part, self.server, trial)
         return self.model_copy(update={"id": own_id, "trial": trial, **alone})
 

@@ -308,7 +308,8 @@ class _Expansion:
             )
         except UsageError as fault:
             raise self._fault("servers", str(fault)) from fault
-        return target.model_copy(update={"known_as": server}) if is_path(server) else target
+        own_name = is_path(server) or target.folder is not None
+        return target.model_copy(update={"known_as": server}) if own_name else target
 
     def _published(self, server: str, workload: Workload, load: Load) -> Iterator[PublishedFigures]:
         users = load.users if isinstance(load, ClosedLoad) else None

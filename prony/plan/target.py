@@ -15,7 +15,7 @@ from prony.evidence.base import Record
 
 Value = int | float | str
 """Value of a server's setting."""
-_URL = re.compile(r"[A-Za-z][\w+.-]*://|unix:/|([^/\s:=+]+|\[[^/\s]+\]):\d+(/|$)")
+_URL = re.compile(r"[A-Za-z][\w+.-]*://|unix:/|localhost(/|$)|([^/\s:=+]+|\[[^/\s]+\]):\d+(/|$)")
 """Start of a URL: a scheme or HOST:PORT (variants of servers are not numbers)."""
 
 
@@ -63,8 +63,10 @@ class Launch(Record):
     """Whether Prony starts and stops it."""
     address: str
     """NAME, NAME:VARIANT or NAME:VARIANT+setting=value; NAME may be the absolute path of a server.yaml or of
-    its folder.
+    its folder. With `folder` a command line.
     """
+    folder: Path | None = None
+    """Where a command line runs, absolute."""
     known_as: str | None = None
     """Name in results, where another folder of the plan has the same name."""
     jdk: str | None = None
@@ -133,6 +135,12 @@ def is_url(word: str) -> bool:
     return _URL.match(word) is not None
 
 
+def is_command(word: str) -> bool:
+    """Whether it is a command line such as `python3 app.py --port={port}`."""
+    said = "{port}" in word or any(map(str.isspace, word.strip()))
+    return said and not is_url(word) and not Path(divided(word)[0]).exists()
+
+
 def is_path(address: str) -> bool:
     name = address.partition(":")[0]
     return "/" in name or name in (".", "..") or name.endswith((".yaml", ".yml"))
@@ -157,34 +165,29 @@ def launched(
     jvm_flags: tuple[str, ...] = (),
     settings: dict[str, Value] | None = None,
 ) -> Launch:
-    """The server named by NAME or path, with its launch options. A path is relative to `folder` (default: the
-    current one) and becomes absolute. Raises UsageError for a command line.
+    """The server named by NAME, path or command line, with its launch options. A path is relative to `folder`
+    (default: the current one) and becomes absolute. Raises UsageError for a program without its port.
     """
-    name, rest = divided(_absolute(address, folder) if is_path(address) else address)
-    at = Path(name)
-    if any(map(str.isspace, name.strip())) and not at.exists():
-        raise _no_server(address, "a command line")
-    if is_path(name):
+    beside = Path.cwd() if folder is None else folder.absolute()
+    if command := is_command(address):
+        name, rest = address.strip(), ""
+    else:
+        name, rest = divided(str(beside / address) if is_path(address) else address)
+    if not command and is_path(name):
+        at = Path(name)
         if at.is_file() and at.suffix not in (".yaml", ".yml"):
-            raise _no_server(address, "no server.yaml")
+            raise UsageError(
+                f"'{address}' is a program; name its command line with {{port}}, such as "
+                f"'{address} --port={{port}}', or a folder with a server.yaml (docs/servers.md)"
+            )
         name = str(at.resolve())
     return Launch(
         address=":".join(filter(None, (name, rest))),
+        folder=beside if command else None,
         jdk=jdk,
         heap=heap,
         jvm_flags=jvm_flags,
         settings=settings or {},
-    )
-
-
-def _absolute(address: str, folder: Path | None) -> str:
-    return str((Path.cwd() if folder is None else folder.absolute()) / address)
-
-
-def _no_server(word: str, what: str) -> UsageError:
-    return UsageError(
-        f"'{word}' is {what}; put the program into a server.yaml (command:) and give that folder "
-        "(docs/servers.md)"
     )
 
 

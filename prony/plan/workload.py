@@ -312,9 +312,11 @@ def known() -> dict[str, Path]:
 
 
 def load(name: str) -> Workload:
-    """A workload by name, or by path if it ends in .yaml or .yml. Raises UsageError."""
+    """A workload by name, its file (.yaml or .yml), or the path of one GET (/hello). Raises UsageError."""
     if name.endswith((".yaml", ".yml")):
         return read(Path(name))
+    if name.startswith("/"):
+        return from_url(name)
     files = known()
     if name not in files:
         names = ", ".join(sorted(files)) or "none"

@@ -74,7 +74,8 @@ class Capacity(Shape):
     def sentences(self, part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
         if part.search is None:
             return super().sentences(part, most)
-        return (capacity_words(part.search),)
+        said = capacity_words(part.search)
+        return (f"{part.cells[0].cell.server}: {said[0].lower()}{said[1:]}",)
 
     def blocks(self, part: PartView) -> list[Block]:
         search = part.search
@@ -239,7 +240,7 @@ def capacity_words(search: SearchView) -> str:
     if found.end is End.CLIENT:
         return f"No answer: this client could not even offer {client} ({trials})."
     if found.end is End.NEVER:
-        return f"Not even {failed} held; a lower rate has too few requests for the percentile ({trials})."
+        return f"Not even {failed} held, the lowest rate that may be tried ({trials})."
     if found.end is End.HIGHEST:
         return f"At least {held}, the highest rate that may be tried ({trials})."
     known = f"{held} held" if held is not None else "no rate held"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich import table as rich_table
 from rich.cells import cell_len
@@ -17,8 +18,9 @@ from prony.report.blocks import KIND_STYLE, KIND_WORDS, Block, Column, Lines, Ro
 from prony.report.result import PartView, ResultView
 from prony.report.shape import left_out
 from prony.report.shapes import FindingGroup, blocks, finding_groups, hosts, not_conforming
-from prony.report.two_results import TwoResults
-from prony.report.two_results import blocks as two_blocks
+
+if TYPE_CHECKING:
+    from prony.report.two_results import TwoResults
 
 BEST = "bold underline"
 GAP, INDENT = 2, 2
@@ -230,6 +232,8 @@ def _foot(view: ResultView, found: Answer, details: bool) -> str:
 
 
 def render_two(found: TwoResults, console: Console) -> None:
+    from prony.report.two_results import blocks as two_blocks
+
     out = _Printer(console, "")
     word = "CONFOUNDED" if found.confounded else "SAME FINGERPRINT"
     out.text(Text.assemble((word, "bold yellow"), "  ", found.words))

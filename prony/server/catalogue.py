@@ -11,6 +11,7 @@ from prony.errors import UsageError
 from prony.plan.catalogue_roots import roots as catalogue_roots
 from prony.plan.target import divided, is_path
 from prony.plan.yamlfile import nearest, read_mapping, validate
+from prony.server.command_line import server_of
 from prony.server.spec import Ceilings, Layer, ServerSpec, Value, Variant, overlay
 
 SERVER_FILE = "server.yaml"
@@ -67,11 +68,16 @@ class Catalogue:
                 bad.append(fault)
         return good, bad
 
-    def resolve(self, address: str, settings: Settings | None = None) -> ServerSpec:
-        """The server addressed as `name`, `name:variant+variant+setting=value`, or by the path of a
-        server.yaml or its folder. Raises UsageError: unknown names with the nearest known one, faults in a
-        file with its line.
+    def resolve(
+        self, address: str, settings: Settings | None = None, folder: Path | None = None
+    ) -> ServerSpec:
+        """The server addressed as `name`, `name:variant+variant+setting=value`, by the path of a server.yaml
+        or its folder, or with `folder` by the command line to run there. Raises UsageError: unknown names
+        with the nearest known one, faults in a file with its line.
         """
+        if folder is not None:
+            spec = server_of(address, folder)
+            return spec if settings is None else configure(spec, settings)
         name, rest = divided(address)
         words = [word for word in rest.split("+") if word]
         file = self._file(name)

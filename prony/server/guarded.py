@@ -214,12 +214,14 @@ class ProcessSpec:
     """Where it starts."""
     own_cpus: Sequence[int]
     """Its CPUs in the window: the guard stays off them."""
+    cwd: Path | None = None
+    """None: an empty one in `scratch`."""
 
     def line(self) -> bytes:
         process_spec = {
             "command": list(self.command),
             "env": dict(self.env),
-            "cwd": str(self.scratch / "cwd"),
+            "cwd": str(self.cwd or self.scratch / "cwd"),
             "log": str(self.log),
             "cpus": list(self.cpus),
             "guard_cpus": sorted(set(granted_cpus()) - set(self.own_cpus)),

@@ -94,7 +94,13 @@ def launch(
         command = expand(built, values, flags)
         now = cpus or granted_cpus()
         process_spec = ProcessSpec(
-            command, environment(built, values), scratch, log, cpus=sorted(now), own_cpus=cpus
+            command,
+            environment(built, values),
+            scratch,
+            log,
+            cpus=sorted(now),
+            own_cpus=cpus,
+            cwd=None if spec.workdir is None else spec.folder / spec.workdir,
         )
         process, started = start_guard(process_spec, f"server {spec.name}")
         until_started.pop_all()

@@ -105,6 +105,7 @@ class Layer(Record):
     options: dict[str, Value | None] | None = None
     settings: dict[str, Value] | None = None
     env: dict[str, str] | None = None
+    workdir: str | None = None
     scheme: Scheme | None = None
     http_version: HttpVersion | None = None
     jvm_flags: tuple[str, ...] | None = None
@@ -144,6 +145,8 @@ class ServerSpec(Record):
     settings: dict[str, Value] = Field(default_factory=dict)
     """A plan or an address may set them (`name:workers=4`); each is a placeholder."""
     env: dict[str, str] = Field(default_factory=dict)
+    workdir: str | None = None
+    """Where it runs, relative to the folder; None: an empty directory of its own."""
     scheme: Scheme = "http"
     http_version: HttpVersion = "1.1"
     """Of load and conformance; with 2 it also answers over 1.1, as for readiness."""

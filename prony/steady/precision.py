@@ -5,14 +5,35 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from statistics import NormalDist
+
+import numpy as np
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(64)
+NORMAL_FROM = 1e5
+"""Degrees of freedom from which the first term of Fisher's expansion is exact to nine digits."""
 
 
 def t_quantile(freedom: float, probability: float) -> float:
-    from scipy import special as untyped_special
-
-    special: Any = untyped_special
-    return float(special.stdtrit(freedom, probability))
+    """Of Student's t, for one degree of freedom or more: Newton's steps from below (the tail is concave) on
+    the integral of cos^(freedom - 1). SciPy's takes 0.25 s to import.
+    """
+    if probability < 0.5:
+        return -t_quantile(freedom, 1 - probability)
+    z = NormalDist().inv_cdf(probability)
+    if freedom >= NORMAL_FROM or not z:
+        return z + (z**3 + z) / (4 * freedom)
+    log_scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - math.log(math.pi) / 2
+    t = z
+    for _ in range(60):
+        half = math.atan(t / math.sqrt(freedom)) / 2
+        area = half * float(WEIGHTS @ np.cos(half * (NODES + 1)) ** (freedom - 1))
+        density = math.exp(log_scale - (freedom + 1) / 2 * math.log1p(t * t / freedom)) / math.sqrt(freedom)
+        step = (probability - 0.5 - math.exp(log_scale) * area) / density
+        t += step
+        if abs(step) <= 1e-12 * t:
+            break
+    return t
 
 
 LEAST_ROWS = 10

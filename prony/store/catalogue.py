@@ -270,6 +270,12 @@ class Store:
             lambda connection: search.series(connection, server, workload, load_name, chosen)
         )
 
+    def durations_s(self, spec: Mapping[str, Any]) -> dict[str, float]:
+        """Cell -> seconds that its trials took before, of a plan's cells that were measured."""
+        keys = summaries.plan_keys(json.dumps(spec))
+        took_s = self._database.read(lambda connection: search.durations_s(connection, set(keys.values())))
+        return {cell: took_s[key] for cell, key in keys.items() if key in took_s}
+
     def fingerprints(self) -> tuple[SeenHost, ...]:
         return self._database.read(search.fingerprints)
 

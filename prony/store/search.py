@@ -5,10 +5,11 @@ from __future__ import annotations
 import fnmatch
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from statistics import median
 from typing import Any
 
 from pydantic import ValidationError
@@ -30,6 +31,8 @@ AS_STORED = (
 )  # fmt: skip
 EXPLAINED = "explained"
 """Kind of trials with a profiler, which are in no count and no series."""
+NEWEST = 10
+"""Trials that say how long one takes."""
 MOST_AT_ONCE = 500
 """Ids per query: databases take some 30,000 values."""
 
@@ -249,6 +252,22 @@ def _series_trial(row: Row[Any], *, repeated: bool) -> SeriesTrial:
         figures=figures,
         versions=_mapping(row.versions),
     )
+
+
+def durations_s(connection: Connection, keys: Collection[str]) -> dict[str, float]:
+    """Plan key -> median duration of its newest trials that measured something."""
+    query = (
+        select(_TS.plan_key, _T.started, _T.ended)
+        .select_from(schema.trials.join(schema.trial_summaries))
+        .where(_TS.plan_key.in_(keys), _T.kind == "trial", _T.failure.is_(None))
+        .order_by(_TS.number.desc())
+        .limit(MOST_AT_ONCE)
+    )
+    found: dict[str, list[float]] = defaultdict(list)
+    for row in connection.execute(query):
+        if is_time(row.started) and is_time(row.ended) and len(found[row.plan_key]) < NEWEST:
+            found[row.plan_key].append((time_of(row.ended) - time_of(row.started)).total_seconds())
+    return {key: median(times) for key, times in found.items() if times}
 
 
 def fingerprints(connection: Connection, key: str | None = None) -> tuple[SeenHost, ...]:

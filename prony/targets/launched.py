@@ -35,7 +35,7 @@ class LaunchedServer(ServerUnderTest):
     def of(cls, asked: Launch, catalogue: Catalogue) -> LaunchedServer:
         """Raises UsageError for an unknown server or setting."""
         settings = Settings(dict(asked.settings), asked.heap, asked.jvm_flags, asked.jdk)
-        spec = catalogue.resolve(asked.address, settings)
+        spec = catalogue.resolve(asked.address, settings, asked.folder)
         return cls(spec if asked.known_as is None else spec.model_copy(update={"name": asked.known_as}))
 
     @property

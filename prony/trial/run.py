@@ -32,7 +32,6 @@ from prony.plan.stage import Stage
 from prony.plan.trial import PUBLISHED_S, TrialPlan
 from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
 from prony.steady.limits import SteadyLimits
-from prony.steady.precision import t_quantile
 from prony.targets.base import RunningTarget, ServerUnderTest
 from prony.trial.load_run import INTERRUPTED, WORTH_KEEPING_S, LoadRun, ServerDied, WindowEdges, over_window
 from prony.trial.preparation import Preparation, offer_stage, probed, scaling_probe, stage_notes
@@ -238,7 +237,6 @@ class _Trial:
         watched = not isinstance(self.plan.measured, WholeRun) and warm.method != "fixed"
         if watched and warm.cap_s >= 2 * MIN_SEGMENT_ROWS:
             kernel_search()  # imported now: their second of CPU would be seen under the load
-            t_quantile(1, 0.5)
         if not self.under_test.owned:
             theirs = server.cpus()
             client, apart = self.surroundings.partition.client, self.surroundings.apart

@@ -12,7 +12,7 @@ from prony.plan.load import SteadyWindow
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.steady.detector import HOLD_ROWS, SteadyState, compiling, full_rows, steady_state
 from prony.steady.limits import SteadyLimits
-from prony.steady.precision import LEAST_ROWS, half_width, t_quantile
+from prony.steady.precision import half_width
 from prony.steady.stretch import Series, level_up_to, still_to_come
 from prony.trial.load_run import LoadRun
 from prony.trial.surroundings import Surroundings, TrialObserver
@@ -126,7 +126,6 @@ class PreciseEnough:
         measured = plan.measured
         if not isinstance(measured, SteadyWindow) or measured.precision is None:
             return None
-        t_quantile(LEAST_ROWS, 0.975)  # what it imports costs CPU: now, and not in the window
         return cls(measured.precision, by_p50=plan.load.model == "open")
 
     def __call__(self, row: IntervalRow) -> bool:

@@ -212,7 +212,7 @@ def test_what_does_not_apply_is_refused() -> None:
         (("compare", "--resume", "x", "--band", "1%"), "leave out --band"),
         (("run", "--resume", "x", "--quick", "--seed", "4"), "leave out --seed, --quick"),
         (("sweep", "http://127.0.0.1:1/", "--resume", "x"), "leave out target"),
-        (("load", "http://127.0.0.1:1/", "--resume", "x", "-c", "3"), "leave out url, --users"),
+        (("load", "http://127.0.0.1:1/", "--resume", "x", "-c", "3"), "leave out target, --users"),
         (("second-opinion", "--resume", "x", "--trials", "4"), "leave out --trials"),
         (("capacity", "--resume", "x", "--slo", "p99<1s"), "leave out --slo"),
         (("compare", "--resume", "x", "--users", "0"), "leave out --users"),

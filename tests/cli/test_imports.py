@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.load.test_engine import Reference
+
 SCRIPT = """
 import json, sys
 from prony.cli.main import main
@@ -59,3 +61,14 @@ def test_a_load_imports_no_statistics_before_it_is_over(tmp_path: Path) -> None:
     assert (
         below(names, ("prony.compare", "prony.conformance.suite", "h11", "scipy", "ruptures", *DRAWS)) == []
     )
+
+
+def test_a_load_of_one_server_imports_no_scipy(tmp_path: Path) -> None:
+    reference = Reference()
+    try:
+        words = ("load", reference.url, "-d", "1s", "--warmup", "0s", "--db", str(tmp_path / "r.db"))
+        code, names = imported(*words)
+    finally:
+        reference.finish()
+    assert code == 0
+    assert below(names, ("scipy", "ruptures", "prony.report.html", "prony.report.schema")) == []

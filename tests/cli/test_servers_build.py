@@ -70,5 +70,5 @@ def test_the_list_says_how_variants_are_addressed(prony: Run, tmp_path: Path) ->
     done = prony(tmp_path, "servers")
     assert done.returncode == 0
     (tomcat,) = (line for line in done.stdout.splitlines() if line.startswith("tomcat "))
-    assert "async or virtual + https or openssl or h2 or h2c; published" in tomcat
-    assert "NAME:VARIANT" in done.stdout
+    assert "async|virtual + https|openssl|h2|h2c; published" in tomcat
+    assert "tomcat:async+https" in done.stdout

@@ -1,5 +1,5 @@
-"""Every command that takes a server takes a name of the catalogue, a path and a URL alike, or says in one
-sentence what to name in its place.
+"""Every command that takes a server takes a name of the catalogue, a path, a URL and a command line alike, or
+says in one sentence what to name in its place.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from prony.plan.plan import Plan
 from prony.plan.target import Launch, Url
 from prony.plan.workload import Workload
 from prony.server.spec import ServerSpec
+from prony.targets import LaunchedServer
 
 SERVER = """
 title: a server of this test
@@ -72,6 +73,7 @@ COMMANDS: dict[str, Callable[[str, str], tuple[str, ...]]] = {
     "sweep": lambda one, _: ("sweep", one, "--users", "1"),
     "capacity": lambda one, _: ("capacity", one, "--slo", "p99<1s"),
     "second-opinion": lambda one, _: ("second-opinion", one, "--with", "ab"),
+    "load": lambda one, _: ("load", one),
 }
 """From a server and another of its kind."""
 PATHS = (
@@ -120,6 +122,7 @@ def test_a_name_is_a_server_of_every_command(
         ("sweep", None),
         ("capacity", None),
         ("second-opinion", None),
+        ("load", None),
         ("aa", "a folder with a server.yaml"),
         ("gate", "a folder with a server.yaml"),
         ("explain", "prony load {word} --explain"),
@@ -147,34 +150,90 @@ def test_a_url_is_measured_or_refused_by_what_to_use(
     assert in_its_place.format(word=word) in line
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "load", "servers check", "servers build"])
-@pytest.mark.parametrize("word", ["./serve --port 8080", "python3 -m http.server", "./serve"])
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("word", "server", "words"),
+    [
+        ("./serve --port={port}", "serve", ("./serve", "--port={port}")),
+        ("MODE=x ./serve -p {port} a/b.py", "serve b.py", ("./serve", "-p", "{port}", "a/b.py")),
+        (
+            "python3 -m http.server {port}",
+            "python3 -m http.server",
+            ("python3", "-m", "http.server", "{port}"),
+        ),
+    ],
+)
+def test_a_command_line_is_a_server_of_every_command(
+    command: str,
+    word: str,
+    server: str,
+    words: tuple[str, ...],
+    folder: Path,
+    plans: list[Plan],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert typed(monkeypatch, *COMMANDS[command](word, "node app.js {port}")) == 0
+    cell = plans[0].cells[0]
+    assert cell.server == server
+    assert [step.path for step in cell.trial.workload.all_steps] == ["/"]
+    monkeypatch.chdir(folder / "elsewhere")
+    under = Targets().of(cell)
+    assert isinstance(under, LaunchedServer)
+    assert (under.spec.command, under.spec.folder) == (words, folder)
+    assert under.spec.env == ({"MODE": "x"} if word.startswith("MODE") else {})
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "servers check", "servers build"])
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("./serve --port 8080", "has no {port}"),
+        ("./serve", "./serve --port={port}"),
+        ("./serve '{port}", "is no command line"),
+        ("cd base && ./serve {port}", "sh -c"),
+    ],
+)
 @pytest.mark.usefixtures("folder")
-def test_a_command_line_is_refused_by_what_to_use(
-    command: str, word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_command_line_without_its_port_is_refused(
+    command: str, word: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = COMMANDS[command](word, "./candidate/app") if command in COMMANDS else (*command.split(), word)
     assert typed(monkeypatch, *words) == ExitCode.USAGE
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"'{word}'" in line
-    assert "give its URL" in line if command == "load" and " " in word else "into a server.yaml" in line
-
-
-@pytest.mark.parametrize(
-    ("word", "said"),
-    [
-        ("./base/app", "use prony sweep ./base/app --users 10"),
-        ("reference:h2c", "use prony sweep reference:h2c --users 10"),
-        ("./base/none", "base/none; name a server of the catalogue"),
-    ],
-)
-@pytest.mark.usefixtures("folder")
-def test_a_load_starts_no_server(
-    word: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert typed(monkeypatch, "load", word) == ExitCode.USAGE
-    (line,) = capsys.readouterr().err.splitlines()
+    assert word in line
     assert said in line
+
+
+@pytest.mark.usefixtures("folder")
+def test_command_lines_of_one_name_keep_their_folders() -> None:
+    words = ("python3 base/app.py {port}", "python3 candidate/app.py {port}")
+    assert [one.name for one in targets.servers(words)] == ["python3 base/app.py", "python3 candidate/app.py"]
+    assert [one.name for one in targets.servers(("A=1 ./serve {port}", "A=2 ./serve {port}"))] == [
+        "A=1 ./serve",
+        "A=2 ./serve",
+    ]
+    shells = [f"sh -c 'exec ./{name} {{port}}'" for name in ("a", "b")]
+    assert [one.name for one in targets.servers(shells)] == [
+        "sh -c exec ./a {port}",
+        "sh -c exec ./b {port}",
+    ]
+
+
+def test_init_writes_what_the_command_line_says(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "MODE=x ./serve --port={port}"
+    assert typed(monkeypatch, "init", line) == 0
+    (server,) = targets.servers(["."])
+    (direct,) = targets.servers([line])
+    for field in ("command", "env", "workdir", "folder", "title"):
+        assert getattr(server.launched, field) == getattr(direct.launched, field)
+    assert targets.request([server], "workload.yaml").all_steps[0].path == "/"
+    assert typed(monkeypatch, "init", line) == ExitCode.USAGE  # nothing is overwritten
+    assert "server.yaml and workload.yaml exist" in capsys.readouterr().err
+    monkeypatch.chdir(folder / "elsewhere")
+    assert typed(monkeypatch, "init", "java -jar app.jar --port={port}") == 0
+    assert targets.server(".").launched.command[:3] == ("{java}", "{jvm}", "-jar")
 
 
 @pytest.mark.parametrize("named", ["./base/app", "../x/base/app", "{folder}/base/app", "reference", URL])

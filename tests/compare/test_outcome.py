@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from prony.compare.capacity import Outcome, held_against, lowest_rate, outcome_of, search_of
+from prony.compare.capacity import (
+    LONGEST_S,
+    Outcome,
+    held_against,
+    lowest_rate,
+    outcome_of,
+    search_of,
+    window_for,
+)
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Bias, Finding, Judgement
 from prony.judge.times import headline_times, percentiles
@@ -62,6 +70,34 @@ SATURATED = Finding(check="client", code="saturated", reason="said so")
 )
 def test_whose_fault_it_was(outcome: Outcome, expected: Outcome) -> None:
     assert outcome is expected
+
+
+def test_a_load_generator_that_slept_is_no_limit() -> None:
+    """Whatever it waited for: requests failed or were blocked while it had nothing to do."""
+    for cpu_s, run_delay_s, expected in ((1.1, 5.4, Outcome.MISSED), (1.1, 7.9, Outcome.CLIENT)):
+        record = factory.constant(factory.record("spring-tomcat"), 1.0, blocked=7)
+        engine = record.evidence.engine
+        assert engine is not None
+        assert engine.window is not None
+        threads = tuple(
+            one.model_copy(update={"cpu_s": cpu_s, "run_delay_s": run_delay_s, "wall_s": 10.0})
+            for one in engine.window.threads
+        )
+        assert threads
+        window = engine.window.model_copy(update={"threads": threads})
+        evidence = record.evidence.model_copy(update={"engine": engine.model_copy(update={"window": window})})
+        found = (broken("schedule"), broken("errors"), SATURATED)
+        judgement = Judgement(conforms=False, findings=found)
+        asked = record.model_copy(update={"evidence": evidence})
+        assert outcome_of(asked, judgement, {"p99_ms": 1.0}, GOAL)[0] is expected
+
+
+def test_a_window_is_as_long_as_its_percentile_needs() -> None:
+    assert window_for(GOAL, 1e4, 10.0) == 10.0
+    longer = window_for(GOAL, 50.0, 10.0)
+    assert 30 < longer < LONGEST_S
+    assert lowest_rate(GOAL, longer) <= 50.0
+    assert window_for(GOAL, 0.1, 10.0) == LONGEST_S
 
 
 def test_no_rate_too_low_for_its_percentile() -> None:

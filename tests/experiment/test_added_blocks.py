@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from prony.errors import UsageError
+from prony.experiment.stored import timed
 from prony.plan.budget import within
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad
@@ -128,7 +128,16 @@ def test_what_was_interrupted_goes_on_within_what_is_left(bench: Bench) -> None:
     assert len({per_cell[one.id] for one in stored.cells if users_of(one) == 8}) == 1, "blocks are whole"
 
 
-def test_a_budget_that_is_too_short_is_refused_before_anything_runs(bench: Bench) -> None:
-    with pytest.raises(UsageError, match="the fewest useful trials"):
-        within(plan(cell("a", 5), cell("b", 5)), 10.0)
-    assert bench.ran == []
+def test_within_a_budget_that_is_too_short_those_trials_run_that_fit(bench: Bench) -> None:
+    _, found = bench.run(within(plan(cell("a", 5), cell("b", 5)), 10.0))
+    assert Counter(one.record.block for one in found) == {0: 2}
+
+
+def test_how_long_trials_took_is_read_from_the_store(bench: Bench) -> None:
+    asked = plan(cell("a", 2), cell("b", 2))
+    assert {one.took_s for one in timed(asked, bench.store).cells} == {None}
+    _, found = bench.run(asked)
+    again = timed(plan(cell("a", 2), cell("b", 2), cell("c", 2)), bench.store)
+    took = [(one.record.ended_at - one.record.started_at).total_seconds() for one in found]
+    for one in again.cells:
+        assert one.took_s is None if one.server == "c" else min(took) <= (one.took_s or 0.0) <= max(took)

@@ -4,12 +4,15 @@ that the ceiling is wrong.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.trial import Calibration, Evidence
 from prony.experiment import calibrating
 from prony.experiment.calibrating import Calibrations, reference_load
+from prony.judge.checks.client import ClientLimits, ceiling_decides, signals
 from prony.load.reference import Certificate, ReferenceLoad
 from prony.plan.load import ClosedLoad, Connections, WholeRun
 from prony.plan.script import Script
@@ -123,3 +126,32 @@ def test_what_the_reference_server_cannot_stand_in_for() -> None:
     assert reference_load(scripted, f.healthy()) is None
     assert reference_load(PLAN, f.part(f.healthy(), "load", transport="unix")) is None
     assert reference_load(PLAN, f.by_url()) is None
+
+
+def test_a_ceiling_is_kept_for_later_experiments_of_this_host(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PRONY_CACHE", str(tmp_path))
+    engine = measured(monkeypatch, 60_000)
+    assert Calibrations("this").measure(PLAN, f.healthy(), Notes(), HERE) is not None
+    kept = Calibrations("this")
+    found = kept.known(PLAN, f.healthy())
+    assert found is not None
+    assert found.client_ceiling_per_s == 60_000
+    assert Calibrations("other").known(PLAN, f.healthy()) is None
+    many = PLAN.model_copy(update={"load": ClosedLoad(users=f.USERS + 1)})
+    assert Calibrations("this").known(many, f.healthy()) is None
+    monkeypatch.setattr(calibrating, "ROOM", f.RATE / 60_000 - 0.01)
+    assert Calibrations("this").known(PLAN, f.healthy()) is None, "too near to it to rest on an old one"
+    assert len(engine.asked) == 1
+
+
+def test_a_ceiling_is_measured_where_it_can_change_what_the_client_did() -> None:
+    healthy, limits = f.healthy(), ClientLimits()
+    found, _ = signals(healthy, limits)
+    assert len(found) >= 2
+    assert not any(signal.over for signal in found)
+    assert not ceiling_decides(healthy, limits)
+    one_over = ClientLimits(client_cpu_max=1e-9)
+    assert [signal.over for signal in signals(healthy, one_over)[0]].count(True) == 1
+    assert ceiling_decides(healthy, one_over)

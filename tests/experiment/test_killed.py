@@ -7,12 +7,15 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from prony.store import Store
 from tests import command
 from tests.exit_codes import demanded_code
 from tests.load.test_engine import Reference
 
-LOAD = ("--users", "1", "--duration", "1s", "--warmup", "0s")
+LOAD = ("--users", "1", "--duration", "1s", "--warmup", "0s", "--limits", "client_run_delay_max=0.000001")
+"""With a limit that every client exceeds: a ceiling decides what that means."""
 
 
 def calibrates(process: subprocess.Popen[str]) -> bool:
@@ -20,6 +23,12 @@ def calibrates(process: subprocess.Popen[str]) -> bool:
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     commands = [Path(f"/proc/{child}/cmdline") for child in children]
     return any(b"serve" in file.read_bytes().split(b"\0") for file in commands if file.exists())
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No ceiling of an earlier run."""
+    monkeypatch.setenv("PRONY_CACHE", str(tmp_path / "cache"))
 
 
 def test_a_trial_is_stored_before_the_calibration_that_completes_it(tmp_path: Path) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from prony.errors import UsageError
 from prony.plan import workload
 from prony.plan.budget import FEWEST, within
 from prony.plan.cell import cell_of
@@ -52,9 +49,19 @@ def test_where_the_planned_trials_do_not_fit_there_are_the_fewest() -> None:
     assert made.estimate_s <= 4 * 2 * TRIAL_S + 12 + 12, "conformance apart"
 
 
-def test_where_the_fewest_do_not_fit_it_is_refused_with_what_would() -> None:
-    with pytest.raises(UsageError, match=r"--budget is 1 min, but the fewest .* 2 min \(3 trials of each"):
-        within(plan(), 60)
+def test_where_the_fewest_do_not_fit_it_says_what_would() -> None:
+    made = within(plan(), 60)
+    assert [cell.trials for cell in made.cells] == [FEWEST] * 2
+    assert (made.budget_s, made.parts[0].until_clear) == (60, None)
+    assert "--budget 3m" in made.changes[-1]
+
+
+def test_what_trials_took_here_before_replaces_the_estimate() -> None:
+    cells = tuple(cell.model_copy(update={"took_s": 10.0}) for cell in plan().cells)
+    made = within(plan().model_copy(update={"cells": cells}), 6 * 10 + 12)
+    assert [cell.trials for cell in made.cells] == [FEWEST] * 2
+    assert "--budget" not in made.changes[-1]
+    assert made.cells[0].under(ClosedLoad(users=1)).trial_s == TRIAL_S, "another load, another duration"
 
 
 def test_one_time_for_all_parts_and_room_to_choose() -> None:
@@ -81,5 +88,5 @@ def test_explained_trials_take_their_time_from_the_budget() -> None:
     made = within(asked.model_copy(update={"cells": cells}), 20 * 2 * TRIAL_S + 12)
     assert made.parts[0].until_clear == 19, "one block less than without"
     assert "5 trials of each of 2 cells and 2 explained ones, about 4.6 min" in made.changes[-1]
-    with pytest.raises(UsageError, match="2 explained ones"):
-        within(asked.model_copy(update={"cells": cells}), (2 * FEWEST + 1) * TRIAL_S)
+    made = within(asked.model_copy(update={"cells": cells}), (2 * FEWEST + 1) * TRIAL_S)
+    assert "2 explained ones" in made.changes[-1]

@@ -7,7 +7,7 @@ import typer
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
-from prony.cli.targets import AskedTrial
+from prony.cli.targets import KINDS, AskedTrial
 from prony.errors import UsageError
 
 TRIALS, QUICK_TRIALS = 3, 1
@@ -18,8 +18,7 @@ def command(
     what: str | None = typer.Argument(
         None,
         metavar="SERVER|ID",
-        help="A server that Prony starts (NAME, NAME:VARIANT, or a folder with a server.yaml), or a stored "
-        "experiment (an id or 'latest').",
+        help=f"A server that Prony starts: {KINDS}; or a stored experiment (an id or 'latest').",
     ),
     trials: int | None = typer.Option(
         None, "--trials", help="Number of measured trials before the explained one [default: 3, quick: 1]."

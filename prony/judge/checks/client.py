@@ -212,6 +212,17 @@ def _turnaround(evidence: Evidence, window: Window, limits: ClientLimits) -> lis
     return [Signal(gain >= limits.client_gain_max, text, only, counts=read)]
 
 
+def ceiling_decides(evidence: Evidence, limits: ClientLimits) -> bool:
+    """Whether a calibrated ceiling can change the finding: as the second signal over its limit, or as one of
+    too few.
+    """
+    if each_load_host(evidence):
+        return False  # each is judged without
+    found, _ = signals(evidence.model_copy(update={"calibration": None}), limits)
+    over = [signal for signal in found if signal.over]
+    return len(found) < SIGNALS_NEEDED or (bool(over) and sum(one.counts for one in over) < SIGNALS_NEEDED)
+
+
 def thread_tells(evidence: Evidence, limits: ClientLimits) -> bool:
     """Whether a busy server thread shows a busy server: polling threads are busy without requests."""
     window = measured(evidence)

@@ -1,0 +1,71 @@
+"""What to do next, as a line that can be pasted: the command that was typed, with what would settle more."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from prony import redaction
+from prony.compare.claim import Claim
+
+if TYPE_CHECKING:
+    from prony.report.result import PartView, ResultView
+
+MOST_TRIALS = 100
+WITH_TRIALS = ("compare", "aa", "explain")
+LONGER_S, FINE = 4, 0.05
+"""Times the window of a single load, and the half-width of its figure from which it need not be longer."""
+
+
+def next_step(view: ResultView, typed: Sequence[str]) -> str:
+    """Empty where no number settles more, or the line has credentials. `typed`: the words after `prony`."""
+    if not typed or len(view.parts) != 1 or view.planned > len(view.trials) or "--resume" in typed:
+        return ""
+    (part,) = view.parts
+    words = _more_trials(part, typed) if typed[0] in WITH_TRIALS else _longer(part, typed)
+    said = shlex.join(["prony", *words]) if words else ""
+    return said if redaction.text(said) == said else ""
+
+
+def _more_trials(part: PartView, typed: Sequence[str]) -> list[str]:
+    """As many as settle the first open pair of the figure that was asked for."""
+    found = [
+        pair.settles.blocks
+        for pair in part.pairs
+        if pair.figure == part.asked_figure
+        and pair.claim is Claim.OPEN
+        and pair.settles is not None
+        and pair.settles.what == "blocks"
+        and pair.settles.blocks
+    ]
+    trials = max((cell.cell.trials for cell in part.cells), default=0) + min(found, default=0)
+    return _with(typed, ("--trials",), str(trials)) if found and trials <= MOST_TRIALS else []
+
+
+def _longer(part: PartView, typed: Sequence[str]) -> list[str]:
+    """A single load whose largest uncertainty is chance."""
+    if typed[0] != "load" or len(part.cells) != 1 or part.cells[0].cell.trial.measured.kind != "steady":
+        return []
+    (cell,) = part.cells
+    off = cell.uncertainty(cell.asked_figure)
+    ends = () if off is None else (off.low, off.high, off.bias_low, off.bias_high)
+    if not ends or None in ends:
+        return []
+    low, high, bias_low, bias_high = (abs(end or 0.0) for end in ends)
+    if max(low, high) <= max(FINE, bias_low, bias_high):
+        return []
+    longer = f"{LONGER_S * cell.cell.trial.measured_s:g}s"
+    return _with(typed, ("--duration", "-d"), longer)
+
+
+def _with(typed: Sequence[str], options: tuple[str, ...], value: str) -> list[str]:
+    """The line with this option in place of the one that was given."""
+    kept, at = list(typed), 0
+    while at < len(kept):
+        name, equals, _ = kept[at].partition("=")
+        if name in options:
+            del kept[at : at + (1 if equals else 2)]
+        else:
+            at += 1
+    return [*kept, options[0], value]

@@ -1,0 +1,71 @@
+"""What settles more is a line that can be pasted."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+import pytest
+
+from prony.cli.next_step import next_step
+from prony.compare.claim import Claim, Settles
+from prony.judge.estimate import Uncertainty
+from prony.report.cell_view import CellView
+from prony.report.result import ResultView
+from tests.report import factory
+
+TYPED = ["compare", "PORT={port} ./a", "b", "--trials", "5", "--quick"]
+
+
+def with_pair(claim: Claim, settles: Settles | None) -> ResultView:
+    view = factory.full()
+    part = replace(view.parts[0])
+    first, *rest = part.pairs
+    wanted = replace(first, figure=part.asked_figure, claim=claim, settles=settles)
+    shown = [replace(pair, claim=Claim.SHOWN) for pair in rest]
+    return factory.with_pairs(view, [wanted, *shown])
+
+
+def test_an_open_pair_gets_the_trials_that_settle_it() -> None:
+    view = with_pair(Claim.OPEN, Settles("blocks", 600.0, 7))
+    (part,) = view.parts
+    trials = max(cell.cell.trials for cell in part.cells) + 7
+    again = shlex.split(next_step(view, TYPED))
+    assert again == ["prony", "compare", "PORT={port} ./a", "b", "--quick", "--trials", str(trials)]
+
+
+@pytest.mark.parametrize(
+    ("claim", "settles", "typed"),
+    [
+        (Claim.SHOWN, None, TYPED),
+        (Claim.OPEN, Settles("isolation", None), TYPED),
+        (Claim.OPEN, Settles("blocks", 1e6, 4000), TYPED),
+        (Claim.OPEN, Settles("blocks", 600.0, 7), []),
+        (Claim.OPEN, Settles("blocks", 600.0, 7), ["compare", "--resume", "latest"]),
+        (Claim.OPEN, Settles("blocks", 600.0, 7), ["compare", "http://me:secret@host/", "b"]),
+    ],
+)
+def test_where_no_number_of_trials_settles_it_there_is_no_line(
+    claim: Claim, settles: Settles | None, typed: list[str]
+) -> None:
+    assert next_step(with_pair(claim, settles), typed) == ""
+
+
+def test_a_load_is_measured_longer_where_chance_is_its_largest_uncertainty() -> None:
+    view = factory.full()
+    (part,) = view.parts
+    cell = part.cells[0]
+    single = replace(view, parts=(replace(part, cells=(cell,)),))
+
+    def after(off: Uncertainty | None) -> str:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(CellView, "uncertainty", lambda *_: off)
+            patch.setattr(ResultView, "planned", 1)
+            return next_step(single, ["load", "http://127.0.0.1/", "-d", "5s"])
+
+    longer = f"{4 * cell.cell.trial.measured_s:g}s"
+    assert after(Uncertainty(-0.1, 0.1, -0.01, 0.02)) == f"prony load http://127.0.0.1/ --duration {longer}"
+    assert after(Uncertainty(-0.1, 0.1, -0.01, 0.9)) == "", "more of the same noise"
+    assert after(Uncertainty(-0.1, 0.1, -0.01, None)) == ""
+    assert after(Uncertainty(-0.01, 0.01, 0.0, 0.0)) == ""
+    assert after(None) == ""
