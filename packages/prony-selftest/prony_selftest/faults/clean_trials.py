@@ -8,7 +8,7 @@ keep-alive at a URL they equal `prony load URL -c N -d 9s`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -138,23 +138,25 @@ class CleanTrial:
         return added(self.bounds.get(figure, {}).values()).half
 
 
-def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> list[CleanTrial]:
+def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> Iterator[CleanTrial]:
     """`count` trials, round-robin over the set-ups; a catalogue `server` is a further set-up."""
     setups = every_setup()
     kinds = [*([server] if server else []), *setups]
     built = _built(server) if server else None
-    trials: list[CleanTrial] = []
     for number in range(count):
         kind = kinds[number % len(kinds)]
-        if built is not None and kind == server:
-            evidence = _real(built, number + 1)
-            outcome = SetupResult(evidence, judge(evidence), {})
-        else:
-            outcome = run_setup(setups[kind], seed=number + 1)
-        trials.append(clean_trial(kind, outcome))
-        reasons = "; ".join(f"{check}: {why}" for check, why in trials[-1].problems.items())
-        say(f"{number + 1}/{count} {kind}: {reasons or 'conforms'}, {_half(trials[-1].half(FIGURES[0]))}")
-    return trials
+        try:
+            if built is not None and kind == server:
+                evidence = _real(built, number + 1)
+                outcome = SetupResult(evidence, judge(evidence), {})
+            else:
+                outcome = run_setup(setups[kind], seed=number + 1)
+            trial = clean_trial(kind, outcome)
+        except EnvironmentFault as fault:
+            trial = CleanTrial(kind, {"not measured": str(fault)}, {})
+        reasons = "; ".join(f"{check}: {why}" for check, why in trial.problems.items())
+        say(f"{number + 1}/{count} {kind}: {reasons or 'conforms'}, {_half(trial.half(FIGURES[0]))}")
+        yield trial
 
 
 def clean_trial(kind: str, outcome: SetupResult) -> CleanTrial:
