@@ -115,8 +115,14 @@ def _others(evidence: Evidence) -> Taken | str:
     if host is None or share is None:
         return "other processes could not be read"
     whose = f", most by {host.busiest_other}" if host.busiest_other else ""
-    text = f"other processes took {percent(share)} of the server's CPUs{whose}"
-    return Taken("other_processes", share, text, f"stop the other load and repeat{whose}")
+    text, server = f"other processes took {percent(share)} of the server's CPUs", evidence.server_window
+    known = evidence.server.owned and not evidence.services
+    if known and server is not None and server.run_delay_s is not None and server.wall_s > 0:
+        # What ran while the server had nothing to do cost it nothing.
+        waited = server.run_delay_s / server.wall_s / server_cpus(evidence)
+        if waited < share:
+            share, text = waited, f"{text}, {percent(waited)} while it had work"
+    return Taken("other_processes", share, text + whose, f"stop the other load and repeat{whose}")
 
 
 def _soft_interrupts(evidence: Evidence) -> Taken | str | None:
