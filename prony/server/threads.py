@@ -58,7 +58,8 @@ def thread_times(pids: Iterable[int], *, where: bool = True) -> Mapping[ThreadKe
             fields = rest.split()
             if len(fields) <= _STARTED:
                 continue  # it has just ended
-            ran = [int(field) for field in (read_bytes(f"/proc/{pid}/task/{thread}/schedstat") or b"").split()]
+            scheduled = (read_bytes(f"/proc/{pid}/task/{thread}/schedstat") or b"").split()
+            ran = [int(field) for field in scheduled]
             found[pid, thread, int(fields[_STARTED])] = ThreadTime(
                 name=name.partition(b"(")[2].decode(errors="replace"),
                 cpu_s=(int(fields[_UTIME]) + int(fields[_STIME])) / TICKS_PER_S,

@@ -216,9 +216,7 @@ def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> S
         rss_end_bytes=closed.process.rss_bytes,
         threads_end=closed.process.threads,
         descriptors_end=closed.process.descriptors,
-        run_delay_s=run_delay_s(
-            opened.threads, closed.threads, closed.process.cpu_s - opened.process.cpu_s
-        ),
+        run_delay_s=run_delay_s(opened.threads, closed.threads, closed.process.cpu_s - opened.process.cpu_s),
         jvm_open=opened.jvm,
         jvm_close=closed.jvm,
         throttle=cgroup.between(opened.throttle, closed.throttle),

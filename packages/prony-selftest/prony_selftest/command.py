@@ -64,8 +64,8 @@ def command(
             return ExitCode.OK
         text = ""
         try:
-            for text in tables(asked, _say):
-                pass
+            for so_far in tables(asked, _say):
+                text = so_far
         finally:
             typer.echo(text, nl=False)
         return ExitCode.OK

@@ -61,7 +61,7 @@ class RealGate:
 
 
 def real_gates(runs: int, say: Say) -> Iterator[str]:
-    """Both series as Markdown, after each gate: `runs` slow-downs, and half as many again of the same build."""
+    """Both series, after each gate: `runs` slow-downs, and half as many again of the same build."""
     with tempfile.TemporaryDirectory(prefix="prony-gates-") as made:
         folder = Path(made)
         for name, work_us in (("base", WORK_US), ("again", WORK_US), ("slower", SLOWER_WORK_US)):

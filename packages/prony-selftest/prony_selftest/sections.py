@@ -66,8 +66,8 @@ def marks(section: str) -> tuple[str, str]:
 
 
 def written(asked: Asked, page: Path, say: Say) -> None:
-    """Fills a page with the tables, after each trial with those so far; of the catalogue, rows of other entries
-    stay. Raises UsageError, before the first trial, if the page lacks its marks.
+    """Fills a page with the tables, after each trial with those so far; of the catalogue, other
+    entries' rows stay. Raises UsageError, before the first trial, if the page lacks its marks.
     """
     begin, end = marks(asked.section)
     try:
@@ -90,8 +90,8 @@ def _with_other_rows(new: str, old: str) -> str:
 
 
 def tables(asked: Asked, say: Say) -> Iterator[str]:
-    """Simulates or runs a section; its tables as Markdown, on this host after each trial. Raises UsageError for
-    an unknown section.
+    """Simulates or runs a section; its tables as Markdown, on this host after each trial. Raises UsageError
+    for an unknown section.
     """
     if asked.section not in SECTIONS:
         raise UsageError(f"no section {asked.section}; expected one of {', '.join(SECTIONS)}")

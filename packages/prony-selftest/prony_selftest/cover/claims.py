@@ -65,7 +65,7 @@ class Claimed:
 
 
 def is_false(pair: Pair, window: float, then: float) -> bool:
-    """Whether an equivalent pair differs by more than its margin, or one that is shown to differ does not, or in
+    """Whether an equivalent pair differs by more than its margin, or a shown difference is none or has
     the other direction.
     """
     if pair.claim is Claim.EQUIVALENT:

@@ -72,7 +72,7 @@ class World:
 
 @dataclass(slots=True)
 class Taken:
-    """A span (s) in which the hypervisor or another process had the CPU, and when the server began to wait."""
+    """A span (s) in which hypervisor or another process had the CPU; when the server began to wait."""
 
     begin: float
     end: float
@@ -167,9 +167,7 @@ def run(world: World, seconds: float, rng: np.random.Generator) -> Requests:
     due_of, sent_of, done_of = times[order].T
     works, lies = cpu_s[:count][order], lay_s[:count][order]
     bad, again_sent, held_up = failed[:count][order], resent[:count][order], held[:count][order]
-    return Requests(
-        due_of, sent_of, done_of, works, lies, bad, again_sent, held_up, paused_s, tuple(taken)
-    )
+    return Requests(due_of, sent_of, done_of, works, lies, bad, again_sent, held_up, paused_s, tuple(taken))
 
 
 def level(world: World, at_s: NDArray[Any]) -> Floats:

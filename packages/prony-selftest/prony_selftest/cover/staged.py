@@ -57,9 +57,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "0.5 % errors", replace(PLAIN, serve=("--work", "100us", "--errors", "share=0.005,fast=yes")), PLAIN
     ),
-    Fault(
-        "segments are lost", replace(BYTES, around=shallow_link), replace(BYTES, around=deep_link)
-    ),
+    Fault("segments are lost", replace(BYTES, around=shallow_link), replace(BYTES, around=deep_link)),
 )
 
 

@@ -136,12 +136,12 @@ def claim_tables(pairs: int = PAIRS, say: Say = lambda _: None) -> str:
     shown = sum(each.shown for each in counted)
     claims = shown + sum(each.equivalent for each in counted)
     summary = (
-        f"False (no difference, one in the other direction, or more than *equivalent* allows): {len(false)} of "
-        f"{claims} claims, which is at most {_most(len(false), claims)} with {CONFIDENCE:.0%} confidence; aim 1 "
-        f"%. Differences whose near end exceeds the true one: {len(beyond)} of {shown}, at most "
-        f"{_most(len(beyond), shown)}; the 95 % interval alone promises 2.5 %. A server that gains 15 %, against "
-        f"a server at its plateau: {of.shown} of {of.pairs} shown for the window, {of.plain} of them as a "
-        "lasting difference; aim 0."
+        "False (no difference, one in the other direction, or more than *equivalent* allows): "
+        f"{len(false)} of {claims} claims, which is at most {_most(len(false), claims)} with "
+        f"{CONFIDENCE:.0%} confidence; aim 1 %. Differences whose near end exceeds the true one: "
+        f"{len(beyond)} of {shown}, at most {_most(len(beyond), shown)}; the 95 % interval alone promises "
+        f"2.5 %. A server that gains 15 %, against a server at its plateau: {of.shown} of {of.pairs} shown "
+        f"for the window, {of.plain} of them as a lasting difference; aim 0."
         + "".join(f" False: {claim}." for claim in false)
         + "".join(f" Beyond: {claim}." for claim in beyond)
     )
@@ -182,9 +182,10 @@ def use_tables(trials: int = TRIALS, pairs: int = PAIRS, say: Say = lambda _: No
             )
     head = ("host", "load", "conform", *(HEAD[name] for name in FIGURES), "10 % apart: shown")
     text = (
-        f"Median half width of the budget over {trials} trials, and how far the figure itself is from that of "
-        f"an undisturbed server (median): no bound is narrower than half of it. And how many of {pairs} pairs "
-        f"that differ by 10 % are shown after {BLOCKS} trials each. Busy: {BUSY.told.removeprefix('as ')}."
+        f"Median half width of the budget over {trials} trials, and how far the figure itself is from that "
+        "of an undisturbed server (median): no bound is narrower than half of it. And how many of "
+        f"{pairs} pairs that differ by 10 % are shown after {BLOCKS} trials each. Busy: "
+        f"{BUSY.told.removeprefix('as ')}."
     )
     return prose(text) + "\n\n" + table(head, rows) + "\n"
 
