@@ -16,6 +16,10 @@ CHECK = "isolation"
 SOURCE = "disjoint processor sets, as in experiment E; krun for other processes"
 NOTHING_ELSE = "nothing else ran on the server's CPUs"
 THEIRS = "the other processes did not belong to the server"
+ASSUMPTION = (
+    "a lost CPU second cost only the requests that it could have served; bursts begin whenever the server is "
+    "busy"
+)
 UNTOLD_IRQ = 0.05
 """Share of soft interrupts of unknown origin that is reported."""
 SEGMENT_BYTES = 1400
@@ -76,7 +80,7 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         code=taken[0].code if bends else "unread" if untold_of else "ok",
         bias=bias,
         provided=provided,
-        assumption="a lost CPU second cost only the requests that it could have served" if bends else "",
+        assumption=ASSUMPTION if bends else "",
         value=sum(reading.share for reading in taken),
         limit=limit,
         reason="; ".join((*(reading.text for reading in taken if bends), *untold_of, *placed)),
