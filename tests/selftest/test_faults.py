@@ -125,7 +125,7 @@ def test_the_table_of_clean_trials() -> None:
     ]
     shown = clean_trials_table(trials)
     assert shown.startswith("Do not conform: 1 of 5")
-    assert "| quiet, aim ± 5% | 3 | ± 1.0 %, ± 1.0 %, 0 |" in shown
-    assert "| with other processes, aim ± 15% | 2 | ± 22.5 %, ± 22.5 %, 0 |" in shown
-    assert "| isolation | 4 | ± 1.0 % | 0 | 0 | x; y |  |" in shown
+    assert "| quiet, aim ± 5% | 3 | ± 1 %, ± 1 %, 0 |" in shown
+    assert "| with other processes, aim ± 15% | 2 | ± 22 %, ± 22 %, 0 |" in shown
+    assert "| isolation | 4 | ± 1 % | 0 | 0 | x; y |  |" in shown
     assert "| errors | 0 |  | 0 | 1 | y | many |" in shown

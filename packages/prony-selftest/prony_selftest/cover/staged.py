@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from prony.errors import EnvironmentFault
 from prony.plan.load import OpenLoad, SteadyWindow
+from prony.report.labels import label_of
 from prony_selftest.faults.clean_run import disturbed
 from prony_selftest.faults.disturbances import burner, deep_link, shallow_link
 from prony_selftest.faults.model import Setup, SetupResult, hello, overlaps
@@ -67,7 +68,7 @@ def staged_tables(runs: int, say: Say) -> Iterator[str]:
     for fault in FAULTS:
         say(f"staged: {fault.name}")
         rows.append((fault.name, *_row(fault, runs)))
-        yield table(("fault", "conform", *FIGURES), rows) + "\n"
+        yield table(("fault", "conform", *map(label_of, FIGURES)), rows) + "\n"
 
 
 def _row(fault: Fault, runs: int) -> tuple[str, ...]:
