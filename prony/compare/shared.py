@@ -165,12 +165,12 @@ def _fit(logs: Floats, without: Floats, more: Floats) -> Fit | None:
     if added < 1 or freedom < FEWEST_FREEDOM:
         return None
     rest, left = _without(without, logs), _without(without, more)
-    effects = np.linalg.lstsq(left, rest, rcond=RANK)[0]
+    effects = np.asarray(np.linalg.lstsq(left, rest, rcond=RANK)[0], dtype=np.float64)
     unexplained = max(float(((rest - left @ effects) ** 2).sum()), 1e-24)
     explained = max(float((rest**2).sum()) - unexplained, 0.0)
     p_value = float(special.fdtrc(added, freedom, explained / added / (unexplained / freedom)))
     spread = np.linalg.pinv(left.T @ left, rcond=RANK) * unexplained / freedom
-    return Fit(effects, np.asarray(spread), freedom, p_value)
+    return Fit(effects, np.asarray(spread, dtype=np.float64), freedom, p_value)
 
 
 def _columns(samples: Sequence[LoadSample], loads: Sequence[str]) -> tuple[Floats, Floats, Floats, Floats]:

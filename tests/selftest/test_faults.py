@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from prony.cli.main import app
+from prony.errors import UsageError
 from prony.judge.finding import Bias, Judgement, Kind
 from prony_selftest.faults import clean_run, single_trial
 from prony_selftest.faults.catalogue import ENTRIES
@@ -103,6 +104,15 @@ def test_the_list_runs_nothing() -> None:
     shown = CliRunner().invoke(app, ["selftest", "--list"])
     assert shown.exit_code == 0
     assert len(shown.stdout.splitlines()) == len(ALL) + 1
+
+
+@pytest.mark.parametrize(
+    "words", [("9", "--section", "use"), ("999", "--section", "catalogue"), ("999",), ("--write", "x")]
+)
+def test_what_cannot_be_run_is_refused(words: tuple[str, ...]) -> None:
+    refused = CliRunner().invoke(app, ["selftest", *words])
+    assert isinstance(refused.exception, UsageError)
+    assert refused.stdout == ""
 
 
 def test_the_table_says_what_could_not_be_run() -> None:
