@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -128,11 +128,12 @@ def compare(
     looks: Looks | None = None,
     later: Later | None = None,
     block_s: float | None = None,
+    order_of: Callable[[str, str], Source] | None = None,
 ) -> Comparison:
     """Every pair of servers, with Holm over the testable ones.
 
     With `looks` every interval covers at all looks at once, and pairs share the error equally. `block_s`:
-    duration of a block, for remedies.
+    duration of a block, for remedies. `order_of`: bias of a pair by the order of loads in shared processes.
     """
     gathered = gather(list(trials), servers)
     options = _Asked(figure, margins, effect_of(gathered), later, block_s)
@@ -151,7 +152,8 @@ def compare(
     chances = {}
     for a, b in tested:
         first, key = measure(a, b, first_level), (a.server, b.server)
-        bends = sources(a, b, first, options.position, options.higher_is_better)
+        order = () if order_of is None else (order_of(*key),)
+        bends = sources(a, b, first, options.position, options.higher_is_better, *order)
         firsts[key] = first, bends
         if looks is None and (chance := p_value(first, bends)) is not None:
             chances[key] = chance

@@ -7,7 +7,7 @@ import math
 from prony.compare.claim import Claim, Settles
 from prony.compare.comparison import Pair
 from prony.compare.summary import CONFIDENCE
-from prony.compare.worst import DRIFT, MISSING, POSITION
+from prony.compare.worst import DRIFT, MISSING, ORDER, POSITION
 from prony.judge.figures import FIGURE
 
 FULL_TRIALS = 5
@@ -30,6 +30,7 @@ OBSTACLES = {
     "streams": "waits for HTTP/2 streams",
     MISSING: "trials without a figure",
     POSITION: "the position of a trial in its block",
+    ORDER: "the order of loads in a process",
     DRIFT: "residual drift",
 }
 

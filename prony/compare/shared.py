@@ -15,6 +15,7 @@ from prony.compare.claim import holm_levels
 from prony.compare.position import FEWEST_FREEDOM, PositionEffect, dummies, position_effect
 from prony.compare.ratio import RatioResult, ratio
 from prony.compare.summary import CONFIDENCE
+from prony.compare.worst import ORDER, Source
 from prony.special import special
 
 Floats = NDArray[np.float64]
@@ -144,43 +145,93 @@ def order_effects(samples: Sequence[LoadSample]) -> OrderEffects | None:
     )
 
 
+class Fit(NamedTuple):
+    """Least squares of effects in addition to others."""
+
+    effects: Floats
+    spread: Floats
+    """Their covariance."""
+    freedom: int
+    p_value: float
+    """F test of all of them."""
+
+
+def _fit(logs: Floats, without: Floats, more: Floats) -> Fit | None:
+    """None where `more` adds nothing estimable, or too few degrees of freedom are left."""
+    rank = int(np.linalg.matrix_rank(without))
+    added = int(np.linalg.matrix_rank(np.column_stack([without, more]))) - rank
+    freedom = logs.size - rank - added
+    if added < 1 or freedom < FEWEST_FREEDOM:
+        return None
+    rest, left = _without(without, logs), _without(without, more)
+    effects = np.asarray(np.linalg.lstsq(left, rest, rcond=RANK)[0], dtype=np.float64)
+    unexplained = max(float(((rest - left @ effects) ** 2).sum()), 1e-24)
+    explained = max(float((rest**2).sum()) - unexplained, 0.0)
+    p_value = float(special.fdtrc(added, freedom, explained / added / (unexplained / freedom)))
+    spread = np.linalg.pinv(left.T @ left, rcond=RANK) * unexplained / freedom
+    return Fit(effects, np.asarray(spread, dtype=np.float64), freedom, p_value)
+
+
+def _columns(samples: Sequence[LoadSample], loads: Sequence[str]) -> tuple[Floats, Floats, Floats, Floats]:
+    """Logs, levels of cells and processes, places, and the loads before."""
+    cells = dummies(_numbers((sample.server, sample.load) for sample in samples))
+    processes = dummies(_numbers(sample.process for sample in samples))[:, 1:]
+    after = [[sample.after == load for load in loads] for sample in samples]
+    return (
+        np.log([sample.value for sample in samples]),
+        np.column_stack([cells, processes]),
+        np.asarray([sample.place for sample in samples], dtype=np.float64),
+        np.asarray(after, dtype=np.float64),
+    )
+
+
 def _carry_over(samples: Sequence[LoadSample]) -> CarryOver | None:
     loads = sorted({sample.after for sample in samples if sample.place})
     if len(loads) < 2:
         return None
-    logs = np.log([sample.value for sample in samples])
-    places = np.asarray([sample.place for sample in samples], dtype=np.float64)
-    cells = dummies(_numbers((sample.server, sample.load) for sample in samples))
-    processes = dummies(_numbers(sample.process for sample in samples))[:, 1:]
-    without = np.column_stack([cells, processes, places, places == 0]).astype(np.float64)
-    after = np.asarray([[sample.after == load for load in loads] for sample in samples], dtype=np.float64)
-    rank = int(np.linalg.matrix_rank(without))
-    more = int(np.linalg.matrix_rank(np.column_stack([without, after]))) - rank
-    freedom = len(samples) - rank - more
-    if more < 1 or freedom < FEWEST_FREEDOM:
+    logs, levels, places, after = _columns(samples, loads)
+    found = _fit(logs, np.column_stack([levels, places, places == 0]).astype(np.float64), after)
+    if found is None:
         return None
-    rest = _without(without, logs)
-    left = _without(without, after)
-    effects = np.linalg.lstsq(left, rest, rcond=RANK)[0]
-    unexplained = max(float(((rest - left @ effects) ** 2).sum()), 1e-24)
-    explained = max(float((rest**2).sum()) - unexplained, 0.0)
-    p_value = float(special.fdtrc(more, freedom, explained / more / (unexplained / freedom)))
-    spread = np.linalg.pinv(left.T @ left, rcond=RANK) * unexplained / freedom
     contrasts = np.eye(len(loads)) - 1 / len(loads)
-    seen = contrasts @ effects
-    errors = np.sqrt(np.maximum(np.diag(contrasts @ spread @ contrasts.T), 1e-24))
+    seen = contrasts @ found.effects
+    errors = np.sqrt(np.maximum(np.diag(contrasts @ found.spread @ contrasts.T), 1e-24))
     clearest = int(np.argmax(np.abs(seen) / errors))
     share = (1 - EACH) / len(loads)
-    half = float(special.stdtrit(freedom, 1 - share / 2)) * float(errors[clearest])
+    half = float(special.stdtrit(found.freedom, 1 - share / 2)) * float(errors[clearest])
     centre = float(seen[clearest])
     return CarryOver(
-        p_value=p_value,
+        p_value=found.p_value,
         after=loads[clearest],
         ratio=math.exp(centre),
         low=math.exp(centre - half),
         high=math.exp(centre + half),
-        found=p_value < 1 - EACH,
+        found=found.p_value < 1 - EACH,
     )
+
+
+def order_of_one(samples: Sequence[LoadSample], a: str, b: str, load: str) -> Source:
+    """Bias of a ÷ b under a load by an order of loads that acts on the two differently: the 95 % interval of
+    the difference of their effects of place and preceding load, where one is found (F test, 5 %).
+    """
+    both = [sample for sample in samples if sample.server in (a, b)]
+    loads = sorted({sample.after for sample in both if sample.place})
+    mine = np.asarray([sample.server == a for sample in both], dtype=np.float64)
+    here = np.asarray([sample.server == a and sample.load == load for sample in both])
+    none = Source(ORDER, 0.0, 0.0)
+    if not loads or not here.any():
+        return none
+    logs, levels, places, after = _columns(both, loads)
+    orders = np.column_stack([places, after])
+    own = orders * mine[:, None]
+    found = _fit(logs, np.column_stack([levels, orders]), own)
+    if found is None or found.p_value >= 1 - CONFIDENCE:
+        return none
+    at = own[here].mean(axis=0)
+    centre = float(at @ found.effects)
+    half = float(special.stdtrit(found.freedom, 0.5 + CONFIDENCE / 2))
+    half *= math.sqrt(max(float(at @ found.spread @ at), 0.0))
+    return Source(ORDER, max(0.0, centre + half), max(0.0, half - centre))
 
 
 def _without(levels: Floats, values: Floats) -> Floats:

@@ -17,7 +17,7 @@ CANCELLING = frozenset({"isolation", "host", "client"})
 """Sources that bend both servers of a block by the same rule: with the same share of each bound real, their
 difference remains.
 """
-MISSING, POSITION, DRIFT = "missing", "position", "steady"
+MISSING, POSITION, ORDER, DRIFT = "missing", "position", "order", "steady"
 BALANCED = 1e-6
 """Difference of mean positions below which an order is balanced."""
 
@@ -43,13 +43,14 @@ def sources(
     found: RatioResult,
     position: PositionEffect | None,
     higher_is_better: bool | None = None,
+    *more: Source,
 ) -> tuple[Source, ...]:
-    """Largest first."""
+    """Largest first, with `more` that is known."""
     pairs = _pairs(a, b) if found.paired else None
     names = dict.fromkeys(name for side in (a, b) for budget in side.budgets for name in budget)
     candidates = [_source(name, a, b, pairs) for name in names]
     candidates.append(_missing(a, b, found, higher_is_better))
-    candidates.append(_position(a, b, found, position))
+    candidates += [_position(a, b, found, position), *more]
     real = [source for source in candidates if source.down > 0 or source.up > 0]
     return tuple(sorted(real, key=lambda source: -max(source.down, source.up)))
 

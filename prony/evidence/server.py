@@ -134,6 +134,10 @@ class ServerWindow(Record):
     rss_end_bytes: int | None = None
     threads_end: int | None = None
     descriptors_end: int | None = None
+    run_delay_s: float | None = None
+    """All threads: runnable, but not on a CPU (schedstat). None: not read, or too few of them; so in older
+    evidence.
+    """
     jvm_open: JvmSnapshot | None = None
     jvm_close: JvmSnapshot | None = None
     throttle: CgroupThrottle | None = None

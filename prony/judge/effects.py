@@ -220,7 +220,14 @@ def _queueing(evidence: Evidence, share: float, used: float | None, cpus: int) -
         sooner(evidence, served_ms * (1 / left - 1 / (1 - busy))),
     )
     mean = together(both(MEAN, down=even), {name: waited[name] for name in MEAN if name in waited})
-    return narrower(slowed, seldom) | mean
+    # By its beginnings: who is there waits for the whole burst, and who comes until its backlog is gone for
+    # any time. It may begin whenever the server is busy.
+    there = min(1.0, gone / busy) if busy > 0 else 1.0
+    begun = together(
+        longest(evidence, hit, at_random=True),
+        delayed(evidence, there, at_risk=True) | both(MEAN, down=math.log1p(there)),
+    )
+    return narrower(narrower(slowed, seldom) | mean, begun)
 
 
 def _burst_ms(evidence: Evidence, share: float, cpus: int) -> float:

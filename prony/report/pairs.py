@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from statistics import fmean
 
@@ -15,7 +16,8 @@ from prony.compare.claim import Claim
 from prony.compare.levels import Levels, levels
 from prony.compare.position import PositionEffect
 from prony.compare.sentence import basis, for_window, sentence
-from prony.compare.worst import POSITION
+from prony.compare.shared import order_of_one
+from prony.compare.worst import POSITION, Source
 from prony.evidence.engine import IntervalRow
 from prony.judge.checks.host import HostLimits
 from prony.judge.checks.steady import SteadyWindowLimits
@@ -24,12 +26,14 @@ from prony.judge.figures import FIGURE
 from prony.judge.finding import Finding
 from prony.judge.together import JudgedTrial, together
 from prony.plan.load import OpenLoad, SteadyWindow
+from prony.plan.processes import name_within
 from prony.report import aa
 from prony.report.blocks import Lines
 from prony.report.cell_view import HEADLINE, CellView, TrialView
 from prony.report.labels import label_of
 from prony.report.out import filled
 from prony.report.result import PairView, PartView, PositionView, SourceView
+from prony.report.shape import load_samples
 from prony.report.wording import bends, ratio, within
 
 COMPARED = (HEADLINE, "p99_ms", "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
@@ -82,12 +86,24 @@ def pairs_of(part: PartView) -> list[PairView]:
                 looks=looks_of(part),
                 margins=Margins(part.part.band, part.part.at_least),
                 where=where if len(groups) > 1 else "",
+                order_of=_order_of(part, group, figure),
             )
     wanted = part.part.comparisons
     if wanted is None:
         return found
     named = {frozenset(pair) for pair in wanted}
     return [pair for pair in found if frozenset((pair.a, pair.b)) in named]
+
+
+def _order_of(part: PartView, group: Sequence[CellView], figure: str) -> Callable[[str, str], Source] | None:
+    """Of cells of one workload and load whose processes ran others, too."""
+    sharing = part.part.share_process
+    if sharing is None:
+        return None
+    of = group[0].cell.trial.workload.name
+    beside = [c for c in part.cells if sharing == "workloads" or c.cell.trial.workload.name == of]
+    samples = load_samples(beside, figure, sharing)
+    return partial(order_of_one, samples, load=name_within(group[0].cell, sharing))
 
 
 def questions_of(part: PartView) -> dict[str, list[CellView]]:
@@ -123,9 +139,10 @@ def figure_pairs(
     looks: Looks | None = None,
     margins: Margins = MARGINS,
     where: str = "",
+    order_of: Callable[[str, str], Source] | None = None,
 ) -> list[PairView]:
     """Every pair of servers in one figure. Nothing when no trial has the figure."""
-    compared = _compared(cells, figure, looks=looks, margins=margins)
+    compared = _compared(cells, figure, looks=looks, margins=margins, order_of=order_of)
     if compared is None:
         return []
     by_server = {cell.cell.server: cell for cell in cells}
@@ -149,7 +166,12 @@ def _pair_view(pair: Pair, compared: Comparison, by_server: Mapping[str, CellVie
 
 
 def _compared(
-    cells: Sequence[CellView], figure: str, *, looks: Looks | None = None, margins: Margins = MARGINS
+    cells: Sequence[CellView],
+    figure: str,
+    *,
+    looks: Looks | None = None,
+    margins: Margins = MARGINS,
+    order_of: Callable[[str, str], Source] | None = None,
 ) -> Comparison | None:
     """None when no trial has the figure."""
     trials = [trial for cell in cells for trial in cell.trials]
@@ -166,6 +188,7 @@ def _compared(
         margins=margins,
         later=later_of(cells, figure),
         block_s=fmean(took_s) * len(servers) if took_s else None,
+        order_of=order_of,
     )
 
 

@@ -99,7 +99,7 @@ class SourceView:
     """One source of a ratio's budget: relative bounds, None where not bounded."""
 
     source: str
-    """The check's name; `missing`, `position`, and `steady` for the drift to the horizon."""
+    """The check's name; `missing`, `position`, `order`, and `steady` for the drift to the horizon."""
     low: float | None
     high: float | None
     cancelled: float

@@ -127,12 +127,7 @@ def shared_views(cells: Sequence[CellView], sharing: Sharing | None) -> tuple[Sh
 
 
 def _view(workload: str, figure: str, cells: Sequence[CellView], sharing: Sharing) -> SharedView | None:
-    samples = [
-        made
-        for cell in cells
-        for trial in cell.counting
-        if (made := _sample(cell, trial, figure, sharing)) is not None
-    ]
+    samples = load_samples(cells, figure, sharing)
     order = order_effects(samples)
     if order is None:
         return None
@@ -142,6 +137,12 @@ def _view(workload: str, figure: str, cells: Sequence[CellView], sharing: Sharin
         names[name_within(cell.cell, sharing)] = None
     ratios = load_ratios(samples, *(list(names) for names in sweeps.values()))
     return filled(SharedView, order, workload=workload, figure=figure, ratios=ratios)
+
+
+def load_samples(cells: Sequence[CellView], figure: str, sharing: Sharing) -> list[LoadSample]:
+    """Trials that shared processes and have the figure."""
+    found = [_sample(cell, trial, figure, sharing) for cell in cells for trial in cell.counting]
+    return [sample for sample in found if sample is not None]
 
 
 def _sample(cell: CellView, trial: TrialView, figure: str, sharing: Sharing) -> LoadSample | None:
@@ -194,7 +195,8 @@ def order_words(view: SharedView) -> str:
         return f"{over}: {'; '.join(told)}. No effect found."
     return (
         f"{over}: {'; '.join(told)}. An effect: all servers had the same order in each block, so it cancels "
-        "in their ratios where it is alike; from load to load, and in the figures, it is not corrected."
+        "in their ratios where it is alike, and is in their budget where it is not; from load to load, and "
+        "in the figures, it is not corrected."
     )
 
 

@@ -16,6 +16,8 @@ THREADS_MOST = 2000
 """Of a larger tree no thread is read: 10 µs each is the load generator's time."""
 WORKING_SHARE = 0.01
 """Below this share of its tree's CPU time a thread does none of its work."""
+SEEN_SHARE = 0.9
+"""Share of the CPU time that threads seen at the end must have used, for all to be known by them."""
 COMPILERS = ("C1 Compiler", "C2 Compiler", "JVMCI Compiler", "JIT Compilation")
 COLLECTORS = (
     "GC Thread#", "G1 ", "ParGC Thread#", "VM Thread", "ZWorker", "ZDriver", "ZDirector", "XWorker",
@@ -38,6 +40,9 @@ class ThreadTime:
     cpus: frozenset[int]
     """Where it may run; empty: not known."""
     t_monotonic_s: float
+    ran_s: float = 0.0
+    run_delay_s: float | None = None
+    """Runnable, but not on a CPU, so far; None where the kernel does not count it."""
 
 
 def thread_times(pids: Iterable[int], *, where: bool = True) -> Mapping[ThreadKey, ThreadTime] | None:
@@ -53,11 +58,15 @@ def thread_times(pids: Iterable[int], *, where: bool = True) -> Mapping[ThreadKe
             fields = rest.split()
             if len(fields) <= _STARTED:
                 continue  # it has just ended
+            scheduled = (read_bytes(f"/proc/{pid}/task/{thread}/schedstat") or b"").split()
+            ran = [int(field) for field in scheduled]
             found[pid, thread, int(fields[_STARTED])] = ThreadTime(
                 name=name.partition(b"(")[2].decode(errors="replace"),
                 cpu_s=(int(fields[_UTIME]) + int(fields[_STIME])) / TICKS_PER_S,
                 cpus=_allowed(thread) if where else frozenset(),
                 t_monotonic_s=read_s,
+                ran_s=ran[0] / 1e9 if ran else 0.0,
+                run_delay_s=ran[1] / 1e9 if any(ran) else None,
             )
     return found or None
 
@@ -98,6 +107,22 @@ def busiest(opened: Readings, closed: Readings) -> ThreadUse | None:
         cpu_s=serving[key],
         wall_s=closed[key].t_monotonic_s - from_s,
     )
+
+
+def run_delay_s(opened: Readings, closed: Readings, cpu_s: float) -> float | None:
+    """Of all threads between two readings; those that ended in between count as much per CPU second. `cpu_s`:
+    of the whole tree. None when unknown, or known of less than SEEN_SHARE of it.
+    """
+    if opened is None or closed is None or any(now.run_delay_s is None for now in closed.values()):
+        return None
+    none = ThreadTime("", 0.0, frozenset(), 0.0, 0.0, 0.0)
+    before = [opened.get(key, none) for key in closed]
+    ran_s = sum(now.ran_s for now in closed.values()) - sum(then.ran_s for then in before)
+    waited_s = sum(one.run_delay_s or 0.0 for one in closed.values())
+    waited_s -= sum(one.run_delay_s or 0.0 for one in before)
+    if ran_s <= 0 or ran_s < SEEN_SHARE * cpu_s:
+        return None
+    return waited_s * max(1.0, cpu_s / ran_s)
 
 
 def working_cpus(opened: Readings, closed: Readings) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from prony.evidence.engine import IntervalRow
 from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerWindow
 from prony.host import cgroup
 from prony.load.base import Engine, HostLost
-from prony.server.threads import Readings, busiest, working_cpus
+from prony.server.threads import Readings, busiest, run_delay_s, working_cpus
 from prony.targets.base import RunningTarget
 from prony.trial.surroundings import TrialObserver
 
@@ -216,6 +216,7 @@ def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> S
         rss_end_bytes=closed.process.rss_bytes,
         threads_end=closed.process.threads,
         descriptors_end=closed.process.descriptors,
+        run_delay_s=run_delay_s(opened.threads, closed.threads, closed.process.cpu_s - opened.process.cpu_s),
         jvm_open=opened.jvm,
         jvm_close=closed.jvm,
         throttle=cgroup.between(opened.throttle, closed.throttle),

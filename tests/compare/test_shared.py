@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from prony.compare.shared import LoadSample, load_ratios, order_effects
+from prony.compare.shared import LoadSample, load_ratios, order_effects, order_of_one
 from prony.plan.processes import LoadOrders
 
 LOADS = ("1", "8", "64", "512")
@@ -35,6 +35,24 @@ def trials(
                 value = math.exp(log + rng.normal(0, noise))
                 made.append(LoadSample(server, f"{server}{block}", LOADS[load], value, at, after))
     return made
+
+
+@pytest.mark.parametrize(("of_a", "of_b"), [(-0.1, 0.0), (0.0, -0.1), (-0.1, -0.1), (0.0, 0.0)])
+def test_an_order_that_acts_on_one_server_is_a_bias_of_the_ratio(of_a: float, of_b: float) -> None:
+    """After the largest load come two of eight trials of every other one: a quarter of the effect."""
+    samples = trials({"512": of_a}, servers="a") + trials({"512": of_b}, servers="b", seed=1)
+    source = order_of_one(samples, "a", "b", "8")
+    moved = (of_a - of_b) / 4
+    if not moved:
+        assert (source.down, source.up) == (0, 0)
+        return
+    near, far = (source.up, source.down) if moved < 0 else (source.down, source.up)
+    assert near == pytest.approx(abs(moved), abs=0.01)
+    assert near > abs(moved)
+    assert far == 0
+    swapped = order_of_one(samples, "b", "a", "8")
+    assert (swapped.down, swapped.up) == pytest.approx((source.up, source.down))
+    assert order_of_one(samples, "a", "b", "1024").down == 0, "no such load"
 
 
 def test_neighbouring_loads_are_paired_by_process() -> None:

@@ -69,6 +69,19 @@ class TestTaken:
         assert up(found) == pytest.approx(0.3 / 0.96)
         assert "yes (4711)" in found.advice
 
+    @pytest.mark.parametrize(("waited_s", "share"), [(1.0, 0.1), (5.0, 0.3), (None, 0.3)])
+    def test_others_cost_no_more_than_the_server_waited_for_a_cpu(
+        self, waited_s: float | None, share: float
+    ) -> None:
+        """Of a window of 10 s others ran for 3."""
+        busy = f.part(quiet(), "host_window", others_on_server_cpus=0.3)
+        waited = f.part(busy, "server_window", run_delay_s=waited_s)
+        assert judged(waited).value == pytest.approx(share)
+        assert up(judged(waited)) == pytest.approx(min(share / USED, share / (1 - share)))
+        foreign = f.part(waited, "server", owned=False)
+        served = waited.model_copy(update={"services": (ServiceUse(name="db"),)})
+        assert judged(foreign).value == judged(served).value == pytest.approx(0.3), "others may serve it"
+
     @pytest.mark.parametrize("what", ["others_on_server_cpus", "cpus"])
     def test_unread_is_a_condition(self, what: str) -> None:
         value = None if what == "others_on_server_cpus" else ()

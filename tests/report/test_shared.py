@@ -58,8 +58,9 @@ def result(
     carried: Mapping[str, float] | None = None,
     share: Sharing | None = "loads",
     users: Sequence[int] = USERS,
+    carriers: Sequence[str] = SERVERS,
 ) -> ResultView:
-    """Each load has 30 % more than the one before it; `carried`: what a load leaves to the next one."""
+    """Each load has 30 % more than the one before it; `carried`: what one of a carrier leaves to the next."""
     source = random.Random(2)
     asked = plan(share, users)
     names = list(dict.fromkeys(name_within(cell, share or "loads") for cell in asked.cells))
@@ -75,7 +76,8 @@ def result(
             ids, loads, process = [], [], source.gauss(0, 0.03)
         ids.append(identifier)
         facts = ProcessFacts(id=ids[0], place=len(loads), after=loads[-1] if loads else "")
-        log = process + (carried or {}).get(facts.after, 0.0) + 0.3 * names.index(load)
+        left = (carried or {}).get(facts.after, 0.0) if cell.server in carriers else 0.0
+        log = process + left + 0.3 * names.index(load)
         record = factory.record(cell.server, one.block, one.position, with_histogram=False)
         update = {"cell": cell.id, "id": identifier, "load_name": cell.trial.load_name}
         update["workload"] = cell.trial.workload.name
@@ -125,6 +127,26 @@ def test_a_load_that_leaves_something_behind_is_named() -> None:
     assert "after closed-512 -" in text
     assert "An effect: all servers had the same order in each block" in text
     assert "after closed-512 -" in render_html(view)
+
+
+@pytest.mark.parametrize("carriers", [SERVERS, SERVERS[:1]])
+def test_what_a_load_of_one_server_leaves_behind_is_in_the_budget_of_the_ratio(
+    carriers: Sequence[str],
+) -> None:
+    """Two of eight trials come after the largest load: the ratio moves by a quarter of the effect."""
+    view = result({"closed-512": math.log(0.8)}, carriers=carriers)
+    pairs = [pair for pair in to_json(view).parts[0].pairs if pair.figure == "requests_per_s"]
+    smaller = [pair for pair in pairs if "closed-512" not in pair.where]
+    assert len(smaller) == 3
+    for pair in smaller:
+        orders = [source for source in pair.sources if source.source == "order"]
+        if len(carriers) == 2:
+            assert orders == []
+            continue
+        (order,) = orders
+        assert (order.low or 0, order.high) == pytest.approx((0, 0.8**-0.25 - 1), abs=0.02)
+        assert pair.worst_high is not None
+        assert pair.worst_high > 1, "the servers are equal"
 
 
 def test_workloads_that_shared_are_compared_within_each_and_ordered_over_all() -> None:

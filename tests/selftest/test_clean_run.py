@@ -33,7 +33,7 @@ def attempt(others: float = QUIET, **conforms: bool) -> SetupResult:
 def test_conforming_at_once() -> None:
     told = conclude([attempt(errors=True)])
     assert not told.false_alarms
-    assert told.summary == "conforms, requests_per_s +0 to +0 %"
+    assert told.summary == "conforms, requests/s +0 to +0 %"
 
 
 def test_what_disappears_was_the_machines() -> None:

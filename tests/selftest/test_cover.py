@@ -82,6 +82,11 @@ def test_a_claim_beyond_the_truth_is_false() -> None:
     assert not is_false(pair, 1.1, 1.1)
     assert is_false(pair, 1.0, 1.0)
     assert is_false(pair, 1 / 1.1, 1 / 1.1)
+    assert not is_false(pair, 1.05, 1.05)
+    for true, ends in ((1.0, (1, 0)), (1.05, (0, 1)), (1.1, (0, 0))):
+        found = Claimed()
+        found.add(pair, true, true)
+        assert (found.false, len(found.beyond)) == ends
     (same,) = compare([one._replace(value=100.0 + one.block % 2) for one in samples]).pairs
     assert not is_false(same, 1.0, 1.0)
     assert is_false(same, 1.1, 1.1)
@@ -115,6 +120,18 @@ def test_the_queue_is_what_theory_says() -> None:
 
 
 _LESS = (Disturbance(), Disturbance(stolen=0.2))
+
+
+def test_others_are_counted_as_they_ran_and_the_server_waited_for_a_part_of_it() -> None:
+    world = replace(LOADS["open"], disturbance=Disturbance(others=0.2, stolen=0.1, slice_ms=2))
+    made = trial(world, np.random.default_rng(1))
+    assert made.host_window is not None
+    assert made.server_window is not None
+    others, waited_s = made.host_window.others_on_server_cpus, made.server_window.run_delay_s
+    assert (others, made.host_window.cpus[0].steal) == pytest.approx((0.2, 0.1), abs=0.02)
+    assert others is not None
+    assert waited_s is not None
+    assert 0.5 * others < waited_s / made.server_window.wall_s < others
 
 
 def test_the_histogram_is_the_engines() -> None:

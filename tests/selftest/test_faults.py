@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from prony.cli.main import app
+from prony.errors import UsageError
 from prony.judge.finding import Bias, Judgement, Kind
 from prony_selftest.faults import clean_run, single_trial
 from prony_selftest.faults.catalogue import ENTRIES
@@ -105,6 +106,15 @@ def test_the_list_runs_nothing() -> None:
     assert len(shown.stdout.splitlines()) == len(ALL) + 1
 
 
+@pytest.mark.parametrize(
+    "words", [("9", "--section", "use"), ("999", "--section", "catalogue"), ("999",), ("--write", "x")]
+)
+def test_what_cannot_be_run_is_refused(words: tuple[str, ...]) -> None:
+    refused = CliRunner().invoke(app, ["selftest", *words])
+    assert isinstance(refused.exception, UsageError)
+    assert refused.stdout == ""
+
+
 def test_the_table_says_what_could_not_be_run() -> None:
     rows = [
         EntryResult(
@@ -125,7 +135,7 @@ def test_the_table_of_clean_trials() -> None:
     ]
     shown = clean_trials_table(trials)
     assert shown.startswith("Do not conform: 1 of 5")
-    assert "| quiet, aim ± 5% | 3 | ± 1.0 %, ± 1.0 %, 0 |" in shown
-    assert "| with other processes, aim ± 15% | 2 | ± 22.5 %, ± 22.5 %, 0 |" in shown
-    assert "| isolation | 4 | ± 1.0 % | 0 | 0 | x; y |  |" in shown
+    assert "| quiet, aim ± 5% | 3 | ± 1 %, ± 1 %, 0 |" in shown
+    assert "| with other processes, aim ± 15% | 2 | ± 22 %, ± 22 %, 0 |" in shown
+    assert "| isolation | 4 | ± 1 % | 0 | 0 | x; y |  |" in shown
     assert "| errors | 0 |  | 0 | 1 | y | many |" in shown

@@ -213,6 +213,36 @@ def test_a_threads_share_is_of_the_time_between_its_own_two_readings() -> None:
     assert began.wall_s == pytest.approx(10.0), "since the first reading of all"
 
 
+def test_run_delay_is_that_of_all_threads_and_of_those_that_ended() -> None:
+    def thread(ran_s: float, waited_s: float | None) -> threads.ThreadTime:
+        return threads.ThreadTime("worker", 0.0, frozenset(), 0.0, ran_s, waited_s)
+
+    first = {(1, 1, 0): thread(1.0, 0.5), (1, 2, 0): thread(3.0, 7.0)}
+    last = {(1, 1, 0): thread(5.0, 1.5), (1, 3, 0): thread(5.0, 1.0)}
+    assert threads.run_delay_s(first, last, 9.0) == pytest.approx(2.0), "the second ended"
+    assert threads.run_delay_s(first, last, 9.9) == pytest.approx(2.2), "0.9 s of CPU time are not seen"
+    assert threads.run_delay_s(first, last, 11.0) is None
+    assert threads.run_delay_s(first, None, 9.0) is None
+    assert threads.run_delay_s(first, last | {(1, 4, 0): thread(0.0, None)}, 9.0) is None
+
+
+def test_a_thread_that_competes_for_a_cpu_waits_for_it() -> None:
+    cpu = sorted(os.sched_getaffinity(0))[-1]
+    command = ["taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"]
+    with subprocess.Popen(command) as one, subprocess.Popen(command) as other:
+        try:
+            opened = threads.thread_times([one.pid])
+            until_s = time.monotonic() + 60
+            waited_s = 0.0
+            while waited_s < 0.1 and time.monotonic() < until_s:
+                time.sleep(0.02)
+                waited_s = threads.run_delay_s(opened, threads.thread_times([one.pid]), 0.0) or 0.0
+        finally:
+            one.kill()
+            other.kill()
+    assert waited_s >= 0.1
+
+
 def test_a_server_elsewhere_is_not_seen() -> None:
     foreign = RunningExternal(Url(url="http://192.0.2.1"))
     assert foreign.pids() == ()

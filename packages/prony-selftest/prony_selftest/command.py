@@ -45,7 +45,7 @@ def command(
     from prony.host.affinity import pin_self
     from prony.host.partition import partition
     from prony.host.resource_limits import raise_descriptors
-    from prony_selftest.faults.entries import ALL, run_number, titles
+    from prony_selftest.faults.entries import run_number, titles
     from prony_selftest.sections import SECTIONS, Asked, tables, written
 
     if list_only:
@@ -56,18 +56,22 @@ def command(
     if section is not None:
         if rounds < 1 or (runs is not None and runs < 1):
             raise UsageError("--rounds and --runs must be at least 1")
-        asked = Asked(section, rounds, runs, server)
+        if numbers and section != "catalogue":
+            raise UsageError(f"numbers of entries need --section catalogue, not {section}")
+        asked = Asked(section, rounds, runs, server, _chosen(numbers))
         if write is not None:
             written(asked, write, _say)
-        else:
-            typer.echo(tables(asked, _say), nl=False)
+            return ExitCode.OK
+        text = ""
+        try:
+            for so_far in tables(asked, _say):
+                text = so_far
+        finally:
+            typer.echo(text, nl=False)
         return ExitCode.OK
     if server is not None or write is not None or runs is not None:
         raise UsageError("--server, --runs and --write need --section NAME")
-    chosen = sorted(set(numbers or ALL))
-    missing = [number for number in chosen if number not in ALL]
-    if missing:
-        raise UsageError(f"no entry {missing[0]} in the catalogue; see prony selftest --list")
+    chosen = _chosen(numbers)
     raise_descriptors()
     pin_self(partition().client)
     results: list[EntryResult] = []
@@ -81,6 +85,15 @@ def command(
         + (f", {left_out} cannot be run on this host" if left_out else "")
     )
     return ExitCode.DEFECT if failed else ExitCode.OK
+
+
+def _chosen(numbers: list[int] | None) -> tuple[int, ...]:
+    from prony_selftest.faults.entries import ALL
+
+    missing = sorted(set(numbers or ()).difference(ALL))
+    if missing:
+        raise UsageError(f"no entry {missing[0]} in the catalogue; see prony selftest --list")
+    return tuple(sorted(set(numbers or ALL)))
 
 
 def _say(text: str) -> None:

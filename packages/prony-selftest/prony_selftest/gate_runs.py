@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -60,30 +60,26 @@ class RealGate:
     """Candidate ÷ base, requests per second."""
 
 
-def real_gates(runs: int, say: Say) -> str:
-    """Both series as Markdown: `runs` slow-downs, and half as many again of the same build."""
+def real_gates(runs: int, say: Say) -> Iterator[str]:
+    """Both series, after each gate: `runs` slow-downs, and half as many again of the same build."""
     with tempfile.TemporaryDirectory(prefix="prony-gates-") as made:
         folder = Path(made)
         for name, work_us in (("base", WORK_US), ("again", WORK_US), ("slower", SLOWER_WORK_US)):
             _server(folder / name, work_us)
-        unchanged = _series(folder, "again", runs * 3 // 2, say)
-        worse = _series(folder, "slower", runs, say)
-    return gates_table(unchanged, worse)
+        unchanged: list[RealGate] = []
+        worse: list[RealGate] = []
+        for candidate, count, gates in (("again", runs * 3 // 2, unchanged), ("slower", runs, worse)):
+            for number in range(1, count + 1):
+                gates.append(last := _gate(folder, candidate, number))
+                took = f"{last.blocks} blocks, {last.seconds:.0f} s"
+                say(f"{candidate} {number}/{count}: {last.said} ({took})")
+                yield gates_table(unchanged, worse)
 
 
 def _server(folder: Path, work_us: int) -> None:
     folder.mkdir()
     (folder / "server.yaml").write_text(SERVER.format(work_us=work_us), encoding="utf-8")
     (folder / "hello.txt").write_text(HELLO, encoding="utf-8")
-
-
-def _series(folder: Path, candidate: str, count: int, say: Say) -> list[RealGate]:
-    gates = []
-    for number in range(1, count + 1):
-        gates.append(_gate(folder, candidate, number))
-        last = gates[-1]
-        say(f"{candidate} {number}/{count}: {last.said} ({last.blocks} blocks, {last.seconds:.0f} s)")
-    return gates
 
 
 def _gate(folder: Path, candidate: str, seed: int) -> RealGate:

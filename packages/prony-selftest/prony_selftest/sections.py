@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +50,8 @@ class Asked:
     rounds_percent: int = 100
     runs: int | None = None
     server: str | None = None
+    numbers: tuple[int, ...] = ()
+    """Entries of the catalogue; empty: all."""
 
 
 def _of(count: int, share: float) -> int:
@@ -63,46 +66,64 @@ def marks(section: str) -> tuple[str, str]:
 
 
 def written(asked: Asked, page: Path, say: Say) -> None:
-    """Fills a page with the tables. Raises UsageError, before the simulation, if the page lacks its marks."""
+    """Fills a page with the tables, after each trial with those so far; of the catalogue, other
+    entries' rows stay. Raises UsageError, before the first trial, if the page lacks its marks.
+    """
     begin, end = marks(asked.section)
     try:
         replace_between(page.read_text(encoding="utf-8"), begin, end, "")
-        filled = tables(asked, say)
-        text = replace_between(page.read_text(encoding="utf-8"), begin, end, "\n" + filled + "\n")
-        page.write_text(text, encoding="utf-8")
+        for filled in tables(asked, say):
+            text = page.read_text(encoding="utf-8")
+            if asked.section == "catalogue":
+                filled = _with_other_rows(filled, text.partition(begin)[2].partition(end)[0])
+            page.write_text(replace_between(text, begin, end, "\n" + filled + "\n"), encoding="utf-8")
     except (OSError, ValueError) as fault:
         raise UsageError(f"{page}: {fault}") from fault
 
 
-def tables(asked: Asked, say: Say) -> str:
-    """Simulates or runs a section; its tables as Markdown. Raises UsageError for an unknown section."""
+ROW = re.compile(r"^\| (\d+) \|.*\n", re.M)
+
+
+def _with_other_rows(new: str, old: str) -> str:
+    rows = {int(row[1]): row[0] for text in (old, new) for row in ROW.finditer(text)}
+    return ROW.sub("", new) + "".join(rows[number] for number in sorted(rows))
+
+
+def tables(asked: Asked, say: Say) -> Iterator[str]:
+    """Simulates or runs a section; its tables as Markdown, on this host after each trial. Raises UsageError
+    for an unknown section.
+    """
     if asked.section not in SECTIONS:
         raise UsageError(f"no section {asked.section}; expected one of {', '.join(SECTIONS)}")
     if asked.section in SIMULATED:
-        return SIMULATED[asked.section](asked.rounds_percent / 100, say)
+        yield SIMULATED[asked.section](asked.rounds_percent / 100, say)
+        return
     runs = asked.runs if asked.runs is not None else RUNS.get(asked.section, 0)
-    if asked.section == "gate":
-        return real_gates(runs, say)
-    return _on_this_host(asked, runs, say)
+    yield from real_gates(runs, say) if asked.section == "gate" else _on_this_host(asked, runs, say)
 
 
-def _on_this_host(asked: Asked, runs: int, say: Say) -> str:
+def _on_this_host(asked: Asked, runs: int, say: Say) -> Iterator[str]:
     from prony.host.affinity import pin_self
     from prony.host.partition import partition
     from prony.host.resource_limits import raise_descriptors
-    from prony_selftest.cover.staged import staged_table
-    from prony_selftest.faults.clean_trials import clean_trials, clean_trials_table
+    from prony_selftest.cover.staged import staged_tables
+    from prony_selftest.faults.clean_trials import CleanTrial, clean_trials, clean_trials_table
     from prony_selftest.faults.entries import ALL, run_number
     from prony_selftest.faults.single_trial import EntryResult, markdown
 
     raise_descriptors()
     pin_self(partition().client)
     if asked.section == "honest":
-        return clean_trials_table(clean_trials(runs, asked.server, say)) + "\n"
+        trials: list[CleanTrial] = []
+        for trial in clean_trials(runs, asked.server, say):
+            trials.append(trial)
+            yield clean_trials_table(trials) + "\n"
+        return
     if asked.section == "staged":
-        return staged_table(runs, say) + "\n"
+        yield from staged_tables(runs, say)
+        return
     results: list[EntryResult] = []
-    for number in ALL:
+    for number in asked.numbers or ALL:
         results.append(run_number(number, tools=True))
         say(f"{number}: {results[-1].reported}; clean: {results[-1].clean} {' '.join(results[-1].failures)}")
-    return markdown(results) + "\n"
+        yield markdown(results) + "\n"

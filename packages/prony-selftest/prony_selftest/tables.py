@@ -82,7 +82,8 @@ def prose(text: str) -> str:
 
 def plus_minus(half: float) -> str:
     """A half width as a share; *open* if infinite."""
-    return "open" if math.isinf(half) else f"± {100 * half:.2g} %"
+    percent = 100 * half
+    return "open" if math.isinf(half) else f"± {percent:.2g} %" if percent < 99.5 else f"± {percent:,.0f} %"
 
 
 def _worlds() -> str:

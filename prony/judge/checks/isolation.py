@@ -16,6 +16,10 @@ CHECK = "isolation"
 SOURCE = "disjoint processor sets, as in experiment E; krun for other processes"
 NOTHING_ELSE = "nothing else ran on the server's CPUs"
 THEIRS = "the other processes did not belong to the server"
+ASSUMPTION = (
+    "a lost CPU second cost only the requests that it could have served; bursts begin whenever the server is "
+    "busy"
+)
 UNTOLD_IRQ = 0.05
 """Share of soft interrupts of unknown origin that is reported."""
 SEGMENT_BYTES = 1400
@@ -76,7 +80,7 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         code=taken[0].code if bends else "unread" if untold_of else "ok",
         bias=bias,
         provided=provided,
-        assumption="a lost CPU second cost only the requests that it could have served" if bends else "",
+        assumption=ASSUMPTION if bends else "",
         value=sum(reading.share for reading in taken),
         limit=limit,
         reason="; ".join((*(reading.text for reading in taken if bends), *untold_of, *placed)),
@@ -115,8 +119,14 @@ def _others(evidence: Evidence) -> Taken | str:
     if host is None or share is None:
         return "other processes could not be read"
     whose = f", most by {host.busiest_other}" if host.busiest_other else ""
-    text = f"other processes took {percent(share)} of the server's CPUs{whose}"
-    return Taken("other_processes", share, text, f"stop the other load and repeat{whose}")
+    text, server = f"other processes took {percent(share)} of the server's CPUs", evidence.server_window
+    known = evidence.server.owned and not evidence.services
+    if known and server is not None and server.run_delay_s is not None and server.wall_s > 0:
+        # What ran while the server had nothing to do cost it nothing.
+        waited = server.run_delay_s / server.wall_s / server_cpus(evidence)
+        if waited < share:
+            share, text = waited, f"{text}, {percent(waited)} while it had work"
+    return Taken("other_processes", share, text + whose, f"stop the other load and repeat{whose}")
 
 
 def _soft_interrupts(evidence: Evidence) -> Taken | str | None:

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from prony.evidence.engine import EngineReport, Window
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.check import DeclaredLimits, Share, check
-from prony.judge.effects import both, lost
-from prony.judge.finding import MEAN, THROUGHPUT, Finding, no_window, unread
-from prony.judge.histogram import read
+from prony.judge.finding import Finding, no_window, unread
 from prony.judge.parts import joined
 from prony.judge.window import measured, request_times
 from prony.numbers import milliseconds, number, percent
 
 CHECK = "little"
 SOURCE = "Little 1961; Faban's check is one-sided, on unclipped cycles"
-EDGE_SIGMAS = 4.0
-"""Allowed standard deviations of the edge effect: 1 clean window in 16,000 exceeds it."""
 CAME_AND_WENT = " (mean: users came or went within the window)"
 """Note where the reference is the engine's own count of users over time."""
 LATE_START_S = 1.0
 """Tolerated late start of users on a busy host: 1 % of a window of 100 s."""
-UNSEEN = 1e5
-"""Number of requests to which the absolute bound extrapolates the tail."""
 DISAGREE = "two counters of the engine disagree: discard the figure and report it with the evidence"
 
 
@@ -39,11 +31,9 @@ def little(evidence: Evidence, limits: LittleLimits) -> Finding:
     """Form 1: users simulated ÷ expected. Form 2: ∫ in-flight dt ÷ sum of request times."""
     limit = f"within ±{percent(limits.little_deviation)}"
     window = measured(evidence)
-    if window is not None and _edge_ages_s(window) is None:
-        limit += ", plus requests that span the window's edge"
     if window is None or evidence.engine is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
-    parts = [_in_flight(window, evidence, limits)]
+    parts = [_in_flight(window, limits)]
     if evidence.load.model == "closed" or evidence.load.sessions_per_s is not None:
         parts.insert(0, _users(window, evidence.engine, evidence, limits))
     deviations = [part.value for part in parts if isinstance(part.value, float)]
@@ -175,18 +165,16 @@ def _longest_s(window: Window) -> float:
     return (times.max_ns or 0) * 1e-9 if times is not None else 0.0
 
 
-def _in_flight(window: Window, evidence: Evidence, limits: LittleLimits) -> Finding:
+def _in_flight(window: Window, limits: LittleLimits) -> Finding:
     """∫ in-flight dt compared with request times: Σ service time of requests answered in the window + Σ time
     of those lost in it + ages of requests in flight at the close − those at the opening.
 
     Both sides use the same time stamps, so this checks the engine's books (a request missed, counted twice,
     in the wrong segment), not the stamps. Up to the clock's resolution they are equal.
     """
-    measured_s, service_s = window.in_flight_integral_s, window.service_time_sum_s
-    if measured_s is None or service_s is None:
+    measured_s, counted_s = window.in_flight_integral_s, _counted_s(window)
+    if measured_s is None or counted_s is None:
         return _untold("the in-flight integral could not be read", provided="the engine's books balance")
-    ages_s = _edge_ages_s(window)
-    counted_s = service_s + (ages_s or 0.0)
     if counted_s <= 0 or measured_s <= 0:
         if counted_s == measured_s:
             return _untold("nothing was in flight", provided="the engine's books balance")
@@ -197,56 +185,14 @@ def _in_flight(window: Window, evidence: Evidence, limits: LittleLimits) -> Find
         f"bookkeeping: mean in flight {number(measured_s / window.duration_s)}, "
         f"{number(counted_s / window.duration_s)} by the requests' times"
     )
-    beyond_s = abs(measured_s - counted_s) - limits.little_deviation * counted_s
-    likely_s, most_s = (0.0, 0.0) if ages_s is not None else _edges_s(window, evidence)
-    if beyond_s <= likely_s:
+    if abs(deviation) <= limits.little_deviation:
         return _told(text, deviation)
-    if ages_s is None and beyond_s <= most_s:
-        return _off(text + ": possibly requests that span the window's edge", deviation, "edges")
-    if ages_s is None and measured_s > service_s and window.failed > 0:
-        spent_s = (measured_s - service_s) / window.failed
-        return _off(text + f": possibly {number(spent_s)} s in each failed request", deviation, "failed_time")
     return _told(text, deviation, "counters_disagree", DISAGREE)
 
 
-def _off(text: str, deviation: float, code: str) -> Finding:
-    off = lost(abs(deviation))
-    finding = _told(text, deviation, code, "measure longer, so that the window's edges matter less")
-    return finding.model_copy(update={"conforms": True, "bias": both(THROUGHPUT + MEAN, off, off)})
-
-
-def _edge_ages_s(window: Window) -> float | None:
-    opened_s, closed_s = window.in_flight_age_open_s, window.in_flight_age_close_s
-    if opened_s is None or closed_s is None or window.lost_time_sum_s is None:
+def _counted_s(window: Window) -> float | None:
+    parts = (window.service_time_sum_s, window.lost_time_sum_s, window.in_flight_age_close_s)
+    opened_s = window.in_flight_age_open_s
+    if opened_s is None or any(part is None for part in parts):
         return None
-    return window.lost_time_sum_s + closed_s - opened_s
-
-
-def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
-    """(likely, absolute) bound in request-seconds on requests in flight at the window's edges, for an engine
-    that did not report ages.
-
-    In expectation both edges cancel. The ages of the requests in flight at one moment sum to a variable of
-    variance at most λE[S³]/3 (equality for Poisson arrivals; fixed users have less), so the two edges
-    differ by at most EDGE_SIGMAS × sqrt(2λE[S³]/3) request-seconds, unless completions are correlated;
-    nothing can exceed users × longest service time.
-    """
-    histogram = window.service_time
-    if histogram is None or window.completed <= 0:
-        return 0.0, 0.0
-    longest_s = (histogram.max_ns or 0) * 1e-9
-    decoded = read(histogram)
-    if decoded is None or decoded.count <= 0:
-        return 0.0, 0.0
-    # A request in flight at an edge is longer than average and may exceed any observed one: the longest
-    # counts twice, and the absolute bound extrapolates an exponential tail to 1 in UNSEEN.
-    third_moment = (decoded.moment(3) * decoded.count + longest_s**3) / (decoded.count + 1)
-    likely_s = EDGE_SIGMAS * math.sqrt(2 * window.completed / window.duration_s * third_moment / 3)
-    unseen_s = longest_s + decoded.moment(1) * max(0.0, math.log(UNSEEN / decoded.count))
-    users = evidence.load.users
-    at_once = None if users is None else users * evidence.load.connections_per_user
-    if at_once is None:
-        at_once = (
-            max((row.in_flight or 0 for row in evidence.engine.rows), default=0) if evidence.engine else 0
-        )
-    return likely_s, at_once * unseen_s
+    return sum(part or 0.0 for part in parts) - opened_s

@@ -5,6 +5,7 @@ TCP counters cover the network namespace; several hosts' are summed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -83,12 +84,15 @@ def _waited(evidence: Evidence, requests: float, each_ms: float, completed: int)
     return user_time_lost(evidence, share, requests=min(1.0, requests / max(1, completed)))
 
 
-def _took(times: Histogram | None, least_ms: float) -> tuple[float, float] | None:
+def _took(times: Histogram | None, least_ms: float, most: float = math.inf) -> tuple[float, float] | None:
+    """(count, sum in ms) of the times that a timer explains; of the `most` longest of them."""
     decoded = read(times)
     if decoded is None:
         return None
     long = decoded.high_ns >= TIMER_SHARE * least_ms * 1e6
     counts = decoded.counts[long]
+    longer = np.cumsum(counts[::-1])[::-1] - counts
+    counts = np.clip(most - longer, 0.0, counts)
     return float(counts.sum()), float((counts * decoded.high_ns[long]).sum()) / 1e6
 
 
@@ -129,7 +133,9 @@ def _accept_queue(
 def _lost(
     evidence: Evidence, window: Window, counts: TcpCounts | None, found: Callable[..., Finding]
 ) -> Finding | None:
-    """No more requests waited for a retransmission than took that long, TLS handshake included."""
+    """No more requests waited for a retransmission than took that long, TLS handshake included; each at most
+    for all of its time, as timers double and segments are lost again.
+    """
     again = 0 if counts is None else counts.retransmitted - counts.syn_retransmitted
     packets, text = dropped(evidence)
     took = [_took(times, SEGMENT_AGAIN_MS) for times in (window.service_time, window.tls_time)]
@@ -137,6 +143,12 @@ def _lost(
     requests = max(again, packets) if took[0] is None else min(max(again, packets), long)
     if requests <= 0:
         return None
+    waited_ms = requests * SEGMENT_AGAIN_MS
+    if took[0] is not None:
+        parts = [_took(times, SEGMENT_AGAIN_MS, requests) for times in (window.service_time, window.tls_time)]
+        waited_ms = sum(part[1] for part in parts if part is not None)
+        if "timeout" in window.errors:
+            waited_ms += 1000 * (window.lost_time_sum_s or math.inf)
     if counts is not None and again:
         share = percent(again / counts.segments_out) if counts.segments_out else "some"
         text = f"{share} of the segments retransmitted{most_retransmitted(evidence)}" + f"; {text}" * bool(
@@ -144,9 +156,9 @@ def _lost(
         )
     return found(
         code="retransmitted" if again else "dropped",
-        bias=_waited(evidence, requests, SEGMENT_AGAIN_MS, window.completed),
-        assumption="a lost segment costs its request 200 ms",
-        reason=f"{text}: up to {number(requests)} requests waited 200 ms for a retransmission",
+        bias=_waited(evidence, requests, waited_ms / requests, window.completed),
+        assumption="" if took[0] is not None else "a lost segment costs its request 200 ms",
+        reason=f"{text}: up to {number(requests)} requests waited 200 ms or more for a retransmission",
         advice="find the loss (ss -ti, ethtool -S, nstat), or quote the figure as one of this network",
     )
 

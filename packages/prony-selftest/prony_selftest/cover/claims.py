@@ -42,6 +42,8 @@ class Claimed:
     open: int = 0
     told: list[str] = field(default_factory=list)
     """False claims: the claim, and the truth."""
+    beyond: list[str] = field(default_factory=list)
+    """Differences in the right direction of which the near end exceeds the truth."""
 
     @property
     def false(self) -> int:
@@ -55,18 +57,25 @@ class Claimed:
         self.plain += pair.claim is Claim.SHOWN
         self.equivalent += pair.claim is Claim.EQUIVALENT
         self.open += pair.claim is Claim.OPEN
+        told = f"{pair.claim.value} {pair.at_least or 1:.4f} of {window:.4f}, later {then:.4f}"
         if is_false(pair, window, then):
-            self.told.append(f"{pair.claim.value} {pair.at_least or 1:.4f} of {window:.4f}, later {then:.4f}")
+            self.told.append(told)
+        elif pair.differs and _true(pair, window, then) < (pair.at_least or 1.0) * (1 - SLACK):
+            self.beyond.append(told)
 
 
 def is_false(pair: Pair, window: float, then: float) -> bool:
-    """Whether the claim exceeds the truth."""
+    """Whether an equivalent pair differs by more than its margin, or a shown difference is none or has
+    the other direction.
+    """
     if pair.claim is Claim.EQUIVALENT:
         return abs(math.log(window)) > math.log1p(pair.within or 0.0) + SLACK
-    if not pair.differs or pair.ratio is None or pair.at_least is None:
-        return False
+    return pair.differs and _true(pair, window, then) <= 1 + SLACK
+
+
+def _true(pair: Pair, window: float, then: float) -> float:
     true = then if pair.claim is Claim.SHOWN else window
-    return (true if pair.ratio > 1 else 1 / true) < pair.at_least * (1 - SLACK)
+    return true if (pair.ratio or 1.0) > 1 else 1 / true
 
 
 def claimed(kind: Kind, load: str, ratio: float, pairs: int, seed: int) -> Claimed:

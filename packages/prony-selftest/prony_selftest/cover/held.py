@@ -32,6 +32,8 @@ class Held:
     """Inside the statistical interval without the budget."""
     halves: list[float] = field(default_factory=list)
     """Half width of the budget, as a share; infinite if a side is open."""
+    offs: list[float] = field(default_factory=list)
+    """Distance of the figure from the truth, as a share of the smaller."""
     missed: list[str] = field(default_factory=list)
 
 
@@ -77,6 +79,7 @@ def one(found: Found, world: World, true: Mapping[str, float], rng: np.random.Ge
         of.inside += holds
         of.alone += inside(replace(estimate, bias_low=0.0, bias_high=0.0), true[name])
         of.halves.append(estimate.bias.half)
+        of.offs.append(math.expm1(abs(math.log(estimate.value / true[name]))))
         if not holds:
             low, high = estimate.uncertainty.worst
             of.missed.append(

@@ -91,7 +91,7 @@ def rows_of(world: World, made: Requests, seconds: int) -> tuple[IntervalRow, ..
 
 def evidence(world: World, made: Requests, window_s: float) -> Evidence:
     """Evidence of a run: WARM_S, the window, and half a second after it."""
-    closes_s, how = OPENS_S + window_s, world.disturbance
+    closes_s, others = OPENS_S + window_s, _share(made, False, window_s)
     inside = (made.done >= OPENS_S) & (made.done < closes_s)
     requests, failed = int(inside.sum()), int(made.failed[inside].sum())
     right = requests - failed
@@ -172,15 +172,16 @@ def evidence(world: World, made: Requests, window_s: float) -> Evidence:
             rss_end_bytes=50 * MIB,
             threads_end=4,
             descriptors_end=60,
+            run_delay_s=_share(made, False, window_s, waited=True) * window_s,
             throttle=CgroupThrottle(periods=0, throttled_periods=0, throttled_s=0.0),
         ),
         host_window=HostWindow(
             wall_s=window_s,
             cpus=(
-                CpuUse(cpu=0, busy=min(1.0, cpu_s / window_s + how.others), steal=how.stolen),
+                CpuUse(cpu=0, busy=min(1.0, cpu_s / window_s + others), steal=_share(made, True, window_s)),
                 CpuUse(cpu=1, busy=0.3, steal=0.0),
             ),
-            others_on_server_cpus=how.others,
+            others_on_server_cpus=others,
             others_on_client_cpus=0.0,
             sockets_open={"ESTABLISHED": 2 * world.users},
             sockets_close={"ESTABLISHED": 2 * world.users},
@@ -264,6 +265,12 @@ def _counted(requests: int, right: int, failed: int) -> dict[str, object]:
         "eaddrnotavail": 0,
         "emfile": 0,
     }
+
+
+def _share(made: Requests, stolen: bool, window_s: float, *, waited: bool = False) -> float:
+    """CPU time taken in the window ÷ its length, or that in which the server waited."""
+    spans = [span for span in made.taken if span.stolen is stolen]
+    return sum(span.share_s(OPENS_S, OPENS_S + window_s, waited=waited) for span in spans) / window_s
 
 
 def _within(made: Requests, opens_s: float, closes_s: float) -> float:

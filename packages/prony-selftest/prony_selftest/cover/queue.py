@@ -70,6 +70,21 @@ class World:
         return replace(self, disturbance=Disturbance())
 
 
+@dataclass(slots=True)
+class Taken:
+    """A span (s) in which hypervisor or another process had the CPU; when the server began to wait."""
+
+    begin: float
+    end: float
+    stolen: bool
+    waits: float = math.inf
+
+    def share_s(self, opens_s: float, closes_s: float, *, waited: bool = False) -> float:
+        """Its part within a window, or that in which the server waited."""
+        begin = max(self.waits if waited else self.begin, opens_s)
+        return max(0.0, min(self.end, closes_s) - begin)
+
+
 @dataclass(frozen=True, slots=True)
 class Requests:
     """A run, by request, in order of completion (s)."""
@@ -86,6 +101,8 @@ class Requests:
     held_back: NDArray[np.bool_]
     paused_s: float
     """The client's time between requests, summed over users."""
+    taken: tuple[Taken, ...]
+    """When others had the CPU."""
 
 
 FREEZE_S, RESENT_S, HELD_BACK_S = 0.3, 0.2, 0.04
@@ -109,7 +126,7 @@ def run(world: World, seconds: float, rng: np.random.Generator) -> Requests:
     lay_s, pause_s, think_s = drawn(how.client_ms), drawn(how.pause_ms), drawn(world.think_ms)
     slower = 1 / level(world, np.arange(0.5, int(seconds) + 2.5))
     speeds = (slower * np.exp(-world.noise * rng.standard_normal(int(seconds) + 2))).tolist()
-    taken = _taken(how.stolen + how.others, how.slice_ms / 1000, seconds, rng)
+    taken = _taken(how, seconds, rng)
     period_s = FREEZE_S / how.frozen if how.frozen else math.inf
     waiting: list[tuple[float, float, float, int]] = []
     # (earliest start on the CPU, send time, due time, connection)
@@ -130,11 +147,12 @@ def run(world: World, seconds: float, rng: np.random.Generator) -> Requests:
             break
         free_s = max(free_s, begin)
         left = work * speeds[min(int(free_s), len(speeds) - 1)]
-        while slot < len(taken) and taken[slot][1] <= free_s:
+        while slot < len(taken) and taken[slot].end <= free_s:
             slot += 1
-        while slot < len(taken) and free_s + left > taken[slot][0]:
-            left -= max(0.0, taken[slot][0] - free_s)
-            free_s = taken[slot][1]
+        while slot < len(taken) and free_s + left > taken[slot].begin:
+            left -= max(0.0, taken[slot].begin - free_s)
+            taken[slot].waits = max(taken[slot].begin, free_s)
+            free_s = taken[slot].end
             slot += 1
         free_s += left
         done_s = free_s + wait + lay
@@ -149,7 +167,7 @@ def run(world: World, seconds: float, rng: np.random.Generator) -> Requests:
     due_of, sent_of, done_of = times[order].T
     works, lies = cpu_s[:count][order], lay_s[:count][order]
     bad, again_sent, held_up = failed[:count][order], resent[:count][order], held[:count][order]
-    return Requests(due_of, sent_of, done_of, works, lies, bad, again_sent, held_up, paused_s)
+    return Requests(due_of, sent_of, done_of, works, lies, bad, again_sent, held_up, paused_s, tuple(taken))
 
 
 def level(world: World, at_s: NDArray[Any]) -> Floats:
@@ -164,14 +182,14 @@ def _thawed(at_s: float, who: int, period_s: float) -> float:
     return (at_s // period_s + 1) * period_s
 
 
-def _taken(
-    share: float, slice_s: float, seconds: float, rng: np.random.Generator
-) -> list[tuple[float, float]]:
-    """Spans in which the CPU is taken."""
+def _taken(how: Disturbance, seconds: float, rng: np.random.Generator) -> list[Taken]:
+    share, slice_s = how.stolen + how.others, how.slice_ms / 1000
     if share <= 0:
         return []
     most = int(2 * seconds * share / slice_s) + 20
     gone = rng.exponential(slice_s, most)
     between = rng.exponential(slice_s * (1 - share) / share, most)
     ends = np.cumsum(gone + between)
-    return list(zip((ends - gone).tolist(), ends.tolist(), strict=True))
+    stolen = rng.random(most) < how.stolen / share
+    spans = zip((ends - gone).tolist(), ends.tolist(), stolen.tolist(), strict=True)
+    return [Taken(*span) for span in spans]

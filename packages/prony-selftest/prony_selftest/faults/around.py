@@ -10,8 +10,8 @@ from prony.plan.load import ClosedLoad, Connections
 from prony_selftest.faults.disturbances import (
     burner,
     cpu_quota,
+    deep_link,
     foreign_traffic,
-    network_namespace,
     shallow_link,
 )
 from prony_selftest.faults.edited import (
@@ -98,12 +98,13 @@ AROUND: tuple[Entry, ...] = (
         ),
         ("network",),
         Setup(
-            serve=("--work", "100us", "--body-bytes", "30000"),
+            serve=("--body-bytes", "30000"),
             workload=hello(expect=False),
-            around=network_namespace,
-            needs=("root",),
+            around=deep_link,
+            needs=("root", "tc"),
         ),
         partial(coded, "network", "retransmitted"),
+        bent=("requests_per_s", "mean_ms"),
         other_tools=False,
     ),
     Entry(

@@ -53,7 +53,7 @@ class CleanResult:
         text = "conforms"
         if self.gone:
             text += f" at attempt {self.attempts} (earlier, from this host: {', '.join(self.gone)})"
-        return f"{text}, {MAIN_FIGURE} {said(self.outcome.judgement.bias(MAIN_FIGURE))}"
+        return f"{text}, {said(self.outcome.judgement.bias(MAIN_FIGURE), MAIN_FIGURE)}"
 
 
 MAIN_FIGURE = "requests_per_s"

@@ -8,7 +8,7 @@ keep-alive at a URL they equal `prony load URL -c N -d 9s`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -22,6 +22,7 @@ from prony.plan import workload as workloads
 from prony.plan.load import ClosedLoad, Connections, Measured, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.think import Think
 from prony.plan.trial import TrialPlan, WarmUpPlan
+from prony.report.labels import label_of
 from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
 from prony.targets import LaunchedServer
@@ -32,7 +33,7 @@ from prony_selftest.faults.model import Setup, SetupResult
 from prony_selftest.faults.other_process import SHARED
 from prony_selftest.faults.trial import Silent, run_setup
 from prony_selftest.proportion import CONFIDENCE, upper_bound
-from prony_selftest.tables import table
+from prony_selftest.tables import plus_minus, table
 
 AT_URL = SteadyWindow(window_s=9.0)
 """A user's measurement: capacity is claimed, from a steady window."""
@@ -138,23 +139,25 @@ class CleanTrial:
         return added(self.bounds.get(figure, {}).values()).half
 
 
-def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> list[CleanTrial]:
+def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> Iterator[CleanTrial]:
     """`count` trials, round-robin over the set-ups; a catalogue `server` is a further set-up."""
     setups = every_setup()
     kinds = [*([server] if server else []), *setups]
     built = _built(server) if server else None
-    trials: list[CleanTrial] = []
     for number in range(count):
         kind = kinds[number % len(kinds)]
-        if built is not None and kind == server:
-            evidence = _real(built, number + 1)
-            outcome = SetupResult(evidence, judge(evidence), {})
-        else:
-            outcome = run_setup(setups[kind], seed=number + 1)
-        trials.append(clean_trial(kind, outcome))
-        reasons = "; ".join(f"{check}: {why}" for check, why in trials[-1].problems.items())
-        say(f"{number + 1}/{count} {kind}: {reasons or 'conforms'}, {_half(trials[-1].half(FIGURES[0]))}")
-    return trials
+        try:
+            if built is not None and kind == server:
+                evidence = _real(built, number + 1)
+                outcome = SetupResult(evidence, judge(evidence), {})
+            else:
+                outcome = run_setup(setups[kind], seed=number + 1)
+            trial = clean_trial(kind, outcome)
+        except EnvironmentFault as fault:
+            trial = CleanTrial(kind, {"not measured": str(fault)}, {})
+        reasons = "; ".join(f"{check}: {why}" for check, why in trial.problems.items())
+        say(f"{number + 1}/{count} {kind}: {reasons or 'conforms'}, {_half(trial.half(FIGURES[0]))}")
+        yield trial
 
 
 def clean_trial(kind: str, outcome: SetupResult) -> CleanTrial:
@@ -183,7 +186,7 @@ def clean_trials_table(trials: Sequence[CleanTrial]) -> str:
     and failures.
     """
     lines = [conforming(trials), ""]
-    head = ("host", "trials", *(f"{name}: median, 9 of 10, open" for name in FIGURES))
+    head = ("host", "trials", *(f"{label_of(name)}: median, 9 of 10, open" for name in FIGURES))
     rows: list[tuple[object, ...]] = []
     for name, aim, busy in (("quiet", QUIET_AIM, False), ("with other processes", BUSY_AIM, True)):
         of = [trial for trial in trials if trial.others is busy]
@@ -207,7 +210,15 @@ def clean_trials_table(trials: Sequence[CleanTrial]) -> str:
                 worst.replace("|", "/"),
             )
         )
-    names = ("check", f"bounds {FIGURES[0]}", "median", "condition", "does not conform", "set-ups", "why")
+    names = (
+        "check",
+        f"bounds {label_of(FIGURES[0])}",
+        "median",
+        "condition",
+        "does not conform",
+        "set-ups",
+        "why",
+    )
     return "\n".join([*lines, table(names, per_check)])
 
 
@@ -225,7 +236,7 @@ def _widths(trials: Sequence[CleanTrial], figure: str) -> str:
 
 
 def _half(half: float | None) -> str:
-    return "" if half is None else "open" if math.isinf(half) else f"± {100 * half:.1f} %"
+    return "" if half is None else plus_minus(half)
 
 
 def _setups(names: set[str]) -> str:

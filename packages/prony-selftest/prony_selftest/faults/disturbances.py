@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from prony_selftest.faults.model import Disturbance, RunningSetup, Side
@@ -59,18 +59,28 @@ def port_range(first: int, last: int) -> Iterator[None]:
         yield
 
 
-SHALLOW = ("rate", "40mbit", "burst", "16kb", "limit", "16kb")
-"""A link whose queue holds ten packets, as in a switch with small buffers."""
+SHALLOW_BYTES, DEEP_BYTES = 16_000, 4_000_000
+
+
+def shallow_link() -> AbstractContextManager[None]:
+    """A network namespace whose loopback has 40 Mbit/s and a queue of ten packets, and drops the excess."""
+    return _link(SHALLOW_BYTES)
+
+
+def deep_link() -> AbstractContextManager[None]:
+    """The same link with a queue that drops nothing."""
+    return _link(DEEP_BYTES)
 
 
 @contextmanager
-def shallow_link() -> Iterator[None]:
-    """A network namespace whose loopback has a short queue and drops the excess."""
+def _link(queue_bytes: int) -> Iterator[None]:
+    options = ("rate", "40mbit", "burst", str(SHALLOW_BYTES), "limit", str(queue_bytes))
     with network_namespace():
-        subprocess.run(["ip", "link", "set", "lo", "mtu", "1500"], check=True, capture_output=True)
-        subprocess.run(
-            ["tc", "qdisc", "add", "dev", "lo", "root", "tbf", *SHALLOW], check=True, capture_output=True
-        )
+        for command in (
+            ["ip", "link", "set", "lo", "mtu", "1500"],
+            ["tc", "qdisc", "add", "dev", "lo", "root", "tbf", *options],
+        ):
+            subprocess.run(command, check=True, capture_output=True)
         yield
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from prony.errors import EnvironmentFault
 from prony_selftest.faults.catalogue import ENTRIES
 from prony_selftest.faults.several_trials import MANY
 from prony_selftest.faults.single_trial import EntryResult, run_entry
@@ -13,8 +14,14 @@ ALL: tuple[int, ...] = tuple(sorted({*ONE, *MANY}))
 
 
 def run_number(number: int, *, tools: bool = False) -> EntryResult:
-    """Runs an entry and its clean run. `tools`: also wrk and ab, first."""
-    return run_entry(ONE[number], tools=tools) if number in ONE else MANY[number](tools)
+    """Runs an entry and its clean run. `tools`: also wrk and ab, first. A trial that does not run fails the
+    entry.
+    """
+    try:
+        return run_entry(ONE[number], tools=tools) if number in ONE else MANY[number](tools)
+    except EnvironmentFault as fault:
+        name, _, told = dict(titles())[number].partition(": ")
+        return EntryResult(number, name, told, reported="not measured", failures=(str(fault),))
 
 
 def titles() -> Iterator[tuple[int, str]]:

@@ -14,6 +14,7 @@ from prony.plan.load import ClosedLoad, Connections, Load, Measured, SteadyWindo
 from prony.plan.response import Expectation
 from prony.plan.step import Step
 from prony.plan.workload import Workload
+from prony.report.labels import label_of
 
 NOTHING = frozenset({"ok", "level", "protocol"})
 """Codes of findings without a problem."""
@@ -147,10 +148,14 @@ class Entry:
     """Whether wrk and ab can measure this set-up."""
 
 
-def said(bias: Bias) -> str:
-    """-2 to +30 %; *open* for an unbounded side."""
-    low, high = ("open" if end is None else f"{100 * end + 0.0:+.2g}" for end in (bias.low, bias.high))
-    return f"{low} to {high} %"
+def said(bias: Bias, figure: str = "") -> str:
+    """-2 to +30 %, after the figure's label; *open* for an unbounded side."""
+    low, high = ("open" if end is None else _percent(100 * end + 0.0) for end in (bias.low, bias.high))
+    return (f"{label_of(figure)} " if figure else "") + f"{low} to {high} %"
+
+
+def _percent(value: float) -> str:
+    return f"{value:+.2g}" if abs(value) < 99.5 else f"{value:+,.0f}"
 
 
 def coded(check: str, code: str, outcome: SetupResult) -> str | None:

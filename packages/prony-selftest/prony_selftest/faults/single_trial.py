@@ -138,10 +138,10 @@ def _does(one: Finding) -> str:
     if one.kind is Kind.BUDGET:
         main = one.bias.get(MAIN_FIGURE)
         name, bias = max(one.bias.items(), key=lambda of: of[1].size)
-        return f"{MAIN_FIGURE} {said(main)}" if main is not None and main.counts else f"{name} {said(bias)}"
+        return said(main, MAIN_FIGURE) if main is not None and main.counts else said(bias, name)
     if one.plateau and one.kind is Kind.FINE:
         name, plateau = next(iter(one.plateau.items()))
-        return f"{name} later {said(plateau.bias)}"
+        return f"later {said(plateau.bias, name)}"
     return {Kind.NOT_CONFORMING: "does not conform", Kind.PROVIDED: "a condition"}.get(one.kind, "detected")
 
 
