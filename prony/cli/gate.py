@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from prony.cli import options
 from prony.cli.command import measures
-from prony.cli.common import Common
+from prony.cli.common import DUET, Common
 from prony.cli.targets import LAUNCHED, AskedTrial, Server, server
 from prony.errors import PronyError, UsageError
 
@@ -62,6 +62,7 @@ def command(
         metavar="WARMUP,RUN",
         help="A fixed warm-up and run, such as 3s,5s, instead of a warm-up until steady; claims no plateau.",
     ),
+    duet: bool = Option(False, "--duet", help=DUET),
     baseline: str | None = Option(
         None,
         "--baseline",
@@ -97,6 +98,7 @@ def command(
             protocol=None if protocol is None else protocol_of(protocol),
             baseline=baseline,
             p99=p99,
+            duet=duet,
         )
         plan = plan_of(servers or [], wanted, asked, common)
         return measure.run(plan, common, also=files.write)
@@ -166,6 +168,7 @@ class Wanted:
     protocol: tuple[float, float] | None
     baseline: str | None
     p99: bool = False
+    duet: bool = False
 
     @property
     def every_figure(self) -> tuple[str, ...]:
@@ -240,6 +243,8 @@ def plan_of(named: list[str], wanted: Wanted, asked: AskedTrial, common: Common)
         )
     instead = f"prony gate compares fresh processes: name {LAUNCHED}"
     servers = [server(one, instead=instead) for one in named]
+    if wanted.baseline is not None and wanted.duet:
+        raise UsageError("--duet takes a base that is measured now: name it in place of --baseline")
     if wanted.baseline is not None:
         return _against_stored(servers[0], _trial(servers, wanted, asked), wanted, wanted.baseline, common)
     base, candidate = names(*(one.name for one in servers))
@@ -259,8 +264,10 @@ def _trial(servers: list[Server], wanted: Wanted, asked: AskedTrial) -> TrialPla
 
 
 def _in_turns(servers: list[Server], trial: TrialPlan, wanted: Wanted, common: Common) -> Plan:
+    from prony.plan.turns import extra_s
+
     cells = [one.cell(trial, wanted.trials) for one in servers]
-    looks = wanted.looks(sum(cell.trial_s for cell in cells))
+    looks = wanted.looks(sum(cell.trial_s + wanted.duet * extra_s(trial.measured_s) for cell in cells))
     return _plan(wanted, cells, servers[0].name, servers[0].name, common, until_clear=looks)
 
 
@@ -289,6 +296,7 @@ def _plan(
         gate=gate,
         until_clear=until_clear,
         budget_s=wanted.budget_s,
+        duet=wanted.duet,
     )
 
 
