@@ -65,13 +65,14 @@ def real_gates(runs: int, say: Say) -> str:
     with tempfile.TemporaryDirectory(prefix="prony-gates-") as made:
         folder = Path(made)
         for name, work_us in (("base", WORK_US), ("again", WORK_US), ("slower", SLOWER_WORK_US)):
-            _server(folder / name, work_us)
+            write_server(folder / name, work_us)
         unchanged = _series(folder, "again", runs * 3 // 2, say)
         worse = _series(folder, "slower", runs, say)
     return gates_table(unchanged, worse)
 
 
-def _server(folder: Path, work_us: int) -> None:
+def write_server(folder: Path, work_us: int) -> None:
+    """A folder with a reference server of this name."""
     folder.mkdir()
     (folder / "server.yaml").write_text(SERVER.format(work_us=work_us), encoding="utf-8")
     (folder / "hello.txt").write_text(HELLO, encoding="utf-8")
