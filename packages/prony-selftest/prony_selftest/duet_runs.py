@@ -120,11 +120,12 @@ def duet_table(blocks: Sequence[Block]) -> str:
         else f"{design}: none"
         for design, (wrong, count) in alarms.items()
     )
+    words = " ".join(OPTIONS)
     summary = (
-        f"Each block is `prony compare ./base ./CANDIDATE {' '.join(OPTIONS)}`, with `--duet` or without, in "
-        f"an order drawn for each round. Intervals: {CONFIDENCE:.0%}. Blocks to decide: for a t interval that "
-        f"excludes 1 four times out of five. False alarms, of two figures over {EACH} blocks of the same "
-        f"build each: {said}. Failed blocks: {failed}."
+        f"Each block is `prony compare ./base ./CANDIDATE {words}`, with `--duet` or without, in an order drawn "
+        f"for each round. Intervals: {CONFIDENCE:.0%}. Blocks to decide: for a t interval that excludes 1 four "
+        f"times out of five. False alarms, of two figures over {EACH} blocks of the same build each: {said}. "
+        f"Failed blocks: {failed}."
     )
     return table(head, rows) + "\n\n" + prose(summary) + "\n"
 
