@@ -344,6 +344,31 @@ pub fn check_window_ms(duration_ms: f64) -> Result<(), PlanError> {
     duration("duration_ms", duration_ms, false)
 }
 
+/// Most turns of a window.
+const MOST_TURNS: usize = 100_000;
+
+/// Checks commanded turns: each begins, is measured from a moment on, and ends.
+pub fn check_turns(turns: &[[f64; 3]]) -> Result<(), PlanError> {
+    if !(1..=MOST_TURNS).contains(&turns.len()) {
+        let found = turns.len();
+        return refuse(format!(
+            "turns has {found} entries; expected 1 to {MOST_TURNS}"
+        ));
+    }
+    let instants: Vec<f64> = turns.iter().flatten().copied().collect();
+    for ms in &instants {
+        duration("turns", *ms, true)?;
+    }
+    let measured = turns.iter().any(|[_, opens, ends]| opens < ends);
+    let lasting = turns.iter().all(|[begins, _, ends]| begins < ends);
+    if !(instants.is_sorted() && measured && lasting) {
+        return refuse(
+            "turns is not a list of [begin, measured from, end] in ascending order, with something measured",
+        );
+    }
+    Ok(())
+}
+
 /// Milliseconds of a checked plan in nanoseconds.
 pub fn ms_to_ns(ms: f64) -> u64 {
     (ms * 1e6).round() as u64

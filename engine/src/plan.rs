@@ -274,6 +274,21 @@ pub enum Command {
         #[serde(default)]
         at_monotonic_ns: Option<u64>,
     },
+    /// Users of a closed load rest: whoever comes to its next request waits, with its connection open, for
+    /// a turn.
+    Rest {
+        /// As of `start`.
+        #[serde(default)]
+        at_monotonic_ns: Option<u64>,
+    },
+    /// Opens a window that consists of turns of users who rest between them. As `window`.
+    Turns {
+        /// Of each, in ms from `at_monotonic_ns`: its begin, from when it is measured, its end.
+        turns: Vec<[f64; 3]>,
+        /// As of `start`.
+        #[serde(default)]
+        at_monotonic_ns: Option<u64>,
+    },
     /// Ends the run in order.
     Stop {
         /// As of `start`.

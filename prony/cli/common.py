@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from prony.plan.plan import Plan
 
 
+DUET = (
+    "The servers of a block are alive together and take turns of a second under load: what the host does "
+    "meanwhile, both get (docs/method.md)."
+)
 ONE_END = "--windows have a fixed length, which --within would end early: give one of them"
 DEFAULT_LAST_LOOK = 20
 MOST_REPEATS = 100

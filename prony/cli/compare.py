@@ -9,7 +9,7 @@ from typer import Argument, Option
 from prony import seams
 from prony.cli import options
 from prony.cli.command import measures
-from prony.cli.common import Common
+from prony.cli.common import DUET, Common
 from prony.cli.targets import KINDS, AskedTrial, Server
 from prony.cli.targets import servers as servers_named
 from prony.errors import UsageError
@@ -39,6 +39,7 @@ def command(
         help="Then latency in an open loop: at 70 % of each server's capacity, and at one rate for all "
         "(takes three times as long).",
     ),
+    duet: bool = Option(False, "--duet", help=DUET),
     *,
     asked: AskedTrial,
     common: Common,
@@ -55,6 +56,7 @@ def command(
     trial = asked.trial(named)
     first = options.trials(trials if trials is not None else (3 if asked.quick else 5))
     plan = _plan(named, trial, first, asked, seed=options.seed(common.seed))
+    plan = plan.model_copy(update={"parts": (plan.parts[0].model_copy(update={"duet": duet}),)})
     if two_pass:
         plan = plan.model_copy(update={"parts": (*plan.parts, *_latency_parts(plan.parts[0]))})
     return measure.run(plan, common)

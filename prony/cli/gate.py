@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from prony.cli import options
 from prony.cli.command import measures
-from prony.cli.common import Common
+from prony.cli.common import DUET, Common
 from prony.cli.targets import KINDS, LAUNCHED, AskedTrial, Server, server
 from prony.errors import PronyError, UsageError
 
@@ -60,6 +60,7 @@ def command(
         metavar="WARMUP,RUN",
         help="A fixed warm-up and run, such as 3s,5s, instead of a warm-up until steady; claims no plateau.",
     ),
+    duet: bool = Option(False, "--duet", help=DUET),
     baseline: str | None = Option(
         None,
         "--baseline",
@@ -95,6 +96,7 @@ def command(
             protocol=None if protocol is None else protocol_of(protocol),
             baseline=baseline,
             p99=p99,
+            duet=duet,
         )
         plan = plan_of(servers or [], wanted, asked, common)
         return measure.run(plan, common, also=files.write)
@@ -164,6 +166,7 @@ class Wanted:
     protocol: tuple[float, float] | None
     baseline: str | None
     p99: bool = False
+    duet: bool = False
 
     @property
     def every_figure(self) -> tuple[str, ...]:
@@ -231,6 +234,8 @@ def plan_of(named: list[str], wanted: Wanted, asked: AskedTrial, common: Common)
         )
     instead = f"prony gate compares fresh processes: name {LAUNCHED}"
     servers = [server(one, instead=instead) for one in named]
+    if wanted.baseline is not None and wanted.duet:
+        raise UsageError("--duet takes a base that is measured now: name it in place of --baseline")
     if wanted.baseline is not None:
         return _against_stored(servers[0], _trial(servers, wanted, asked), wanted, wanted.baseline, common)
     base, candidate = names(*(one.name for one in servers))
@@ -251,12 +256,13 @@ def _trial(servers: list[Server], wanted: Wanted, asked: AskedTrial) -> TrialPla
 
 def _in_turns(servers: list[Server], trial: TrialPlan, wanted: Wanted, common: Common) -> Plan:
     from prony.experiment.stored import timed
+    from prony.plan.turns import extra_s
     from prony.store import Store
 
     cells = [one.cell(trial, wanted.trials) for one in servers]
     base = servers[0].name
     known = timed(_plan(wanted, cells, base, base, common), Store.open(common.db))
-    looks = wanted.looks(sum(cell.trial_s for cell in known.cells))
+    looks = wanted.looks(sum(c.trial_s + wanted.duet * extra_s(trial.measured_s) for c in known.cells))
     return _plan(wanted, cells, base, base, common, until_clear=looks)
 
 
@@ -285,6 +291,7 @@ def _plan(
         gate=gate,
         until_clear=until_clear,
         budget_s=wanted.budget_s,
+        duet=wanted.duet,
     )
 
 

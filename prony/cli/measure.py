@@ -112,11 +112,13 @@ def _checked(
 ) -> tuple[Plan, list[Skipped], Targets, Testbed]:
     """The plan as the options want it, what this host lacks for it, its servers, and the host."""
     from prony.experiment import requirements
+    from prony.experiment.duets import refuse_duets
     from prony.experiment.testbed import Targets
 
     plan = common.applied(plan if hosts is None else hosts.placed(plan))
     targets = Targets(hosted=None if hosts is None else hosts.target)
     requirements.find_targets(plan, targets, where)
+    refuse_duets(plan, targets)
     testbed = testbed_for(plan, targets, common, hosts)
     plan, lacking = requirements.without_optional(plan, requirements.unmet(plan, targets, testbed))
     return plan, lacking, targets, testbed
@@ -192,11 +194,13 @@ def resumed(
     theirs: ResultView | None,
 ) -> int:
     from prony.experiment import requirements
+    from prony.experiment.duets import refuse_duets
     from prony.experiment.experiment import Experiment, remaining
     from prony.experiment.testbed import Targets
 
     targets = Targets(hosted=None if hosts is None else hosts.target)
     requirements.find_targets(stored, targets)
+    refuse_duets(stored, targets)
     testbed = testbed_for(stored, targets, common, hosts)
     if row.fingerprint.key != testbed.fingerprint.key:
         raise UsageError(

@@ -195,6 +195,24 @@ class WarmUp(Record):
     closed_s: float = 0.0
 
 
+class Turns(Record):
+    """A window in turns with other servers, which rested meanwhile. The trial's time axis is time under load:
+    rests and left-out parts are in no row and no window.
+    """
+
+    others: tuple[str, ...]
+    turns: int
+    turn_s: float
+    left_out_s: float
+    left_out_per_s: float | None = None
+    """Rate in the left-out parts that follow a rest."""
+    others_cpu_s: float | None = None
+    """CPU time of the others within its measured turns, and its own within theirs."""
+    resting_cpu_s: float | None = None
+    collections_outside: int | None = None
+    """Garbage collections between its measured turns."""
+
+
 class Nonconformity(Record):
     """A failed check of the conformance suite."""
 
@@ -256,6 +274,8 @@ class Evidence(Record):
     phases: tuple[Phase, ...] = ()
     stages: tuple[StageReport, ...] = ()
     """Loads before and after the measured one; not judged."""
+    turns: Turns | None = None
+    """None: the window was one stretch, with no other server alive."""
     beside: tuple[ToolRun, ...] = ()
     """Other load generators, in order; not judged."""
     profile: Profile | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from prony.evidence.trial import TrialRecord
 from prony.plan.plan import ScheduledTrial
@@ -30,9 +31,11 @@ class Budget:
     @classmethod
     def of(cls, whole_s: float, earlier: Iterable[TrialRecord]) -> Budget:
         """With what the trials of earlier runs took."""
-        made = cls(whole_s)
-        for one in earlier:
-            took_s = max(0.0, (one.ended_at - one.started_at).total_seconds())
+        made, every = cls(whole_s), list(earlier)
+        for one in every:
+            within = (it for it in every if one.started_at < it.started_at and it.ended_at < one.ended_at)
+            others = max((it.ended_at - it.started_at for it in within), default=timedelta())  # a duet's
+            took_s = max(0.0, (one.ended_at - one.started_at - others).total_seconds())
             made.spent_s += took_s
             made.took(kind_of_cell(one), took_s)
         return made

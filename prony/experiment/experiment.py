@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from prony import seams
 from prony.errors import EnvironmentFault, StoreError
 from prony.experiment import requirements
 from prony.experiment.budget import Budget, kind_of_cell
+from prony.experiment.duets import duets
 from prony.experiment.testbed import Progress, Targets, Testbed
 from prony.experiment.trials import EndedTrial, Profilers, Settled, Trials, index_of
 from prony.host.affinity import pin_self
@@ -22,6 +24,7 @@ from prony.plan.cell import Cell
 from prony.plan.part import Part
 from prony.plan.plan import Plan, ScheduledTrial, Skipped
 from prony.store import ExperimentStatus, Store, StoredTrial
+from prony.trial.duet import Duet
 from prony.trial.load_run import INTERRUPTED
 from prony.trial.process import Processes
 
@@ -139,7 +142,7 @@ class Experiment:
     def _run_parts(self) -> None:
         stored = self.store.trials(self.identifier)
         self._attempts = Counter(index_of(trial.record) for trial in stored)
-        self._ended = {_key(trial) for trial in stored if _whole(trial)}
+        self._ended = ended(self.plan, stored)
         with until_ended(self.store, self.identifier):
             trials = Trials(self.identifier, self.store, self.testbed, self.progress, self._profilers)
             if self.plan.budget_s is not None:
@@ -190,9 +193,19 @@ class Experiment:
         return True
 
     def _run(self, some: list[ScheduledTrial], trials: Trials, *, searching: bool = False) -> None:
+        for together in duets(self.plan, some):
+            self._duet(together, trials)
+            some = [one for one in some if one not in together]
         for scheduled, following in zip(some, [*some[1:], None], strict=False):
             # Of a search the next rate is not known yet, and it finds the process.
             self._trial(scheduled, trials, scheduled if searching else following)
+
+    def _duet(self, some: Sequence[ScheduledTrial], trials: Trials) -> None:
+        """Trials of a block that take turns: each runs within the one before."""
+        cell = self.plan.cell(some[0].cell)
+        duet = Duet(f"{self.plan.seed}/{cell.id}/{some[0].block}", len(some), cell.trial.measured_s)
+        duet.coming += [partial(self._trial, one, trials, None, duet) for one in some]
+        duet.coming.pop(0)()
 
     def _left(self, part: Part) -> list[ScheduledTrial]:
         cells = {cell.id for cell in self.plan.of(part.name)}
@@ -307,14 +320,20 @@ class Experiment:
         measured = any(cell == one.cell and kind == "trial" for cell, _, kind in self._ended)
         return one.kind == "explained" and measured and _scheduled(one) not in self._ended
 
-    def _trial(self, scheduled: ScheduledTrial, trials: Trials, following: ScheduledTrial | None) -> None:
+    def _trial(
+        self,
+        scheduled: ScheduledTrial,
+        trials: Trials,
+        following: ScheduledTrial | None,
+        duet: Duet | None = None,
+    ) -> None:
         """Run it; again while it is disturbed and may be repeated. `following` may find its process."""
         for repeat in range(self.plan.repeat_disturbed + 1):
-            if self.quiet is not None and self.testbed.here:
+            begins = duet is None or not duet.members
+            if self.quiet is not None and self.testbed.here and begins:
                 self.quiet(self.progress, self.targets.of(self.plan.cell(scheduled.cell)).placement().cpus)
-            begun_s = time.monotonic()
             if self._budget is not None:
-                self._budget.begin(begun_s)
+                self._budget.begin(time.monotonic())
             self._attempts[scheduled.index] += 1
             target = self.targets.of(self.plan.cell(scheduled.cell))
             ended = trials.run(
@@ -324,11 +343,12 @@ class Experiment:
                 attempt=self._attempts[scheduled.index],
                 faults_end_it=self._needed(scheduled),
                 process=self._processes.of(scheduled, following),
+                duet=duet,
             )
             self._see(ended)
             if self._budget is not None:
                 (planned_s,) = self.plan.times_s([scheduled])
-                self._budget.took(kind_of_cell(scheduled), time.monotonic() - begun_s, planned_s)
+                self._budget.took(kind_of_cell(scheduled), trials.last_s, planned_s)
             if ended.record.failure is not None:
                 self.progress.note(f"{ended.record.server}: {ended.record.failure}")
             if not ended.disturbed:
@@ -366,8 +386,17 @@ class Experiment:
 
 def remaining(plan: Plan, trials: list[StoredTrial]) -> tuple[ScheduledTrial, ...]:
     """What no whole trial is stored of, in order: one that was interrupted half-way is run again."""
-    ended = {_key(trial) for trial in trials if _whole(trial)}
-    return tuple(one for one in plan.order() if _scheduled(one) not in ended)
+    keys = ended(plan, trials)
+    return tuple(one for one in plan.order() if _scheduled(one) not in keys)
+
+
+def ended(plan: Plan, trials: list[StoredTrial]) -> set[Key]:
+    """The trials that are stored whole; of a duet all or none."""
+    keys = {_key(trial) for trial in trials if _whole(trial)}
+    for together in duets(plan, plan.order()):
+        if not {_scheduled(one) for one in together} <= keys:
+            keys -= {_scheduled(one) for one in together}
+    return keys
 
 
 def _whole(trial: StoredTrial) -> bool:

@@ -32,6 +32,7 @@ from prony.server.spec import HttpVersion
 from prony.store import Store
 from prony.targets import ServerUnderTest
 from prony.targets.base import OnLine
+from prony.trial.duet import Duet
 from prony.trial.process import SharedProcess
 from prony.trial.run import run_trial
 from prony.trial.surroundings import ProfileCollector, Surroundings, TrialObserver
@@ -78,6 +79,9 @@ class Trials:
     testbed: Testbed
     progress: Progress
     profilers: Profilers | None = None
+    last_s: float = 0.0
+    """How long the newest trial took, without those that ran within it (a duet's)."""
+    _all_s: float = 0.0
     _calibrations: Calibrations = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,13 +96,15 @@ class Trials:
         attempt: int = 1,
         faults_end_it: bool = False,
         process: SharedProcess | None = None,
+        duet: Duet | None = None,
     ) -> EndedTrial:
         """One trial; where no load could be offered it is a failed one that is stored like any other, or with
         `faults_end_it` an EnvironmentFault (not after a measured window, which is never lost). `process`: the
-        one that it shares with others. Raises KeyboardInterrupt when the user ended it: what had been
-        measured is stored then, if that was worth keeping.
+        one that it shares with others. `duet`: the servers with which it takes turns. Raises
+        KeyboardInterrupt when the user ended it: what had been measured is stored then, if that was worth
+        keeping.
         """
-        begun, started_at = time.monotonic(), datetime.now(UTC)
+        begun, started_at, earlier_s = time.monotonic(), datetime.now(UTC), self._all_s
         cell, trial = plan.cell(scheduled.cell), plan.trial_of(scheduled)
         warm, known = (False, False) if process is None else (process.warm, process.had(trial.workload.name))
         planned_s = plan.time_s(scheduled, later=warm, new=not known)
@@ -123,6 +129,7 @@ class Trials:
             steady=steady,
             process=process,
             profile=self.profilers.collector() if self.profilers and scheduled.kind == "explained" else None,
+            duet=duet,
         )
         secrets = credentials_of(cell)
         if outcome.fault is not None and faults_end_it and not _measured(outcome.evidence):
@@ -164,7 +171,9 @@ class Trials:
             ended, interrupted = self._calibrated(trial, ended, cell.limits, surroundings)
         found = ended.conclusion
         self.progress.trial_stored(ended.record, found.judgement, found.figures)
-        self.progress.trial_ended(found.judgement, found.figures, time.monotonic() - begun)
+        self.last_s = time.monotonic() - begun - (self._all_s - earlier_s)
+        self._all_s += self.last_s
+        self.progress.trial_ended(found.judgement, found.figures, self.last_s)
         if interrupted:
             raise KeyboardInterrupt  # kept and judged; nothing more is to be started
         return ended

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from prony.evidence.host import TcpCounts
@@ -30,6 +31,14 @@ def between(first: TcpCounts | None, last: TcpCounts | None) -> TcpCounts | None
     if first is None or last is None:
         return None
     return TcpCounts(**{field: getattr(last, field) - getattr(first, field) for field in FIELDS})
+
+
+def summed(parts: Sequence[TcpCounts | None]) -> TcpCounts | None:
+    """None when any is unknown."""
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
+        return None
+    return TcpCounts(**{field: sum(getattr(part, field) for part in known) for field in FIELDS})
 
 
 def groups(text: str) -> dict[str, dict[str, int]]:

@@ -22,7 +22,7 @@ from prony.host.kmsg import KernelLog
 from prony.host.net_counters import packets_by_cpu, tcp_counts
 from prony.host.others import OwnUse, census, irq_time_accounted
 from prony.host.proc import ROOT, TICKS_PER_S, cpu_ticks, now_s, swapped_in_bytes
-from prony.host.window import Snapshot, WindowEdge, cpu_use, host_window, mean_busy
+from prony.host.window import Snapshot, WindowEdge, cpu_use, host_window, mean_busy, over_turns
 from prony.thinning import Thinned
 
 KEPT_SNAPSHOTS = 4000
@@ -139,16 +139,20 @@ class HostSampler:
         self.cost_s += time.thread_time() - before_s
         return self._sample(marked=True)
 
+    def edge(self) -> float:
+        """At an edge of a turn, with the counters of TCP: a row ends here, however short."""
+        return self._sample(marked=False, edge=True)
+
     def _mhz(self) -> float | None:
         cpus = tuple(sorted(self._server_cpus))[:MHZ_CPUS]
         return hardware.current_mhz(cpus, self._root)
 
-    def _sample(self, *, marked: bool) -> float:
+    def _sample(self, *, marked: bool, edge: bool = False) -> float:
         before_s = time.thread_time()
         with self._lock:
             with suppress(Exception):  # a process may just end: keep the last known set
                 self._pids = set(self._own_pids())
-            snapshot = self._read(marked)
+            snapshot = self._read(marked, edge)
             for read, values in self._watched.values():
                 try:
                     value = read()
@@ -163,7 +167,7 @@ class HostSampler:
             if snapshot.t_monotonic_s - base.t_monotonic_s >= SHORTEST_ROW * self._interval_s:
                 self._rows.add((snapshot.t_monotonic_s, self._row(base, snapshot)))
                 base = snapshot
-            self._row_base = base
+            self._row_base = snapshot if edge else base
             if len(self._snapshots) > KEPT_SNAPSHOTS:
                 half = len(self._snapshots) // 2
                 older = self._snapshots[:half]
@@ -171,7 +175,7 @@ class HostSampler:
             self.cost_s += time.thread_time() - before_s
         return snapshot.t_monotonic_s
 
-    def _read(self, marked: bool) -> Snapshot:
+    def _read(self, marked: bool, edge: bool) -> Snapshot:
         t_s = now_s()
         ticks = cpu_ticks(self._root) or {}
         uptime_ticks = (
@@ -188,7 +192,9 @@ class HostSampler:
             kernel_lines=self._log.count(),
             mhz=self._mhz(),
             sockets=socket_sums(self._root),
-            marked=marked,
+            marked=marked or edge,
+            packets=packets_by_cpu(self._root) if edge else None,
+            tcp=tcp_counts(self._root) if edge else None,
         )
 
     def _row(self, before: Snapshot, after: Snapshot) -> HostRow:
@@ -225,6 +231,13 @@ class HostSampler:
                 for t_s, row in self._rows.rows
                 if t_s > start_monotonic_s
             )
+
+    def turns(self, edges: Sequence[tuple[float, float]]) -> HostWindow:
+        """A window of turns, each between two moments that `edge` returned."""
+        whole = self.window(edges[0][0], edges[-1][1])
+        with self._lock:
+            at = {snapshot.t_monotonic_s: snapshot for snapshot in self._snapshots}
+        return over_turns(whole, [(self.window(a, b), at[a], at[b]) for a, b in edges])
 
     def window(self, open_monotonic_s: float, close_monotonic_s: float) -> HostWindow:
         """Between two moments of CLOCK_MONOTONIC, with counters interpolated; None where not sampled around

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from prony.evidence.host import CpuUse, HostWindow, TcpCounts
 from prony.host.hardware import changed
-from prony.host.net_counters import between, rise
+from prony.host.net_counters import between, rise, summed
 from prony.host.others import Census, OthersUse, others_between, share_of_others
 from prony.host.proc import TICKS_PER_S, CpuTicks
 
@@ -32,6 +32,9 @@ class Snapshot:
     mhz: float | None
     sockets: dict[str, int] | None
     marked: bool = False
+    packets: dict[int, int] | None = None
+    """Read at the edges of turns only, as `tcp`."""
+    tcp: TcpCounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,32 @@ def host_window(
         sysctls_changed=None if opened is None or closed is None else changed(opened.sysctls, closed.sysctls),
         tcp=between(*(None if mark is None else mark.tcp for mark in (near_open, near_close))),
     )
+
+
+def over_turns(whole: HostWindow, turns: Sequence[tuple[HostWindow, Snapshot, Snapshot]]) -> HostWindow:
+    """The turns of a window added up: of each the host within it, and the snapshots at its edges. What is
+    read around a window is that of the `whole`.
+    """
+    wall_s = sum(turn.wall_s for turn, _, _ in turns)
+
+    def mean(values: Sequence[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        sums = (value * turn.wall_s for value, (turn, _, _) in zip(known, turns, strict=False))
+        return sum(sums) / wall_s if len(known) == len(turns) and wall_s > 0 else None
+
+    cpus = []
+    for cpu in (one.cpu for one in whole.cpus):
+        uses = [use for turn, _, _ in turns for use in turn.cpus if use.cpu == cpu]
+        rises = [rise(opened.packets, closed.packets, cpu) for _, opened, closed in turns]
+        packets = [risen for risen in rises if risen is not None]
+        if len(uses) == len(turns):
+            shares = {name: mean([getattr(use, name) for use in uses]) for name in ("busy", "steal", "irq")}
+            known = sum(packets) if len(packets) == len(turns) else None
+            cpus.append(CpuUse.model_validate({"cpu": cpu, "packets": known, **shares}))
+    others = ("others_on_server_cpus", "others_on_client_cpus")
+    changes = {name: mean([getattr(turn, name) for turn, _, _ in turns]) for name in others}
+    tcp = summed([between(opened.tcp, closed.tcp) for _, opened, closed in turns])
+    return whole.model_copy(update={"wall_s": wall_s, "cpus": tuple(cpus), "tcp": tcp, **changes})
 
 
 def _others(

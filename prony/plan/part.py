@@ -96,6 +96,8 @@ class Part(Record):
     budget_s: float | None = Field(default=None, gt=0)
     """Latest end of a block, from the start of the plan's first trial; shared by all parts."""
     share_process: Sharing | None = None
+    duet: bool = False
+    """Whether the servers of a block are alive together and take turns under load (docs/method.md)."""
     search: Search | None = None
     follows: Follow | None = None
     cross_check: CrossCheck | None = None

@@ -16,6 +16,7 @@ from prony.plan.load import ClosedLoad
 from prony.plan.part import Part, Shape
 from prony.plan.processes import LoadOrders, process_key, units
 from prony.plan.trial import CONFORMANCE_S, TrialPlan
+from prony.plan.turns import extra_s
 from prony.redaction import Name, Title
 
 MAIN = "main"
@@ -211,7 +212,7 @@ class Plan(Record):
         if one.kind != "trial":
             return cell.takes_s(_trial_of(cell, one.kind))
         if not later:
-            return cell.trial_s
+            return cell.trial_s + (extra_s(cell.trial.measured_s) if self.part(cell.part).duet else 0.0)
         return cell.trial.later_new_s if new else cell.trial.later_s
 
     @property

@@ -282,6 +282,8 @@ class PartKeys(ServerKeys):
     share_process: Sharing | None = None
     """`loads`: a server's loads of a workload share a process; `workloads`: all its workloads and loads do.
     """
+    duet: bool | None = None
+    """The servers of a block are alive together and take turns of a second under load (docs/method.md)."""
     request_parts: bool | None = None
     """Breaks down request time into connect, send, wait and receive; costs the client some CPU."""
     explain: bool | None = None

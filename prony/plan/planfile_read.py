@@ -97,6 +97,7 @@ def read(path: Path, *, limits: type[BaseModel], seed: int) -> Plan:
                 comparisons=part.comparisons,
                 until_clear=part.until_clear,
                 share_process=expansion.shared(added),
+                duet=bool(part.duet),
                 **({} if part.band is None else {"band": part.band}),
                 **({} if part.at_least is None else {"at_least": part.at_least}),
                 soak=bool(part.soak),

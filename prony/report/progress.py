@@ -166,6 +166,7 @@ class RichProgress(SilentProgress):
                 "  ",
                 (duration(seconds), "dim"),
             )
+            state.go_on()
         self._console.print(line, highlight=False)
 
     @harmless
@@ -248,6 +249,7 @@ class PlainProgress(SilentProgress):
         ahead = f", about {duration(left)} left" if left and self._state.done < self._state.total else ""
         said = f"{self._state.outcome(judgement, figures)}, took {duration(seconds)}{ahead}"
         self._say(f"{self._where()}: {said}")
+        self._state.go_on()
 
     @harmless
     def note(self, text: str) -> None:

@@ -84,6 +84,8 @@ class State:
     phase_expected_s: float | None = None
     row: IntervalRow | None = None
     evidence: Evidence | None = None
+    outer: list[tuple[int, str, float]] = field(default_factory=list)
+    """Trials of a duet that rest while a later one runs: number, server, planned."""
 
     @property
     def done(self) -> int:
@@ -120,6 +122,8 @@ class State:
         self.total, self.estimate_s, self.earlier = total, estimate_s, ended
 
     def start_trial(self, index: int, server: str, block: int, planned_s: float) -> None:
+        if self.trial_started_s is not None:
+            self.outer.append((self.index, self.server, self.trial_planned_s))
         self.index, self.server, self.block, self.row, self.evidence = index, server, block, None, None
         self.trial_planned_s = planned_s
         self.trial_started_s = self.clock()
@@ -137,6 +141,13 @@ class State:
             self.ended_planned_s += self.trial_planned_s
         self.trial_started_s = None
         self.row = None
+
+    def go_on(self) -> None:
+        """With the trial that rested, once the end of the one within it has been shown."""
+        if self.trial_started_s is None and self.outer:
+            self.index, self.server, self.trial_planned_s = self.outer.pop()
+            self.trial_started_s = self.clock()
+            self.start_phase("", None)
 
     def outcome(self, judgement: Judgement, figures: Mapping[str, float]) -> str:
         """Rate (open load: p99) of the trial just stored, and how good it is; or why it does not conform."""

@@ -73,7 +73,7 @@ class LoadRun:
         self._failed = failed
         self._precise: Callable[[IntervalRow], bool] | None = None
         self._rows_to_count = 0
-        self._connections: tuple[int, ...] | None = ()
+        self.connections: tuple[int, ...] | None = ()
         self.interrupted = False
         """Whether the user ended the measured part; what was measured until then is whole."""
 
@@ -93,7 +93,7 @@ class LoadRun:
         while True:
             event = self.engine.next_event(LOOK_EVERY_S)
             if event is None:
-                self._still_alive()
+                self.still_alive()
                 if self.engine.finished:
                     raise EnvironmentFault(
                         f"the engine ended before the measurement: {self.engine.end_reason}"
@@ -101,11 +101,11 @@ class LoadRun:
                 continue
             if event.get("event") == "interval":
                 self._listener.row(self.engine.last_row)
-                self._still_alive()
+                self.still_alive()
                 self.server.look()
                 if self._rows_to_count > 0:
                     self._rows_to_count -= 1
-                    self._count_connections()
+                    self.count_connections()
                 self._end_when_precise()
             return event
 
@@ -138,51 +138,69 @@ class LoadRun:
         opened_to: Callable[[], None] = lambda: None,
     ) -> WindowEdges:
         """Open a window and read the server at its edges. `precise`: whether it may end at a row."""
-        self._count_connections()
+        self.count_connections()
         self.engine.open_window(window_s)
-        opened = self._edge(self.until("window_opened", WINDOW_GRACE_S))
+        opened = self.edge(self.until("window_opened", WINDOW_GRACE_S)["t_ms"])
         opened_to()
         self._precise = precise
         closed = self._end(opened, "window_closed", "t_ms", window_s)
-        return WindowEdges(opened, closed, self._connections)
+        return WindowEdges(opened, closed, self.connections)
 
     def follow(self, bound_s: float, opened_to: Callable[[], None] = lambda: None) -> WindowEdges:
         """Follow a run that is measured from its first request and ends by itself."""
         self._rows_to_count = FIRST_ROWS
-        opened = self._edge({"t_ms": 0.0})
+        opened = self.edge(0.0)
         opened_to()
         closed = self._end(opened, "finished", "elapsed_ms", bound_s)
-        return WindowEdges(opened, closed, self._connections)
+        return WindowEdges(opened, closed, self.connections)
 
-    def _count_connections(self) -> None:
+    def count_connections(self) -> None:
         """Reads every descriptor of the server, so never in a window. The reading with most is kept."""
         counts = self.server.connections_by_process()
-        if counts is None or sum(counts) >= sum(self._connections or ()):
-            self._connections = counts
+        if counts is None or sum(counts) >= sum(self.connections or ()):
+            self.connections = counts
 
     def _end(self, opened: ServerEdge, name: str, when: str, length_s: float) -> ServerEdge:
         """The closing edge. An interrupt ends a long measured part there: a soak is not thrown away."""
         try:
-            return self._edge({"t_ms": self.until(name, length_s + WINDOW_GRACE_S)[when]})
+            return self.edge(self.until(name, length_s + WINDOW_GRACE_S)[when])
         except KeyboardInterrupt:
             if self.now_ms() - opened.t_ms < self._worth_keeping_s * 1000:
                 raise
             self.interrupted = True
-            closed = self._edge({"t_ms": self.now_ms()})
+            closed = self.edge(self.now_ms())
             self.engine.stop()
             return closed
 
-    def _edge(self, event: dict[str, Any]) -> ServerEdge:
+    def edge(self, t_ms: float, *, full: bool = True) -> ServerEdge:
+        """The server now, at an edge of the engine's time; without threads, quota and services, whose reading
+        takes longer, where not `full`.
+        """
         return ServerEdge(
-            t_ms=float(event["t_ms"]),
+            t_ms=t_ms,
             process=self.server.sample(),
             jvm=self.server.jvm(),
-            throttle=self.server.throttle(),
-            threads=self.server.thread_times(),
-            services=self.server.service_samples(),
+            throttle=self.server.throttle() if full else None,
+            threads=self.server.thread_times() if full else None,
+            services=self.server.service_samples() if full else {},
         )
 
-    def _still_alive(self) -> None:
+    def catch_up(self, *, shown: bool, wait_s: float = 0.0) -> bool:
+        """Take what the engine has reported meanwhile; whether its window closed. `shown`: the listener hears
+        of rows in the window. Raises ServerDied.
+        """
+        self.still_alive()
+        self.server.look()
+        closed = False
+        while (event := self.engine.next_event(wait_s)) is not None:
+            closed = closed or event.get("event") == "window_closed"
+            wait_s = 0.0
+            if shown and event.get("event") == "interval" and self.engine.last_row.in_window:
+                self._listener.row(self.engine.last_row)
+        return closed
+
+    def still_alive(self) -> None:
+        """Raises ServerDied, or HostLost."""
         lost = self._failed()
         if lost is not None:
             raise HostLost(lost)

@@ -23,6 +23,7 @@ from prony.evidence.host import CpuPartition, HostRow, HostWindow
 from prony.evidence.profile import Profile
 from prony.evidence.server import ServerWindow, ServiceUse, StartUp
 from prony.evidence.trial import Evidence, ScalingProbe, ServerCount, StageReport, ToolRun, WarmUp
+from prony.host.sampler import HostSampler
 from prony.load.asked import Preflight
 from prony.load.base import Engine, HostLost
 from prony.load.contract import EngineLoad, Slowest, engine_load
@@ -33,6 +34,7 @@ from prony.plan.trial import PUBLISHED_S, TrialPlan
 from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
 from prony.steady.limits import SteadyLimits
 from prony.targets.base import RunningTarget, ServerUnderTest
+from prony.trial.duet import Duet, Member
 from prony.trial.load_run import INTERRUPTED, WORTH_KEEPING_S, LoadRun, ServerDied, WindowEdges, over_window
 from prony.trial.preparation import Preparation, offer_stage, probed, scaling_probe, stage_notes
 from prony.trial.process import SharedProcess, answers_again
@@ -67,15 +69,17 @@ def run_trial(
     steady: SteadyLimits | None = None,
     process: SharedProcess | None = None,
     profile: ProfileCollector | None = None,
+    duet: Duet | None = None,
 ) -> TrialOutcome:
     """Measure `server` once; it is stopped however the trial ends, if Prony started it. `steady`: limits that
     the warm-up waits for. `process`: shared with other trials; found running, it only settles. `profile`
-    collects beside the window. What the environment does not allow is an outcome with a `fault`. Raises
-    UsageError for a workload that cannot be sent, KeyboardInterrupt when nothing worth keeping was measured.
+    collects beside the window. `duet`: its window is in turns with the other servers of this one. What the
+    environment does not allow is an outcome with a `fault`. Raises UsageError for a workload that cannot be
+    sent, KeyboardInterrupt when nothing worth keeping was measured.
     """
     plan = plan.spoken(server.http_version)
     return _Trial(
-        plan, server, surroundings, listener, seed, steady or SteadyLimits(), process, profile
+        plan, server, surroundings, listener, seed, steady or SteadyLimits(), process, profile, duet
     ).run()
 
 
@@ -105,6 +109,9 @@ class _Trial:
     steady: SteadyLimits
     process: SharedProcess | None = None
     collector: ProfileCollector | None = None
+    duet: Duet | None = None
+    _member: Member | None = None
+    """Of the duet, once it has had its turns."""
     _server: RunningTarget | None = None
     _found: bool = False
     """Whether an earlier trial left it running ..."""
@@ -250,7 +257,7 @@ class _Trial:
             self._others(server, before)
             counted = server.request_count()
             engine = self._engine = places.engine(self._measured_load(server))
-            run = LoadRun(engine, server, self.listener, self._worth_keeping_s(), places.failed)
+            run = LoadRun(engine, server, self.listener, self._worth_keeping_s(), self._failed)
             failure = self._under_load(run, sampler)
             if run.interrupted:
                 self._interrupted = True
@@ -265,6 +272,10 @@ class _Trial:
             self._server_count = ServerCount(requests=read - counted)
         self._others(server, after)
         return failure
+
+    def _failed(self) -> str | None:
+        """Why the trial cannot go on: a host is lost, or a server of the duet."""
+        return self.surroundings.failed() or (None if self.duet is None else self.duet.lost())
 
     def _others(self, server: RunningTarget, tools: Sequence[str]) -> None:
         """Other load generators on the same process, which are not judged."""
@@ -365,6 +376,9 @@ class _Trial:
 
     def _measure(self, run: LoadRun, sampler: Sampler) -> None:
         """The window, or everything from the first request to the last; the server is on its own CPUs."""
+        if self.duet is not None:
+            self._take_turns(run, sampler, self.duet)
+            return
         self.listener.phase("window", self.plan.measured_s)
         with self._profiled(run.server) as opened:
             sampler.mark()
@@ -381,6 +395,21 @@ class _Trial:
         if between_s is not None:
             self._host_window = sampler.window(*between_s)
         self._phases.add("window", edges.opened.t_ms, edges.closed.t_ms)
+
+    def _take_turns(self, run: LoadRun, sampler: Sampler, duet: Duet) -> None:
+        """The window, in turns with the other servers; kept as well where what follows it is cut short."""
+        assert isinstance(sampler, HostSampler), "a duet is measured on this host"
+        self.listener.phase("rest" if duet.coming else "turns", None if duet.coming else duet.plan[-1].ends_s)
+        member = Member(self.under_test.name, run, sampler)
+        try:
+            duet.take_part(member)
+        finally:
+            if member.complete:
+                self._member, self._edges = member, member.whole
+                self._server_window = member.server_window()
+                self._host_window = sampler.turns(member.host) if member.host else None
+                load_time = member.load_time
+                self._phases.add("window", load_time.rested_ms, load_time.end_ms)
 
     def _instants(self, edges: WindowEdges) -> tuple[float, float] | None:
         """When the window opened and closed: by readings of the server, else by the engine on load hosts."""
@@ -447,11 +476,16 @@ class _Trial:
     def _own_pids(self) -> set[int]:
         server, engine = self._server, self._engine
         pids = set() if server is None else {*server.pids(), *server.service_pids()}
+        pids |= set() if self.duet is None else self.duet.pids()
         return pids if engine is None else pids | engine.pids
 
     def _measured_load(self, server: RunningTarget) -> EngineLoad:
-        """Beside a profile with the slowest requests one by one, which are held against it."""
+        """Beside a profile with the slowest requests one by one, which are held against it. In a duet it is
+        long enough for all to warm up and have their turns.
+        """
         load = self._load(server)
+        if self.duet is not None:
+            return load.model_copy(update={"after_s": self.plan.deadline_s * 2 * self.duet.size})
         return load if self.collector is None else load.model_copy(update={"slowest": Slowest()})
 
     def _load(self, server: RunningTarget) -> EngineLoad:
@@ -511,7 +545,7 @@ class _Trial:
         log = report.log
         if log is not None and log.error is not None:
             self._note(f"the request log {log.path} lacks {log.rows_lost} requests: {log.error}")
-        return report
+        return report if self._member is None else self._member.load_time.report(report)
 
     def _services(self) -> tuple[ServiceUse, ...]:
         if self._server is None:
@@ -524,7 +558,8 @@ class _Trial:
         return tuple(one.model_copy(update={"peak_rss_bytes": None}) for one in used)
 
     def _evidence(self, clean_stop: bool | None) -> Evidence:
-        server, partition = self._server, self.surroundings.partition
+        server, partition, member = self._server, self.surroundings.partition, self._member
+        host_rows = self._host_rows if member is None else member.load_time.host_rows(self._host_rows)
         return Evidence(
             load=trial_facts(self.plan, self.under_test),
             engine=self._report(),
@@ -533,7 +568,7 @@ class _Trial:
             server_window=self._server_window,
             services=self._services(),
             host_window=self._host_window,
-            host_rows=self._host_rows,
+            host_rows=host_rows,
             partition=self._sides,
             limits=self.surroundings.limits,
             probes=() if self._preflight is None else self._preflight.asked.probes,
@@ -544,6 +579,7 @@ class _Trial:
             warm_up=self._warm_up,
             phases=tuple(self._phases.ended),
             stages=(*self._stages, *(() if self._preparation is None else self._preparation.called)),
+            turns=None if self.duet is None or member is None else self.duet.turns_of(member),
             beside=self._beside,
             profile=self._profile,
             clean_stop=clean_stop,

@@ -72,6 +72,15 @@ def test_a_protocol_fixes_warm_up_and_run(tmp_path: Path) -> None:
         plan_of(words, changed(protocol=(1.0, 2.0)), AskedTrial(window="5s"), COMMON)
 
 
+def test_builds_take_turns_where_that_is_asked_for(tmp_path: Path) -> None:
+    words = [build(tmp_path, "base"), build(tmp_path, "candidate")]
+    plain, duet = (plan_of(words, changed(duet=asked), ASKED, COMMON).parts[0] for asked in (False, True))
+    assert (plain.duet, duet.duet) == (False, True)
+    assert (duet.until_clear or 0) < (plain.until_clear or 0)
+    with pytest.raises(UsageError, match="--baseline"):
+        plan_of(words[1:], changed(duet=True, baseline="main"), ASKED, COMMON)
+
+
 def test_figures_have_short_names_and_a_direction() -> None:
     assert figures_of(FIGURES) == ("requests_per_s", "server_cpu_us_per_request")
     assert figures_of(" p50_ms ,peak_rss_mib") == ("p50_ms", "peak_rss_mib")

@@ -158,6 +158,8 @@ class Bench:
     ran: list[Cell] = field(default_factory=list)
     processes: list[FakeProcess] = field(default_factory=list)
     """Those that trials shared."""
+    duets: list[tuple[str, str]] = field(default_factory=list)
+    """(seed of the turns, server) of each trial that took part in a duet."""
     targets: FakeTargets = field(default_factory=FakeTargets)
     progress: Notes = field(default_factory=Notes)
     current: Cell | None = None
@@ -209,8 +211,14 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
         made.current = plan.cell(scheduled.cell)
         return run_of(self, plan, scheduled, target, **more)
 
-    def run_trial(plan: TrialPlan, *_: object, process: Any = None, **__: object) -> TrialOutcome:
+    def run_trial(plan: TrialPlan, *_: object, process: Any = None, **more: Any) -> TrialOutcome:
         assert made.current is not None
+        duet, current = more.get("duet"), made.current
+        if duet is not None:
+            made.duets.append((duet.seed, current.server))
+            if duet.coming:
+                duet.coming.pop(0)()
+                made.current = current
         if process is None:
             return outcome_of(plan)
         running = process.found()

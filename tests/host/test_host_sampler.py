@@ -18,7 +18,7 @@ from prony.host import sampler as sampler_module
 from prony.host.others import Census
 from prony.host.proc import TICKS_PER_S, CpuTicks, cpu_ticks, now_s, process_stat
 from prony.host.sampler import HostSampler
-from prony.host.window import Snapshot, WindowEdge, host_window
+from prony.host.window import Snapshot, WindowEdge, host_window, over_turns
 from tests.host.conftest import Grow
 
 
@@ -305,3 +305,32 @@ def test_a_blind_machine_gives_nothing_but_none(tree: Grow) -> None:
     assert found.kernel_log_lines is None
     assert found.mhz_open is None
     assert found.sockets_open == {}
+
+
+def test_turns_add_up_without_what_lay_between_them() -> None:
+    # CPU 0 is busy within the turns (0 to 2 s and 6 to 8 s) for 1 s each, and all the time between them.
+    at = {0: (0, 0), 2: (1, 1), 6: (5, 1), 8: (6, 2)}
+    snapshots = [
+        snapshot(t, cpus={0: ticks(busy, idle), 1: ticks(0, t)}, packets={0: 100 * t, 1: 0})
+        for t, (busy, idle) in at.items()
+    ]
+    whole = over(snapshots, [], 0, 8)
+    parts = [
+        (over(snapshots, [], a, b), snapshots[i], snapshots[i + 1]) for a, b, i in ((0, 2, 0), (6, 8, 2))
+    ]
+    found = over_turns(whole, parts)
+    assert found.wall_s == 4
+    assert found.cpus[0].busy == pytest.approx(0.5)
+    assert found.cpus[0].packets == 400
+    assert found.tcp is None
+
+
+def test_a_row_ends_at_the_edge_of_a_turn() -> None:
+    with HostSampler({0}, {0}, set, interval_s=60) as sampler:
+        time.sleep(0.2)
+        opened = sampler.edge()
+        time.sleep(0.2)
+        closed = sampler.edge()
+        window = sampler.turns([(opened, closed)])
+    assert sampler.series() == ()  # both were too short for a row, and none spans the edge
+    assert window.wall_s == closed - opened

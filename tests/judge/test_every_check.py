@@ -13,7 +13,7 @@ import pytest
 
 from prony.evidence.engine import EngineThread, Gap, Histogram, Http2Counts
 from prony.evidence.server import CgroupThrottle, ThreadUse
-from prony.evidence.trial import Ceiling, Evidence, Nonconformity, ServerCount
+from prony.evidence.trial import Ceiling, Evidence, Nonconformity, ServerCount, Turns
 from prony.judge.check import Check
 from prony.judge.checks import CHECKS
 from prony.judge.checks.arrivals import arrivals
@@ -241,6 +241,16 @@ LIES = HEALTHY.conformance.model_copy(
     update={"failed": (Nonconformity(check="answers", found="x", expected="y"),)}
 )
 
+
+def in_turns(**changes: Any) -> Evidence:
+    """Ten turns with another server that rested."""
+    known: dict[str, Any] = {
+        "others": ("other",), "turns": 10, "turn_s": 1.0, "left_out_s": 0.2, "left_out_per_s": float(f.RATE),
+        "others_cpu_s": 0.0, "resting_cpu_s": 0.0,
+    }  # fmt: skip
+    return HEALTHY.model_copy(update={"turns": Turns(**known | changes)})
+
+
 FIRES: dict[str, Evidence] = {
     "injected_faults": INJECTED,
     "emulation": EMULATED,
@@ -248,6 +258,7 @@ FIRES: dict[str, Evidence] = {
     "identity": f.part(HEALTHY, "server", owns_port=False),
     "counts": COUNTED.model_copy(update={"server_count": ServerCount(requests=1001)}),
     "isolation": steal(0.2),
+    "turns": in_turns(others_cpu_s=0.4),
     "host": SLOW_CLOCK,
     "hosts": f.host(HOSTS, "load2", lost="no sign of life for 5 s"),
     "network": refused(900),
@@ -273,6 +284,7 @@ FIRES: dict[str, Evidence] = {
 SAYS_NOTHING = {"injected_faults", "emulation"}
 """Of evidence that gives no reason to speak; the others say that all is well."""
 QUIET: dict[str, Evidence] = dict.fromkeys(FIRES, HEALTHY) | {
+    "turns": in_turns(),
     "streams": queued(0.0),
     "hosts": HOSTS,
     "counts": COUNTED.model_copy(update={"server_count": ServerCount(requests=1000)}),

@@ -406,12 +406,16 @@ impl Recorder {
             open_load: std::mem::take(&mut self.open_load),
             parts: std::mem::take(&mut self.parts),
             slowest: match (cut, &mut self.slowest) {
-                (Cut::WindowCloses(_) | Cut::Stop, Some(slowest)) => slowest.take(),
+                (Cut::WindowCloses(_) | Cut::TurnCloses(_) | Cut::Stop, Some(slowest)) => {
+                    slowest.take()
+                }
                 _ => Vec::new(),
             },
             rates: self.rates.as_mut().map(Rates::take).unwrap_or_default(),
             gaps: match cut {
-                Cut::WindowCloses(_) | Cut::Stop => std::mem::take(&mut self.gaps),
+                Cut::WindowCloses(_) | Cut::TurnCloses(_) | Cut::Stop => {
+                    std::mem::take(&mut self.gaps)
+                }
                 _ => Uniformity::default(),
             },
             in_flight: self.in_flight,
@@ -424,7 +428,7 @@ impl Recorder {
         self.last_end_ns = at_ns;
         match cut {
             Cut::Row(row) => self.row = row + 1,
-            Cut::WindowOpens(id) => {
+            Cut::WindowOpens(id) | Cut::TurnOpens(id) => {
                 self.window = Some(id);
                 self.window_from_ns = at_ns;
                 self.user_time_before = self.lives.until(at_ns);
@@ -433,8 +437,8 @@ impl Recorder {
                     slowest.take();
                 }
             }
-            Cut::WindowCloses(_) => self.window = None,
-            Cut::Mark(_) | Cut::Stop => {}
+            Cut::WindowCloses(_) | Cut::TurnCloses(_) => self.window = None,
+            Cut::Mark(_) | Cut::Stop | Cut::Rests | Cut::Resumes => {}
         }
         segment
     }

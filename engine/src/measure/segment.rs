@@ -20,6 +20,14 @@ pub enum Cut {
     Row(u64),
     WindowOpens(u32),
     WindowCloses(u32),
+    /// The window goes on: with the next of its turns ...
+    TurnOpens(u32),
+    /// ... and has a break after one.
+    TurnCloses(u32),
+    /// Users come to rest after their responses.
+    Rests,
+    /// They go on.
+    Resumes,
     /// This mark was reached: the cut is not at the same instant in all threads.
     Mark(usize),
     Stop,

@@ -170,19 +170,28 @@ impl Collector {
         add_all(&mut self.addresses, &segment.addresses);
         self.add_to_marks(segment, emit);
         self.add_to_row(segment);
-        let ends_window = matches!(segment.cut, Cut::WindowCloses(_) | Cut::Stop);
         if let Some(window) = self
             .window
             .as_mut()
             .filter(|window| Some(window.id) == segment.window)
         {
-            window.add(segment, ends_window);
+            window.add(segment);
+            match segment.cut {
+                Cut::WindowCloses(_) | Cut::Stop => window.closes(segment, true),
+                Cut::TurnCloses(_) => window.closes(segment, false),
+                _ => {}
+            }
         }
         match segment.cut {
             Cut::Row(_) => self.emit_rows(false, emit),
             Cut::WindowOpens(id) => self.opened(id, segment, emit),
             Cut::WindowCloses(id) => self.closed(id, segment.to_ns, emit),
-            Cut::Mark(_) => {}
+            Cut::TurnOpens(id) => {
+                if let Some(window) = self.window.as_mut().filter(|window| window.id == id) {
+                    window.opens(segment, false);
+                }
+            }
+            Cut::Mark(_) | Cut::TurnCloses(_) | Cut::Rests | Cut::Resumes => {}
             Cut::Stop => {
                 self.stopped += 1;
                 let edge = &segment.at_edge;
@@ -295,7 +304,7 @@ impl Collector {
     fn opened(&mut self, id: u32, segment: &Segment, emit: &mut impl FnMut(Event)) {
         let threads = self.threads;
         if let Some(window) = self.window.as_mut().filter(|window| window.id == id) {
-            window.opens(segment);
+            window.opens(segment, true);
             if window.opened == threads {
                 emit(Event::WindowOpened(WindowOpened {
                     t_ms: ms(window.opens_ns - self.started_ns),

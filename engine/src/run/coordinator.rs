@@ -4,6 +4,7 @@
 mod report;
 mod start;
 
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 
@@ -13,10 +14,10 @@ use super::input::Input;
 use super::output::Output;
 use super::prepare::Prepared;
 use super::threads::LoadThreads;
-use crate::check::{check_window_ms, ms_to_ns};
+use crate::check::{check_turns, check_window_ms, ms_to_ns};
 use crate::fault::Fault;
 use crate::log::LogReport;
-use crate::measure::schedule::Span;
+use crate::measure::schedule::{Span, Turn};
 use crate::net::sys::monotonic_ns;
 use crate::plan::{Command, Window};
 use crate::report::{Event, Reason, ThreadReady};
@@ -36,6 +37,8 @@ pub struct Coordinator<'a> {
     window_mode: Window,
     injected_faults: Vec<Fault>,
     windows: u32,
+    /// The window consists of turns.
+    in_turns: bool,
     started_ns: u64,
     /// Why the run is being ended, and the instant.
     ending: Option<(Reason, u64)>,
@@ -91,6 +94,11 @@ impl Coordinator<'_> {
                 at_monotonic_ns,
             } => self.command_window(duration_ms, soon(at_monotonic_ns)),
             Command::CloseWindow { at_monotonic_ns } => self.close_window(soon(at_monotonic_ns)),
+            Command::Rest { at_monotonic_ns } => self.command_rest(soon(at_monotonic_ns)),
+            Command::Turns {
+                turns,
+                at_monotonic_ns,
+            } => self.command_turns(&turns, soon(at_monotonic_ns)),
             Command::Stop { at_monotonic_ns } => {
                 self.end_at(Reason::Stopped, soon(at_monotonic_ns).max(self.started_ns));
             }
@@ -135,16 +143,65 @@ impl Coordinator<'_> {
         } else if self.goes_on_until(at_ns) {
             let opens_ns = at_ns.max(self.started_ns);
             let span = self.plan_window(opens_ns, opens_ns + ms_to_ns(duration_ms));
-            self.load_threads.send_all(WorkerCommand::Window(span));
+            self.in_turns = false;
+            self.load_threads.send_all(&WorkerCommand::Window(span));
+        }
+    }
+
+    fn command_rest(&mut self, at_ns: u64) {
+        if self.prepared.job.open.is_some() {
+            eprintln!("prony-engine: a rest was commanded, but the load is an open one: ignored");
+        } else {
+            self.load_threads.send_all(&WorkerCommand::Rest { at_ns });
+        }
+    }
+
+    fn command_turns(&mut self, turns: &[[f64; 3]], at_ns: u64) {
+        let at_ns = at_ns.max(self.started_ns);
+        let turns: Arc<[Turn]> = match check_turns(turns) {
+            _ if self.window_mode != Window::Commanded || self.prepared.job.open.is_some() => {
+                eprintln!(
+                    "prony-engine: turns were commanded, but the load is an open one, or window.mode of the plan is not commanded: ignored"
+                );
+                return;
+            }
+            Err(refusal) => {
+                eprintln!("prony-engine: turns were commanded, but {refusal}: ignored");
+                return;
+            }
+            Ok(()) => {
+                let instants = turns.iter().map(|ms| ms.map(|ms| at_ns + ms_to_ns(ms)));
+                let turn = |[begins_ns, opens_ns, ends_ns]: [u64; 3]| Turn {
+                    begins_ns,
+                    opens_ns,
+                    ends_ns,
+                };
+                instants.map(turn).collect()
+            }
+        };
+        let mut measured = turns.iter().filter(|turn| turn.is_measured());
+        let (first, last) = (
+            measured.next(),
+            turns.iter().rfind(|turn| turn.is_measured()),
+        );
+        if let (Some(first), Some(last)) = (first, last)
+            && self.goes_on_until(last.ends_ns)
+        {
+            let Span { id, .. } = self.plan_window(first.opens_ns, last.ends_ns);
+            self.in_turns = true;
+            self.load_threads
+                .send_all(&WorkerCommand::Turns { id, turns });
         }
     }
 
     fn close_window(&mut self, at_ns: u64) {
-        if self.goes_on_until(at_ns)
+        if self.in_turns {
+            eprintln!("prony-engine: a window of turns ends with the last one: ignored");
+        } else if self.goes_on_until(at_ns)
             && let Some(id) = self.collector.close_window(at_ns)
         {
             self.load_threads
-                .send_all(WorkerCommand::CloseWindow { id, at_ns });
+                .send_all(&WorkerCommand::CloseWindow { id, at_ns });
         }
     }
 
@@ -164,7 +221,7 @@ impl Coordinator<'_> {
     fn end_at(&mut self, reason: Reason, at_ns: u64) {
         if self.ending.is_none() {
             self.ending = Some((reason, at_ns));
-            self.load_threads.send_all(WorkerCommand::Stop { at_ns });
+            self.load_threads.send_all(&WorkerCommand::Stop { at_ns });
         }
     }
 }

@@ -148,10 +148,10 @@ impl LoadThreads {
         self.threads[thread].waker = Some(waker);
     }
 
-    pub fn send_all(&self, command: WorkerCommand) {
+    pub fn send_all(&self, command: &WorkerCommand) {
         for thread in &self.threads {
             // A thread that has ended needs no commands.
-            let _ = thread.commands.send(command);
+            let _ = thread.commands.send(command.clone());
             if let Some(waker) = &thread.waker {
                 waker.wake();
             }

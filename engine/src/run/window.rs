@@ -162,8 +162,8 @@ impl Measured {
         }
     }
 
-    /// Adds a segment of this window; `last`: it ends the window in its thread.
-    pub fn add(&mut self, segment: &Segment, last: bool) {
+    /// Adds a segment of this window.
+    pub fn add(&mut self, segment: &Segment) {
         self.counters.add(&segment.counters);
         self.service_time.add(&segment.service_time);
         self.with_connect.add(&segment.opened);
@@ -185,19 +185,21 @@ impl Measured {
         }
         thread.gaps.add(0, &segment.quiet, segment.to_ns);
         self.gaps.add(segment.thread, &segment.quiet, segment.to_ns);
-        if last {
-            let edge = &segment.at_edge;
-            self.edges
-                .close(edge, &edge.window_user_time, segment.users);
-            self.arrival_gaps.add(&segment.gaps);
-            self.slowest.extend_from_slice(&segment.slowest);
-            self.closed += 1;
-        }
     }
 
-    /// A thread has opened the window.
-    pub fn opens(&mut self, segment: &Segment) {
-        self.opened += 1;
+    /// A segment of this window is the last one of a turn in its thread; `last`: and of the window.
+    pub fn closes(&mut self, segment: &Segment, last: bool) {
+        let edge = &segment.at_edge;
+        let users = if last { segment.users } else { 0 };
+        self.edges.close(edge, &edge.window_user_time, users);
+        self.arrival_gaps.add(&segment.gaps);
+        self.slowest.extend_from_slice(&segment.slowest);
+        self.closed += usize::from(last);
+    }
+
+    /// A thread has opened a turn of the window; `first`: and the window.
+    pub fn opens(&mut self, segment: &Segment, first: bool) {
+        self.opened += usize::from(first);
         self.edges.open(&segment.at_edge);
     }
 

@@ -4,6 +4,7 @@
 
 mod branches;
 mod connection;
+mod halted;
 mod move_on;
 mod outcome;
 mod phase;
@@ -36,6 +37,7 @@ use crate::pace::share::Share;
 use crate::payload::Outgoing;
 use crate::record::{Ended, Record};
 use crate::tls::Secured;
+use halted::Halted;
 use phase::{Phase, User};
 use queue::Queues;
 use quota::Allowance;
@@ -212,6 +214,7 @@ pub struct Users {
     /// `None` in a closed load.
     open: Option<Box<OpenTimes>>,
     retirement: Retirement,
+    halted: Halted,
     rng: SmallRng,
     /// By server: which of its addresses the next connection goes to.
     next_address: Vec<usize>,
@@ -267,6 +270,7 @@ impl Users {
             alive: if open.is_some() { 0 } else { count },
             open,
             retirement: Retirement::new(job, &place, count, start_ns),
+            halted: Halted::default(),
             rng: SmallRng::seed_from_u64(
                 job.seed
                     .wrapping_mul(0x9e37_79b9_7f4a_7c15)

@@ -21,6 +21,8 @@ pub enum Phase {
     Idling,
     /// After a failed attempt to connect.
     BackingOff,
+    /// All users rest, and it has come to its next request.
+    Halted,
     /// Its own branch has ended, and it waits for the others.
     Joining,
     /// A lane on which no branch is walked.
@@ -37,9 +39,12 @@ impl Phase {
     #[inline]
     fn part(self) -> Option<LifePart> {
         match self {
-            Self::InFlight | Self::Thinking | Self::Holding | Self::Idling | Self::Joining => {
-                Some(LifePart::Cycle)
-            }
+            Self::InFlight
+            | Self::Thinking
+            | Self::Holding
+            | Self::Idling
+            | Self::Halted
+            | Self::Joining => Some(LifePart::Cycle),
             Self::Queued => Some(LifePart::Turnaround),
             Self::Connecting => Some(LifePart::Connect),
             Self::BackingOff => Some(LifePart::BackOff),

@@ -61,6 +61,13 @@ impl Retirement {
     }
 }
 
+fn waits_for_its_time(phase: Phase) -> bool {
+    matches!(
+        phase,
+        Phase::Thinking | Phase::BackingOff | Phase::Idling | Phase::Halted
+    )
+}
+
 impl Users {
     /// When the next user ends.
     pub fn next_retirement_ns(&self) -> u64 {
@@ -96,7 +103,7 @@ impl Users {
         if self.has_lanes() && !self.is_lane(index) {
             for lane in self.lanes(index) {
                 let phase = self.all[lane as usize].phase;
-                if matches!(phase, Phase::Thinking | Phase::BackingOff | Phase::Idling) {
+                if waits_for_its_time(phase) {
                     let _ = self.on_lane(lane, |users| users.end_user(lane, cx));
                 }
             }
@@ -105,7 +112,7 @@ impl Users {
         match user.phase {
             // Late to start and due to end at once: counted as having been there for no time.
             Phase::Waiting => cx.record.recorder.user_came(cx.now_ns),
-            Phase::Thinking | Phase::BackingOff | Phase::Idling => {}
+            phase if waits_for_its_time(phase) => {}
             // It ends when its branches have.
             Phase::Joining => return Some(Action::STAY),
             _ => return None,

@@ -100,6 +100,28 @@ fn response(body: &str) -> String {
 }
 
 #[test]
+fn a_user_that_rests_connects_anew_where_the_server_closed_meanwhile() {
+    let mut alone = Alone::new(|_| {});
+    assert!(matches!(alone.timer().next, Next::Connect { .. }));
+    assert_eq!(alone.on(UserEvent::Connected).next, Next::Send);
+    alone.send();
+    alone.users.rest_all();
+    let answer = alone.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    assert_eq!((answer.close, answer.next), (false, Next::Stay));
+    // A timer of the request before is none of its business.
+    assert_eq!(alone.timer().next, Next::Stay);
+    assert!(alone.on(UserEvent::Closed { sending: false }).close);
+    assert_eq!(alone.users.next_resumed(), None);
+    alone.users.resume_all();
+    let index = alone.users.next_resumed().unwrap();
+    let mut cx = Context::new(alone.now_ns, &mut alone.record);
+    let action = alone.users.resume(index, &mut cx);
+    assert!(matches!(action.next, Next::Connect { .. }));
+    assert!(!alone.users.any_resumes());
+    assert_eq!(alone.record.recorder.counters.failed, 0);
+}
+
+#[test]
 fn a_user_connects_sends_and_ends_and_a_plain_one_carries_nothing() {
     let mut alone = Alone::new(|_| {});
     assert!(alone.users.values.is_empty() && alone.users.queues.is_none());

@@ -59,6 +59,9 @@ impl Users {
 
     #[inline]
     pub(super) fn begin_request(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
+        if self.halted.rests {
+            return self.halt(index, cx);
+        }
         if !self.may_send() {
             return self.end_user(index, cx);
         }
@@ -261,9 +264,12 @@ impl Users {
                     Next::WaitUntil(deadline_ns)
                 })
             }
-            Phase::Idle | Phase::Queued | Phase::Joining | Phase::Resting | Phase::Ended => {
-                Action::STAY
-            }
+            Phase::Idle
+            | Phase::Queued
+            | Phase::Halted
+            | Phase::Joining
+            | Phase::Resting
+            | Phase::Ended => Action::STAY,
         }
     }
 

@@ -1,17 +1,20 @@
 //! What the coordinator and a measuring thread say to each other.
 
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use crate::measure::schedule::Span;
+use crate::measure::schedule::{Span, Turn};
 use crate::measure::segment::Segment;
 use crate::net::sys::Waker;
 use crate::record::Notice;
 
 /// From the coordinator.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum WorkerCommand {
     Start { at_ns: u64, window: Option<Span> },
     Window(Span),
+    Rest { at_ns: u64 },
+    Turns { id: u32, turns: Arc<[Turn]> },
     CloseWindow { id: u32, at_ns: u64 },
     Stop { at_ns: u64 },
 }

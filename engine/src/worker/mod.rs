@@ -140,6 +140,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             self.catch_up();
             self.take_arrivals()?;
             self.fire_timers()?;
+            self.resume()?;
             self.retire()?;
             if let Some(rates) = &mut self.record.recorder.rates {
                 rates.sample(self.now_ns);
@@ -181,6 +182,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             timer_ns = timer_ns.saturating_add(LATE_NS);
         }
         let pace_ns = match &self.open {
+            None if self.users.any_resumes() => 0,
             None => self.users.next_retirement_ns(),
             Some(open) => open.look_ns(self.now_ns),
         };
@@ -229,17 +231,22 @@ impl<'a, D: Driver> Worker<'a, D> {
                 self.stopped = true;
             }
             let at_edge = match cut {
-                Cut::WindowOpens(_) => AtEdge {
+                Cut::WindowOpens(_) | Cut::TurnOpens(_) => AtEdge {
                     in_flight_age_ns: self.users.in_flight_age_ns(at_ns),
                     ..AtEdge::default()
                 },
-                Cut::WindowCloses(_) | Cut::Stop => AtEdge {
+                Cut::WindowCloses(_) | Cut::TurnCloses(_) | Cut::Stop => AtEdge {
                     in_flight_age_ns: self.users.in_flight_age_ns(at_ns),
                     overdue: self.overdue(at_ns),
                     ..self.record.recorder.at_edge(at_ns)
                 },
-                Cut::Row(_) | Cut::Mark(_) => AtEdge::default(),
+                Cut::Row(_) | Cut::Mark(_) | Cut::Rests | Cut::Resumes => AtEdge::default(),
             };
+            match cut {
+                Cut::Rests => self.users.rest_all(),
+                Cut::Resumes => self.users.resume_all(),
+                _ => {}
+            }
             let wall_ns = self.driver.now_ns();
             self.record.cut(cut, at_ns, at_edge, wall_ns);
             self.tell_notices();
@@ -283,6 +290,8 @@ impl<'a, D: Driver> Worker<'a, D> {
             match command {
                 WorkerCommand::Start { .. } => {}
                 WorkerCommand::Window(span) => self.schedule.set_window(span),
+                WorkerCommand::Rest { at_ns } => self.schedule.rest(at_ns),
+                WorkerCommand::Turns { id, turns } => self.schedule.set_turns(id, &turns),
                 WorkerCommand::CloseWindow { id, at_ns } => self.schedule.close_window(id, at_ns),
                 WorkerCommand::Stop { at_ns } => self.schedule.set_stop(at_ns),
             }
@@ -307,6 +316,23 @@ impl<'a, D: Driver> Worker<'a, D> {
                 break;
             };
             self.on_timer(user, due_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Lets users go on who have rested.
+    fn resume(&mut self) -> io::Result<()> {
+        for _ in 0..TIMERS_PER_LOOP {
+            if self.stopped {
+                break;
+            }
+            let Some(index) = self.users.next_resumed() else {
+                break;
+            };
+            let conn = self.users.connection(index);
+            let mut cx = Context::new(self.now_ns, &mut self.record);
+            let action = self.users.resume(index, &mut cx);
+            self.act(index, conn, action)?;
         }
         Ok(())
     }

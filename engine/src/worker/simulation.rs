@@ -8,6 +8,7 @@ mod driver;
 mod faults;
 mod open;
 mod populations;
+mod turns;
 mod user_time;
 
 use std::sync::mpsc::channel;
@@ -153,14 +154,14 @@ fn simulate_thread(
                 .add(place.thread, &segment.quiet, segment.to_ns);
         }
         match segment.cut {
-            Cut::WindowCloses(1) => {
+            Cut::WindowCloses(1) | Cut::TurnCloses(1) => {
                 let edge = &segment.at_edge;
                 recorded
                     .edges
                     .close(edge, &edge.window_user_time, segment.users);
                 recorded.arrival_gaps.add(&segment.gaps);
             }
-            Cut::WindowOpens(1) => recorded.edges.open(&segment.at_edge),
+            Cut::WindowOpens(1) | Cut::TurnOpens(1) => recorded.edges.open(&segment.at_edge),
             Cut::Row(row) => recorded.rows.push((row, segment.counters.completed)),
             _ => {}
         }

@@ -28,7 +28,7 @@ def command(
         help="With a simulated section: per cent of the usual number of rounds.",
     ),
     runs: int | None = typer.Option(
-        None, "--runs", metavar="N", help="With the sections gate, honest and staged: number of runs."
+        None, "--runs", metavar="N", help="With the sections duet, gate, honest and staged: number of runs."
     ),
     server: str | None = typer.Option(
         None,

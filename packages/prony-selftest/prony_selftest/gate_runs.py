@@ -65,7 +65,7 @@ def real_gates(runs: int, say: Say) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="prony-gates-") as made:
         folder = Path(made)
         for name, work_us in (("base", WORK_US), ("again", WORK_US), ("slower", SLOWER_WORK_US)):
-            _server(folder / name, work_us)
+            write_server(folder / name, work_us)
         unchanged: list[RealGate] = []
         worse: list[RealGate] = []
         for candidate, count, gates in (("again", runs * 3 // 2, unchanged), ("slower", runs, worse)):
@@ -76,7 +76,8 @@ def real_gates(runs: int, say: Say) -> Iterator[str]:
                 yield gates_table(unchanged, worse)
 
 
-def _server(folder: Path, work_us: int) -> None:
+def write_server(folder: Path, work_us: int) -> None:
+    """A folder with a reference server of this name."""
     folder.mkdir()
     (folder / "server.yaml").write_text(SERVER.format(work_us=work_us), encoding="utf-8")
     (folder / "hello.txt").write_text(HELLO, encoding="utf-8")

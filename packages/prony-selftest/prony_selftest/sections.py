@@ -10,6 +10,7 @@ from pathlib import Path
 from prony.errors import UsageError
 from prony_selftest.cover.tables import PAIRS, WINDOWS, claim_tables, cover_tables, use_tables
 from prony_selftest.cover.tables import TRIALS as COVERED
+from prony_selftest.duet_runs import duet_blocks
 from prony_selftest.explained import explain_tables
 from prony_selftest.gate_rule import ROUNDS as GATES
 from prony_selftest.gate_rule import gate_tables
@@ -36,8 +37,8 @@ SIMULATED: Mapping[str, Simulated] = {
     "use": lambda share, say: use_tables(_of(COVERED, share), _of(PAIRS, share), say),
 }
 """Simulated sections: share of the usual number of rounds -> tables."""
-STAGED_RUNS, GATE_RUNS, HONEST_RUNS = 3, 40, 60
-RUNS = {"staged": STAGED_RUNS, "gate": GATE_RUNS, "honest": HONEST_RUNS}
+STAGED_RUNS, GATE_RUNS, HONEST_RUNS, DUET_RUNS = 3, 40, 60, 10
+RUNS = {"staged": STAGED_RUNS, "gate": GATE_RUNS, "honest": HONEST_RUNS, "duet": DUET_RUNS}
 """Sections that take a number of runs, with its default."""
 SECTIONS = (*SIMULATED, "catalogue", *RUNS)
 
@@ -99,7 +100,12 @@ def tables(asked: Asked, say: Say) -> Iterator[str]:
         yield SIMULATED[asked.section](asked.rounds_percent / 100, say)
         return
     runs = asked.runs if asked.runs is not None else RUNS.get(asked.section, 0)
-    yield from real_gates(runs, say) if asked.section == "gate" else _on_this_host(asked, runs, say)
+    if asked.section == "gate":
+        yield from real_gates(runs, say)
+    elif asked.section == "duet":
+        yield from duet_blocks(runs, say)
+    else:
+        yield from _on_this_host(asked, runs, say)
 
 
 def _on_this_host(asked: Asked, runs: int, say: Say) -> Iterator[str]:

@@ -60,6 +60,7 @@ impl<'a> Coordinator<'a> {
             load_threads,
             threads,
             windows: 0,
+            in_turns: false,
             started_ns: 0,
             ending: None,
             log: None,
@@ -197,7 +198,7 @@ impl<'a> Coordinator<'a> {
             }
             Window::Commanded => None,
         };
-        self.load_threads.send_all(WorkerCommand::Start {
+        self.load_threads.send_all(&WorkerCommand::Start {
             at_ns: self.started_ns,
             window,
         });

@@ -34,7 +34,7 @@ std::thread_local! {
     /// The time that each send takes the client.
     pub(super) static SEND_NS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
     /// A command of the coordinator, and when it reaches the thread (after the start).
-    pub(super) static COMMAND: std::cell::Cell<Option<(u64, WorkerCommand)>> = const { std::cell::Cell::new(None) };
+    pub(super) static COMMAND: std::cell::RefCell<Option<(u64, WorkerCommand)>> = const { std::cell::RefCell::new(None) };
     pub(super) static COORDINATOR: std::cell::RefCell<Option<Sender<WorkerCommand>>> = const { std::cell::RefCell::new(None) };
 }
 
@@ -126,10 +126,10 @@ impl Driver for Simulated {
             self.looks + 1
         };
         self.now_ns = next_ns.max(self.now_ns + if self.looks > 2 { 100 } else { 0 });
-        if let Some((reaches_ns, command)) = COMMAND.get()
-            && self.now_ns >= START_NS + reaches_ns
-        {
-            COMMAND.set(None);
+        let reached = COMMAND.with_borrow_mut(|command| {
+            command.take_if(|(reaches_ns, _)| self.now_ns >= START_NS + *reaches_ns)
+        });
+        if let Some((_, command)) = reached {
             COORDINATOR.with_borrow(|commands| commands.as_ref().unwrap().send(command).unwrap());
             self.batch.push_back(NetEvent::Woken);
         }

@@ -1,0 +1,194 @@
+"""A duet: servers that are alive together and take turns under load (docs/method.md#duet). Each trial of a
+block warms its server up, rests, and lets the next one do the same; the last one drives the turns of all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from prony.errors import EnvironmentFault
+from prony.evidence.server import ServerWindow
+from prony.evidence.trial import Turns
+from prony.host.sampler import HostSampler
+from prony.load.engine import EngineRun
+from prony.plan.turns import LEFT_OUT_S, TURN_S, Turn, turns
+from prony.trial import load_run
+from prony.trial.load_run import LoadRun, ServerDied, ServerEdge, WindowEdges, over_window
+from prony.trial.load_time import LoadTime
+
+NOTICE_S = 0.5
+"""The engines know so long before that turns begin: all their threads keep the instants."""
+EARLY_S = 0.1
+"""Readings at the end of a turn begin so long before it, while its server is still under load."""
+
+
+@dataclass(slots=True)
+class Member:
+    """A server of the duet, resting or in its turn."""
+
+    name: str
+    run: LoadRun
+    sampler: HostSampler
+    rested_ms: float = 0.0
+    """Engine's time, as `spans`."""
+    spans: list[tuple[float, float]] = field(default_factory=list)
+    """Measured parts."""
+    edges: list[tuple[ServerEdge, ServerEdge]] = field(default_factory=list)
+    """Of each measured part, ..."""
+    read: list[WindowEdges] = field(default_factory=list)
+    """... of each that was read in time, ..."""
+    host: list[tuple[float, float]] = field(default_factory=list)
+    """... and the sampler's moments."""
+    others_cpu_s: list[float | None] = field(default_factory=list)
+    resting_cpu_s: list[float | None] = field(default_factory=list)
+    closed: bool = False
+    """Its window is."""
+    complete: bool = False
+    """So are those of all."""
+
+    @property
+    def engine(self) -> EngineRun:
+        assert isinstance(self.run.engine, EngineRun), "a duet has its engines on this host"
+        return self.run.engine
+
+    @property
+    def load_time(self) -> LoadTime:
+        return LoadTime(self.rested_ms, tuple(self.spans))
+
+    @property
+    def whole(self) -> WindowEdges:
+        """From the first measured part to the last, rests included."""
+        return WindowEdges(self.edges[0][0], self.edges[-1][1], self.run.connections)
+
+    def server_window(self) -> ServerWindow | None:
+        """CPU and wall time of the turns; throttling and the runtime's counters with the rests."""
+        every = [over_window(edges, self.run.server, placed=True) for edges in (self.whole, *self.read)]
+        known = [one for one in every if one is not None]
+        if len(known) < len(every) or not self.read:
+            return None
+        whole, *turned = known
+        names = ("wall_s", "cpu_user_s", "cpu_system_s")
+        sums = {name: sum(getattr(part, name) or 0.0 for part in turned) for name in names}
+        thread, share = whole.busiest_thread, 1.0
+        if thread is not None:  # of all that it did, the share that the server did in its turns
+            share = (sums["cpu_user_s"] + sums["cpu_system_s"]) / whole.cpu_s if whole.cpu_s else 1.0
+            thread = thread.model_copy(update={"cpu_s": thread.cpu_s * share, "wall_s": sums["wall_s"]})
+        return whole.model_copy(update={**sums, "busiest_thread": thread})
+
+
+@dataclass(slots=True)
+class Duet:
+    """The servers of one block. `coming`: runs each further trial, nested in the one before."""
+
+    seed: str
+    size: int
+    window_s: float
+    coming: list[Callable[[], object]] = field(default_factory=list)
+    members: list[Member] = field(default_factory=list)
+
+    @property
+    def plan(self) -> list[Turn]:
+        return turns(self.seed, self.size, self.window_s)
+
+    def pids(self) -> set[int]:
+        """Living processes of the servers and engines that take part so far."""
+        return {pid for one in self.members for pid in (*one.run.server.pids(), *one.engine.pids)}
+
+    def lost(self) -> str | None:
+        """Which resting server ended, in a sentence."""
+        for one in self.members:
+            if (end := one.run.server.exit_description()) is not None:
+                return f"{one.name} ended while it rested: {end}"
+        return None
+
+    def turns_of(self, member: Member) -> Turns:
+        between = [(before.jvm, after.jvm) for (_, before), (after, _) in pairwise(member.edges)]
+        collected = [b.gc_count - a.gc_count for a, b in between if a is not None and b is not None]
+        return Turns(
+            others=tuple(one.name for one in self.members if one is not member),
+            turns=len(member.spans),
+            turn_s=TURN_S,
+            left_out_s=LEFT_OUT_S,
+            left_out_per_s=member.load_time.left_out_per_s(member.engine.rows),
+            others_cpu_s=_sum(member.others_cpu_s),
+            resting_cpu_s=_sum(member.resting_cpu_s),
+            collections_outside=sum(collected) if len(collected) == len(between) else None,
+        )
+
+    def take_part(self, member: Member) -> None:
+        """Rest until all are warm, and take turns; then `member` is complete. Raises ServerDied when one of
+        the servers ended, EnvironmentFault.
+        """
+        member.run.count_connections()
+        member.rested_ms = member.run.now_ms()
+        member.engine.send({"command": "rest"})
+        self.members.append(member)
+        if not self.coming:
+            self._take_turns()
+            return
+        self.coming.pop(0)()
+        if not member.complete:
+            member.run.still_alive()
+            raise ServerDied("not measured: another server of the duet failed")
+
+    def _take_turns(self) -> None:
+        for one in self.members:
+            one.sampler.mark()
+        start_ns = time.monotonic_ns() + round(NOTICE_S * 1e9)
+        for at, one in enumerate(self.members):
+            mine = [turn for turn in self.plan if turn.server == at]
+            of_ms = [[round(at_s * 1000, 3) for at_s in turn[1:]] for turn in mine]
+            one.engine.send({"command": "turns", "at_monotonic_ns": start_ns, "turns": of_ms})
+            assert one.engine.ready is not None, "it has warmed up"
+            from_ms = (start_ns - one.engine.ready.started_monotonic_ns) / 1e6
+            measured = (turn for turn in mine if turn.measured)
+            one.spans = [(from_ms + turn.opens_s * 1e3, from_ms + turn.ends_s * 1e3) for turn in measured]
+        for turn in self.plan:
+            if turn.measured:
+                self._turn(turn, start_ns / 1e9)
+        deadline_s = time.monotonic() + load_run.WINDOW_GRACE_S
+        while not all(one.closed for one in self.members):
+            if time.monotonic() > deadline_s:
+                raise EnvironmentFault(f"the turns did not end within {load_run.WINDOW_GRACE_S:.0f} s")
+            self._catch_up(wait_s=load_run.LOOK_EVERY_S)
+        for one in self.members:
+            one.sampler.mark()
+            one.complete = True
+
+    def _turn(self, turn: Turn, start_s: float) -> None:
+        mine = self.members[turn.server]
+        others = [one for one in self.members if one is not mine]
+        full = (
+            not mine.edges,
+            turn.ends_s >= max(one.ends_s for one in self.plan if one.server == turn.server),
+        )
+        readings = []
+        for at_s, whole in zip((turn.opens_s, turn.ends_s - EARLY_S), full, strict=True):
+            time.sleep(max(0.0, start_s + at_s - time.monotonic()))
+            edge = mine.run.edge(mine.run.now_ms(), full=whole)
+            readings.append((edge, [one.run.server.sample() for one in others], mine.sampler.edge()))
+        (opened, before, from_s), (closed, after, to_s) = readings
+        mine.edges.append((opened, closed))
+        late = time.monotonic() > start_s + turn.ends_s  # on a starved host: of the next turn, too
+        if not late:
+            mine.read.append(WindowEdges(opened, closed))
+            mine.host.append((from_s, to_s))
+        for one, first, last in zip(others, before, after, strict=True):
+            used_s = None if late or first is None or last is None else last.cpu_s - first.cpu_s
+            mine.others_cpu_s.append(used_s)
+            one.resting_cpu_s.append(used_s)
+        self._catch_up(mine)
+
+    def _catch_up(self, mine: Member | None = None, wait_s: float = 0.0) -> None:
+        """Take what the engines have reported, and see that all servers live."""
+        for one in self.members:
+            closed = one.run.catch_up(shown=one is mine, wait_s=0.0 if one.closed else wait_s)
+            one.closed = one.closed or closed
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None

@@ -1,0 +1,52 @@
+"""Two servers alive together, in turns: `--duet` of `prony compare` and `prony gate` as a user runs them."""
+
+from __future__ import annotations
+
+import json
+
+from prony.plan.turns import LEFT_OUT_S, TURN_S
+from prony.store import Store
+from tests.e2e.conftest import PROMPT, SHORT, SLUGGISH, Lab
+
+
+def test_a_pair_takes_turns_and_each_keeps_its_connections(lab: Lab) -> None:
+    lab.server("prompt", *PROMPT)
+    lab.server("sluggish", *SLUGGISH)
+    done = lab.run("compare", "prompt", "sluggish", *SHORT, "--trials", "1", "--duet", *lab.lenient, "--json")
+    assert done.returncode == 0, done.stderr
+    (part,) = json.loads(done.stdout)["parts"]
+    assert {cell["server"] for cell in part["cells"]} == {"prompt", "sluggish"}
+    store = Store.open(str(lab.db))
+    trials = store.trials(store.experiments()[0].id)
+    assert len(trials) == 2
+    for trial in trials:
+        evidence = trial.record.evidence
+        engine, turns = evidence.engine, evidence.turns
+        assert engine is not None
+        assert engine.window is not None
+        assert turns is not None
+        assert (turns.turns, turns.turn_s, turns.left_out_s) == (2, TURN_S, LEFT_OUT_S)
+        assert set(turns.others) == {"prompt", "sluggish"} - {trial.record.server}
+        assert engine.window.complete
+        assert abs(engine.window.duration_s - 2 * TURN_S) < 0.05
+        assert engine.window.connections_opened == 0
+        assert engine.totals.connections_opened == 8
+        # The window is one stretch behind the warm-up, whatever lay between its turns.
+        inside = [row for row in engine.rows if row.in_window]
+        assert sum(row.completed for row in inside) == engine.window.completed
+        assert abs(inside[-1].t_ms - engine.window.opened_ms - 2000) < 50
+    rates = {one.record.server: one.figures["requests_per_s"] for one in trials}
+    assert rates["prompt"] > 5 * rates["sluggish"]
+
+
+def test_what_cannot_take_turns_is_refused_in_a_sentence(lab: Lab) -> None:
+    lab.server("prompt", *PROMPT)
+    lab.server("sluggish", *SLUGGISH)
+    for words in (
+        ("compare", "prompt", "sluggish", "--duet", "--two-pass"),
+        ("compare", "prompt", "sluggish", "--duet", "--repeat-disturbed", "1"),
+        ("gate", "./servers/prompt", "./servers/sluggish", "--duet", "--protocol", "1s,2s"),
+    ):
+        done = lab.run(*words)
+        assert done.returncode == 2, done.stderr
+        assert "a duet does not apply" in " ".join(done.stderr.split())
