@@ -140,6 +140,9 @@ def main() -> int:
             _say(f"{str(fault.filename)[:100]}: {fault.strerror}; name another file")
             return ExitCode.USAGE
         return _defect(fault)
+    except MemoryError:
+        _say("this takes more memory than there is; name fewer trials, or use another host")
+        return ExitCode.ENVIRONMENT
     except Exception as fault:
         if hasattr(fault, "format_message") and hasattr(fault, "exit_code"):
             return _usage(fault)

@@ -19,7 +19,7 @@ class PopulationFacts(Record):
     """A group of users."""
 
     name: str
-    users: int
+    users: int = Field(ge=0, le=10_000_000)
     start_s: float = 0.0
     ramp_up_s: float = 0.0
     ramp_up_steps: int | None = None

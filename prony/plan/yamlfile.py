@@ -45,7 +45,7 @@ class _Loader(yaml.SafeLoader):
         mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
         if len(self._above) > MOST_DEPTH:
             raise _fault(f"values are nested more than {MOST_DEPTH} deep", mark)
-        alias = self.check_event(yaml.AliasEvent)  # type: ignore[no-untyped-call]
+        alias = self.check_event(yaml.AliasEvent)
         self._above.append(self._values)
         node = super().compose_node(parent, index)
         before = self._above.pop()
@@ -63,7 +63,7 @@ class _Loader(yaml.SafeLoader):
         try:
             if kind in ("int", "float", "timestamp") and len(node.value) > LONGEST_NUMBER:
                 raise ValueError  # before a quadratic sum of sixtieths
-            value = super().construct_object(node, deep)  # type: ignore[no-untyped-call]
+            value = super().construct_object(node, deep)
             if isinstance(value, str):
                 value.encode()
         except (ArithmeticError, AttributeError, LookupError, ValueError) as fault:
@@ -84,9 +84,9 @@ def read_mapping(path: Path) -> tuple[dict[str, object], dict[tuple[object, ...]
     lines: dict[tuple[object, ...], int] = {}
     try:
         loader = _Loader(text)
-        node = loader.get_single_node()  # type: ignore[no-untyped-call]
+        node = loader.get_single_node()
         _collect_lines(loader, node, (), lines)
-        data = None if node is None else loader.construct_document(node)  # type: ignore[no-untyped-call]
+        data = None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as fault:
         line = fault.problem_mark.line + 1 if fault.problem_mark else 1
         raise UsageError(f"{path}:{line}: this is not valid YAML: {fault.problem}") from fault

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from prony.errors import UsageError
 from prony.report import exports
 from prony.report.cell_view import TrialView
 from prony.report.result import ResultView
@@ -110,3 +111,16 @@ def test_jmeters_report_generator_comes_to_the_figures_of_the_trial(tmp_path: Pa
     assert total["medianResTime"] == pytest.approx(trial.figures["p50_ms"], abs=1)
     assert total["pct3ResTime"] == pytest.approx(trial.figures["p99_ms"], abs=1.5)
     assert total["throughput"] == pytest.approx(trial.figures["requests_per_s"], rel=0.05)
+
+
+@pytest.mark.parametrize("counted", [{"completed": 2**63}, {"failed": 10**15}])
+def test_counts_that_no_memory_holds_are_refused(counted: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="a JTL has at most 50,000,000"):
+        list(JTL.write(one(**counted)).pieces())
+
+
+@pytest.mark.parametrize(
+    "counted", [{"status": {"200": 2**64, "404": 2**63}}, {"errors": {"expect_body": 2**63}}]
+)
+def test_counts_beyond_the_requests_end_with_them(counted: dict[str, dict[str, int]]) -> None:
+    assert len(rows(one(**counted))) == len(rows(one()))

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from http.client import responses
+from itertools import chain, islice, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,8 @@ GOLDEN = 0.6180339887498949
 """Its multiples modulo 1 are equidistributed (Weyl's sequence): every second gets short and long times."""
 EXPECTED = ("expect_", "capture")
 """Kinds of errors with a response."""
+MOST_SAMPLES = 50_000_000
+"""Of a group, some gigabytes of memory."""
 AT_ONCE = 10_000
 """Lines per chunk of text."""
 MADE = (
@@ -130,12 +133,14 @@ def _samples(group: _Group) -> tuple[NDArray[np.float64], list[str]]:
     """Times in ms, ascending, and each sample's kind of error or ''. Timeouts get the longest times, failed
     expectations any, and requests without a time come last with 0.
     """
+    _refuse_beyond(group.completed + group.failed, group)
     values = np.empty(0)
     if group.times is not None and group.times.count:
         try:
             decoded = decode(group.times)
         except HistogramError as fault:
             raise UsageError(f"the stored histogram of {group.label} is damaged: {fault}") from fault
+        _refuse_beyond(int(decoded.counts.sum()), group)
         values = np.repeat(decoded.middle_ns, decoded.counts.astype(np.int64)) / 1e6
     failure = [""] * len(values)
     timed_out = max(0, len(values) - group.completed)
@@ -144,10 +149,8 @@ def _samples(group: _Group) -> tuple[NDArray[np.float64], list[str]]:
     missed = [(kind, n) for kind, n in group.errors.items() if kind.startswith(EXPECTED)]
     places = iter(np.argsort(_spread(len(values) - timed_out), kind="stable"))
     for kind, count in missed:
-        for _ in range(count):
-            place = next(places, None)
-            if place is not None:
-                failure[int(place)] = kind
+        for place in islice(places, max(0, min(count, len(values)))):
+            failure[int(place)] = kind
     left = max(0, group.failed - timed_out - sum(count for _, count in missed))
     without: list[str] = []
     for kind, count in group.errors.items():
@@ -155,6 +158,13 @@ def _samples(group: _Group) -> tuple[NDArray[np.float64], list[str]]:
             without += [kind] * min(count, left - len(without))
     without += ["failed"] * (left - len(without))
     return np.concatenate([values, np.zeros(len(without))]), failure + without
+
+
+def _refuse_beyond(samples: int, group: _Group) -> None:
+    if samples > MOST_SAMPLES:
+        raise UsageError(
+            f"{group.label} has {samples:,} requests; a JTL has at most {MOST_SAMPLES:,}: use another format"
+        )
 
 
 def _ends(one: Recorded, count: int) -> NDArray[np.float64]:
@@ -174,7 +184,8 @@ def _ends(one: Recorded, count: int) -> NDArray[np.float64]:
 
 def _codes(group: _Group, count: int) -> list[str]:
     """The status of each sample, evenly interleaved."""
-    dealt = [code for code, n in sorted(group.status.items()) for _ in range(n)][:count]
+    each = (repeat(code, min(n, count)) for code, n in sorted(group.status.items()))
+    dealt = list(islice(chain.from_iterable(each), count))
     dealt += [next(iter(sorted(group.status)), "200")] * (count - len(dealt))
     places = np.argsort(_spread(count), kind="stable")
     codes = [""] * count

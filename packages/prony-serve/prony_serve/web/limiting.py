@@ -26,7 +26,7 @@ class FailureLimit:
     def wait_s(self, address: str) -> float:
         """Seconds until this address may try again; 0: now."""
         with self._lock:
-            own = self._each.get(network(address), ())
+            own = self._each.get(network(address), deque())
             return 0.0 if len(own) < PER_ADDRESS else max(0.0, own[0] + WINDOW_S - self._clock())
 
     def failed(self, address: str) -> None:
