@@ -295,7 +295,7 @@ def published_mark(evidence: Evidence) -> Mark | None:
     if evidence.published is not None:
         return evidence.published
     marks = evidence.engine.marks if evidence.engine is not None else ()
-    return next((mark for mark in marks if mark.elapsed_ms > 0 and mark.requests > 0), None)
+    return next((mark for mark in marks if mark.elapsed_ms > 1e-6 and mark.requests > 0), None)
 
 
 def _published(evidence: Evidence) -> dict[str, float | None]:

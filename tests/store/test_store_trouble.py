@@ -20,9 +20,10 @@ from sqlalchemy.exc import OperationalError
 from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
-from prony.store import Store, keeping, location, rescue, running, schema, transfer
+from prony.store import Store, keeping, location, rescue, schema, transfer
 from prony.store.database import Database, explained
 from prony.store.owner import this_process
+from prony_serve import running
 from tests.store import store_samples
 from tests.store.conftest import MakeTrial
 from tests.store.several import several_labs
