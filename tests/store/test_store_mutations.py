@@ -143,9 +143,9 @@ class Site:
         render(view, Console(file=io.StringIO(), width=100))
         markdown(view)
         transfer.write_raw(publishing.anonymous(self.store.raw(identifier)), self.file)
-        for name in exports.names():
+        for form in exports.names():
             with suppress(PronyError):
-                for _ in exports.named(name).write(view).pieces():
+                for _ in exports.named(form).write(view).pieces():
                     pass
 
 
