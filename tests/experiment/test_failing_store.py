@@ -72,6 +72,7 @@ def test_the_rescued_file_is_named_whatever_fails_afterwards(
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(main, "app", run)
+    monkeypatch.setattr(main, "is_front_end", lambda _: False)
     monkeypatch.setattr("sys.argv", ["prony", "load"])
     monkeypatch.setattr(main, "silence", lambda: None)
     assert main.main() == code
@@ -99,6 +100,7 @@ def test_a_defect_without_room_for_its_details_prints_them(
 
     monkeypatch.setattr("tempfile.NamedTemporaryFile", full)
     monkeypatch.setattr(main, "app", run)
+    monkeypatch.setattr(main, "is_front_end", lambda _: False)
     monkeypatch.setattr("sys.argv", ["prony", "load"])
     assert main.main() == 1
     assert "ZeroDivisionError: a defect" in capsys.readouterr().err
