@@ -124,8 +124,8 @@ def duet_table(blocks: Sequence[Block]) -> str:
     summary = (
         f"Each block is `prony compare ./base ./CANDIDATE {words}`, with `--duet` or without, in an order "
         f"drawn for each round. Intervals: {CONFIDENCE:.0%}. Blocks to decide: for a t interval that "
-        f"excludes 1 in four of five. False alarms, of two figures over {EACH} blocks of the same build each: "
-        f"{said}. Failed blocks: {failed}."
+        "excludes 1 in four of five. False alarms, of two figures over "
+        f"{EACH} blocks of the same build each: {said}. Failed blocks: {failed}."
     )
     return table(head, rows) + "\n\n" + prose(summary) + "\n"
 
