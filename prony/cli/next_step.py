@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -20,10 +21,15 @@ LONGER_S, FINE = 4, 0.05
 
 def next_step(view: ResultView, typed: Sequence[str]) -> str:
     """Empty where no number settles more, or the line has credentials. `typed`: the words after `prony`."""
-    if not typed or len(view.parts) != 1 or view.planned > len(view.trials) or "--resume" in typed:
+    if not typed or len(view.parts) != 1 or "--resume" in typed:
         return ""
     (part,) = view.parts
-    words = _more_trials(part, typed) if typed[0] in WITH_TRIALS else _longer(part, typed)
+    if typed[0] == "gate" and view.state == "finished":
+        words = _longer_budget(part, typed)
+    elif view.planned > len(view.trials):
+        words = []
+    else:
+        words = _more_trials(part, typed) if typed[0] in WITH_TRIALS else _longer(part, typed)
     said = shlex.join(["prony", *words]) if words else ""
     return said if redaction.text(said) == said else ""
 
@@ -41,6 +47,17 @@ def _more_trials(part: PartView, typed: Sequence[str]) -> list[str]:
     ]
     trials = max((cell.cell.trials for cell in part.cells), default=0) + min(found, default=0)
     return _with(typed, ("--trials",), str(trials)) if found and trials <= MOST_TRIALS else []
+
+
+def _longer_budget(part: PartView, typed: Sequence[str]) -> list[str]:
+    """Of a gate that ended before its first look: what that takes, by the blocks that it ran."""
+    blocks = min((len(cell.trials) for cell in part.cells), default=0)
+    first = min((cell.cell.trials for cell in part.cells), default=0)
+    if not 0 < blocks < first:
+        return []
+    records = [trial.record for trial in part.trials]
+    took_s = (max(one.ended_at for one in records) - min(one.started_at for one in records)).total_seconds()
+    return _with(typed, ("--budget",), f"{math.ceil(first * took_s / blocks / 60)}m")
 
 
 def _longer(part: PartView, typed: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import replace
 
@@ -69,3 +70,17 @@ def test_a_load_is_measured_longer_where_chance_is_its_largest_uncertainty() -> 
     assert after(Uncertainty(-0.1, 0.1, -0.01, None)) == ""
     assert after(Uncertainty(-0.01, 0.01, 0.0, 0.0)) == ""
     assert after(None) == ""
+
+
+def test_a_gate_that_ended_before_its_first_look_gets_the_budget_for_it() -> None:
+    view = replace(factory.full(), state="finished")
+    (part,) = view.parts
+    few = min(len(cell.trials) for cell in part.cells)
+    records = [trial.record for trial in part.trials]
+    took_s = (max(one.ended_at for one in records) - min(one.started_at for one in records)).total_seconds()
+    cells = tuple(replace(cell, cell=cell.cell.model_copy(update={"trials": few + 2})) for cell in part.cells)
+    early = replace(view, parts=(replace(part, cells=cells),))
+    needed_m = math.ceil((few + 2) * took_s / few / 60)
+    typed = ["gate", "a", "b", "--budget=1m", "--margin", "3%"]
+    assert next_step(early, typed) == f"prony gate a b --margin 3% --budget {needed_m}m"
+    assert next_step(view, typed) == ""

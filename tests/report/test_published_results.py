@@ -36,9 +36,19 @@ def found(finding: Finding | None) -> object:
     """What of a finding a page must agree with: not its words; nothing where all is well."""
     if finding is None or (finding.kind is Kind.FINE and not finding.plateau):
         return None
-    return finding.model_copy(
+    plain = finding.model_copy(
         update={"provided": bool(finding.provided), **dict.fromkeys(WORDING, "")},
     )
+    return rounded(plain.model_dump())
+
+
+def rounded(value: object) -> object:
+    """To eight digits: quantiles are found by steps."""
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(one) for one in value]
+    return float(f"{value:.8g}") if isinstance(value, float) else value
 
 
 def halves(folder: Path) -> tuple[str, str]:
