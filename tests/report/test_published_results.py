@@ -39,7 +39,7 @@ def found(finding: Finding | None) -> object:
     plain = finding.model_copy(
         update={"provided": bool(finding.provided), **dict.fromkeys(WORDING, "")},
     )
-    return rounded(plain.model_dump())
+    return rounded(plain.model_dump(warnings=False))
 
 
 def rounded(value: object) -> object:
