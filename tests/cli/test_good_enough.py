@@ -51,6 +51,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.setattr(measure, "measured", measured)
     monkeypatch.setattr(reading, "load_result", lambda *_: made.view)
+    monkeypatch.setattr(reading, "remember_answer", lambda *_: None)
     made.view = factory.foreign_load()
     return made
 
