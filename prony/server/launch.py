@@ -231,7 +231,9 @@ class RunningServer(GuardedProcess):
         begun_s = time.monotonic()
         while (response := probe()) is None or not response.meets_expectation:
             answered = f"it listens but gives no response: {probe.asked.silence}"
-            self._poll(deadline_s, answered if response is None else response.why_not or answered)
+            wrong = answered if response is None else response.why_not or answered
+            elsewhere = response is not None and response.status == 404
+            self._poll(deadline_s, f"{wrong}; -w /PATH requests another path" if elsewhere else wrong)
             # Asking costs CPU time, which the server may need to start.
             time.sleep(min(time.monotonic() - begun_s, ASKS_AFTER_S))
             begun_s = time.monotonic()
