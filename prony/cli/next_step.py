@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from prony import redaction
 from prony.compare.claim import Claim
+from prony.compare.noninferiority import Change
 
 if TYPE_CHECKING:
     from prony.report.result import PartView, ResultView
@@ -50,14 +51,19 @@ def _more_trials(part: PartView, typed: Sequence[str]) -> list[str]:
 
 
 def _longer_budget(part: PartView, typed: Sequence[str]) -> list[str]:
-    """Of a gate that ended before its first look: what that takes, by the blocks that it ran."""
-    blocks = min((len(cell.trials) for cell in part.cells), default=0)
-    first = min((cell.cell.trials for cell in part.cells), default=0)
-    if not 0 < blocks < first:
+    """Of a gate that cannot tell: what its first look, or its margin, takes by the blocks that it ran."""
+    from prony.report.gate import blocks_for
+
+    gate, first = part.gate, min((cell.cell.trials for cell in part.cells), default=0)
+    if gate is None or gate.change is not Change.CANNOT_TELL or not gate.blocks:
+        return []
+    seen = max((one.smallest_margin or 0.0 for one in gate.figures), default=0.0)
+    more = first if gate.blocks < first else blocks_for(gate, seen) if seen > gate.margin else None
+    if more is None or more > MOST_TRIALS:
         return []
     records = [trial.record for trial in part.trials]
     took_s = (max(one.ended_at for one in records) - min(one.started_at for one in records)).total_seconds()
-    return _with(typed, ("--budget",), f"{math.ceil(first * took_s / blocks / 60)}m")
+    return _with(typed, ("--budget",), f"{math.ceil(more * took_s / gate.blocks / 60)}m")
 
 
 def _longer(part: PartView, typed: Sequence[str]) -> list[str]:

@@ -57,6 +57,9 @@ def show(
             console.print(line, markup=False, highlight=False)
         if further := next_step(view, typed):
             console.print(f"Next: {further}", markup=False, highlight=False, soft_wrap=True)
+        for part in () if further or common.details else view.parts:
+            for advice in () if part.gate is None else part.gate.advice:
+                console.print(advice, markup=False, highlight=False)
         if against is not None:
             from prony.report.terminal import render_two
             from prony.report.two_results import beside

@@ -236,7 +236,7 @@ def _advice(view: GateView, spent_s: float) -> list[str]:
     if view.change is Change.CANNOT_TELL and widest is not None and widest.smallest_margin is not None:
         seen = widest.smallest_margin
         if seen > view.margin:
-            more = _blocks_for(view, seen)
+            more = blocks_for(view, seen)
             longer = (
                 f"about {more} blocks ({duration(more * spent_s / view.blocks)})"
                 if more is not None and view.blocks
@@ -279,7 +279,7 @@ def percent_up(share: float) -> str:
     return f"{math.ceil(share * 200) / 2:g}%"
 
 
-def _blocks_for(view: GateView, smallest: float) -> int | None:
+def blocks_for(view: GateView, smallest: float) -> int | None:
     """The smallest margin falls with their square root."""
     need = view.most_blocks * (math.log1p(smallest) / math.log1p(view.margin)) ** 2
     return math.ceil(need) if need <= MORE_BLOCKS else None

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import shlex
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from prony.cli.next_step import next_step
 from prony.compare.claim import Claim, Settles
+from prony.compare.noninferiority import Change
 from prony.judge.estimate import Uncertainty
 from prony.report.cell_view import CellView
 from prony.report.result import ResultView
@@ -72,15 +75,24 @@ def test_a_load_is_measured_longer_where_chance_is_its_largest_uncertainty() -> 
     assert after(None) == ""
 
 
-def test_a_gate_that_ended_before_its_first_look_gets_the_budget_for_it() -> None:
+@pytest.mark.parametrize(
+    ("blocks", "seen", "takes"), [(2, None, 5), (6, 0.06, 24), (6, 0.02, None), (6, 9.0, None)]
+)
+def test_a_gate_that_cannot_tell_gets_the_budget_that_does(
+    blocks: int, seen: float | None, takes: int | None
+) -> None:
     view = replace(factory.full(), state="finished")
     (part,) = view.parts
-    few = min(len(cell.trials) for cell in part.cells)
     records = [trial.record for trial in part.trials]
     took_s = (max(one.ended_at for one in records) - min(one.started_at for one in records)).total_seconds()
-    cells = tuple(replace(cell, cell=cell.cell.model_copy(update={"trials": few + 2})) for cell in part.cells)
-    early = replace(view, parts=(replace(part, cells=cells),))
-    needed_m = math.ceil((few + 2) * took_s / few / 60)
+    figure = SimpleNamespace(smallest_margin=seen)
+    gate: Any = SimpleNamespace(
+        change=Change.CANNOT_TELL, blocks=blocks, most_blocks=6, margin=0.03, figures=(figure,)
+    )
+    cells = tuple(replace(cell, cell=cell.cell.model_copy(update={"trials": 5})) for cell in part.cells)
+    early = replace(view, parts=(replace(part, cells=cells, gate=gate),))
     typed = ["gate", "a", "b", "--budget=1m", "--margin", "3%"]
-    assert next_step(early, typed) == f"prony gate a b --margin 3% --budget {needed_m}m"
-    assert next_step(view, typed) == ""
+    needed_m = 0 if takes is None else math.ceil(takes * took_s / blocks / 60)
+    expected = "" if takes is None else f"prony gate a b --margin 3% --budget {needed_m}m"
+    assert next_step(early, typed) == expected
+    assert next_step(view, typed) == "", "no gate"
