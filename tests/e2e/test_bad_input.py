@@ -53,7 +53,7 @@ CASES = [
     (["load", "ftp://127.0.0.1/"], 2, "expected http://"),
     (["load", "http://127.0.0.1:99999/"], 2, "no valid port"),
     (["load", "http:///x"], 2, "names no host"),
-    (["load", "no url"], 2, "start 'no url' and give its URL"),
+    (["load", "no url"], 2, "'no url' has no {port}"),
     (["results", "show", "nothing-like-it"], 2, "measure something first"),
     (["report", "nothing-like-it", "-o", "x.html"], 2, "measure something first"),
     (["compare", "--no-such-option"], 2, "No such option"),
