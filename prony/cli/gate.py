@@ -261,6 +261,7 @@ def _in_turns(servers: list[Server], trial: TrialPlan, wanted: Wanted, common: C
 
     cells = [one.cell(trial, wanted.trials) for one in servers]
     base = servers[0].name
+    wanted.looks(wanted.budget_s)  # refuses before there is a store
     known = timed(_plan(wanted, cells, base, base, common), Store.open(common.db))
     looks = wanted.looks(sum(c.trial_s + wanted.duet * extra_s(trial.measured_s) for c in known.cells))
     return _plan(wanted, cells, base, base, common, until_clear=looks)
