@@ -128,7 +128,7 @@ def _for_reference(workload: Workload) -> Workload:
             name: capture.model_copy(update={"default": stand_in(capture), "optional": False})
             for name, capture in step.capture.items()
         }
-        same = {"server": None, "header_lines": None, "ends_run_on_error": False}
+        same = {"server": None, "header_lines": None, "set_cookies": None, "ends_run_on_error": False}
         return step.model_copy(update={**same, "expect": Expectation(status=(200,)), "capture": captures})
 
     prepared = dict.fromkeys(captured_values.captured(workload.prepare), "0")

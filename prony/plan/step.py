@@ -75,13 +75,21 @@ class Step(Record):
     server: str | None = Field(default=None, pattern=r"^https?://[^\s/?#@]+$")
     """Scheme, host and port of a further server; each user keeps a connection to each."""
     path: str
+    path_as: Literal["plain", "verbatim", "url"] = "plain"
+    """Verbatim: blanks stay. Url: normalized as by browsers (WHATWG URL)."""
     headers: dict[str, str] = Field(default_factory=dict)
+    latin1_headers: bool = False
+    """Whether header values are sent in ISO-8859-1; a request with other characters is not sent."""
     added_headers_at: int | None = Field(default=None, ge=0)
     """Index of the header before which the engine adds its own: validators, Cookie, Expect,
     Transfer-Encoding, Content-Length. Default: last, as Authorization always is.
     """
     header_lines: str | None = None
-    """Raw lines, with line ends, after the headers, as a script writes them."""
+    """Raw lines, with line ends, as a script writes them."""
+    header_lines_at: int | None = Field(default=None, ge=0)
+    """Index of the header before which they stand. Default: after all."""
+    set_cookies: str | None = None
+    """Lines as in Set-Cookie, put into the user's jar before the request."""
     body: str | None = None
     body_file: str | None = None
     """Sent unchanged; relative to the workload's file."""
@@ -112,12 +120,14 @@ class Step(Record):
     def _path_is_absolute(cls, path: str) -> str:
         plain = PLACEHOLDER.sub("x", path)
         # A proxy gets the whole URL.
-        if not plain.startswith(("/", "http://")) or re.search(r"[\s\x00-\x1f\x7f]", plain):
+        if not plain.startswith(("/", "http://")) or re.search(r"[^\S \t]|[\x00-\x08\x0e-\x1f\x7f]", plain):
             raise ValueError("expected a path that starts with '/' and has no blanks (encode them as %20)")
         return path
 
     @model_validator(mode="after")
     def _one_body(self) -> Self:
+        if self.path_as != "verbatim" and re.search(r"[ \t]", PLACEHOLDER.sub("x", self.path)):
+            raise ValueError("expected a path without blanks (encode them as %20)")
         if (self.body is not None) + (self.body_file is not None) + bool(self.body_parts) > 1:
             raise ValueError("expected at most one of body, body_file and body_parts")
         if self.added_headers_at is not None and self.added_headers_at > len(self.headers):
@@ -132,7 +142,8 @@ class Step(Record):
     def used(self) -> str:
         bearer = None if self.auth is None else self.auth.bearer
         return "\n".join(
-            (self.path, *self.headers.values(), self.header_lines or "", self.body or "", bearer or "")
+            (self.path, *self.headers.values(), self.header_lines or "", self.set_cookies or "", self.body or "",
+             bearer or "")
         )
 
 

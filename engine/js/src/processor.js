@@ -12,6 +12,8 @@
   const tasks = config.tasks;
   const constants = JSON.stringify(config.variables);
   const users = new Map();
+  // The query of a script, by request: functions may replace their own.
+  const qs_of = new WeakMap();
   let call = null;
 
   const ee = {
@@ -148,6 +150,7 @@
     params.method = task.method;
     params.timeout = config.timeout_ms;
     params.uuid = native.uuid();
+    qs_of.set(params, params.qs);
     return params;
   }
 
@@ -161,11 +164,24 @@
     const found = [];
     for (const [key, value] of Object.entries(values)) {
       for (const one of Array.isArray(value) ? value : [value]) {
-        const text = one === null || one === undefined ? "" : String(one);
-        found.push(escaped(key) + "=" + escaped(text));
+        // Node's querystring writes anything else as nothing.
+        const written = ["string", "number", "bigint", "boolean"].includes(typeof one);
+        found.push(escaped(key) + "=" + escaped(written ? String(one) : ""));
       }
     }
     return found.join("&");
+  }
+
+  // The query that replaces the URL's; undefined: none does. Only the script's own qs counts, which functions
+  // may change, but not replace.
+  function query_of(request, context) {
+    if (qs_of.get(request)) return pairs(filled(qs_of.get(request), context));
+    const given = request.searchParams;
+    if (given === undefined || given === null || given === "") return undefined;
+    if (typeof given !== "object") return String(new URLSearchParams(String(given)));
+    if (given instanceof URLSearchParams) return String(given);
+    const named = Object.entries(given).filter(([, value]) => value !== undefined);
+    return named.map(([key, value]) => escaped(key) + "=" + escaped(value === null ? "" : String(value))).join("&");
   }
 
   function lower(headers) {
@@ -182,12 +198,9 @@
     }
     let path = url.slice(config.origin.length).split("#")[0];
     if (!path.startsWith("/")) path = "/" + path;
-    if (request.qs) {
-      const query = pairs(filled(request.qs, context));
-      path = path.split("?")[0] + (query === "" ? "" : "?" + query);
-    }
-    // What is no byte of a URL the engine writes as %XX; these are, to it.
-    return path.replace(/["<>\\^`]/g, encodeURIComponent);
+    const query = query_of(request, context);
+    if (query !== undefined) path = path.split("?")[0] + (query === "" ? "" : "?" + query);
+    return path;
   }
 
   // The body and its content type.
@@ -215,12 +228,9 @@
   const OURS = ["host", "connection", "content-length"];
 
   function lines_of(request, task, context, type) {
-    const own = lower(config.headers === null ? { "user-agent": config.user_agent } : config.headers);
-    const headers = filled(Object.assign(own, lower(request.headers)), context);
-    if (request.cookie && typeof request.cookie === "object") {
-      const jar = filled(Object.assign({}, config.cookies, request.cookie), context);
-      headers.cookie = Object.entries(jar).map(([name, value]) => name + "=" + value).join("; ");
-    }
+    const own = lower(config.headers === null ? {} : config.headers);
+    const headers = { "user-agent": config.user_agent };
+    Object.assign(headers, filled(Object.assign(own, lower(request.headers)), context));
     if (type !== undefined && headers["content-type"] === undefined) headers["content-type"] = type;
     if (task.compressed && request.gzip !== false && headers["accept-encoding"] === undefined) {
       headers["accept-encoding"] = "gzip, deflate, br";
@@ -231,12 +241,22 @@
       if (value === undefined || value === null || OURS.includes(name)) continue;
       if (Array.isArray(value) && value.length === 0) continue;
       const text = Array.isArray(value) ? value.join(", ") : String(value);
-      if (/[\r\n\0]/.test(text) || !/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name)) {
-        throw new Error("Invalid character in header content [\"" + name + "\"]");
+      if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) {
+        throw Object.assign(new TypeError('Invalid character in header content ["' + name + '"]'), { code: "ERR_INVALID_CHAR" });
+      }
+      if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name)) {
+        throw Object.assign(new TypeError("Header name must be a valid HTTP token"), { code: "ERR_INVALID_HTTP_TOKEN" });
       }
       lines += name + ": " + text + "\r\n";
     }
     return lines;
+  }
+
+  // What it puts into the jar, a line for each.
+  function cookies_of(request, context) {
+    const own = request.cookie && typeof request.cookie === "object" ? request.cookie : {};
+    const jar = Object.entries(Object.assign({}, config.cookies, own));
+    return jar.map(([name, value]) => name + "=" + filled(value, context)).join("\n");
   }
 
   function written(request, task, context) {
@@ -248,6 +268,7 @@
     return {
       path: request.url.slice(config.origin.length + 1),
       headers: lines_of(request, task, context, type),
+      cookies: cookies_of(request, context),
       body: body === undefined ? "" : body,
     };
   }
@@ -360,6 +381,8 @@
             return made.sent.path;
           case "request.headers":
             return made.sent.headers;
+          case "request.cookies":
+            return made.sent.cookies;
           case "request.body":
             return made.sent.body;
           case "result":

@@ -1,7 +1,7 @@
 //! Refuses scenarios that cannot be run. What is inside placeholders is checked when they are compiled.
 
 use super::{PlanError, check_think, refuse};
-use crate::plan::{Plan, Scenario, Step};
+use crate::plan::{PathForm, Plan, Scenario, Step};
 
 const MAX_STEPS: usize = 1_000;
 const MAX_LOOPS: u32 = 1_000_000_000;
@@ -171,7 +171,11 @@ fn check_step(step: &Step) -> Result<(), PlanError> {
             step.path
         ));
     }
-    if path.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+    let blank = |byte: u8| matches!(byte, b' ' | b'\t') && step.path_as == PathForm::Verbatim;
+    if path
+        .bytes()
+        .any(|byte| (byte <= b' ' || byte == 0x7f) && !blank(byte))
+    {
         return refuse(format!(
             "path is {:?}, expected no blanks or control characters: encode them as %20 and the like",
             step.path

@@ -86,6 +86,8 @@ pub struct Step {
     pub method: String,
     /// Path and query, beginning with `/`.
     pub path: String,
+    #[serde(default)]
+    pub path_as: PathForm,
     /// Which server it is sent to: 0 is the plan's `target`, 1 the first of `other_targets`.
     #[serde(default)]
     pub target: u16,
@@ -97,10 +99,22 @@ pub struct Step {
     /// it they come after all of them, as `Authorization` always does.
     #[serde(default)]
     pub added_headers_at: Option<usize>,
-    /// A text with placeholders that stands behind the headers as it is: whole lines, each with its
+    /// A text with placeholders that stands among the headers as it is: whole lines, each with its
     /// end. What a script writes.
     #[serde(default)]
     pub header_lines: Option<String>,
+    /// Before which of `headers`, from 0, they stand. Without it they come after all of them.
+    #[serde(default)]
+    pub header_lines_at: Option<usize>,
+    /// Header values go out in ISO-8859-1. A request with a captured value, or one of a feeder,
+    /// that has other characters is not sent, and its user ends.
+    #[serde(default)]
+    pub latin1_headers: bool,
+    /// A text with placeholders, a line for each cookie, as in `Set-Cookie`: put into the user's
+    /// jar before the request. Until a server sets one, or the plan gives one, other requests carry
+    /// none of them.
+    #[serde(default)]
+    pub set_cookies: Option<String>,
     /// A text, or an object that says where the bytes come from.
     #[serde(default, deserialize_with = "text_or_body")]
     #[schemars(with = "Option<TextOrBody>")]
@@ -139,6 +153,20 @@ pub struct Step {
     /// A request of it that fails, however it does, ends the whole run.
     #[serde(default)]
     pub ends_run_on_error: bool,
+}
+
+/// How the path of a request is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PathForm {
+    /// As it is; in values, blanks, control characters, `#` and what is not ASCII become `%xx`.
+    #[default]
+    Plain,
+    /// As it is, blanks too.
+    Verbatim,
+    /// As a browser writes it (WHATWG URL): dots resolved, without fragment. A request with a
+    /// captured value, or one of a feeder, in which a % begins nothing is not sent, and its user ends.
+    Url,
 }
 
 /// A way in which a request may fail.

@@ -20,6 +20,8 @@ pub struct Jar {
     kept: Vec<StoredCookie>,
     /// The path of a cookie that names none, by the last request (RFC 6265, section 5.1.4).
     default_path: Box<str>,
+    /// Whether it holds more than requests have put into it themselves.
+    given: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +48,7 @@ const MAX_JAR_BYTES: usize = 64 * 1024;
 impl Jar {
     /// Puts in a cookie that the plan gives its users.
     pub fn give(&mut self, name: &str, value: &str, path: &str) {
+        self.given = true;
         self.kept.push(StoredCookie {
             name: name.into(),
             value: value.into(),
@@ -59,14 +62,26 @@ impl Jar {
         let now = OffsetDateTime::from(now);
         let mut dropped = 0;
         for value in seen.headers("set-cookie") {
-            if let Some(cookie) = std::str::from_utf8(value)
-                .ok()
-                .and_then(|text| Cookie::parse(text).ok())
-            {
-                dropped += self.put(&cookie, now);
-            }
+            self.given = true;
+            dropped += self.read(value, now);
         }
         dropped
+    }
+
+    /// Puts in the cookies of a request itself, a line for each.
+    pub fn set(&mut self, lines: &[u8], now: SystemTime) -> u64 {
+        let now = OffsetDateTime::from(now);
+        lines
+            .split(|byte| *byte == b'\n')
+            .map(|line| self.read(line, now))
+            .sum()
+    }
+
+    fn read(&mut self, line: &[u8], now: OffsetDateTime) -> u64 {
+        match std::str::from_utf8(line).ok().map(Cookie::parse) {
+            Some(Ok(cookie)) => self.put(&cookie, now),
+            _ => 0,
+        }
     }
 
     fn put(&mut self, cookie: &Cookie<'_>, now: OffsetDateTime) -> u64 {
@@ -106,9 +121,13 @@ impl Jar {
         }
     }
 
-    /// Appends the `Cookie` header of a request for this path, or nothing.
-    pub fn write(&mut self, path: &[u8], out: &mut Vec<u8>) {
+    /// Appends the `Cookie` header of a request for this path, or nothing. `sets`: it has set some
+    /// of its own.
+    pub fn write(&mut self, path: &[u8], sets: bool, out: &mut Vec<u8>) {
         self.asks_for(path);
+        if !self.given && !sets {
+            return;
+        }
         let mut first = true;
         for kept in &self.kept {
             if matches_path(path, kept.path.as_bytes()) {
@@ -169,7 +188,7 @@ mod tests {
         for head in heads {
             let mut seen = CapturedResponse::new(false);
             seen.begin(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n").as_bytes());
-            jar.write(request.as_bytes(), &mut Vec::new());
+            jar.write(request.as_bytes(), false, &mut Vec::new());
             jar.keep(&seen, SystemTime::now());
         }
         jar
@@ -177,7 +196,7 @@ mod tests {
 
     fn header(jar: &mut Jar, path: &str) -> String {
         let mut out = Vec::new();
-        jar.write(path.as_bytes(), &mut out);
+        jar.write(path.as_bytes(), false, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -204,6 +223,23 @@ mod tests {
         }
         let mut stays = after("/", &["Set-Cookie: a=1; Max-Age=60"]);
         assert_eq!(header(&mut stays, "/"), "Cookie: a=1\r\n");
+    }
+
+    #[test]
+    fn cookies_of_a_request_wait_for_those_of_the_server() {
+        let mut jar = Jar::default();
+        let mut out = Vec::new();
+        jar.asks_for(b"/a/b");
+        assert_eq!(jar.set(b"mine=1\nother=x; Path=/", SystemTime::now()), 0);
+        jar.write(b"/a/b", true, &mut out);
+        assert_eq!(out, b"Cookie: mine=1; other=x\r\n");
+        assert_eq!(header(&mut jar, "/a/b"), "");
+        set(&mut jar, ["sid=1".to_owned()].into_iter());
+        assert_eq!(
+            header(&mut jar, "/a/c"),
+            "Cookie: mine=1; other=x; sid=1\r\n"
+        );
+        assert_eq!(header(&mut jar, "/c"), "Cookie: other=x; sid=1\r\n");
     }
 
     /// Sets cookies one after the other, and returns how many were dropped.

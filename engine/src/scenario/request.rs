@@ -12,19 +12,24 @@ use rand::Rng;
 
 use super::filter::RequestPart;
 use super::redirect::SentRequest;
+use super::standard_url;
 use super::template::Template;
 use super::vars::{Shared, Vars};
 use crate::payload::{Outgoing, Rest};
-use crate::plan::{CachePlan, CacheRules, HttpVersion};
+use crate::plan::{CachePlan, CacheRules, HttpVersion, PathForm};
 
 /// The request of a step, compiled.
 #[derive(Debug)]
 pub struct Request {
     method: String,
     path: Template,
+    path_as: PathForm,
     headers: Vec<Header>,
+    latin1: bool,
     /// Further lines of the head, as they are sent.
     lines: Option<Template>,
+    /// Before which header they stand; at the end, after them all.
+    lines_at: usize,
     body: Option<Content>,
     chunked: bool,
     version: HttpVersion,
@@ -33,6 +38,8 @@ pub struct Request {
     adds_length: bool,
     /// The host whose cookies it carries; `None`: users keep none.
     cookies: Option<u16>,
+    /// Put into them before it is written.
+    set_cookies: Option<Template>,
     cache: Option<CachePlan>,
     /// Before which header the validators of the cache stand, and the cookies; at the end, after them all.
     added_at: usize,
@@ -77,6 +84,23 @@ pub fn target_of(request: &[u8]) -> Option<&[u8]> {
     line.split(|byte| *byte == b' ').nth(1)
 }
 
+/// Takes out the lines before `end` that begin so, whatever the case of letters.
+fn without_line(out: &mut Vec<u8>, end: usize, begins: &[u8]) {
+    let mut ends: Vec<usize> = memchr::memchr_iter(b'\n', &out[..end])
+        .map(|at| at + 1)
+        .collect();
+    while let Some(to) = ends.pop() {
+        let from = ends.last().copied().unwrap_or(to);
+        let line = &out[from..to];
+        if line
+            .get(..begins.len())
+            .is_some_and(|first| first.eq_ignore_ascii_case(begins))
+        {
+            out.drain(from..to);
+        }
+    }
+}
+
 impl Request {
     fn templates(&self) -> impl Iterator<Item = &Template> {
         let body = match &self.body {
@@ -86,7 +110,26 @@ impl Request {
         std::iter::once(&self.path)
             .chain(self.headers.iter().map(|header| &header.value))
             .chain(&self.lines)
+            .chain(&self.set_cookies)
             .chain(body)
+    }
+
+    /// Whether a value of this user makes a request of it that its form does not allow.
+    pub fn cannot_hold(&self, shared: &Shared, vars: &Vars) -> bool {
+        let in_path = self.path_as == PathForm::Url
+            && self
+                .path
+                .values(shared, vars)
+                .any(standard_url::is_malformed);
+        let other = |value: &[u8]| {
+            std::str::from_utf8(value).is_ok_and(|text| text.chars().any(|one| one > '\u{ff}'))
+        };
+        let values = self.headers.iter().map(|header| &header.value);
+        in_path
+            || self.latin1
+                && values
+                    .chain(&self.set_cookies)
+                    .any(|text| text.values(shared, vars).any(other))
     }
 
     /// Whether it can be written once for all.
@@ -146,7 +189,7 @@ impl Request {
             .and_then(|cache| cache.drawn.take())
         {
             Some(drawn) => out.extend_from_slice(&drawn),
-            None => context.write(&self.path, RequestPart::Path, &mut out),
+            None => self.write_path(context, &mut out),
         }
         let path = path_from..out.len();
         if let Some(slot) = self.page {
@@ -155,22 +198,27 @@ impl Request {
         out.extend_from_slice(self.version_line());
         let mut length_from = None;
         for (place, header) in self.headers.iter().enumerate() {
+            if place == self.lines_at {
+                self.write_lines(context, &mut out);
+            }
             if place == self.added_at {
-                self.write_kept(path.clone(), context.vars, &mut out);
+                self.write_kept(path.clone(), context, &mut out);
             }
             if Some(place) == self.length_at {
                 length_from = Some(out.len());
             }
             out.extend_from_slice(header.name.as_bytes());
             out.extend_from_slice(b": ");
+            let from = out.len();
             context.write(&header.value, RequestPart::Header, &mut out);
+            self.encode(&mut out, from);
             out.extend_from_slice(b"\r\n");
         }
-        if let Some(lines) = &self.lines {
-            context.write(lines, RequestPart::Body, &mut out);
+        if self.lines_at >= self.headers.len() {
+            self.write_lines(context, &mut out);
         }
         if self.added_at >= self.headers.len() {
-            self.write_kept(path, context.vars, &mut out);
+            self.write_kept(path, context, &mut out);
         }
         if self.adds_connection {
             out.extend_from_slice(self.connection_line(last));
@@ -178,8 +226,48 @@ impl Request {
         self.write_body(context, out, length_from)
     }
 
+    fn write_path<R: Rng>(&self, context: &mut RenderContext<'_, R>, out: &mut Vec<u8>) {
+        let from = out.len();
+        match self.path_as {
+            PathForm::Url => {
+                context.write(&self.path, RequestPart::Body, out);
+                standard_url::normalize(out, from);
+            }
+            _ => context.write(&self.path, RequestPart::Path, out),
+        }
+    }
+
+    fn write_lines<R: Rng>(&self, context: &mut RenderContext<'_, R>, out: &mut Vec<u8>) {
+        if let Some(lines) = &self.lines {
+            let from = out.len();
+            context.write(lines, RequestPart::Body, out);
+            self.encode(out, from);
+        }
+    }
+
+    /// A header's value from there on, in the charset of headers.
+    fn encode(&self, out: &mut Vec<u8>, from: usize) {
+        if self.latin1
+            && !out[from..].is_ascii()
+            && let Ok(text) = String::from_utf8(out[from..].to_vec())
+        {
+            out.truncate(from);
+            out.extend(text.chars().map(|one| u8::try_from(one).unwrap_or(b'?')));
+        }
+    }
+
     /// What the user keeps for this path: validators of the cache, then cookies.
-    fn write_kept(&self, path: Range<usize>, vars: &mut Vars, out: &mut Vec<u8>) {
+    fn write_kept<R: Rng>(
+        &self,
+        path: Range<usize>,
+        context: &mut RenderContext<'_, R>,
+        out: &mut Vec<u8>,
+    ) {
+        let mut own = Vec::new();
+        if let Some(cookies) = &self.set_cookies {
+            context.write(cookies, RequestPart::Body, &mut own);
+        }
+        let vars = &mut *context.vars;
         if let Some(plan) = &self.cache {
             let keeps = self.method == "GET";
             let cache = vars.cache.get_or_insert_default();
@@ -191,8 +279,18 @@ impl Request {
             }
         }
         if let Some(host) = self.cookies {
-            let path = out[path].to_vec();
-            vars.jar(host).write(&path, out);
+            let (path, now) = (out[path].to_vec(), vars.now());
+            let jar = vars.jar(host);
+            if !own.is_empty() {
+                jar.asks_for(&path);
+                jar.set(&own, now);
+            }
+            let from = out.len();
+            jar.write(&path, !own.is_empty(), out);
+            self.encode(out, from);
+            if out.len() > from {
+                without_line(out, from, b"cookie:");
+            }
         }
     }
 
@@ -203,7 +301,7 @@ impl Request {
             return false;
         }
         let mut path = Vec::new();
-        context.write(&self.path, RequestPart::Path, &mut path);
+        self.write_path(context, &mut path);
         let then = context.vars.now() + after;
         let cache = context.vars.cache.get_or_insert_default();
         let fresh = cache.is_fresh(&path, then);
@@ -252,7 +350,8 @@ impl Request {
             cache.write(again.path.as_bytes(), keeps, &mut kept);
         }
         if let Some(host) = self.cookies {
-            vars.jar(host).write(again.path.as_bytes(), &mut kept);
+            let sets = self.set_cookies.is_some();
+            vars.jar(host).write(again.path.as_bytes(), sets, &mut kept);
         }
         let after = self.headers[self.added_at..].iter();
         let mut after: Vec<&str> = after.map(|header| header.name.as_str()).collect();

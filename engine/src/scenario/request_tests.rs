@@ -277,3 +277,89 @@ proptest! {
         prop_assert_eq!(declared.parse::<usize>().unwrap(), body.len());
     }
 }
+
+fn with_cookies(step: Value) -> Result<Request, String> {
+    let step: Step = serde_json::from_value(step).unwrap();
+    Request::compile(
+        &step,
+        "h:1",
+        HttpVersion::V1_1,
+        Some(0),
+        None,
+        &mut Scope::default(),
+    )
+}
+
+#[test]
+fn cookies_of_a_request_go_into_the_jar_and_replace_a_cookie_header() {
+    let step = json!({"path": "/a", "headers": [["Cookie", "x=1"], ["B", "2"]], "set_cookies": "c=1\nd=2; Path=/"});
+    let request = with_cookies(step).unwrap();
+    assert_eq!(
+        written(&request, false),
+        "GET /a HTTP/1.1\r\nHost: h:1\r\nB: 2\r\nCookie: c=1; d=2\r\n\r\n"
+    );
+    let request = with_cookies(json!({"path": "/a", "header_lines": "cookie: x=1\r\n"})).unwrap();
+    assert_eq!(
+        written(&request, false),
+        "GET /a HTTP/1.1\r\nHost: h:1\r\ncookie: x=1\r\n\r\n"
+    );
+    let why = compile(json!({"path": "/a", "set_cookies": "c=1"})).unwrap_err();
+    assert!(why.contains("users keep no cookies"), "{why}");
+}
+
+#[test]
+fn lines_stand_where_they_are_wanted_and_are_headers_as_others() {
+    let step = json!({
+        "path": "/a b\t", "path_as": "verbatim", "headers": [["A", "1"], ["B", "2"]],
+        "header_lines": "host:z\r\nX:b  \r\n", "header_lines_at": 1
+    });
+    assert_eq!(
+        written(&compile(step).unwrap(), false),
+        "GET /a b\t HTTP/1.1\r\nA: 1\r\nhost:z\r\nX:b  \r\nB: 2\r\n\r\n"
+    );
+    let step = json!({
+        "path": "/", "method": "POST", "body": "x", "headers": [["Host", "z"]],
+        "header_lines": "A:1\r\n", "header_lines_at": 0, "added_headers_at": 0
+    });
+    assert_eq!(
+        written(&compile(step).unwrap(), false),
+        "POST / HTTP/1.1\r\nA:1\r\nContent-Length: 1\r\nHost: z\r\n\r\nx"
+    );
+    let why = compile(json!({"path": "/", "header_lines_at": 1})).unwrap_err();
+    assert!(why.contains("header_lines_at is 1"), "{why}");
+}
+
+#[test]
+fn headers_go_out_in_latin_1_and_values_of_a_path_as_in_a_url() {
+    let mut scope = Scope::default();
+    let slot = scope.capture("v");
+    let step: Step = serde_json::from_value(json!({
+        "path": "/a/../b/${v}?c=${v}", "path_as": "url",
+        "headers": [["x", "é ${v}"]], "latin1_headers": true
+    }))
+    .unwrap();
+    scope.visible.push(slot);
+    let request =
+        Request::compile(&step, "h:1", HttpVersion::V1_1, None, None, &mut scope).unwrap();
+    let shared = Shared::default();
+    let mut vars = Vars::new(crate::scenario::vars::ValueCounts {
+        captured: 1,
+        ..Default::default()
+    });
+    vars.set(slot, "ü\"#?".as_bytes().to_vec());
+    assert!(!request.cannot_hold(&shared, &vars));
+    let mut context = RenderContext {
+        shared: &shared,
+        vars: &mut vars,
+        rng: &mut SmallRng::seed_from_u64(1),
+    };
+    let outgoing = request.write(false, &mut context, Vec::new());
+    assert_eq!(
+        outgoing.bytes(),
+        b"GET /b/%C3%BC%22 HTTP/1.1\r\nHost: h:1\r\nx: \xe9 \xfc\"#?\r\n\r\n"
+    );
+    vars.set(slot, "5 €".as_bytes().to_vec());
+    assert!(request.cannot_hold(&shared, &vars));
+    vars.set(slot, b"100%".to_vec());
+    assert!(request.cannot_hold(&shared, &vars));
+}

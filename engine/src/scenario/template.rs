@@ -186,6 +186,26 @@ impl Template {
         })
     }
 
+    /// The captured values and those of feeders' rows that it writes, but for those that a filter
+    /// encodes.
+    pub fn values<'a>(
+        &'a self,
+        shared: &'a Shared,
+        vars: &'a Vars,
+    ) -> impl Iterator<Item = &'a [u8]> {
+        let encodes =
+            |filter: &Filter| matches!(filter, Filter::Form | Filter::Url | Filter::Base64);
+        self.parts.iter().filter_map(move |part| match part {
+            TemplatePart::Value(_, filters) if filters.iter().any(encodes) => None,
+            TemplatePart::Value(Source::Captured(slot), _) => vars.captured.get(*slot)?.as_deref(),
+            TemplatePart::Value(Source::Column { feeder, column }, _) => {
+                let row = vars.rows.get(*feeder).filter(|row| **row != NO_ROW)?;
+                Some(shared.feeders.get(*feeder)?.value(*row, *column))
+            }
+            _ => None,
+        })
+    }
+
     /// Whether it uses something that belongs to a user.
     pub fn uses_vars(&self) -> bool {
         self.parts.iter().any(|part| {

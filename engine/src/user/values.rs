@@ -374,9 +374,14 @@ fn needs<'a>(
     vars: &Vars,
     mut pending: impl Iterator<Item = &'a Pending>,
 ) -> Following {
-    let slots = &job.scenarios.steps[usize::from(step)].needs;
+    let compiled = &job.scenarios.steps[usize::from(step)];
+    let sent = || match compiled.request.cannot_hold(&job.scenarios.shared, vars) {
+        true => Following::Stuck,
+        false => Following::Step(step),
+    };
+    let slots = &compiled.needs;
     if slots.is_empty() {
-        return Following::Step(step);
+        return sent();
     }
     let brings = |pending: &Pending| {
         let look = &job.scenarios.steps[usize::from(pending.step)].look;
@@ -388,7 +393,7 @@ fn needs<'a>(
     }
     let has = |slot: &usize| vars.captured.get(*slot).is_some_and(Option::is_some);
     match slots.iter().all(has) {
-        true => Following::Step(step),
+        true => sent(),
         false => Following::Stuck,
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -141,6 +142,8 @@ def say_judgement(ran: Ran, stderr: IO[str]) -> None:
 
 TOLD = {"requests_per_s": "requests/s", "p99_ms": "p99"}
 """Figures whose uncertainty is printed."""
+INCOMPARABLE = math.log(1.05)
+"""Bias by other processes, on the log scale, from which figures are not comparable: typical effects."""
 
 
 def _reason(one: Finding) -> str:
@@ -153,9 +156,11 @@ def _rests_on(judgement: Judgement) -> str:
     lines = [(line, name) for name in TOLD for line in judgement.budget(name) if line.bias.counts]
     if lines:
         (finding, bias), name = max(lines, key=lambda entry: entry[0].bias.size)
-        sentences.append(
-            f"largest source: {bends(bias.low, bias.high)} of {TOLD[name]} by {_reason(finding)}"
-        )
+        effect = f"{bends(bias.low, bias.high)} of {TOLD[name]}"
+        if finding.outside and bias.size >= INCOMPARABLE:
+            sentences.append(f"{finding.reason}: do not compare these figures ({effect}); {finding.advice}")
+        else:
+            sentences.append(f"largest source: {effect} by {_reason(finding)}")
     if judgement.provided:
         phrases = dict.fromkeys(condition.provided for condition in judgement.provided)
         sentences.append(f"Provided that {'; '.join(phrases)}")

@@ -58,7 +58,7 @@ def test_what_changes_no_request_is_noted(tmp_path: Path, config: str, said: str
     ("keys", "content", "columns", "mark"),
     [
         ("fields: [a, b]", "1,x\n2,y\n", ("column1", "column2"), ","),
-        ("fields: [a], skipHeader: false", "n,m\n1,2\n", ("column1", "column2"), ","),
+        ("fields: [a], skipHeader: false", "n,m\no,2\n", ("column1", "column2"), ","),
         ("fields: [a, b], delimiter: ';'", "1;x\n", ("column1", "column2"), ";"),
         ("fields: [a], skipHeader: true, delimiter: '|'", "n|m\n1|2\n", (), "|"),
     ],

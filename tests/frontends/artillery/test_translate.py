@@ -180,13 +180,13 @@ def test_lists_of_which_something_has_to_be_known_before_the_run(tmp_path: Path)
 
 
 def test_payload(tmp_path: Path) -> None:
-    (tmp_path / "people.csv").write_text("id,full name\n1,Ann\n2,Bob\n", encoding="utf-8")
+    (tmp_path / "people.csv").write_text("id,name\n1,Ann\n2,Bob\n", encoding="utf-8")
     config = "  payload: {path: people.csv, fields: [number, who], order: sequence, skipHeader: true}\n"
     (step,) = flow(
         tmp_path, "- post: {url: '/{{ number }}', json: {n: '{{ number }}', w: '{{ who }}'}}", config
     )
     assert step.path == "/base/${payload1.id}"
-    assert step.body == '{"n":${payload1.id},"w":"${payload1.full name | json}"}'
+    assert step.body == '{"n":${payload1.id},"w":"${payload1.name | json}"}'
 
 
 def test_captures_matches_and_expectations(tmp_path: Path) -> None:

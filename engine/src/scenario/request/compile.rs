@@ -28,11 +28,13 @@ impl Request {
         cache: Option<CachePlan>,
         scope: &mut Scope,
     ) -> Result<Self, String> {
-        let listed = |name: &str| {
-            step.headers
-                .iter()
-                .any(|(listed, _)| listed.eq_ignore_ascii_case(name))
-        };
+        let lines = step.header_lines.as_deref().unwrap_or_default();
+        let lines = lines.split("\r\n").filter_map(|line| line.split_once(':'));
+        let names: Vec<&str> = lines
+            .map(|(name, _)| name)
+            .chain(step.headers.iter().map(|(name, _)| name.as_str()))
+            .collect();
+        let listed = |name: &str| names.iter().any(|one| one.eq_ignore_ascii_case(name));
         let mut headers = Vec::new();
         let mut add = |name: &str, value: Template| {
             headers.push(Header {
@@ -65,12 +67,15 @@ impl Request {
                 value,
             });
         };
-        if cookies.is_some() && listed("cookie") {
-            return Err(
-                "has a Cookie header, but cookies are kept by the engine (cookies: true), expected one of them"
-                    .to_owned(),
-            );
-        }
+        let set_cookies = match &step.set_cookies {
+            Some(_) if cookies.is_none() => {
+                return Err(
+                    "has set_cookies, but users keep no cookies: expected cookies: true".to_owned(),
+                );
+            }
+            Some(text) => Some(template(text, "set_cookies", scope)?),
+            None => None,
+        };
         if step.follow_redirects > 0 && step.expect_continue {
             return Err(
                 "has follow_redirects and expect_continue, expected one of them".to_owned(),
@@ -118,18 +123,20 @@ impl Request {
                 "has If-None-Match or If-Modified-Since, but the users have a cache, expected one of them".to_owned(),
             );
         }
-        let added_at = match step.added_headers_at {
-            Some(at) if at > step.headers.len() => {
-                return Err(format!(
-                    "added_headers_at is {at}, expected at most {}, the number of its headers",
-                    step.headers.len()
-                ));
-            }
-            Some(at) => Some(hosts + at),
-            None => None,
+        let index = |name: &str, at: Option<usize>| match at {
+            Some(at) if at > step.headers.len() => Err(format!(
+                "{name} is {at}, expected at most {}, the number of its headers",
+                step.headers.len()
+            )),
+            at => Ok(at.map(|at| hosts + at)),
         };
+        let added_at = index("added_headers_at", step.added_headers_at)?;
+        let mut lines_at = index("header_lines_at", step.header_lines_at)?;
         let length_at = added_at.map(|at| at + added.len());
         let place = added_at.unwrap_or(headers.len());
+        if added_at.is_some_and(|added_at| lines_at.is_some_and(|at| at > added_at)) {
+            lines_at = lines_at.map(|at| at + added.len());
+        }
         headers.splice(place..place, added);
         Ok(Self {
             method: step.method.clone(),
@@ -137,6 +144,10 @@ impl Request {
             adds_connection: !listed("connection"),
             adds_length: body.is_some() && !framed && !chunked,
             path,
+            path_as: step.path_as,
+            latin1: step.latin1_headers,
+            lines_at: lines_at.unwrap_or(headers.len()),
+            set_cookies,
             added_at: added_at.unwrap_or(headers.len()),
             length_at,
             headers,

@@ -13,9 +13,9 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import IntervalRow
 from prony.report.progress_state import SilentProgress
 from prony_frontends.ab import html, layout, logged
-from prony_frontends.ab.arguments import TOOL, USAGE, AbArguments, parse
+from prony_frontends.ab.arguments import TOOL, USAGE, AbArguments, NoBody, parse
 from prony_frontends.ab.figures import AbFigures, AbTimes, figures, length_lost, times_of
-from prony_frontends.ab.translate import request_headers, server_name, translated
+from prony_frontends.ab.translate import RequestHead, server_name, translated
 from prony_frontends.base import Context, FrontEnd, Ran, Refused, Translated, openssl_name
 from prony_frontends.request_log import read_log
 
@@ -80,7 +80,7 @@ def run(argv: Sequence[str], context: Context) -> int:
         raise
     except UsageError as fault:
         print(fault, file=context.stderr)
-        return WRONG_USAGE
+        return 1 if isinstance(fault, NoBody) else WRONG_USAGE
     if asked.help or asked.version:
         context.stdout.write(USAGE if asked.help else layout.BANNER)
         return 0
@@ -155,7 +155,7 @@ def _begin(asked: AbArguments, heartbeat: Heartbeat, out: IO[str]) -> None:
         target = asked.target
         path = f"{target.url}{asked.path}" if asked.proxy is not None else asked.path
         lines = [f"{asked.method or 'GET'} {path} HTTP/1.0"]
-        lines += [f"{name}: {value}" for name, value in request_headers(asked, target)]
+        lines += RequestHead.of(asked, target).lines
         head = redaction.text("\n".join(lines))
         out.write("INFO: {} header == \n---\n{}\n\n\n---\n".format(asked.method or "GET", head))
     out.flush()

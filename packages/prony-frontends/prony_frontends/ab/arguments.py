@@ -59,6 +59,10 @@ Not supported: -b, -I, -Z, and TLS older than 1.2.
 """
 
 
+class NoBody(UsageError):
+    """The file of -p or -u cannot be read: ab's sentence; its exit code is 1."""
+
+
 @dataclass(slots=True)
 class AbArguments(Addressed):
     """Arguments of ab, with its defaults."""
@@ -94,6 +98,11 @@ class AbArguments(Addressed):
     verbosity: int = 0
     version: bool = False
     help: bool = False
+
+    @property
+    def path(self) -> str:
+        """As given, from the first slash after the host, blanks and fragment too."""
+        return "/" + self.url.partition("://")[2].partition("/")[2]
 
 
 def parse(argv: Sequence[str]) -> AbArguments:
@@ -139,7 +148,7 @@ def _take(into: AbArguments, flag: str, value: str) -> None:
         case "-p" | "-u":
             _one_method(into, flag)
             into.method = "POST" if flag == "-p" else "PUT"
-            into.body = _file(flag, value)
+            into.body = _body(value)
         case "-A":
             into.authorizations.append(("Authorization", value.strip()))
         case "-P":
@@ -196,7 +205,7 @@ def _url(text: str) -> str:
     parse_url(plain)
     if "/" not in plain.partition("://")[2]:
         _wrong(f"the URL '{text}' has no path; expected at least a slash at its end: {text}/")
-    return plain.partition("#")[0]
+    return plain
 
 
 def _whole(flag: str, text: str, least: int, most: int) -> int:
@@ -217,6 +226,19 @@ def _file(flag: str, text: str) -> Path:
     path = Path(text)
     if not path.is_file():
         _wrong(f"{flag} names {text}, which is not a readable file")
+    return path
+
+
+def _body(text: str) -> Path:
+    path = Path(text)
+    try:
+        with path.open("rb") as file:
+            file.read(1)
+    except IsADirectoryError as fault:
+        raise NoBody(f"ab: Could not read POST data file: {fault.strerror}") from fault
+    except (OSError, ValueError) as fault:
+        why = fault.strerror if isinstance(fault, OSError) else str(fault)
+        raise NoBody(f"ab: Could not open POST data file ({text}): {why}") from fault
     return path
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import ipaddress
+import re
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,6 +22,8 @@ from prony_frontends.ab.arguments import TOOL, AbArguments
 from prony_frontends.base import Refused, Translated
 
 AGENT = "ApacheBench/2.3"
+LINE = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+): (\S(?:.*\S)?)")
+"""A line of -H in the usual form."""
 
 
 def translated(asked: AbArguments) -> Translated:
@@ -63,24 +67,57 @@ def _notes(asked: AbArguments) -> tuple[str, ...]:
     return tuple(notes) if asked.verbosity >= 1 else ()
 
 
-def request_headers(asked: AbArguments, target: Url) -> list[tuple[str, str]]:
-    """The headers in ab's order."""
-    lines: list[tuple[str, str]] = []
-    if asked.keep_alive:
-        lines.append(("Connection", "Keep-Alive"))
-    if asked.cookie is not None:
-        lines.append(("Cookie", asked.cookie))
-    for name, pair in asked.authorizations:
-        lines.append((name, f"Basic {base64.b64encode(pair.encode()).decode()}"))
-    if asked.body is not None:
-        lines.append(("Content-length", str(asked.body.stat().st_size)))
-        lines.append(("Content-type", asked.content_type))
-    lines += [_header(line) for line in asked.headers]
-    given = {name.lower() for name, _ in lines}
-    for name, value in (("Host", _host(target)), ("User-Agent", AGENT), ("Accept", "*/*")):
-        if name.lower() not in given:
-            lines.append((name, value))
-    return lines
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """Headers in ab's order: its own, the lines of -H as they are given, and those that they may replace."""
+
+    first: tuple[tuple[str, str], ...]
+    given: tuple[str, ...]
+    last: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, asked: AbArguments, target: Url) -> RequestHead:
+        """Raises Refused for lines that would end the head."""
+        first: list[tuple[str, str]] = []
+        if asked.keep_alive:
+            first.append(("Connection", "Keep-Alive"))
+        if asked.cookie is not None:
+            first.append(("Cookie", asked.cookie))
+        for name, pair in asked.authorizations:
+            first.append((name, f"Basic {base64.b64encode(pair.encode()).decode()}"))
+        if asked.body is not None:
+            first.append(("Content-length", str(asked.body.stat().st_size)))
+            first.append(("Content-type", asked.content_type))
+        for line in asked.headers:
+            if not line or re.search(r"[\r\n]", line):
+                raise Refused("-H", TOOL, None, f"'{redaction.beginning(line)}'", "give one line: 'Accept: */*'")
+        defaults = (("Host", _host(target)), ("User-Agent", AGENT), ("Accept", "*/*"))
+        replaced = {line.partition(":")[0].lower() for line in asked.headers if ":" in line}
+        last = tuple((name, value) for name, value in defaults if name.lower() not in replaced)
+        return cls(tuple(first), tuple(asked.headers), last)
+
+    @property
+    def lines(self) -> list[str]:
+        """The whole head."""
+        first, last = ([f"{name}: {value}" for name, value in pairs] for pairs in (self.first, self.last))
+        return [*first, *self.given, *last]
+
+    @property
+    def of_step(self) -> dict[str, Any]:
+        """Keys of a step; lines of -H as headers where these are sent alike."""
+        pairs = [match.groups() for line in self.given if (match := LINE.fullmatch(line))]
+        listed = [*self.first, *pairs, *self.last]
+        names = [name.lower() for name, _ in listed]
+        if len(pairs) == len(self.given) and len(set(names)) == len(names):
+            return {"headers": {name: literal(value) for name, value in listed}}
+        own = [*self.first, *self.last]
+        if len({name for name, _ in own}) < len(own):
+            raise Refused("-A", TOOL, None, "the same credentials header twice", "give it once")
+        return {
+            "headers": {name: literal(value) for name, value in own},
+            "header_lines": "".join(f"{literal(line)}\r\n" for line in self.given),
+            "header_lines_at": len(self.first),
+        }
 
 
 def _host(target: Url) -> str:
@@ -88,28 +125,15 @@ def _host(target: Url) -> str:
     return host if target.port == (443 if target.https else 80) else f"{host}:{target.port}"
 
 
-def _header(line: str) -> tuple[str, str]:
-    name, colon, value = line.partition(":")
-    if not colon or not name.strip() or "\n" in line or "\r" in line:
-        raise UsageError(
-            f"ab: -H is '{redaction.beginning(line)}'; expected a name, a colon and a value: 'Accept: */*'"
-        )
-    return name.strip(), value.strip()
-
-
 def _workload(asked: AbArguments, target: Url, method: str) -> Workload:
-    headers: dict[str, str] = {}
-    for name, value in request_headers(asked, target):
-        if name in headers:
-            raise Refused("-H", TOOL, None, f"the header {name} twice", "join its values in one header")
-        headers[name] = literal(value)
     path = f"{target.url}{asked.path}" if asked.proxy is not None else asked.path
     try:
         step = Step.model_validate(
             {
                 "path": literal(path),
+                "path_as": "verbatim" if re.search(r"[ \t]", path) else "plain",
                 "method": method,
-                "headers": headers,
+                **RequestHead.of(asked, target).of_step,
                 "body_file": None if asked.body is None else str(asked.body.absolute()),
                 # With variable lengths only the status is checked.
                 "expect": Expectation(status=tuple(range(200, 300))) if asked.any_length else None,

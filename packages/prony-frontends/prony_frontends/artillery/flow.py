@@ -22,6 +22,8 @@ from prony_frontends.artillery.templates import USER_UUID, NameScope, UsedFeatur
 from prony_frontends.artillery.thinks import jitter_of
 from prony_frontends.artillery.walk import LOOP_KEYS, Walk, flattened
 
+CHECKED = "values_checked"
+"""A variable, with which the engine checks the values of a scenario's first request too."""
 MOST_VARIANTS = 256
 """Limit on combinations of drawn values that must be known before the run: one scenario each."""
 KEYS = frozenset({
@@ -50,8 +52,6 @@ class TranslatedScenario:
     follows: frozenset[str]
     """Names of steps that follow redirects."""
     notes: tuple[str, ...]
-    own_cookies: bool
-    """Whether the script sets cookies."""
     captured: Mapping[str, str]
     """Name in the script -> name in the plan."""
     unnamed: frozenset[str]
@@ -171,6 +171,7 @@ def _walked(
                 weight=weight / math.prod(len(values) for values in before.values()),
                 loops=loops,
                 variables=({USER_UUID: "${uuid}"} if here.uses.uuids or (hooks and hooks.uuid) else {})
+                | ({CHECKED: "1"} if any(column.odd for column in here.fed.values()) else {})
                 | at_first
                 | ({} if hooks is None else at_start(hooks, outer, drawn)),
                 steps=tuple(walk.entries),
@@ -181,7 +182,7 @@ def _walked(
     return TranslatedScenario(
         called, tuple(variants), tuple(walk.steps), (first, sends), walk.wanted, frozenset(walk.matches),
         frozenset(walk.follows), (*ignored, *walk.notes),
-        bool(walk.cookies or settings.cookies), dict(walk.captured),
+        dict(walk.captured),
         frozenset(walk.unnamed), scope.kept, {drawn.feeder: drawn.rows for drawn in used.values()},
     )  # fmt: skip
 

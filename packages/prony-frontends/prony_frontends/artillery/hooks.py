@@ -125,21 +125,31 @@ class Hooks:
                 "send it to config.target, or without functions",
             )
         self.asked += 1
-        path, lines, body = (f"{self.prefix}_{self.asked}_{what}" for what in ("path", "headers", "body"))
+        path, lines, cookies, body = (
+            f"{self.prefix}_{self.asked}_{what}" for what in ("path", "headers", "cookies", "body")
+        )
         call = self.call(
             "before",
             functions,
             scope,
             task={**_request(step, params), "compressed": not plain},
-            take={"request.path": path, "request.headers": lines, "request.body": body},
-        )
+            take={
+                "request.path": path, "request.headers": lines, "request.cookies": cookies,
+                "request.body": body,
+            },
+        )  # fmt: skip
         own = {"connection", "host"} | ({"content-type"} if step.body_parts else set())
         kept = {name: text for name, text in step.headers.items() if name.lower() in own}
         changed = step.model_copy(
             update={
                 "path": f"/${{{path}}}",
+                "path_as": "url",
                 "headers": kept,
+                "latin1_headers": True,
+                "added_headers_at": 0,
                 "header_lines": f"${{{lines}}}",
+                "header_lines_at": 0,
+                "set_cookies": f"${{{cookies}}}",
                 "body": None if step.body is None else f"${{{body}}}",
             }
         )

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import csv
-import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from prony.plan.workload import Feeder
+from prony_frontends.artillery import csv_rows
+from prony_frontends.artillery.js_numbers import cast, number_text
 from prony_frontends.artillery.script import ScriptNode
-from prony_frontends.artillery.templates import FeederColumn, NameScope, Rows, constant
+from prony_frontends.artillery.templates import FeederColumn, NameScope, Rows, constant, json_value
 
 KEYS = frozenset({
     "path", "fields", "order", "skipHeader", "skipEmptyLines", "delimiter", "cast", "name", "loadAll",
     "options",
 })  # fmt: skip
-NUMBER = re.compile(r"-?(?:0|[1-9]\d*|(?=\.\d))(?:\.\d*)?(?:[eE][+-]?\d+)?", re.ASCII)
-"""A number in JavaScript's syntax."""
+NAME = re.compile(r"[^\s|}\ufeff]+")
+"""A column of a file that the engine reads itself."""
+ODD = re.compile(r"[^\x00-\xff]|%(?![0-9A-Fa-f]{2})")
+MOST_VALUES = 1_000_000
+"""Limit on values that become part of the plan, because they are sent otherwise than the file has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +75,12 @@ def _whole(node: ScriptNode, file: Path) -> Rows:
     _settings(node)
     if node.get("order") is not None:
         raise node.children["order"].refused("loadAll with an order", "use only one")
-    head, rows = _read(file, node, _delimiter(node))
-    skip = node.get("skipHeader")
-    every = rows if skip is not None and skip.value is True else [head, *rows]
-    cast = node.get("cast")
-    casts = cast is None or cast.value is not False
-    values = [[_cast(text) if casts else text for text in row] for row in every]
+    values = [[_value(text, node) for text in row] for row in _read(file, node)]
     fields = node.get("fields")
     if fields is None or not fields.elements():
         return Rows(values)
     names = [str(name.value) for name in fields.elements()]
     return Rows(dict(zip(names, row, strict=False)) for row in values)
-
-
-def _cast(text: str) -> str | int | float:
-    if not _is_number(text):
-        return text
-    value = float(text)
-    return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
 def _settings(node: ScriptNode) -> None:
@@ -116,41 +108,112 @@ def _one(node: ScriptNode, name: str, file: Path) -> tuple[Feeder, dict[str, Fee
     kind = "random" if order is None else order.value
     if kind not in ("random", "sequence"):
         raise (order or node).wrong("the order random or sequence")
-    header = node.get("skipHeader")
-    head, rows = _read(file, node, mark)
-    columns: tuple[str, ...] = ()
-    if header is None or header.value is not True:  # its first line is data
-        columns = tuple(f"column{place + 1}" for place in range(len(head)))
-        rows, head = [head, *rows], list(columns)
-    if len(head) < len(names):
-        raise fields.wrong(f"at most {len(head)} fields, as many as {file.name} has columns")
-    cast = node.get("cast")
-    feeder_columns = {}
-    for column, (label, title) in enumerate(zip(names, head, strict=False)):
-        values = [row[column] for row in rows if len(row) > column]
-        numeric = (cast is None or cast.value is not False) and bool(values) and all(map(_is_number, values))
-        feeder_columns[label] = FeederColumn(f"{name}.{title}", numeric)
+    rows = _read(file, node)
+    if len(rows[0]) < len(names):
+        raise fields.wrong(f"at most {len(rows[0])} fields, as many as {file.name} has columns")
     order_of: Literal["sequence", "random"] = "sequence" if kind == "sequence" else "random"
     at_end: Literal["recycle"] | None = "recycle" if kind == "sequence" else None
-    if mark.isascii():
-        source: dict[str, object] = {"file": str(file.absolute()), "columns": columns, "delimiter": mark}
-    else:  # not a file for a plan
-        texts = tuple(tuple((*row, *[""] * len(head))[: len(head)]) for row in rows)
-        source = {"rows": texts, "columns": tuple(head)}
+    written = [_written([row[place] for row in rows], node) for place in range(len(names))]
+    titles = [f"column{place + 1}" for place in range(len(rows[0]))]
+    source: dict[str, object]
+    if mark.isascii() and not any(column.changed for column in written) and _is_plain(file, node):
+        source = {"file": str(file.absolute()), "columns": tuple(titles), "delimiter": mark}
+        if (head := _head(node, file, mark)) is not None:
+            titles, source["columns"] = head, ()
+    else:
+        if len(rows) * len(names) > MOST_VALUES:
+            raise node.refused(
+                f"{file.name} with {len(rows) * len(names):,} values, some of which Artillery sends otherwise "
+                "than the file has them (007 as 7)",
+                f"write numbers plainly, add 'cast: false', or use at most {MOST_VALUES:,} values",
+            )
+        titles = titles[: len(names)]
+        source = {"rows": tuple(zip(*(column.texts for column in written), strict=True)), "columns": titles}
+    feeder_columns = {
+        label: FeederColumn(
+            f"{name}.{title}", column.numeric, column.as_json, any(map(ODD.search, column.texts))
+        )
+        for label, title, column in zip(names, titles, written, strict=False)
+    }
     return Feeder.model_validate({"order": order_of, "at_end": at_end, **source}), feeder_columns
 
 
-def _read(file: Path, node: ScriptNode, delimiter: str) -> tuple[list[str], list[list[str]]]:
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """The values of a column as they are sent."""
+
+    texts: Sequence[str]
+    """JSON where numbers and texts are mixed."""
+    numeric: bool = False
+    as_json: bool = False
+    changed: bool = False
+    """Whether they differ from the file's."""
+
+
+def _written(values: Sequence[str], node: ScriptNode) -> _Column:
+    """Each value is cast by itself, as by csv-parse."""
+    casted = [_value(text, node) for text in values]
+    numbers = sum(not isinstance(value, str) for value in casted)
+    if 0 < numbers < len(values):
+        return _Column([json_value(value) for value in casted], as_json=True, changed=True)
+    texts = [value if isinstance(value, str) else number_text(value) for value in casted]
+    return _Column(texts, numeric=numbers > 0, changed=texts != list(values))
+
+
+def _value(text: str, node: ScriptNode) -> Any:
+    """A number, or the text."""
+    casts = node.get("cast")
+    if casts is not None and casts.value is False:
+        return text
+    value = cast(text)
+    if value is None:
+        return text
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+def _skips(node: ScriptNode) -> bool:
+    header = node.get("skipHeader")
+    return header is not None and header.value is True
+
+
+def _head(node: ScriptNode, file: Path, mark: str) -> list[str] | None:
+    """The names of the columns where the first line has them."""
+    return _text(file, node).splitlines()[0].split(mark) if _skips(node) else None
+
+
+def _is_plain(file: Path, node: ScriptNode) -> bool:
+    """Whether the engine reads the same rows of the file."""
+    text = _text(file, node)
+    if text.startswith("\ufeff") or '"' in text or "\r" in text.replace("\r\n", ""):
+        return False
+    if "\n\n" in text.replace("\r", "") or text.startswith(("\n", "\r")):
+        return False
+    if not _skips(node):
+        return True
+    names, rows = _head(node, file, _delimiter(node)) or [], _read(file, node)
+    return len(names) == len(set(names)) == len(rows[0]) and all(map(NAME.fullmatch, names))
+
+
+def _text(file: Path, node: ScriptNode) -> str:
     try:
-        with file.open(newline="", encoding="utf-8") as stream:
-            rows = [row for row in csv.reader(stream, delimiter=delimiter) if row]
-    except (OSError, ValueError, csv.Error) as fault:  # ValueError: not UTF-8, or an invalid file name
+        return file.read_bytes().decode("utf-8")
+    except (OSError, ValueError) as fault:  # ValueError: not UTF-8, or an invalid file name
         reason = fault.strerror if isinstance(fault, OSError) else str(fault)
         raise node.wrong(f"a CSV file that can be read; {file}: {reason}") from fault
+
+
+def _read(file: Path, node: ScriptNode) -> list[list[str]]:
+    """The rows after the header, if there is one."""
+    skips_empty = node.children.get("skipEmptyLines")
+    try:
+        rows = csv_rows.rows(
+            _text(file, node),
+            _delimiter(node),
+            skip_header=_skips(node),
+            skip_empty=skips_empty is None or skips_empty.value is not False,
+        )
+    except csv_rows.BadCsv as fault:
+        raise node.wrong(f"a CSV file that Artillery can read; {file}: {fault}") from fault
     if not rows:
         raise node.wrong(f"at least one row in {file}")
-    return rows[0], rows[1:]
-
-
-def _is_number(text: str) -> bool:
-    return NUMBER.fullmatch(text) is not None and math.isfinite(float(text))
+    return rows

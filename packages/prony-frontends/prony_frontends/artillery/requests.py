@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from prony.plan.step import Auth, Basic, BodyPart, Step
 from prony.plan.target import Url, parse_url
+from prony_frontends.artillery.endpoints import Endpoints
 from prony_frontends.artillery.multipart import multipart
 from prony_frontends.artillery.processor import NONE, Processor
 from prony_frontends.artillery.responses import (
@@ -37,6 +38,8 @@ from prony_frontends.artillery.templates import (
 
 Ending = Literal["unanswered", "capture", "redirect", "body"]
 USER_AGENT = "Artillery (https://artillery.io)"
+GOT_AGENT = "got (https://github.com/sindresorhus/got)"
+"""Of got, Artillery's client, where config.defaults.headers replaces Artillery's."""
 METHODS = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
 KEYS = frozenset({
     "url", "uri", "name", "qs", "json", "body", "form", "formData", "headers", "cookie", "auth", "capture",
@@ -47,8 +50,14 @@ CALLING = frozenset({"beforeRequest", "afterResponse"})
 MOST_REDIRECTS = 10
 """Default of got, Artillery's client; maxRedirects of a request overrides it."""
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-SAFE = "%/:?#[]@!$&'()*+,;=-._~|"
-"""Characters kept in a path; % stays, as the script has encoded the rest."""
+SAFE = "%/:?#[]@!$&'()*+,;=-._~|^\\"
+"""Characters kept in a path by Node 20; % stays, as the script has encoded the rest."""
+BENT = re.compile(r"\$\{|\\|/(?:\.|%2e){1,2}(?:[/?]|$)", re.IGNORECASE)
+"""Parts of a path that only the engine can write as Node does: values, \\ and steps to folders above."""
+MALFORMED = re.compile(r"%(?![0-9A-Fa-f]{2})")
+NOT_IN_HEADERS = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
+INVALID_HEADER = "ERR_INVALID_CHAR"
+"""Node's error for a header value with other characters than those of Latin-1."""
 GOT_ERROR = "ERR_GOT_REQUEST_ERROR"
 """Error name of got, Artillery's client, for a request that it does not send."""
 OPTIONS_OF_GOT = frozenset({
@@ -58,31 +67,6 @@ OPTIONS_OF_GOT = frozenset({
     "insecureHTTPParser", "setContentLengthHeader", "throwHttpErrors", "ignoreInvalidCookies",
 })  # fmt: skip
 """Other keys that change a request, passed to Artillery's client."""
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoints:
-    """Names of requests in the plugin metrics-by-endpoint."""
-
-    only_names: bool = False
-    strip_query: bool = False
-    ignores_unnamed: bool = False
-
-    def called(self, url: ScriptNode, name: ScriptNode | None, base_path: str) -> str:
-        """Path as in the script, and the name."""
-        if name is not None and self.only_names:
-            return str_of(name.value)
-        text = str_of(url.value)
-        if "://" in text:
-            rest = text.partition("://")[2]
-            text = "/" + rest.partition("/")[2]
-        else:
-            text = base_path.replace("$${", "${") + text
-        text = text.partition("#")[0]
-        if self.strip_query:
-            text = text.partition("?")[0]
-        text = text.strip() or "/"
-        return text if name is None else f"{text} ({str_of(name.value)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +84,8 @@ class ScriptSettings:
     """Whether requests without an expectation expect 200."""
     strict: bool
     """Whether captures must match, unless they say otherwise."""
-    cookies: Mapping[str, str]
-    """Cookies sent with every request."""
+    cookies: Mapping[str, ScriptNode]
+    """Cookies set by every request."""
     hook: bool = False
     """Whether it is in before or after: any status is accepted, and nothing else is checked."""
     elsewhere: frozenset[str] = frozenset()
@@ -133,13 +117,11 @@ def request(
     params: ScriptNode,
     scope: NameScope,
     settings: ScriptSettings,
-    cookies: dict[str, str],
     plain: bool = False,
     built: bool = False,
 ) -> SentRequest:
-    """Translates a request. `cookies`: set by the script so far; the request's own are added. `plain`:
-    functions read the response; `built`: JavaScript builds the request. Raises Refused, UserFails and
-    UsageError.
+    """Translates a request. `plain`: functions read the response; `built`: JavaScript builds the request.
+    Raises Refused, UserFails and UsageError.
     """
     if not isinstance(params.value, dict):
         raise params.wrong("keys of a request, such as url")
@@ -157,20 +139,25 @@ def request(
     hops = _hops(params, scope)
     plain = plain or found.body or wanted.body
     headers = _headers(params, scope, settings, content_type, compressed=not plain)
-    own = _cookies(params.get("cookie"), scope)
-    cookies.update(own)
-    if own or settings.cookies:  # Artillery's cookie jar is used only then
-        jar = {**settings.cookies, **cookies}
-        headers["cookie"] = "; ".join(f"{key}={value}" for key, value in jar.items())
-    headers.setdefault("Connection", "keep-alive")
+    own = _cookies(params, scope, settings)
+    added_at = len(headers)
+    if "host" not in headers:
+        there = settings.target if server is None else parse_url(server)[0]
+        headers["Host"] = _host(there)
+    if "connection" not in headers:
+        headers["Connection"] = "keep-alive"
     label = params.get("name")
     try:
         step = Step(
-            name=settings.endpoints.called(url, label, settings.base_path),
+            name=settings.endpoints.called(url, label, settings.target, settings.base_path, scope),
             method=method.upper(),
             server=server,
             path=path,
+            path_as="url" if BENT.search(path) else "plain",
             headers=headers,
+            added_headers_at=added_at,
+            latin1_headers=any("${" in value or not value.isascii() for value in (*headers.values(), own or "")),
+            set_cookies=own,
             body=body,
             body_parts=parts,
             auth=_auth(params.get("auth"), scope),
@@ -249,7 +236,21 @@ def _where(
         pairs = "&".join(_pairs(qs, scope, undefined=""))
         path = path.partition("?")[0] + (f"?{pairs}" if pairs else "")
     path, mark, query = path.partition("?")
-    return server, _quoted_around(path, SAFE) + mark + _quoted_around(query, SAFE.replace("'", "") + "{}")
+    if MALFORMED.search(_literal(path + mark + query)):
+        raise UserFails(url, "a URL with a % that encodes nothing", "URI malformed")
+    in_query = SAFE.replace("'", "") + "{}`"
+    return server, _quoted_around(path, SAFE) + mark + _quoted_around(query, in_query)
+
+
+def _host(target: Url) -> str:
+    """Without the default port."""
+    host = f"[{target.host}]" if ":" in target.host else target.host
+    return host if target.port == (443 if target.https else 80) else f"{host}:{target.port}"
+
+
+def _literal(path: str) -> str:
+    """Without placeholders."""
+    return re.sub(r"(?<!\$)\$\{[^}]*\}", "xx", path)
 
 
 def _quoted_around(path: str, safe: str) -> str:
@@ -316,19 +317,23 @@ def _is_given(node: ScriptNode | None, scope: NameScope) -> bool:
 def _headers(
     params: ScriptNode, scope: NameScope, settings: ScriptSettings, content_type: str | None, compressed: bool
 ) -> dict[str, str]:
-    headers: dict[str, str] = {"user-agent": USER_AGENT} if settings.headers is None else {}
+    headers: dict[str, str] = {"user-agent": USER_AGENT if settings.headers is None else GOT_AGENT}
+    nothing: set[str] = set()
     for given in (settings.headers, params.get("headers")):
         for name, value in () if given is None else given.items():
-            headers.pop(name.lower(), None)
             lines = value.elements() if isinstance(value.value, list) else [value]
             if len(lines) > 1:
                 raise value.refused("a header of several lines", "write its values into one, with commas")
             if not HEADER_NAME.fullmatch(name):
                 raise value.wrong(f"a header's name, not {name!r}")
-            if lines and not is_undefined(lines[0], scope):
-                headers[name.lower()] = rendered(lines[0], scope)
-                if {"\r", "\n"} & {*headers[name.lower()]}:
-                    raise lines[0].wrong("a value in one line")
+            if not lines or is_undefined(lines[0], scope):
+                nothing.add(name.lower())
+                continue
+            nothing.discard(name.lower())
+            headers[name.lower()] = rendered(lines[0], scope)
+            if NOT_IN_HEADERS.search(headers[name.lower()]):
+                raise UserFails(lines[0], "a header value outside Latin-1", INVALID_HEADER)
+    headers = {name: value for name, value in headers.items() if name not in nothing}
     if content_type is not None:
         headers.setdefault("content-type", content_type)
     gzip = params.children.get("gzip")
@@ -338,8 +343,11 @@ def _headers(
     return headers
 
 
-def _cookies(node: ScriptNode | None, scope: NameScope) -> dict[str, str]:
-    return {} if node is None else {name: rendered(value, scope) for name, value in node.items()}
+def _cookies(params: ScriptNode, scope: NameScope, settings: ScriptSettings) -> str | None:
+    """Cookies that the request puts into the jar, a line for each; None: none."""
+    own = params.get("cookie")
+    jar = {**settings.cookies, **({} if own is None else dict(own.items()))}
+    return "\n".join(f"{name}={rendered(value, scope)}" for name, value in jar.items()) or None
 
 
 def _auth(node: ScriptNode | None, scope: NameScope) -> Auth | None:

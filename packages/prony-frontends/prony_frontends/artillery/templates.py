@@ -7,11 +7,13 @@ import math
 import random
 import re
 import string
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from prony.errors import UsageError
+from prony_frontends.artillery.js_numbers import number_text
 from prony_frontends.artillery.script import ScriptNode
 
 Escape = Literal["plain", "url", "json"]
@@ -40,6 +42,8 @@ class FeederColumn:
     """All values are numbers: alone in JSON the value is written as a number."""
     kept: bool = False
     """The value is kept as JSON."""
+    odd: bool = False
+    """Some values make a header or URL that Node refuses."""
 
 
 class Rows(list[Any]):
@@ -190,11 +194,10 @@ def json_text(node: ScriptNode, scope: NameScope) -> str:
 
 def json_value(value: Any) -> str:
     """A plain value as by JSON.stringify."""
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            return "null"
-        if value.is_integer() and abs(value) < 1e21:
-            return str(int(value))
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        return "null"
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) > MOST_DRAWN):
+        return number_text(float(value)) if abs(value) < math.inf else "null"
     if isinstance(value, dict):
         return "{" + ",".join(f"{json.dumps(str(k))}:{json_value(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):

@@ -22,6 +22,7 @@ from prony.plan.workload import MOST_STEPS, Workload
 from prony_frontends.artillery import script
 from prony_frontends.artillery.config import PLUGINS, left_out
 from prony_frontends.artillery.config import calls as scripted
+from prony_frontends.artillery.endpoints import Endpoints
 from prony_frontends.artillery.flags import Flags, parse
 from prony_frontends.artillery.flow import TranslatedScenario, walked
 from prony_frontends.artillery.hooks import captured, is_built, script_of
@@ -29,7 +30,7 @@ from prony_frontends.artillery.json_values import names_kept_as_json
 from prony_frontends.artillery.payload import payload
 from prony_frontends.artillery.phases import NamedPhase, schedule
 from prony_frontends.artillery.processor import NONE, Processor, processor
-from prony_frontends.artillery.requests import USER_AGENT, Endpoints, ScriptSettings
+from prony_frontends.artillery.requests import GOT_AGENT, USER_AGENT, ScriptSettings
 from prony_frontends.artillery.script import ScriptNode
 from prony_frontends.artillery.script_context import config_of, scope_of, whole_script
 from prony_frontends.artillery.sections import WALKED, lists_of, section
@@ -105,7 +106,7 @@ def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
         expects="expect" in plugins,
         default_200=_is_on(config, "expectDefault200"),
         strict=strict,
-        cookies=_cookies(defaults, scope),
+        cookies=_cookies(defaults),
         pool=_pool(http),
         endpoints=_endpoints(config),
         processor=_processor(root, config, given),
@@ -130,8 +131,6 @@ def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
     timeout_ms = max(1, round(_timeout_s(config, http, scope) * 1000))
     notes += [*planned.notes, *fed.notes, *before.notes, *after.notes]
     notes += [note for flow in flows for note in flow.notes]
-    if any(flow.own_cookies for flow in flows):
-        notes.append("the script sets its own cookies; the server's cookies are not kept")
     if _is_on(config, "reportFailuresAsErrors"):
         notes.append("reportFailuresAsErrors: a failed expectation does not fail the user")
     if not settings.expects and "'expect'" in repr(root.value):
@@ -142,7 +141,7 @@ def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
         name=Path(given.scripts[0]).stem or "artillery",
         scenarios=tuple(scenario for flow in flows for scenario in flow.scenarios),
         feeders=fed.feeders | lists_of((before, *flows, after)),
-        cookies=not any(flow.own_cookies for flow in flows),
+        cookies=True,
         prepare=before.steps,
         cleanup=after.steps,
     )
@@ -214,8 +213,8 @@ def _called(
         "target": settings.target.url + settings.base_path.replace("$${", "${"),
         "origin": settings.target.url,
         "headers": None if settings.headers is None else settings.headers.value,
-        "cookies": dict(settings.cookies),
-        "user_agent": USER_AGENT,
+        "cookies": {name: node.value for name, node in settings.cookies.items()},
+        "user_agent": USER_AGENT if settings.headers is None else GOT_AGENT,
         "timeout_ms": timeout_ms,
         "env": {name: environment[name] for name in sorted(named) if name in environment},
     }
@@ -274,7 +273,13 @@ def _endpoints(config: ScriptNode) -> Endpoints:
     def on(option: str) -> bool:
         return bool(_option(config, "metrics-by-endpoint", option))
 
-    return Endpoints(on("useOnlyRequestNames"), on("stripQueryString"), on("ignoreUnnamedRequests"))
+    grouped = _option(config, "metrics-by-endpoint", "groupDynamicURLs")
+    return Endpoints(
+        on("useOnlyRequestNames"),
+        on("stripQueryString"),
+        on("ignoreUnnamedRequests"),
+        by_value=grouped is not None and not grouped,
+    )
 
 
 def _ensure(config: ScriptNode) -> ScriptNode | None:
@@ -309,10 +314,10 @@ def _pool(http: ScriptNode | None) -> int | None:
     return int(count)
 
 
-def _cookies(defaults: ScriptNode | None, scope: NameScope) -> dict[str, str]:
-    """Cookies sent with every request."""
+def _cookies(defaults: ScriptNode | None) -> dict[str, ScriptNode]:
+    """Cookies that every request sets."""
     node = None if defaults is None else defaults.get("cookie")
-    return {} if node is None else {name: str(constant(value, scope)) for name, value in node.items()}
+    return {} if node is None else dict(node.items())
 
 
 def _timeout_s(config: ScriptNode, http: ScriptNode | None, scope: NameScope) -> float:

@@ -48,7 +48,6 @@ class Walk:
     settings: ScriptSettings
     jitter: str | None
     hooks: Hooks | None = None
-    cookies: dict[str, str] = field(default_factory=dict)
     captured: dict[str, str] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     """Entries of the list of steps being translated."""
@@ -121,7 +120,7 @@ class Walk:
         plain = reads_response(self.hooks, params)
         built = self.hooks is not None and self.hooks.builds(params, scope)
         try:
-            sent = request(method, params, scope, self.settings, self.cookies, plain=plain, built=built)
+            sent = request(method, params, scope, self.settings, plain=plain, built=built)
         except UserFails as fails:
             self.note(fails.note)
             fail = failing(fails.error)

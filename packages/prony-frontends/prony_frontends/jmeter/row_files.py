@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import IO
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.report.progress_state import SilentProgress
@@ -22,6 +24,9 @@ from prony_frontends.jmeter.thread_names import ThreadNames
 from prony_frontends.jmeter.translate import JMeterPlan
 from prony_frontends.request_log import LoggedRequest, read_log
 
+SILENT_S = 2.0
+"""Longest silence on standard error while files are written."""
+
 
 def measured(asked: JMeterArguments, made: JMeterPlan, context: Context, progress: SilentProgress) -> Ran:
     """Runs the plan; with files, requests are logged and converted to JMeter's rows afterwards. Raises
@@ -31,7 +36,7 @@ def measured(asked: JMeterArguments, made: JMeterPlan, context: Context, progres
     if not files:
         return context.measure(made.translated, progress)
     with ExitStack() as stack:
-        kept = _Rows(made)
+        kept = _Rows(made, context.stderr)
         kept.open(files, context, stack)
         # In the system's temporary folder: next to the file there may be no space, as in /dev.
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="prony-jmeter-")))
@@ -41,7 +46,7 @@ def measured(asked: JMeterArguments, made: JMeterPlan, context: Context, progres
         except EnvironmentFault:
             kept.fill(rows)  # rows of setUp groups only, if it ended there
             raise
-        kept.fill(rows)
+        kept.fill(rows, ran.report.totals.sent)
     cost = ran.report.log
     waited = f"; threads waited {cost.waited_s:.3g} s for it" if cost is not None and cost.waited_s else ""
     named = ", ".join(str(file.path) for file, _ in kept.logs)
@@ -72,6 +77,7 @@ class _Rows:
     """Open files, and counts of their rows."""
 
     made: JMeterPlan
+    stderr: IO[str]
     logs: list[tuple[RowsFile, jtl.Log]] = field(default_factory=list)
     requests: int = 0
     unplaced: list[str] = field(default_factory=list)
@@ -96,14 +102,30 @@ class _Rows:
             stack.callback(log.close)
             self.logs.append((file, log))
 
-    def fill(self, rows: Path) -> None:
-        """Writes the rows of all phases. `rows`: the engine's log of the load."""
+    def fill(self, rows: Path, requests: int = 0) -> None:
+        """Writes the rows of all phases. `rows`: the engine's log of the load, of so many requests."""
         for log, phase in _logs(rows, self.made):
-            self._names = names = ThreadNames(phase.thread_groups, read_log(log))
+            number = requests if log == rows else 0
+            read = self._counted("sorted", number, read_log(log))
+            self._names = names = ThreadNames(phase.thread_groups, read)
             self._servers = servers = jtl.Servers(self.made.translated.target.url, phase.workload)
-            phase_samples = samples(read_log(log), phase.outlines)
+            read = self._counted("written", number, read_log(log))
+            phase_samples = samples(read, phase.outlines)
             self.requests += jtl.write(phase_samples, self.logs, servers, names, phase.outlines)
             self.unplaced += [name for outline in phase.outlines.values() for name in outline.unplaced]
+
+    def _counted(
+        self, done: str, requests: int, read: Iterable[LoggedRequest]
+    ) -> Iterator[LoggedRequest]:
+        """Prints how far the files are. `done`: what happens to the rows."""
+        told_s = time.monotonic()
+        named = ", ".join(str(file.path) for file, _ in self.logs)
+        for number, row in enumerate(read, 1):
+            if number % 256 == 0 and (now_s := time.monotonic()) - told_s >= SILENT_S:
+                told_s = now_s
+                of = f" of {requests:,}" if requests >= number else ""
+                print(f"prony: {named}: {number:,}{of} requests {done}", file=self.stderr, flush=True)
+            yield row
 
     def _record(self, row: LoggedRequest) -> jtl.Record:
         """Columns of a sub-sample."""
