@@ -26,7 +26,7 @@ AS_PLANNED = (
 )  # fmt: skip
 """Fields with the same name and value in a trial's plan."""
 IF_GIVEN = {
-    "path_as", "latin1_headers", "added_headers_at", "header_lines", "header_lines_at", "set_cookies",
+    "path_as", "node_headers", "added_headers_at", "header_lines", "header_lines_at", "set_cookies",
     "expect_continue", "follow_redirects", "end_on", "ends_run_on_error", "auth", "think", "think_before",
     "resources",
 }  # fmt: skip

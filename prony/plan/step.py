@@ -78,8 +78,8 @@ class Step(Record):
     path_as: Literal["plain", "verbatim", "url"] = "plain"
     """Verbatim: blanks stay. Url: normalized as by browsers (WHATWG URL)."""
     headers: dict[str, str] = Field(default_factory=dict)
-    latin1_headers: bool = False
-    """Whether header values are sent in ISO-8859-1; a request with other characters is not sent."""
+    node_headers: bool = False
+    """Whether header values are sent as by Node: ISO-8859-1, UTF-8 before a text; no other characters."""
     added_headers_at: int | None = Field(default=None, ge=0)
     """Index of the header before which the engine adds its own: validators, Cookie, Expect,
     Transfer-Encoding, Content-Length. Default: last, as Authorization always is.

@@ -18,7 +18,7 @@ def nothing(_request: bytes) -> bytes:
 
 
 class Recorder:
-    """Answers every request with 200; keeps connections."""
+    """Answers every request with 200; keeps connections as HTTP/1.0 and 1.1 ask for."""
 
     def __init__(self, answers: Answers = nothing, *, host: str = "127.0.0.1", port: int = 0) -> None:
         self.requests: list[bytes] = []
@@ -61,6 +61,8 @@ class Recorder:
                 more, _, body = self._answers(request).rpartition(b"\r\n")
                 lines = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n" % len(body)
                 connection.sendall(lines + more + b"\r\n" + body)
+                if b" HTTP/1.0\r\n" in head and b"keep-alive" not in head.lower():
+                    return
 
     @property
     def targets(self) -> list[str]:

@@ -19,6 +19,7 @@ from prony_frontends.ab.arguments import AbArguments, parse
 from prony_frontends.ab.figures import AbFigures, AbTimes, TimeDistribution
 from prony_frontends.base import Refused, openssl_name
 from tests.frontends.conftest import Front, Served, offered
+from tests.frontends.recorder import Recorder
 from tests.programs import program
 
 real = pytest.mark.needs("ab")
@@ -36,7 +37,8 @@ def real_ab(*words: str, cwd: Path) -> str:
     [
         "-n 1", "-n 2 -k", "-i -k -n 2", "-p body", "-p body -T a/b -k -n 2", "-u body -T application/json",
         "-m DELETE", "-p body -m PATCH", "-H 'X-A: 1' -H 'Host: other' -H 'x-b: 2'", "-H 'User-Agent: me'",
-        "-C a=b -A user:word -P proxy:word", "-C a=b -C c=d", "-A 'a:b c' -H 'accept: */x'", "-p empty",
+        "-C a=b -A user:word -P proxy:word", "-H X:b -H 'A: 1' -H 'A: 2' -p body", "-H host:z -H ' X: y ' -k",
+        "-C a=b -C c=d", "-A 'a:b c' -H 'accept: */x'", "-p empty",
     ],
 )  # fmt: skip
 @real
@@ -55,6 +57,39 @@ def test_the_server_gets_the_bytes_that_ab_sends(
     assert ours.recorded().replace(ours.address.encode(), b"ADDRESS") == sent
     assert counted[0]["requests"] == counted[1]["requests"]
     assert counted[0]["connections"] == counted[1]["connections"]
+
+
+HEADERS = {
+    "-H X:b": b"X:b\r\n", "-H 'X:  b  '": b"X:  b  \r\n", "-H Xb": b"Xb\r\n", "-H 'X: 1' -H 'X: 2'": b"X: 1\r\nX: 2\r\n",
+    "-H ' Accept:z'": b" Accept:z\r\n", "-H 'Host :z'": b"Host :z\r\n", "-H 'é:${x}'": "é:${x}\r\n".encode(),
+}  # fmt: skip
+"""Lines of -H, and how ab 2.3 sends them, before its own."""
+
+
+@pytest.mark.parametrize(("flags", "lines"), HEADERS.items(), ids=HEADERS)
+def test_lines_of_headers_are_sent_as_they_are(flags: str, lines: bytes) -> None:
+    with Recorder() as server:
+        offered(translate([*shlex.split(flags), f"{server.url}/"]))
+    own = f"Host: 127.0.0.1:{server.port}\r\nUser-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\n".encode()
+    assert server.requests == [b"GET / HTTP/1.0\r\n" + lines + own]
+
+
+def test_a_line_replaces_a_header_of_ab_in_its_place() -> None:
+    with Recorder() as server:
+        offered(translate(["-H", "host:z", "-H", "Accept:", "-C", " a = b ", f"{server.url}/a b?c d#e"]))
+    assert server.requests == [
+        b"GET /a b?c d#e HTTP/1.0\r\nCookie:  a = b \r\nhost:z\r\nAccept:\r\nUser-Agent: ApacheBench/2.3\r\n\r\n"
+    ]
+
+
+def test_a_body_that_cannot_be_read(front: Front, tmp_path: Path) -> None:
+    for flag, name, sentence in (
+        ("-p", "none", "ab: Could not open POST data file (none): No such file or directory"),
+        ("-u", "none", "ab: Could not open POST data file (none): No such file or directory"),
+        ("-p", str(tmp_path), "ab: Could not read POST data file: Is a directory"),
+    ):
+        assert run([flag, name, "http://127.0.0.1:9/"], front.context()) == 1
+        assert front.err.getvalue().splitlines()[-1] == sentence
 
 
 @real
@@ -258,14 +293,14 @@ def test_a_sum_has_the_sum_of_the_means_and_keeps_the_count() -> None:
         ("-n 0 http://h/", "-n is 0; expected 1 to"),
         ("-n x http://h/", "-n is 'x'; expected a whole number"),
         ("-i -p none http://h/", "-p comes after another method"),
-        ("-p none http://h/", "not a readable file"),
+        ("-E none http://h/", "not a readable file"),
         ("http://a/ http://b/", "expected one URL"),
         ("-Q http://h/", "option -Q not recognized"),
         ("-b 10 http://h/", "ab: -b is not supported"),
         ("-f SSL2 http://h/", "use TLS1.2, TLS1.3 or ALL"),
         ("-m BREW http://h/", "ab: -m is not supported: the method BREW"),
-        ("-H 'A: 1' -H 'A: 2' http://h/", "the header A twice"),
-        ("-H nothing http://h/", "expected a name, a colon and a value"),
+        ("-A a:b -A c:d http://h/", "the same credentials header twice"),
+        ("-H '' http://h/", "-H is not supported"),
         ("-X nowhere http://h/", "expected a host and a port"),
         ("-X p:1 https://h/", "https through a proxy"),
     ],

@@ -121,6 +121,23 @@ def test_two_lines_say_how_good_the_figures_are_and_what_they_rest_on() -> None:
     assert told(FINE, requests_per_s=8000.0)[1] == "prony: all 1 checks passed"
 
 
+def test_on_a_busy_machine_the_second_line_says_not_to_compare() -> None:
+    busy = Finding(
+        check="isolation",
+        code="other_processes",
+        reason="other processes took 57 % of the server's CPUs",
+        advice="stop the other load and repeat",
+        bias={"requests_per_s": Bias(high=None)},
+        outside=True,
+    )
+    assert told(FINE, busy, requests_per_s=8000.0)[1] == (
+        "prony: other processes took 57 % of the server's CPUs: do not compare these figures "
+        "(not bounded above of requests/s); stop the other load and repeat"
+    )
+    little = busy.model_copy(update={"bias": {"requests_per_s": Bias(high=0.02)}})
+    assert told(FINE, little, requests_per_s=8000.0)[1].startswith("prony: largest source: +2 % of requests/s")
+
+
 def test_of_a_run_that_does_not_conform_two_lines_say_why() -> None:
     wrong = Finding(check="errors", conforms=False, reason="12 %\nfailed", advice="look at the log")
     assert told(SLOWER, wrong, requests_per_s=8000.0) == [

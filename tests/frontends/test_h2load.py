@@ -262,7 +262,7 @@ def test_figures_and_lines() -> None:
         "                     min         max         mean         sd        +/- sd",
         "time for request:       12us       1.25s    313.25ms    624.50ms    75.00%",
         "time for connect:        0us         0us         0us         0us     0.00%",
-        "time to 1st byte:        0us         0us         0us         0us     0.00%",
+        "time to 1st byte:        n/a         n/a         n/a         n/a      n/a",
         "req/s           :        0.00        0.00        0.00        0.00     0.00%",
     ]
 

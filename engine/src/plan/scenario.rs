@@ -106,10 +106,11 @@ pub struct Step {
     /// Before which of `headers`, from 0, they stand. Without it they come after all of them.
     #[serde(default)]
     pub header_lines_at: Option<usize>,
-    /// Header values go out in ISO-8859-1. A request with a captured value, or one of a feeder,
-    /// that has other characters is not sent, and its user ends.
+    /// Header values go out as Node writes them: in ISO-8859-1, but before a text in UTF-8. A
+    /// request with a captured value, or one of a feeder, that has other characters than those of
+    /// ISO-8859-1 is not sent, and its user ends.
     #[serde(default)]
-    pub latin1_headers: bool,
+    pub node_headers: bool,
     /// A text with placeholders, a line for each cookie, as in `Set-Cookie`: put into the user's
     /// jar before the request. Until a server sets one, or the plan gives one, other requests carry
     /// none of them.

@@ -1,6 +1,8 @@
 //! Rows of a CSV file or of the plan itself, handed to users one per iteration, or when they want one.
 //! A file is read once, before the load starts.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -85,6 +87,14 @@ impl Feeder {
     ) -> Result<Vec<String>, PlanError> {
         let name = &plan.name;
         let wrong = |what: String| PlanError(format!("feeder {name:?}: {what}"));
+        // A mark of UTF-8 is no part of the first value: the reader passes over it.
+        let mut marks = [0; 2];
+        let read = File::open(file).and_then(|mut file| file.read(&mut marks));
+        if read.is_ok_and(|bytes| bytes == 2) && matches!(marks, [0xff, 0xfe] | [0xfe, 0xff]) {
+            return refuse(format!(
+                "feeder {name:?}: {file} is in UTF-16, expected UTF-8: iconv -f UTF-16 -t UTF-8"
+            ));
+        }
         let mut reader = csv::ReaderBuilder::new()
             .delimiter(delimiter)
             .quoting(plan.quotes)
@@ -277,6 +287,25 @@ mod tests {
         assert_eq!(feeder.value(1, 0), b"Grace");
         assert_eq!(feeder.value(1, 1), b"");
         assert_eq!(feeder.value(7, 7), b"");
+    }
+
+    #[test]
+    fn byte_order_marks_are_no_values() {
+        let read = |bytes: &[u8], columns: &[&str]| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), bytes).unwrap();
+            let mut plan = serde_json::to_value(plan(file.path(), "random", None)).unwrap();
+            plan["columns"] = columns.into();
+            Feeder::read(&serde_json::from_value(plan).unwrap(), &Part::default())
+        };
+        let (feeder, columns) = read(b"\xef\xbb\xbfname,town\nAda,\"London, UK\"\n", &[]).unwrap();
+        assert_eq!(columns, ["name", "town"]);
+        assert_eq!(feeder.value(0, 1), b"London, UK");
+        let (feeder, _) = read(b"\xef\xbb\xbf\"Ada\",x\n", &["a", "b"]).unwrap();
+        assert_eq!(feeder.value(0, 0), b"Ada");
+        for utf16 in [&b"\xff\xfea\0\n\0"[..], b"\xfe\xff\0a\0\n"] {
+            assert!(read(utf16, &[]).unwrap_err().0.contains("UTF-16"));
+        }
     }
 
     #[test]

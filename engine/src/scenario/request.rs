@@ -25,7 +25,8 @@ pub struct Request {
     path: Template,
     path_as: PathForm,
     headers: Vec<Header>,
-    latin1: bool,
+    /// Whether header values are Node's.
+    of_node: bool,
     /// Further lines of the head, as they are sent.
     lines: Option<Template>,
     /// Before which header they stand; at the end, after them all.
@@ -84,6 +85,18 @@ pub fn target_of(request: &[u8]) -> Option<&[u8]> {
     line.split(|byte| *byte == b' ').nth(1)
 }
 
+/// Writes UTF-8 in ISO-8859-1.
+fn in_latin1(out: &mut Vec<u8>) {
+    let latin1 = match std::str::from_utf8(out) {
+        Ok(text) if !text.is_ascii() => text
+            .chars()
+            .map(|one| u8::try_from(one).unwrap_or(b'?'))
+            .collect(),
+        _ => return,
+    };
+    *out = latin1;
+}
+
 /// Takes out the lines before `end` that begin so, whatever the case of letters.
 fn without_line(out: &mut Vec<u8>, end: usize, begins: &[u8]) {
     let mut ends: Vec<usize> = memchr::memchr_iter(b'\n', &out[..end])
@@ -126,7 +139,7 @@ impl Request {
         };
         let values = self.headers.iter().map(|header| &header.value);
         in_path
-            || self.latin1
+            || self.of_node
                 && values
                     .chain(&self.set_cookies)
                     .any(|text| text.values(shared, vars).any(other))
@@ -209,9 +222,7 @@ impl Request {
             }
             out.extend_from_slice(header.name.as_bytes());
             out.extend_from_slice(b": ");
-            let from = out.len();
             context.write(&header.value, RequestPart::Header, &mut out);
-            self.encode(&mut out, from);
             out.extend_from_slice(b"\r\n");
         }
         if self.lines_at >= self.headers.len() {
@@ -239,20 +250,7 @@ impl Request {
 
     fn write_lines<R: Rng>(&self, context: &mut RenderContext<'_, R>, out: &mut Vec<u8>) {
         if let Some(lines) = &self.lines {
-            let from = out.len();
             context.write(lines, RequestPart::Body, out);
-            self.encode(out, from);
-        }
-    }
-
-    /// A header's value from there on, in the charset of headers.
-    fn encode(&self, out: &mut Vec<u8>, from: usize) {
-        if self.latin1
-            && !out[from..].is_ascii()
-            && let Ok(text) = String::from_utf8(out[from..].to_vec())
-        {
-            out.truncate(from);
-            out.extend(text.chars().map(|one| u8::try_from(one).unwrap_or(b'?')));
         }
     }
 
@@ -287,7 +285,6 @@ impl Request {
             }
             let from = out.len();
             jar.write(&path, !own.is_empty(), out);
-            self.encode(out, from);
             if out.len() > from {
                 without_line(out, from, b"cookie:");
             }
@@ -408,6 +405,9 @@ impl Request {
         if self.adds_length {
             let at = length_from.unwrap_or(out.len());
             out.splice(at..at, format!("Content-Length: {length}\r\n").into_bytes());
+        }
+        if self.of_node && text.is_empty() {
+            in_latin1(&mut out);
         }
         out.extend_from_slice(b"\r\n");
         if self.chunked && rest.is_none() {

@@ -335,7 +335,7 @@ fn headers_go_out_in_latin_1_and_values_of_a_path_as_in_a_url() {
     let slot = scope.capture("v");
     let step: Step = serde_json::from_value(json!({
         "path": "/a/../b/${v}?c=${v}", "path_as": "url",
-        "headers": [["x", "é ${v}"]], "latin1_headers": true
+        "headers": [["x", "é ${v}"]], "node_headers": true
     }))
     .unwrap();
     scope.visible.push(slot);
@@ -358,6 +358,8 @@ fn headers_go_out_in_latin_1_and_values_of_a_path_as_in_a_url() {
         outgoing.bytes(),
         b"GET /b/%C3%BC%22 HTTP/1.1\r\nHost: h:1\r\nx: \xe9 \xfc\"#?\r\n\r\n"
     );
+    let before_text = json!({"path": "/", "method": "POST", "body": "x", "headers": [["x", "é"]], "node_headers": true});
+    assert!(written(&compile(before_text).unwrap(), false).contains("\r\nx: é\r\n"));
     vars.set(slot, "5 €".as_bytes().to_vec());
     assert!(request.cannot_hold(&shared, &vars));
     vars.set(slot, b"100%".to_vec());

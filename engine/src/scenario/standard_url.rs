@@ -5,12 +5,21 @@ use url::{Position, Url};
 /// Writes the path, query and fragment from there on as path and query of a URL.
 pub fn normalize(out: &mut Vec<u8>, from: usize) {
     if out[from..].iter().all(|byte| is_plain(*byte)) {
+        without_empty_query(out, from);
         return;
     }
     let written = String::from_utf8_lossy(&out[from..]);
     if let Ok(url) = Url::parse(&format!("http://h{written}")) {
         out.truncate(from);
         out.extend_from_slice(url[Position::BeforePath..Position::AfterQuery].as_bytes());
+    }
+    without_empty_query(out, from);
+}
+
+/// A client that takes a URL apart sends no `?` without a query.
+fn without_empty_query(out: &mut Vec<u8>, from: usize) {
+    if memchr::memchr(b'?', &out[from..]).is_some_and(|at| from + at + 1 == out.len()) {
+        out.pop();
     }
 }
 
@@ -52,7 +61,9 @@ mod tests {
             ("/x.y/%20/é?é", "/x.y/%20/%C3%A9?%C3%A9"),
             ("//x//y", "//x//y"),
             ("/a\tb\n", "/ab"),
-            ("?", "/?"),
+            ("/a?", "/a"),
+            ("/a??", "/a??"),
+            ("?", "/"),
         ] {
             let mut out = b"GET ".to_vec();
             out.extend_from_slice(path.as_bytes());

@@ -108,10 +108,10 @@ def test_captured_values_in_a_url_are_encoded_as_by_node(tmp_path: Path) -> None
 
 
 def test_urls_of_a_script_are_encoded_as_by_node(tmp_path: Path) -> None:
-    urls = ("/a b", '/a"b', "/a<b>c", "/a`b", "/a^b|c", "/a/../b", "/a/%2e%2e/b", "/a\\b", "/?a'`^|{\\", "/a#b")
+    urls = ("/a b", '/a"b', "/a<b>c", "/a`b", "/a^b|c", "/a/../b", "/a/%2e%2e/b", "/a\\b", "/?a'`^|{\\", "/a#b", "/a?")
     steps = "".join(f"- get: {{url: {json.dumps(url)}}}\n" for url in urls)
     assert sent(tmp_path, steps).targets == [
-        "/a%20b", "/a%22b", "/a%3Cb%3Ec", "/a%60b", "/a^b|c", "/b", "/b", "/a/b", "/?a%27`^|{\\", "/a",
+        "/a%20b", "/a%22b", "/a%3Cb%3Ec", "/a%60b", "/a^b|c", "/b", "/b", "/a/b", "/?a%27`^|{\\", "/a", "/a",
     ]  # fmt: skip
 
 
@@ -128,6 +128,8 @@ def test_headers_are_latin_1(tmp_path: Path) -> None:
     (_, request) = sent(tmp_path, steps).requests
     assert b"\r\nx-n: M\xfcller \xa3\r\nx-c: x M\xfcller\r\n" in request
     assert b": k=M\xfcller\r\n" in request
+    (request,) = sent(tmp_path, "- post: {url: /a, body: x, headers: {x-n: £}}").requests
+    assert "\r\nx-n: £\r\n".encode() in request
 
 
 def test_other_characters_in_a_header_fail_the_user(tmp_path: Path) -> None:

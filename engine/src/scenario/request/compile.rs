@@ -145,7 +145,7 @@ impl Request {
             adds_length: body.is_some() && !framed && !chunked,
             path,
             path_as: step.path_as,
-            latin1: step.latin1_headers,
+            of_node: step.node_headers,
             lines_at: lines_at.unwrap_or(headers.len()),
             set_cookies,
             added_at: added_at.unwrap_or(headers.len()),

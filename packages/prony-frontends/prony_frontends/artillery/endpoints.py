@@ -45,6 +45,8 @@ class Endpoints:
         elif text.startswith("/"):
             text = base_path.replace("$${", "${") + text
         text = text.partition("#")[0]
+        path, mark, query = text.partition("?")
+        text = path.replace("\\", "/") + mark + query
         if self.strip_query:
             text = text.partition("?")[0]
         try:

@@ -145,7 +145,7 @@ class Hooks:
                 "path": f"/${{{path}}}",
                 "path_as": "url",
                 "headers": kept,
-                "latin1_headers": True,
+                "node_headers": True,
                 "added_headers_at": 0,
                 "header_lines": f"${{{lines}}}",
                 "header_lines_at": 0,

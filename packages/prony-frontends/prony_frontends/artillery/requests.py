@@ -52,7 +52,7 @@ MOST_REDIRECTS = 10
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 SAFE = "%/:?#[]@!$&'()*+,;=-._~|^\\"
 """Characters kept in a path by Node 20; % stays, as the script has encoded the rest."""
-BENT = re.compile(r"\$\{|\\|/(?:\.|%2e){1,2}(?:[/?]|$)", re.IGNORECASE)
+BENT = re.compile(r"\$\{|\\|\?$|/(?:\.|%2e){1,2}(?:[/?]|$)", re.IGNORECASE)
 """Parts of a path that only the engine can write as Node does: values, \\ and steps to folders above."""
 MALFORMED = re.compile(r"%(?![0-9A-Fa-f]{2})")
 NOT_IN_HEADERS = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
@@ -156,7 +156,7 @@ def request(
             path_as="url" if BENT.search(path) else "plain",
             headers=headers,
             added_headers_at=added_at,
-            latin1_headers=any("${" in value or not value.isascii() for value in (*headers.values(), own or "")),
+            node_headers=any("${" in value or not value.isascii() for value in (*headers.values(), own or "")),
             set_cookies=own,
             body=body,
             body_parts=parts,
@@ -209,20 +209,22 @@ def _where(
 ) -> tuple[str | None, str]:
     """The server, where it differs from the target, and the path; for built requests a placeholder path."""
     server: str | None = None
-    text = str(UNDEFINED) if is_undefined(url, scope) else rendered(url, scope).strip()
+    written = str(UNDEFINED) if is_undefined(url, scope) else rendered(url, scope)
+    text = re.sub(r"[\t\r\n]", "", written.rstrip())
     if built and not text.startswith(("http://", "https://", "/")):
         return None, "/"
     if text.startswith(("http://", "https://")):
         scheme, _, rest = text.partition("://")
-        authority, slash, path = rest.partition("/")
+        authority = re.split("[/?#]", rest, maxsplit=1)[0]
+        path = rest.removeprefix(authority)
         if "${" in authority:
             raise url.refused(
                 "a host that is drawn during the run", "write the host, or give it with --target"
             )
-        there, _ = parse_url(f"{scheme}://{authority.partition('?')[0]}")
+        there, _ = parse_url(f"{scheme}://{authority}")
         if there.url != settings.target.url:
             server = there.url
-        path = slash + path if slash else "/"
+        path = path if path.startswith("/") else f"/{path}"
     elif text.startswith("/"):
         path = settings.base_path + text
     elif "${" in text:
@@ -230,7 +232,7 @@ def _where(
             "a URL that begins with neither / nor http", "begin it with / (after config.target)"
         )
     else:
-        raise UserFails(url, "a URL that begins with neither / nor http", f"Invalid URL - {text}")
+        raise UserFails(url, "a URL that begins with neither / nor http", f"Invalid URL - {written}")
     path = path.partition("#")[0]
     if qs is not None:
         pairs = "&".join(_pairs(qs, scope, undefined=""))
@@ -329,6 +331,8 @@ def _headers(
             if not lines or is_undefined(lines[0], scope):
                 nothing.add(name.lower())
                 continue
+            if lines[0].value is None:
+                raise UserFails(value, "a header that is null", GOT_ERROR)
             nothing.discard(name.lower())
             headers[name.lower()] = rendered(lines[0], scope)
             if NOT_IN_HEADERS.search(headers[name.lower()]):
