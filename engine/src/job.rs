@@ -182,6 +182,7 @@ impl Job {
                     || !step.end_on.is_empty()
                     || step.think.is_some(),
                 most_redirects: step.follow_redirects,
+                keeps_method: step.redirects_keep_method,
                 end_on: step.end_on.clone(),
                 ends_run_on_error: step.ends_run_on_error,
                 most_ns: step.expect.max_ms.map(ms_to_ns),

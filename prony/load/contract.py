@@ -27,8 +27,8 @@ AS_PLANNED = (
 """Fields with the same name and value in a trial's plan."""
 IF_GIVEN = {
     "path_as", "node_headers", "added_headers_at", "header_lines", "header_lines_at", "set_cookies",
-    "expect_continue", "follow_redirects", "end_on", "ends_run_on_error", "auth", "think", "think_before",
-    "resources",
+    "expect_continue", "follow_redirects", "redirects_keep_method", "end_on", "ends_run_on_error", "auth",
+    "think", "think_before", "resources",
 }  # fmt: skip
 """Keys of a step with the same form in the engine's plan, left out at their default."""
 NOT_SENT = {"body_sha256", "json_values", "json_filled", "json_matches", "json_exists", "json_absent"}

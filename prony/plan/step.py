@@ -110,6 +110,8 @@ class Step(Record):
     repeat: int = Field(default=1, ge=1)
     follow_redirects: int = Field(default=0, ge=0, le=100)
     """Most redirects followed on the same host; each is a request."""
+    redirects_keep_method: bool = False
+    """Whether a POST stays one after 301 and 302."""
     end_on: tuple[Literal["unanswered", "capture", "redirect", "body"], ...] = ()
     """Failures that end the iteration after this step. Default: none."""
     ends_run_on_error: bool = False
@@ -142,8 +144,14 @@ class Step(Record):
     def used(self) -> str:
         bearer = None if self.auth is None else self.auth.bearer
         return "\n".join(
-            (self.path, *self.headers.values(), self.header_lines or "", self.set_cookies or "", self.body or "",
-             bearer or "")
+            (
+                self.path,
+                *self.headers.values(),
+                self.header_lines or "",
+                self.set_cookies or "",
+                self.body or "",
+                bearer or "",
+            )
         )
 
 

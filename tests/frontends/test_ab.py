@@ -60,7 +60,8 @@ def test_the_server_gets_the_bytes_that_ab_sends(
 
 
 HEADERS = {
-    "-H X:b": b"X:b\r\n", "-H 'X:  b  '": b"X:  b  \r\n", "-H Xb": b"Xb\r\n", "-H 'X: 1' -H 'X: 2'": b"X: 1\r\nX: 2\r\n",
+    "-H X:b": b"X:b\r\n", "-H 'X:  b  '": b"X:  b  \r\n", "-H Xb": b"Xb\r\n",
+    "-H 'X: 1' -H 'X: 2'": b"X: 1\r\nX: 2\r\n",
     "-H ' Accept:z'": b" Accept:z\r\n", "-H 'Host :z'": b"Host :z\r\n", "-H 'é:${x}'": "é:${x}\r\n".encode(),
 }  # fmt: skip
 """Lines of -H, and how ab 2.3 sends them, before its own."""
@@ -78,7 +79,8 @@ def test_a_line_replaces_a_header_of_ab_in_its_place() -> None:
     with Recorder() as server:
         offered(translate(["-H", "host:z", "-H", "Accept:", "-C", " a = b ", f"{server.url}/a b?c d#e"]))
     assert server.requests == [
-        b"GET /a b?c d#e HTTP/1.0\r\nCookie:  a = b \r\nhost:z\r\nAccept:\r\nUser-Agent: ApacheBench/2.3\r\n\r\n"
+        b"GET /a b?c d#e HTTP/1.0\r\nCookie:  a = b \r\nhost:z\r\nAccept:\r\n"
+        b"User-Agent: ApacheBench/2.3\r\n\r\n"
     ]
 
 

@@ -135,7 +135,9 @@ def test_on_a_busy_machine_the_second_line_says_not_to_compare() -> None:
         "(not bounded above of requests/s); stop the other load and repeat"
     )
     little = busy.model_copy(update={"bias": {"requests_per_s": Bias(high=0.02)}})
-    assert told(FINE, little, requests_per_s=8000.0)[1].startswith("prony: largest source: +2 % of requests/s")
+    assert told(FINE, little, requests_per_s=8000.0)[1].startswith(
+        "prony: largest source: +2 % of requests/s"
+    )
 
 
 def test_of_a_run_that_does_not_conform_two_lines_say_why() -> None:

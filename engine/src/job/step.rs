@@ -35,6 +35,8 @@ pub struct StepJob {
     pub most_ns: Option<u64>,
     /// So many are followed, one after the other.
     pub most_redirects: u32,
+    /// After 301 and 302 a POST stays one.
+    pub keeps_method: bool,
     /// What ends the iteration.
     pub end_on: Vec<Ending>,
     /// A request of it that fails ends the run.

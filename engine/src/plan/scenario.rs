@@ -148,6 +148,9 @@ pub struct Step {
     /// redirects is one like others.
     #[serde(default)]
     pub follow_redirects: u32,
+    /// After 301 and 302 a POST stays one, with its body.
+    #[serde(default)]
+    pub redirects_keep_method: bool,
     /// What ends the iteration after this step; without it a user goes on whatever came of it.
     #[serde(default)]
     pub end_on: Vec<Ending>,

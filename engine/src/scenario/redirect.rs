@@ -17,11 +17,11 @@ pub fn is_redirect(status: u16) -> bool {
 }
 
 /// Whether the request after this response is a GET, whatever the one before was: as browsers do
-/// (WHATWG Fetch, HTTP-redirect fetch).
-pub fn becomes_get(status: u16, method: &[u8]) -> bool {
+/// (WHATWG Fetch, HTTP-redirect fetch). `keeps`: only after 303 (RFC 9110, section 15.4).
+pub fn becomes_get(status: u16, method: &[u8], keeps: bool) -> bool {
     match status {
         303 => method != b"GET" && method != b"HEAD",
-        301 | 302 => method == b"POST",
+        301 | 302 => method == b"POST" && !keeps,
         _ => false,
     }
 }
@@ -231,11 +231,13 @@ mod tests {
             (308, "POST", false),
         ] {
             assert_eq!(
-                becomes_get(status, method.as_bytes()),
+                becomes_get(status, method.as_bytes(), false),
                 get,
                 "{status} {method}"
             );
         }
+        assert!(!becomes_get(302, b"POST", true));
+        assert!(becomes_get(303, b"POST", true));
     }
 
     #[test]

@@ -8,7 +8,11 @@ pub fn normalize(out: &mut Vec<u8>, from: usize) {
         without_empty_query(out, from);
         return;
     }
-    let written = String::from_utf8_lossy(&out[from..]);
+    // What is no UTF-8 comes from a header, which Node reads as ISO-8859-1.
+    let written = match std::str::from_utf8(&out[from..]) {
+        Ok(text) => text.to_owned(),
+        Err(_) => out[from..].iter().map(|byte| char::from(*byte)).collect(),
+    };
     if let Ok(url) = Url::parse(&format!("http://h{written}")) {
         out.truncate(from);
         out.extend_from_slice(url[Position::BeforePath..Position::AfterQuery].as_bytes());
@@ -70,6 +74,13 @@ mod tests {
             normalize(&mut out, 4);
             assert_eq!(String::from_utf8(out).unwrap(), format!("GET {written}"));
         }
+    }
+
+    #[test]
+    fn bytes_of_a_header_are_latin_1() {
+        let mut out = b"/M\xfcller".to_vec();
+        normalize(&mut out, 0);
+        assert_eq!(out, b"/M%C3%BCller");
     }
 
     #[test]

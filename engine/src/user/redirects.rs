@@ -103,7 +103,8 @@ impl Users {
             return Ok(false);
         }
         let user = &self.all[index as usize];
-        let most = self.job.steps[usize::from(user.step)].most_redirects;
+        let step = &self.job.steps[usize::from(user.step)];
+        let most = step.most_redirects;
         let Some(location) = self.captured.headers("location").next() else {
             return Ok(false);
         };
@@ -124,7 +125,10 @@ impl Users {
             Ok(path) => {
                 chain.hops += 1;
                 chain.spent_ns += cx.now_ns.saturating_sub(user.sent_ns);
-                chain.to = Some((path, becomes_get(response.status, sent.method)));
+                chain.to = Some((
+                    path,
+                    becomes_get(response.status, sent.method, step.keeps_method),
+                ));
                 Ok(true)
             }
             Err(why) => {

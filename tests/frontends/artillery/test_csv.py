@@ -35,7 +35,16 @@ def test_numbers_are_cast_as_by_csv_parse() -> None:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 def test_numbers_are_written_as_by_node() -> None:
-    values = [0.1, 1 / 3, 1e20, 123456789012345680000.0, 5e-324, 1.7976931348623157e308, -2.5e-10, 2**53 + 2.0]
+    values = [
+        0.1,
+        1 / 3,
+        1e20,
+        123456789012345680000.0,
+        5e-324,
+        1.7976931348623157e308,
+        -2.5e-10,
+        2**53 + 2.0,
+    ]
     program = "for (const v of process.argv.slice(1)) console.log(String(Number(v)))"
     done = subprocess.run(
         ["node", "-e", program, *map(repr, values)], capture_output=True, text=True, check=True, timeout=60
@@ -49,7 +58,9 @@ def test_numbers_of_a_script_are_written_as_in_javascript() -> None:
     )
 
 
-def read(content: str, mark: str = ",", *, skip_header: bool = False, skip_empty: bool = True) -> list[list[str]]:
+def read(
+    content: str, mark: str = ",", *, skip_header: bool = False, skip_empty: bool = True
+) -> list[list[str]]:
     return csv_rows.rows(content, mark, skip_header=skip_header, skip_empty=skip_empty)
 
 
@@ -91,7 +102,9 @@ def test_each_value_is_cast_by_itself(tmp_path: Path) -> None:
     assert requests_with(tmp_path, b"007\n+1.50\n", STEP, 2) == [
         b'/7/x7 {"u":7,"t":"x7"}', b'/1.5/x1.5 {"u":1.5,"t":"x1.5"}',
     ]  # fmt: skip
-    assert requests_with(tmp_path, b"007\n", STEP, 1, ", cast: false") == [b'/007/x007 {"u":"007","t":"x007"}']
+    assert requests_with(tmp_path, b"007\n", STEP, 1, ", cast: false") == [
+        b'/007/x007 {"u":"007","t":"x007"}'
+    ]
 
 
 def test_byte_order_marks_are_treated_as_there(tmp_path: Path) -> None:

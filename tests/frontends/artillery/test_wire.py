@@ -40,6 +40,11 @@ def sent(folder: Path, steps: str, config: str = "", processor: str = "") -> Rec
     return server
 
 
+def written(folder: Path, steps: str) -> str:
+    (folder / "s.yml").write_text(text("http://h", steps), encoding="utf-8")
+    return str(folder / "s.yml")
+
+
 def counters(folder: Path, steps: str, config: str = "") -> tuple[dict[str, int], list[str]]:
     """The report's counters, and what the server was asked for."""
     with Recorder(answers) as server:
@@ -97,6 +102,44 @@ def test_the_user_agent(tmp_path: Path, config: str, agents: list[str | None]) -
     assert server.headers("user-agent") == agents
 
 
+def test_default_headers_are_filled_in_when_the_script_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRONY_TEST_WORD", "a word")
+    config = (
+        "  variables: {v: var}\n  http: {defaults: {headers: {x-v: '{{ v }}', x-m: 'Bearer {{ name }}', "
+        "x-e: '{{ $env.PRONY_TEST_WORD }}'}, cookie: {c: '{{ v }}', d: 'x{{ $env.PRONY_TEST_WORD }}'}}}\n"
+    )
+    server = sent(tmp_path, CAPTURES + "- get: {url: /a}", config)
+    found = [server.headers(name)[1] for name in ("x-v", "x-m", "x-e", "cookie")]
+    assert found == [None, "Bearer undefined", "a word", "c=undefined; d=xa word"]
+
+
+def test_forms_and_queries_of_structures(tmp_path: Path) -> None:
+    values = "{a: [1, 2], b: null, c: {d: 1}}"
+    steps = f"- post: {{url: /, form: {values}}}\n- get: {{url: /, qs: {values}}}"
+    form, query = sent(tmp_path, steps).requests
+    assert form.endswith(b"\r\n\r\na=1%2C2&b=null&c=%5Bobject+Object%5D")
+    assert query.startswith(b"GET /?a=1&a=2&b=&c= HTTP/1.1\r\n")
+
+
+def test_a_post_stays_one_after_a_redirect_but_303(tmp_path: Path) -> None:
+    steps = "- post: {url: /}\n- put: {url: /}\n- post: {url: /, followRedirect: false}"
+    found = translate(["run", written(tmp_path, steps)]).trial.workload.scenarios[0].requests
+    assert [step.redirects_keep_method for step in found] == [True, False, False]
+
+
+def test_an_authorization_header_replaces_auth(tmp_path: Path) -> None:
+    server = sent(tmp_path, "- get: {url: /, auth: {user: u, pass: p}, headers: {Authorization: Bearer x}}")
+    assert server.headers("authorization") == ["Bearer x"]
+
+
+def test_groups_have_names(tmp_path: Path) -> None:
+    step = "- get: {url: /x, capture: {regexp: '\"(na)(?:m)(?<rest>e)[(]?', group: rest, as: v}}"
+    (request,) = translate(["run", written(tmp_path, step)]).trial.workload.scenarios[0].requests
+    assert request.capture["v"].group == 2
+
+
 def test_captured_values_in_a_url_are_encoded_as_by_node(tmp_path: Path) -> None:
     names = ("q", "path", "hash", "sp", "bs", "uml", "euro", "n", "flag")
     steps = "".join(f"- get: {{url: '/y/{{{{ {name} }}}}?z={{{{ {name} }}}}&w=1'}}\n" for name in names)
@@ -108,7 +151,19 @@ def test_captured_values_in_a_url_are_encoded_as_by_node(tmp_path: Path) -> None
 
 
 def test_urls_of_a_script_are_encoded_as_by_node(tmp_path: Path) -> None:
-    urls = ("/a b", '/a"b', "/a<b>c", "/a`b", "/a^b|c", "/a/../b", "/a/%2e%2e/b", "/a\\b", "/?a'`^|{\\", "/a#b", "/a?")
+    urls = (
+        "/a b",
+        '/a"b',
+        "/a<b>c",
+        "/a`b",
+        "/a^b|c",
+        "/a/../b",
+        "/a/%2e%2e/b",
+        "/a\\b",
+        "/?a'`^|{\\",
+        "/a#b",
+        "/a?",
+    )
     steps = "".join(f"- get: {{url: {json.dumps(url)}}}\n" for url in urls)
     assert sent(tmp_path, steps).targets == [
         "/a%20b", "/a%22b", "/a%3Cb%3Ec", "/a%60b", "/a^b|c", "/b", "/b", "/a/b", "/?a%27`^|{\\", "/a", "/a",
@@ -163,17 +218,20 @@ JARS: dict[str, tuple[str, str, Sent]] = {
         ["mine=1", None, "mine=1; two=2", "three=3", None, "three=3; sid=1", "mine=1; two=2; three=3; sid=1"],
     ),
     "of every request": (
-        "  http: {defaults: {cookie: {d: '1'}}}\n", "- get: {url: /b}\n- get: {url: /cookie, cookie: {m: x y}}\n"
+        "  http: {defaults: {cookie: {d: '1'}}}\n", "- get: {url: /b}\n"
+        "- get: {url: /cookie, cookie: {m: x y}}\n"
         "- get: {url: /e}\n- get: {url: /z, cookie: {d: '5'}}",
         ["d=1", "d=1; m=x y", "d=1; m=x y; sid=1", "d=5; m=x y; sid=1"],
     ),
     "of one name": (
-        "", "- get: {url: /cookie, cookie: {sid: own}}\n- get: {url: /b}\n- get: {url: /c, cookie: {sid: two}}\n"
+        "", "- get: {url: /cookie, cookie: {sid: own}}\n- get: {url: /b}\n"
+        "- get: {url: /c, cookie: {sid: two}}\n"
         "- get: {url: /del}\n- get: {url: /e}",
         ["sid=own", "sid=1", "sid=two", "sid=two", None],
     ),
     "captured": (
-        "", CAPTURES + "- get: {url: /y, cookie: {t: '{{ name }}', u: 'x;y'}}\n- get: {url: /z, cookie: {v: 1}}",
+        "", CAPTURES + "- get: {url: /y, cookie: {t: '{{ name }}', u: 'x;y'}}\n"
+        "- get: {url: /z, cookie: {v: 1}}",
         [None, "t=foo; u=x", "t=foo; u=x; v=1"],
     ),
     "and a header": (
@@ -200,7 +258,10 @@ PROCESSOR = """module.exports = {
   cookie: (r, c, e, d) => { r.cookie = {f: 'g'}; d(); },
 };"""
 BUILT: dict[str, tuple[str, Any]] = {
-    "its own query": ("{url: '/a?x=1', qs: {a: 1, e: null, s: \"b '\"}, beforeRequest: none}", "/a?a=1&e=&s=b+%27"),
+    "its own query": (
+        "{url: '/a?x=1', qs: {a: 1, e: null, s: \"b '\"}, beforeRequest: none}",
+        "/a?a=1&e=&s=b+%27",
+    ),
     "a query replaced": ("{url: /a, qs: {a: 1}, beforeRequest: sets}", "/a?a=1"),
     "a query of a function only": ("{url: /a, beforeRequest: sets}", "/a"),
     "a query changed": ("{url: /a, qs: {a: 1}, beforeRequest: changes}", "/a?a=1&c=3"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -49,10 +50,8 @@ class Endpoints:
         text = path.replace("\\", "/") + mark + query
         if self.strip_query:
             text = text.partition("?")[0]
-        try:
+        with suppress(UnicodeDecodeError):  # the plugin fails
             text = unquote(text, errors="strict")
-        except UnicodeDecodeError:  # the plugin fails
-            pass
         text = (server + text) or "/"
         return text if label is None else f"{text} ({label})"
 
@@ -63,3 +62,7 @@ class Endpoints:
         if "${" in text.replace("$${", ""):
             raise node.refused("groupDynamicURLs: false with a value of the run", UNGROUPED)
         return text.replace("$${", "${")
+
+
+NAMED = Endpoints()
+"""Names as without options."""

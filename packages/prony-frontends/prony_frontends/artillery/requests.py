@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from prony.plan.step import Auth, Basic, BodyPart, Step
 from prony.plan.target import Url, parse_url
-from prony_frontends.artillery.endpoints import Endpoints
+from prony_frontends.artillery.endpoints import NAMED, Endpoints
 from prony_frontends.artillery.multipart import multipart
 from prony_frontends.artillery.processor import NONE, Processor
 from prony_frontends.artillery.responses import (
@@ -92,7 +92,7 @@ class ScriptSettings:
     """In a hook: variables used in other sections."""
     pool: int | None = None
     """Concurrent requests per shared connection; None: each user has a connection of its own."""
-    endpoints: Endpoints = Endpoints()
+    endpoints: Endpoints = NAMED
     """Names of requests in the plugin metrics-by-endpoint."""
     processor: Processor = NONE
 
@@ -156,16 +156,19 @@ def request(
             path_as="url" if BENT.search(path) else "plain",
             headers=headers,
             added_headers_at=added_at,
-            node_headers=any("${" in value or not value.isascii() for value in (*headers.values(), own or "")),
+            node_headers=any(
+                "${" in value or not value.isascii() for value in (*headers.values(), own or "")
+            ),
             set_cookies=own,
             body=body,
             body_parts=parts,
-            auth=_auth(params.get("auth"), scope),
+            auth=None if "authorization" in headers else _auth(params.get("auth"), scope),
             capture=found.captures,
             expect=expectation(NOTHING, found, True).model_copy(update={"status": ()})
             if settings.hook
             else expectation(wanted, found, hops is not None),
             follow_redirects=hops or 0,
+            redirects_keep_method=bool(hops) and method == "post",
             end_on=() if settings.hook else _ends(wanted, found, hops is not None),
         )
     except ValidationError as fault:
@@ -235,7 +238,7 @@ def _where(
         raise UserFails(url, "a URL that begins with neither / nor http", f"Invalid URL - {written}")
     path = path.partition("#")[0]
     if qs is not None:
-        pairs = "&".join(_pairs(qs, scope, undefined=""))
+        pairs = "&".join(_pairs(qs, scope))
         path = path.partition("?")[0] + (f"?{pairs}" if pairs else "")
     path, mark, query = path.partition("?")
     if MALFORMED.search(_literal(path + mark + query)):
@@ -268,16 +271,26 @@ def _quoted_around(path: str, safe: str) -> str:
     return out + quote(path[at:], safe=safe)
 
 
-def _pairs(node: ScriptNode, scope: NameScope, undefined: str) -> list[str]:
-    """A query or form in browser encoding; `undefined` replaces undefined values."""
+def _pairs(node: ScriptNode, scope: NameScope) -> list[str]:
+    """A query as by Node's querystring, in browser encoding."""
     pairs = []
     for key, child in node.items():
         for value in child.elements() if isinstance(child.value, list) else (child,):
-            text = "" if value.value is None else str_of(value.value)
-            if is_undefined(value, scope):
-                text = undefined
+            nothing = (
+                value.value is None or isinstance(value.value, list | dict) or is_undefined(value, scope)
+            )
+            text = "" if nothing else str_of(value.value)
             pairs.append(f"{text_of(key, value, scope, 'url')}={text_of(text, value, scope, 'url')}")
     return pairs
+
+
+def _in_form(node: ScriptNode, scope: NameScope) -> str:
+    """A value of a form, as String() of JavaScript writes it."""
+    if isinstance(node.value, dict):
+        return "[object Object]"
+    if isinstance(node.value, list):
+        return ",".join("" if one.value is None else _in_form(one, scope) for one in node.elements())
+    return str(UNDEFINED) if is_undefined(node, scope) else str_of(node.value)
 
 
 def _body(
@@ -299,10 +312,13 @@ def _text_body(method: str, params: ScriptNode, scope: NameScope) -> tuple[str |
         return "" if method in ("post", "put", "patch") else None, None
     if method in ("get", "head"):
         raise UserFails(params.children[given[0]], f"a {method.upper()} with a body", GOT_ERROR)
-    if "json" in given and params.children["json"].value not in (False, 0, ""):
+    if "json" in given and (params.children["json"].value not in (False, 0, "") or len(given) == 1):
         return json_text(params.children["json"], scope), "application/json"
     if "form" in given:
-        pairs = _pairs(params.children["form"], scope, undefined="undefined")
+        pairs = [
+            f"{text_of(key, value, scope, 'url')}={text_of(_in_form(value, scope), value, scope, 'url')}"
+            for key, value in params.children["form"].items()
+        ]
         return "&".join(pairs), "application/x-www-form-urlencoded"
     if "body" not in given:
         return None, None

@@ -177,10 +177,22 @@ def _capture(spec: ScriptNode, strict: bool) -> Capture:
     if flags is not None and set(letters) - set("ims"):
         raise flags.refused(f"the flags '{letters}' of a regexp", "use i, m and s")
     group = spec.get("group")
-    number = 0 if group is None else int(group.number("the number of a group"))
+    number = 0 if group is None else _group(group, regexp)
     text = _regex(regexp, regexp.text("a regular expression"), "write it with a group around what is wanted")
     regex = f"(?{letters}){text}" if letters else text
     return Capture(regex=regex, group=number, default=default)
+
+
+GROUPS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\((?!\?)|\(\?<(?![=!])(\w+)>", re.DOTALL)
+"""What an expression consists of, as far as groups are counted: a group begins with ( or (?<name>."""
+
+
+def _group(group: ScriptNode, regexp: ScriptNode) -> int:
+    """The number of a group, which may have a name."""
+    groups = [match[1] for match in GROUPS.finditer(str(regexp.value)) if match[0].startswith("(")]
+    if group.value in groups:
+        return groups.index(group.value) + 1
+    return int(group.number("the number or the name of a group"))
 
 
 def _selected(spec: ScriptNode, default: str | None) -> Capture:

@@ -50,13 +50,13 @@ def config_of(root: ScriptNode, given: Flags) -> tuple[ScriptNode, list[str]]:
     return config, notes
 
 
-def scope_of(config: ScriptNode, given: Flags) -> NameScope:
-    """Values of names before a scenario begins: environment, variables and target."""
+def load_scope(given: Flags) -> NameScope:
+    """Values of names when Artillery loads a script, and fills in config: the environment, -v."""
     environment = dict(os.environ)
     if "dotenv" in given.values:
         environment |= _dotenv(Path(given.values["dotenv"]))
     file = Path(given.scripts[0]).absolute()
-    constants: dict[str, Any] = {
+    constants = {
         "$env": environment,
         "$processEnvironment": environment,
         **({"$environment": given.values["environment"]} if "environment" in given.values else {}),
@@ -64,13 +64,38 @@ def scope_of(config: ScriptNode, given: Flags) -> NameScope:
         "$scenarioFile": str(file),
         "$testId": "prony",
     }
-    early = NameScope({**constants, **given.variables})
+    return NameScope({**constants, **given.variables})
+
+
+def at_load(node: ScriptNode | None, scope: NameScope, nothing: str | None = None) -> ScriptNode | None:
+    """Default headers or cookies as Artillery fills them in when it loads the script: without variables and
+    captures. `nothing`: in place of what has no value; None: that is left out.
+    """
+    if node is None or not isinstance(node.value, dict):
+        return node
+    values = {key: (child, _resolved(child, scope)) for key, child in node.items()}
+    return script.with_children(
+        node,
+        {
+            key: script.of(nothing if value is UNDEFINED else value, child.file, child.line)
+            for key, (child, value) in values.items()
+            if value is not UNDEFINED or nothing is not None
+        },
+    )
+
+
+def scope_of(config: ScriptNode, early: NameScope) -> NameScope:
+    """Values of names before a scenario begins: environment, variables and target. `early`: when the script
+    is loaded.
+    """
+    constants: dict[str, Any] = dict(early.constants)
+    given = {name: value for name, value in constants.items() if not name.startswith("$")}
     variables = config.get("variables")
     for name, node in () if variables is None else variables.items():
         value = _resolved(node, early)
         if value is not UNDEFINED:
             constants[name] = value
-    constants |= given.variables
+    constants |= given
     target = config.get("target")
     if target is not None:
         constants["target"] = _target(target, NameScope(constants))

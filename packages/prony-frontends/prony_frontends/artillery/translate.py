@@ -32,7 +32,7 @@ from prony_frontends.artillery.phases import NamedPhase, schedule
 from prony_frontends.artillery.processor import NONE, Processor, processor
 from prony_frontends.artillery.requests import GOT_AGENT, USER_AGENT, ScriptSettings
 from prony_frontends.artillery.script import ScriptNode
-from prony_frontends.artillery.script_context import config_of, scope_of, whole_script
+from prony_frontends.artillery.script_context import at_load, config_of, load_scope, scope_of, whole_script
 from prony_frontends.artillery.sections import WALKED, lists_of, section
 from prony_frontends.artillery.steps import as_read
 from prony_frontends.artillery.templates import NameScope, Rows, constant, str_of
@@ -90,13 +90,15 @@ def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
     config, notes = config_of(root, given)
     notes += root.unread("the key", SCRIPT_KEYS)
     root = as_read(root, notes)
-    scope = scope_of(config, given)
-    notes += scope.uses.said
+    early = load_scope(given)
+    scope = scope_of(config, early)
     notes += left_out(root, config)
     plugins = _plugins(config)
     http, defaults = _http(config, notes)
     target, base_path = _target(config, scope)
-    headers = None if defaults is None else defaults.get("headers")
+    headers = at_load(None if defaults is None else defaults.get("headers"), early)
+    cookies = at_load(None if defaults is None else defaults.get("cookie"), early, "undefined")
+    notes += scope.uses.said
     lax = None if defaults is None else defaults.get("strictCapture")
     strict = lax is None or lax.value is not False
     settings = ScriptSettings(
@@ -106,7 +108,7 @@ def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
         expects="expect" in plugins,
         default_200=_is_on(config, "expectDefault200"),
         strict=strict,
-        cookies=_cookies(defaults),
+        cookies={} if cookies is None else dict(cookies.items()),
         pool=_pool(http),
         endpoints=_endpoints(config),
         processor=_processor(root, config, given),
@@ -312,12 +314,6 @@ def _pool(http: ScriptNode | None) -> int | None:
     if count < 1:
         raise pool.wrong("a number of connections, 1 or more")
     return int(count)
-
-
-def _cookies(defaults: ScriptNode | None) -> dict[str, ScriptNode]:
-    """Cookies that every request sets."""
-    node = None if defaults is None else defaults.get("cookie")
-    return {} if node is None else dict(node.items())
 
 
 def _timeout_s(config: ScriptNode, http: ScriptNode | None, scope: NameScope) -> float:

@@ -90,7 +90,9 @@ def report(found: H2loadFigures, times: H2loadTimes, over_s: float) -> Iterator[
     yield HEADING
     yield _row("time for request: ", times.request_s)
     yield _row("time for connect: ", times.connect_s)
-    yield _row("time to 1st byte: ", times.first_byte_s, known=times.first_byte_s.count >= 1 or not found.answered)
+    yield _row(
+        "time to 1st byte: ", times.first_byte_s, known=times.first_byte_s.count >= 1 or not found.answered
+    )
     rates = times.per_s
     shown = (f"{value:.2f}" for value in (rates.lowest, rates.highest, rates.mean, rates.stdev))
     yield "req/s           :  {:>10}  {:>10}  {:>10}  {:>10}".format(*shown) + f"{rates.within_stdev:9.2f}%"

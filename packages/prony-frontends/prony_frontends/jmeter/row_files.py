@@ -114,9 +114,7 @@ class _Rows:
             self.requests += jtl.write(phase_samples, self.logs, servers, names, phase.outlines)
             self.unplaced += [name for outline in phase.outlines.values() for name in outline.unplaced]
 
-    def _counted(
-        self, done: str, requests: int, read: Iterable[LoggedRequest]
-    ) -> Iterator[LoggedRequest]:
+    def _counted(self, done: str, requests: int, read: Iterable[LoggedRequest]) -> Iterator[LoggedRequest]:
         """Prints how far the files are. `done`: what happens to the rows."""
         told_s = time.monotonic()
         named = ", ".join(str(file.path) for file, _ in self.logs)
