@@ -126,5 +126,5 @@ def test_many_values_that_are_sent_otherwise_are_refused(
     monkeypatch.setattr(payload, "MOST_VALUES", 2)
     (tmp_path / "p.csv").write_text("007\n008\n009\n")
     keys = "  payload: {path: p.csv, fields: [a]}\n"
-    with pytest.raises(UsageError, match="sends otherwise"):
+    with pytest.raises(UsageError, match="sends some otherwise"):
         script(tmp_path, text("http://h:80", "- get: {url: '/{{ a }}'}", keys))

@@ -325,14 +325,16 @@ def test_a_whole_file_goes_to_functions_apart_from_the_variables(tmp_path: Path)
 
 
 def test_only_what_is_a_number_in_javascript_is_cast(tmp_path: Path) -> None:
-    numbers = {"0": 0, "-1.5": -1.5, "1e3": 1000, ".5": 0.5, "5.": 5, "-.5": -0.5}
-    texts = ("1_000", "-inf", "-nan", "1e999", "007", "-07", "+1", "0x1", "\u0661", "-", ".", "1e")
+    numbers = {
+        "0": 0, "-1.5": -1.5, "1e3": 1000, ".5": 0.5, "5.": 5, "-.5": -0.5, "007": 7, "-07": -7, "+1": 1, "0x1": 0,
+    }  # fmt: skip
+    texts = ("1_000", "-inf", "-nan", "1e999", "\u0661", "-", ".", "1e")
     given = rows_given(tmp_path, "\n".join([*numbers, *texts]))
     assert given["rows"]["users"] == [[one] for one in (*numbers.values(), *texts)]
 
 
 def test_columns_by_a_sign_that_is_not_of_ascii(tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_text("a€b,c\nd\n", encoding="utf-8")
+    (tmp_path / "p.csv").write_text("a€b,c\nd€\n", encoding="utf-8")
     config = "  payload: {path: p.csv, fields: [x, y], delimiter: '€'}\n"
     (feeder,) = script(
         tmp_path, text("http://h:80", "- get: {url: '/{{ y }}'}", config)

@@ -78,7 +78,6 @@ STEPS = {
     "- get: {url: /, cookie: abc}": "found 'abc'; expected keys with values",
     "- get: {url: /, qs: abc}": "found 'abc'; expected keys with values",
     "- get: {url: /, auth: abc}": "found 'abc'; expected keys with values",
-    '- get: {url: /, headers: {a: "b\\nc"}}': "expected a value in one line",
     "- get: {url: /, headers: {a b: c}}": "expected a header's name, not 'a b'",
     "- get: {url: /, probability: abc}": "expected a number from 0 to 100",
     "- get: {url: /, ifTrue: 5}": "found 5; expected an expression",

@@ -241,7 +241,7 @@ def test_functions_become_calls_that_share_what_they_name(tmp_path: Path) -> Non
     assert set(scenario.variables) == {"name", "who", "list", "turn", "seen", "later", "c"}
     first, second = made.trial.workload.scenarios[0].requests[:2]
     assert (first.path, first.header_lines, first.headers) == (
-        "/${hook_1_path}", "${hook_1_headers}", {"Connection": "keep-alive"},
+        "/${hook_1_path}", "${hook_1_headers}", {"Host": "h", "Connection": "keep-alive"},
     )  # fmt: skip
     assert first.body is None
     assert second.body is not None
