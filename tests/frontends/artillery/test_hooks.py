@@ -326,7 +326,8 @@ def test_a_whole_file_goes_to_functions_apart_from_the_variables(tmp_path: Path)
 
 def test_only_what_is_a_number_in_javascript_is_cast(tmp_path: Path) -> None:
     numbers = {
-        "0": 0, "-1.5": -1.5, "1e3": 1000, ".5": 0.5, "5.": 5, "-.5": -0.5, "007": 7, "-07": -7, "+1": 1, "0x1": 0,
+        "0": 0, "-1.5": -1.5, "1e3": 1000, ".5": 0.5, "5.": 5, "-.5": -0.5,
+        "007": 7, "-07": -7, "+1": 1, "0x1": 0,
     }  # fmt: skip
     texts = ("1_000", "-inf", "-nan", "1e999", "\u0661", "-", ".", "1e")
     given = rows_given(tmp_path, "\n".join([*numbers, *texts]))

@@ -123,8 +123,8 @@ def _one(node: ScriptNode, name: str, file: Path) -> tuple[Feeder, dict[str, Fee
     else:
         if len(rows) * len(names) > MOST_VALUES:
             raise node.refused(
-                f"{file.name} with {len(rows) * len(names):,} values, of which Artillery sends some otherwise "
-                "than the file has them (007 as 7)",
+                f"{file.name} with {len(rows) * len(names):,} values, of which Artillery sends some otherwise"
+                " than the file has them (007 as 7)",
                 f"write numbers plainly, add 'cast: false', or use at most {MOST_VALUES:,} values",
             )
         titles = titles[: len(names)]
