@@ -67,21 +67,17 @@ def load_scope(given: Flags) -> NameScope:
     return NameScope({**constants, **given.variables})
 
 
-def at_load(node: ScriptNode | None, scope: NameScope, nothing: str | None = None) -> ScriptNode | None:
+def at_load(node: ScriptNode | None, scope: NameScope, nothing: Any = UNDEFINED) -> ScriptNode | None:
     """Default headers or cookies as Artillery fills them in when it loads the script: without variables and
-    captures. `nothing`: in place of what has no value; None: that is left out.
+    captures. `nothing`: in place of what has no value.
     """
     if node is None or not isinstance(node.value, dict):
         return node
-    values = {key: (child, _resolved(child, scope)) for key, child in node.items()}
-    return script.with_children(
-        node,
-        {
-            key: script.of(nothing if value is UNDEFINED else value, child.file, child.line)
-            for key, (child, value) in values.items()
-            if value is not UNDEFINED or nothing is not None
-        },
-    )
+    children: dict[script.Key, ScriptNode] = {}
+    for key, child in node.items():
+        value = _resolved(child, scope)
+        children[key] = script.of(nothing if value is UNDEFINED else value, child.file, child.line)
+    return script.with_children(node, children)
 
 
 def scope_of(config: ScriptNode, early: NameScope) -> NameScope:

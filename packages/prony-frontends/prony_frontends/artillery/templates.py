@@ -161,6 +161,8 @@ def is_drawn(node: ScriptNode, scope: NameScope) -> bool:
 
 def is_undefined(node: ScriptNode, scope: NameScope) -> bool:
     """Whether it has no value and is left out."""
+    if node.value is UNDEFINED:
+        return True
     if not isinstance(node.value, str) or "{{" not in node.value:
         return False
     only, *more = parts(node.value, node, scope)

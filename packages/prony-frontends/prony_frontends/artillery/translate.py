@@ -35,7 +35,7 @@ from prony_frontends.artillery.script import ScriptNode
 from prony_frontends.artillery.script_context import at_load, config_of, load_scope, scope_of, whole_script
 from prony_frontends.artillery.sections import WALKED, lists_of, section
 from prony_frontends.artillery.steps import as_read
-from prony_frontends.artillery.templates import NameScope, Rows, constant, str_of
+from prony_frontends.artillery.templates import UNDEFINED, NameScope, Rows, constant, str_of
 from prony_frontends.artillery.walk import too_many
 from prony_frontends.base import Translated
 
@@ -214,7 +214,9 @@ def _called(
         "rows": {name: value for name, value in constants.items() if isinstance(value, Rows)},
         "target": settings.target.url + settings.base_path.replace("$${", "${"),
         "origin": settings.target.url,
-        "headers": None if settings.headers is None else settings.headers.value,
+        "headers": None
+        if settings.headers is None
+        else {name: value for name, value in settings.headers.value.items() if value is not UNDEFINED},
         "cookies": {name: node.value for name, node in settings.cookies.items()},
         "user_agent": USER_AGENT if settings.headers is None else GOT_AGENT,
         "timeout_ms": timeout_ms,
