@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from prony.errors import UsageError
 from prony_frontends import jmeter
 from prony_frontends.base import Refused
+from prony_frontends.jmeter import row_files
 from tests.frontends.conftest import Served, offered
 from tests.frontends.jmx_text import (
     ARGUMENTS,
@@ -248,3 +252,14 @@ def test_rows_without_names_in_a_controller_are_nothing(tmp_path: Path) -> None:
     )  # fmt: skip
     made = load_of(loop + sampler("/b")).workload
     assert [step.path for step in made.all_steps] == ["/a", "/b"]
+
+
+def test_progress_while_files_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_files, "SILENT_S", 0.0)
+    err = StringIO()
+    rows: Any = row_files._Rows(made=None, stderr=err)  # type: ignore[arg-type]
+    rows.logs = [(SimpleNamespace(path="o.jtl"), None)]
+    assert sum(1 for _ in rows._counted("written", 600, range(600))) == 600
+    assert err.getvalue().splitlines() == [
+        "prony: o.jtl: 256 of 600 requests written", "prony: o.jtl: 512 of 600 requests written",
+    ]  # fmt: skip
