@@ -76,7 +76,7 @@ def _server(target: Url, trial: TrialPlan) -> dict[str, Any]:
     keys = target.model_dump(mode="json", exclude_defaults=True, exclude={"tls", "others"}) | {
         name: str(value.absolute()) if isinstance(value, Path) else value
         for name, value in target.tls
-        if value
+        if value and target.url.startswith("https:")
     }
     return keys | ({"source_addresses": list(trial.source_addresses)} if trial.source_addresses else {})
 
