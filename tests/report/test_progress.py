@@ -201,6 +201,28 @@ def test_a_resumed_experiment_counts_all_of_its_trials() -> None:
     live.finished()
 
 
+def test_a_trial_that_rests_is_shown_again_when_the_one_within_it_has_ended() -> None:
+    stream = io.StringIO()
+    progress = PlainProgress(stream)
+    progress.experiment_started(2, 60.0)
+    progress.trial_started(1, "tomcat", 0, 30)
+    progress.phase("rest", None)
+    progress.trial_started(2, "jetty", 0, 30)
+    ended(progress, 30)
+    progress.phase("stop", 1)
+    ended(progress, 30)
+    said = [
+        line.partition("] ")[2] for line in stream.getvalue().splitlines() if "took" in line or "stop" in line
+    ]
+    assert [line[: len("trial 1 of 2 jetty")] for line in said] == [
+        "trial 2 of 2 jetty",
+        "trial 1 of 2 tomca",
+        "trial 1 of 2 tomca",
+    ]
+    assert progress._state.done == 2
+    assert progress._state.took_planned_s == 60
+
+
 class BrokenStream(io.StringIO):
     """A terminal that went away."""
 

@@ -14,6 +14,8 @@ from prony.numbers import number, percent
 
 CHECK = "turns"
 SOURCE = "Bulej et al. 2020, duet benchmarking"
+MUCH = 0.01
+"""Effect from which one server at a time may be the better design."""
 ASSUMED = "CPU time at rest is work that was put off; a turn settles within its left-out part"
 
 
@@ -49,9 +51,10 @@ def turns(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
         assumption=ASSUMED if bends else "",
         value=busy,
         reason=f"{duet.turns} turns of {number(duet.turn_s)} s with {', '.join(duet.others)}, the first "
-        f"{number(duet.left_out_s)} s of each left out; the others used {percent(busy)} of the server's CPUs "
-        f"in them; its own CPU time at rest: {percent(off)} of that in its turns{collected}",
-        advice="measure one server at a time (leave --duet out)" if bends else "",
+        f"{number(duet.left_out_s)} s of each left out; CPU of the others in them: "
+        f"{'not read' if others_s is None else f'{percent(busy)} of the CPUs'}; own CPU at rest: "
+        f"{'not read' if resting_s is None else f'{percent(off)} of that in its turns'}{collected}",
+        advice="measure one server at a time (leave --duet out)" if max(codes.values()) > MUCH else "",
         source=SOURCE,
     )
 
