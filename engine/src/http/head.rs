@@ -44,7 +44,21 @@ impl Head {
     }
 }
 
-/// Folded lines are read (RFC 9112, section 5.2).
+/// Puts blanks where lines are folded (RFC 9112, section 5.2).
+pub fn unfold(head: &mut [u8]) {
+    for at in 1..head.len() {
+        if head[at - 1] == b'\n' && matches!(head[at], b' ' | b'\t') {
+            let from = if at > 1 && head[at - 2] == b'\r' {
+                at - 2
+            } else {
+                at - 1
+            };
+            head[from..=at].fill(b' ');
+        }
+    }
+}
+
+/// Folded lines are read.
 pub fn parser() -> httparse::ParserConfig {
     let mut parser = httparse::ParserConfig::default();
     parser.allow_obsolete_multiline_headers_in_responses(true);

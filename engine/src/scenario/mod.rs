@@ -20,6 +20,7 @@ pub mod redirect;
 pub mod reported;
 pub mod request;
 pub mod resources;
+mod set_cookie;
 pub mod template;
 pub mod vars;
 pub mod walk;

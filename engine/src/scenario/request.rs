@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rand::Rng;
 
+use super::cookies::CookieHost;
 use super::filter::RequestPart;
 use super::redirect::SentRequest;
 use super::template::Template;
@@ -31,8 +32,8 @@ pub struct Request {
     /// Whether a header of ours says if the connection stays.
     adds_connection: bool,
     adds_length: bool,
-    /// The host whose cookies it carries; `None`: users keep none.
-    cookies: Option<u16>,
+    /// Where its cookies go; `None`: users keep none.
+    cookies: Option<Arc<CookieHost>>,
     cache: Option<CachePlan>,
     /// Before which header the validators of the cache stand, and the cookies; at the end, after them all.
     added_at: usize,
@@ -190,9 +191,9 @@ impl Request {
                 cache.passes();
             }
         }
-        if let Some(host) = self.cookies {
-            let path = out[path].to_vec();
-            vars.jar(host).write(&path, out);
+        if let Some(host) = &self.cookies {
+            let (path, now) = (out[path].to_vec(), vars.now());
+            vars.cookies.write(&path, host, now, out);
         }
     }
 
@@ -251,8 +252,10 @@ impl Request {
             let cache = vars.cache.get_or_insert_default();
             cache.write(again.path.as_bytes(), keeps, &mut kept);
         }
-        if let Some(host) = self.cookies {
-            vars.jar(host).write(again.path.as_bytes(), &mut kept);
+        if let Some(host) = &self.cookies {
+            let now = vars.now();
+            vars.cookies
+                .write(again.path.as_bytes(), host, now, &mut kept);
         }
         let after = self.headers[self.added_at..].iter();
         let mut after: Vec<&str> = after.map(|header| header.name.as_str()).collect();
