@@ -172,6 +172,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "cache": None if load.workload.cache is None else load.workload.cache.model_dump(mode="json"),
         "connection": {
             "reuse": _reuse(load),
+            "family": load.connections.family,
             "max_requests": load.connections.max_requests,
             "pipeline": load.connections.pipeline,
         },
@@ -271,7 +272,7 @@ def _target(load: EngineLoad) -> dict[str, Any]:
     if not any(url.startswith("https://") for url in (load.url, *load.workload.other_servers)):
         return where
     tls = {name: _file(value) if isinstance(value, Path) else value for name, value in load.tls}
-    tls["resumption"] = load.connections.tls_resumption
+    tls["sessions"] = load.connections.tls_sessions
     only = load.connections.tls_version
     return where | {"tls": tls if only is None else tls | {"min_version": only, "max_version": only}}
 
@@ -366,7 +367,7 @@ def _think(think: Think) -> dict[str, Any]:
 
 def _step(step: Step) -> dict[str, Any]:
     plan = step.model_dump(include={"name", "repeat", "method", "path"})
-    plan["headers"] = [[name, value] for name, value in step.headers.items()]
+    plan["headers"] = [list(pair) for pair in step.header_pairs]
     plan |= step.model_dump(mode="json", include=IF_GIVEN, exclude_defaults=True)
     parts = [part.model_dump(exclude_none=True) for part in step.body_parts]
     bodies = {"text": step.body, "parts": parts or None, "file": step.body_file}

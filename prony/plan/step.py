@@ -75,7 +75,8 @@ class Step(Record):
     server: str | None = Field(default=None, pattern=r"^https?://[^\s/?#@]+$")
     """Scheme, host and port of a further server; each user keeps a connection to each."""
     path: str
-    headers: dict[str, str] = Field(default_factory=dict)
+    headers: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
+    """Several values: a line for each."""
     added_headers_at: int | None = Field(default=None, ge=0)
     """Index of the header before which the engine adds its own: validators, Cookie, Expect,
     Transfer-Encoding, Content-Length. Default: last, as Authorization always is.
@@ -120,20 +121,33 @@ class Step(Record):
     def _one_body(self) -> Self:
         if (self.body is not None) + (self.body_file is not None) + bool(self.body_parts) > 1:
             raise ValueError("expected at most one of body, body_file and body_parts")
-        if self.added_headers_at is not None and self.added_headers_at > len(self.headers):
-            raise ValueError(
-                f"expected added_headers_at of at most {len(self.headers)}, the number of headers"
-            )
+        lines = len(self.header_pairs)
+        if self.added_headers_at is not None and self.added_headers_at > lines:
+            raise ValueError(f"expected added_headers_at of at most {lines}, the number of headers")
         if self.follow_redirects and self.expect_continue:
             raise ValueError("expected at most one of follow_redirects and expect_continue")
         return self
 
     @property
+    def header_pairs(self) -> list[tuple[str, str]]:
+        """Name and value of each line."""
+        return [
+            (name, value)
+            for name, values in self.headers.items()
+            for value in ((values,) if isinstance(values, str) else values)
+        ]
+
+    def with_header_values(self, change: Callable[[str], str]) -> dict[str, str | tuple[str, ...]]:
+        return {
+            name: change(values) if isinstance(values, str) else tuple(map(change, values))
+            for name, values in self.headers.items()
+        }
+
+    @property
     def used(self) -> str:
         bearer = None if self.auth is None else self.auth.bearer
-        return "\n".join(
-            (self.path, *self.headers.values(), self.header_lines or "", self.body or "", bearer or "")
-        )
+        values = (value for _, value in self.header_pairs)
+        return "\n".join((self.path, *values, self.header_lines or "", self.body or "", bearer or ""))
 
 
 def _kind(value: object) -> str:
@@ -268,7 +282,7 @@ def settled(step: Step, settings: Mapping[str, str]) -> Step:
     return step.model_copy(
         update={
             "path": text(step.path),
-            "headers": {name: text(value) for name, value in step.headers.items()},
+            "headers": step.with_header_values(text),
             "body": None if step.body is None else text(step.body),
         }
     )

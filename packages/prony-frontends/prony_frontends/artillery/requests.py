@@ -232,7 +232,7 @@ def _where(
             raise url.refused(
                 "a host that is drawn during the run", "write the host, or give it with --target"
             )
-        there, _ = parse_url(f"{scheme}://{authority.partition('?')[0]}")
+        there = parse_url(f"{scheme}://{authority.partition('?')[0]}").target
         if there.url != settings.target.url:
             server = there.url
         path = slash + path if slash else "/"
