@@ -168,7 +168,7 @@ fn look_up(key: &str, host: &str, port: u16, names: Names) -> Result<Vec<Address
             Family::Ipv6 => "IPv6",
         };
         return refuse(format!(
-            "{key}: the host \"{host}\" has no {wanted} address, only {}: leave connection.family out, or name another host",
+            "{key}: the host \"{host}\" has no {wanted} address, only {}: take the other family, or name another host",
             others.join(", ")
         ));
     }
@@ -259,6 +259,13 @@ impl Authority {
         if port == 0 {
             return wrong("the port is not a number from 1 to 65535");
         }
+        let port_is_written = parsed.port().is_some() || written.ends_with(&format!(":{port}"));
+        let written = match (written.is_ascii(), port_is_written) {
+            (true, _) => written.to_owned(),
+            // Headers name hosts in the form of the name system.
+            (false, true) => format!("{host}:{port}"),
+            (false, false) => host.to_string(),
+        };
         let host = match host {
             Host::Domain(name) => name.to_owned(),
             Host::Ipv4(ip) => ip.to_string(),
@@ -268,7 +275,7 @@ impl Authority {
             secure,
             host,
             port,
-            written: written.to_owned(),
+            written,
         })
     }
 }
@@ -288,6 +295,15 @@ mod tests {
         );
         assert_eq!(parts("http://a/"), Ok(("a".into(), 80, "a".into())));
         assert_eq!(parts("https://a"), Ok(("a".into(), 443, "a".into())));
+        let umlaut = "xn--bcher-kva.test";
+        assert_eq!(
+            parts("http://b\u{fc}cher.test:80"),
+            Ok((umlaut.into(), 80, format!("{umlaut}:80")))
+        );
+        assert_eq!(
+            parts("http://B\u{fc}cher.test"),
+            Ok((umlaut.into(), 80, umlaut.into()))
+        );
         assert_eq!(
             parts("http://[::1]:81"),
             Ok(("::1".into(), 81, "[::1]:81".into()))

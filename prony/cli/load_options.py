@@ -336,6 +336,9 @@ def request(
         raise UsageError(f"the body's file {body_file} is not there; name a file that can be read")
     word = method.upper() if method is not None else "GET" if body is None and body_file is None else "POST"
     chosen = options.one_of(word, "--method", METHODS)
+    for option, text in (*(("--header", line) for line in headers), ("--body", body or "")):
+        if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise UsageError(f"{option} holds bytes that are not UTF-8; send such bytes by --body-file")
     pairs: dict[str, tuple[str, ...]] = {}
     for line in headers:
         name, colon, value = line.partition(":")

@@ -312,7 +312,7 @@ def from_url(
 ) -> Workload:
     """The workload of `prony load URL`: a request without a declared response."""
     # What a person writes in an address bar; the engine sends a step's path as it is.
-    path = quote(path, safe=string.punctuation)
+    path = quote(path, safe=string.punctuation, errors="surrogateescape")
     step = Step(path=path, method=method, headers=dict(headers or {}), body=body, body_file=body_file)
     return Workload(name="url", title=f"{method} {path}", steps=(step,))
 

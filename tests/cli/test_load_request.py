@@ -12,6 +12,8 @@ from tests.entries import requests
 def test_a_bare_url_is_a_get() -> None:
     (step,) = requests(request("/a", None, [], None, None).steps)
     assert (step.method, step.path, step.headers, step.body) == ("GET", "/a", {}, None)
+    (step,) = requests(request("/\udcff\u00e4 %", None, [], None, None).steps)
+    assert step.path == "/%FF%C3%A4%20%"
 
 
 def test_a_body_makes_a_post_unless_a_method_is_named(tmp_path: Path) -> None:
@@ -56,6 +58,8 @@ def test_what_resolves_no_host_of_the_url_is_refused(given: str) -> None:
         (None, ["A: b\r\nC: d"], None, None, "a colon"),
         (None, [], "@nowhere.bin", None, "is not there"),
         (None, [], "x", Path("y"), "give one"),
+        (None, ["X: \udcff"], None, None, "--header holds bytes"),
+        (None, [], "\udcff", None, "--body holds bytes"),
     ],
 )
 def test_what_cannot_be_sent_is_refused(

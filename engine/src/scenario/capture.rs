@@ -157,7 +157,7 @@ impl Look {
         }
         let now = vars.now();
         let dropped = match &self.cookies {
-            Some(host) => vars.cookies.keep(seen, host, now),
+            Some(host) => vars.cookies.keep(seen, host, vars.unix_ms()),
             None => 0,
         };
         if let (Some(plan), Some(cache)) = (&self.cache, &mut vars.cache) {

@@ -3,7 +3,6 @@
 //! itself. A server cannot fill the client's memory with them.
 
 use std::net::IpAddr;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::set_cookie::SetCookie;
 use crate::http::captured::CapturedResponse;
@@ -128,8 +127,7 @@ impl Jar {
 
     /// Keeps what the response of this host to the last request sets. Returns how many cookies were
     /// too long or had to make room for others.
-    pub fn keep(&mut self, seen: &CapturedResponse, host: &CookieHost, now: SystemTime) -> u64 {
-        let now_ms = unix_ms(now);
+    pub fn keep(&mut self, seen: &CapturedResponse, host: &CookieHost, now_ms: i64) -> u64 {
         let headers = seen.headers("set-cookie").filter_map(SetCookie::read);
         headers.map(|cookie| self.put(&cookie, host, now_ms)).sum()
     }
@@ -204,12 +202,12 @@ impl Jar {
     }
 
     /// Appends the `Cookie` header of a request to this host, or nothing.
-    pub fn write(&mut self, target: &[u8], host: &CookieHost, now: SystemTime, out: &mut Vec<u8>) {
+    pub fn write(&mut self, target: &[u8], host: &CookieHost, now_ms: i64, out: &mut Vec<u8>) {
         self.requests(target);
         if self.kept.is_empty() {
             return;
         }
-        let (path, now_ms) = (path_of(target), unix_ms(now));
+        let path = path_of(target);
         let mut before: &[u8] = b"Cookie: ";
         for kept in &self.kept {
             if kept.ends_unix_ms > now_ms && kept.goes_to(host, path) {
@@ -224,11 +222,6 @@ impl Jar {
             out.extend_from_slice(b"\r\n");
         }
     }
-}
-
-fn unix_ms(now: SystemTime) -> i64 {
-    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A domain as hosts are written; what cannot be one stays as it is, and no host is in it.

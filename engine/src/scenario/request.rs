@@ -192,8 +192,8 @@ impl Request {
             }
         }
         if let Some(host) = &self.cookies {
-            let (path, now) = (out[path].to_vec(), vars.now());
-            vars.cookies.write(&path, host, now, out);
+            let (path, now_ms) = (out[path].to_vec(), vars.unix_ms());
+            vars.cookies.write(&path, host, now_ms, out);
         }
     }
 
@@ -253,9 +253,9 @@ impl Request {
             cache.write(again.path.as_bytes(), keeps, &mut kept);
         }
         if let Some(host) = &self.cookies {
-            let now = vars.now();
+            let now_ms = vars.unix_ms();
             vars.cookies
-                .write(again.path.as_bytes(), host, now, &mut kept);
+                .write(again.path.as_bytes(), host, now_ms, &mut kept);
         }
         let after = self.headers[self.added_at..].iter();
         let mut after: Vec<&str> = after.map(|header| header.name.as_str()).collect();

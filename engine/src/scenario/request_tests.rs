@@ -269,6 +269,14 @@ fn steps_that_contradict_themselves_are_refused() {
             "says twice",
         ),
         (
+            json!({"path": "/", "body": "hello", "headers": [["Content-Length", "3"]]}),
+            "a body of 5 bytes",
+        ),
+        (
+            json!({"path": "/", "headers": [["content-length", "1"]]}),
+            "a body of 0 bytes",
+        ),
+        (
             json!({"path": "/", "body": "a", "headers": [["Transfer-Encoding", "gzip"]]}),
             "expected chunked",
         ),

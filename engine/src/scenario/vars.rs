@@ -86,6 +86,10 @@ impl Vars {
         UNIX_EPOCH + Duration::from_nanos(self.unix_ns)
     }
 
+    pub fn unix_ms(&self) -> i64 {
+        (self.unix_ns / 1_000_000) as i64
+    }
+
     pub fn set(&mut self, slot: usize, value: Vec<u8>) {
         if let Some(place) = self.captured.get_mut(slot) {
             *place = Some(value.into());

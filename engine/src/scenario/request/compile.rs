@@ -97,6 +97,23 @@ impl Request {
                     .to_owned(),
             );
         }
+        let declared = step
+            .headers
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+        let length = match &body {
+            None => Some(0),
+            Some(Content::Text(text)) => text.literal_bytes(),
+            Some(Content::File(_, length)) => Some(*length),
+        };
+        if let (Some((_, declared)), Some(length)) = (declared, length)
+            && declared.trim().parse() != Ok(length)
+        {
+            return Err(format!(
+                "has a Content-Length header of {declared:?} and a body of {length} bytes; leave the header out, \
+                 the length is written"
+            ));
+        }
         if step.expect_continue {
             if body.is_none() || listed("expect") {
                 return Err(
