@@ -172,9 +172,9 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "cache": None if load.workload.cache is None else load.workload.cache.model_dump(mode="json"),
         "connection": {
             "reuse": _reuse(load),
-            "family": load.connections.family,
             "max_requests": load.connections.max_requests,
             "pipeline": load.connections.pipeline,
+            **({} if load.connections.family is None else {"family": load.connections.family}),
         },
         "http_version": load.connections.http_version,
         **_http2(load),

@@ -92,7 +92,7 @@ def test_the_page_has_a_row_for_each() -> None:
 def test_servers_whose_handshakes_are_not_of_one_kind_are_named(other: float, named: bool) -> None:
     def resumed(made: TrialView) -> TrialView:
         share = other if made.record.server == "spring-jetty" else 0.5
-        return replace(made, figures=made.figures | {"resumed_share": share})
+        return replace(made, figures={**made.figures, "resumed_share": share})
 
     said = printed(factory.changed(factory.experiment(), resumed))
     assert ("90 % of" in said and "50 % of" in said) == named

@@ -45,9 +45,8 @@ fn anybody_answers(addresses: &[Address], longest: Duration) -> bool {
             .take(MOST_TRIED)
             .map(|socket| scope.spawn(move || TcpStream::connect_timeout(&socket, longest).is_ok()))
             .collect();
-        // All are joined, whatever the first says.
-        let answers = tries.into_iter().map(|one| one.join().unwrap_or(false));
-        answers.fold(false, |some, one| some || one)
+        // The scope waits for the others.
+        tries.into_iter().any(|one| one.join().unwrap_or(false))
     })
 }
 

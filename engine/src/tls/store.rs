@@ -26,10 +26,13 @@ pub struct SessionStore {
     shared: bool,
 }
 
+/// Its sessions by address.
+type Client = Vec<(u16, Sessions)>;
+
 #[derive(Debug, Default)]
 struct Clients {
-    /// By number; each with its sessions by address.
-    all: Vec<Option<Box<Vec<(u16, Sessions)>>>>,
+    /// By number.
+    all: Vec<Option<Box<Client>>>,
     count: usize,
     /// The next who makes room.
     hand: usize,

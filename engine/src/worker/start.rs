@@ -66,7 +66,7 @@ pub(super) fn start<D: Driver>(job: &Arc<Job>, link: &WorkerLink) -> io::Result<
         tls: job.tls.clone(),
         owners: Owners {
             sides: 1,
-            clients: users as usize,
+            clients: users,
         },
         seed: job.seed.wrapping_add(link.thread as u64),
         http2: job.http2.map(|http2| Sharing {
