@@ -110,7 +110,11 @@ fn a_user_that_rests_connects_anew_where_the_server_closed_meanwhile() {
     assert_eq!((answer.close, answer.next), (false, Next::Stay));
     // A timer of the request before is none of its business.
     assert_eq!(alone.timer().next, Next::Stay);
-    assert!(alone.on(UserEvent::Closed { sending: false }).close);
+    let closed = UserEvent::Closed {
+        sending: false,
+        truncated: false,
+    };
+    assert!(alone.on(closed).close);
     assert_eq!(alone.users.next_resumed(), None);
     alone.users.resume_all();
     let index = alone.users.next_resumed().unwrap();
