@@ -412,7 +412,7 @@ class _Redaction:
                 return self.words(value)
             if key in _HEADERS and all(_is_pair(one) for one in value):
                 return [[name, self.header(name, own)] for name, own in value]
-            passed = key if is_credential(key) else ""
+            passed = key if within in _HEADERS or is_credential(key) else ""
             return [self.value(one, key if isinstance(one, Mapping) else passed, within) for one in value]
         if isinstance(value, int | float) and not isinstance(value, bool) and is_credential(key):
             return self.hidden(str(value))

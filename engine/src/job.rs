@@ -48,6 +48,8 @@ const MAX_SEALED_BYTES: u64 = 64 * 1024 * 1024;
 pub struct Job {
     /// Of all servers, one after the other.
     pub addresses: Arc<[Address]>,
+    /// Addresses of their names that were left out: nobody answered on their family.
+    pub unanswered: Vec<Address>,
     /// The target, and the plan's other servers.
     pub servers: Vec<ServerJob>,
     pub sources: Arc<[Address]>,
@@ -109,7 +111,7 @@ pub struct Job {
 
 impl Job {
     pub fn new(plan: &Plan, threads: usize, language: &Language) -> Result<Self, PlanError> {
-        let mut target = ResolvedTarget::resolve(&plan.target)?;
+        let mut target = ResolvedTarget::resolve(plan)?;
         let others = ResolvedTarget::resolve_others(plan)?;
         let faults = Faults::new(&plan.injected_faults);
         let shape = LoadShape::new(&plan.load, faults);
@@ -121,6 +123,8 @@ impl Job {
             .as_ref()
             .map(|script| one_step_per_thread(plan, script));
         let plan = per_thread.as_ref().unwrap_or(plan);
+        let all = std::iter::once(&target).chain(&others);
+        let unanswered = all.flat_map(|one| one.unanswered.clone()).collect();
         let (servers, addresses) = servers::together(target, others)?;
         let hosts: Vec<Server<'_>> = servers.iter().map(ServerJob::written).collect();
         let scenarios = Scenarios::compile(plan, &hosts)?;
@@ -208,6 +212,7 @@ impl Job {
         Ok(Self {
             sources: Arc::from(sources::resolve(&plan.target.source_addresses, &addresses)?),
             addresses,
+            unanswered,
             servers,
             tls,
             http2: Http2Job::new(plan),

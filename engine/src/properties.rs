@@ -228,7 +228,6 @@ pub fn template(text: &str) {
             captured: 1,
             counters: scope.user_sequences(),
             feeders: 0,
-            more_hosts: 0,
         });
         vars.captured[0] = Some(b"a \"7\"\r\nX: y\xff".as_slice().into());
         let mut out = Vec::new();

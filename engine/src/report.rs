@@ -56,6 +56,8 @@ pub struct Ready {
     pub pid: u32,
     /// Where connections go, in turn; resolved once.
     pub addresses: Vec<String>,
+    /// Addresses of the same names that are left out: before the start nobody answered on their family.
+    pub unanswered: Vec<String>,
     pub transport: Transport,
     /// How TLS is spoken; `null` without it.
     pub tls: Option<TlsReady>,

@@ -1,11 +1,13 @@
-//! Where requests go: the plan's target, parsed and resolved once. Opens no connection.
+//! Where requests go: the plan's target, parsed and resolved once.
 
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use url::{Host, ParseError, Url};
 
 use crate::net::address::{Address, UNIX_PATH_BYTES, resolve};
-use crate::plan;
+use crate::net::reach::leave_out_unanswered;
+use crate::plan::{self, Family, Plan};
 use crate::refusal::{PlanError, refuse};
 
 /// More addresses than this are no list that somebody wrote.
@@ -25,34 +27,54 @@ pub struct ResolvedTarget {
     pub authority: String,
     /// At least one.
     pub addresses: Vec<Address>,
+    /// Addresses of its name that were left out: nobody answered on their family.
+    pub unanswered: Vec<Address>,
+}
+
+/// How names become addresses.
+#[derive(Debug, Clone, Copy)]
+struct Names {
+    family: Option<Family>,
+    connect: Duration,
+}
+
+impl Names {
+    fn of(plan: &Plan) -> Self {
+        Self {
+            family: plan.connection.family,
+            connect: Duration::from_secs_f64(plan.timeouts.connect_ms.max(0.0) / 1000.0),
+        }
+    }
 }
 
 impl ResolvedTarget {
-    pub fn resolve(target: &plan::Target) -> Result<Self, PlanError> {
+    pub fn resolve(plan: &Plan) -> Result<Self, PlanError> {
+        let target = &plan.target;
         if let Some(path) = target.url.strip_prefix("unix:") {
             return Self::unix(path, target);
         }
-        Self::host(&target.url, &target.addresses)
+        Self::host(&target.url, &target.addresses, Names::of(plan))
     }
 
     /// The plan's `other_targets`, in their order.
-    pub fn resolve_others(plan: &plan::Plan) -> Result<Vec<Self>, PlanError> {
+    pub fn resolve_others(plan: &Plan) -> Result<Vec<Self>, PlanError> {
         let others = plan.other_targets.iter();
         others
             .enumerate()
             .map(|(place, other)| {
-                Self::host(&other.url, &other.addresses).map_err(|error| {
+                Self::host(&other.url, &other.addresses, Names::of(plan)).map_err(|error| {
                     PlanError(format!("other_targets, entry {}: {error}", place + 1))
                 })
             })
             .collect()
     }
 
-    fn host(url: &str, listed: &[String]) -> Result<Self, PlanError> {
+    fn host(url: &str, listed: &[String], names: Names) -> Result<Self, PlanError> {
         let url = Authority::parse(url)?;
-        let mut addresses = Vec::new();
+        let (mut addresses, mut unanswered) = (Vec::new(), Vec::new());
         if listed.is_empty() {
-            addresses = look_up("target.url", &url.host, url.port)?;
+            addresses = look_up("target.url", &url.host, url.port, names)?;
+            unanswered = leave_out_unanswered(&mut addresses, names.connect);
         }
         for entry in listed {
             let Some((host, port)) = split_port(entry) else {
@@ -60,7 +82,10 @@ impl ResolvedTarget {
                     "target.addresses holds \"{entry}\", expected a host and perhaps a port, such as 127.0.0.1:8080, [::1]:8080 or name"
                 ));
             };
-            for found in look_up("target.addresses", &host, port.unwrap_or(url.port))? {
+            let port = port.unwrap_or(url.port);
+            let mut all = look_up("target.addresses", &host, port, names)?;
+            unanswered.extend(leave_out_unanswered(&mut all, names.connect));
+            for found in all {
                 let known = addresses
                     .iter()
                     .any(|known: &Address| known.to_string() == found.to_string());
@@ -80,6 +105,7 @@ impl ResolvedTarget {
             host: url.host,
             authority: url.written,
             addresses,
+            unanswered,
         })
     }
 
@@ -106,18 +132,45 @@ impl ResolvedTarget {
             host: UNIX_AUTHORITY.to_owned(),
             authority: UNIX_AUTHORITY.to_owned(),
             addresses: vec![address],
+            unanswered: Vec::new(),
         })
     }
 }
 
-fn look_up(key: &str, host: &str, port: u16) -> Result<Vec<Address>, PlanError> {
-    let found = resolve(host, port).map_err(|error| {
+fn look_up(key: &str, host: &str, port: u16, names: Names) -> Result<Vec<Address>, PlanError> {
+    let mut found = resolve(host, port).map_err(|error| {
+        let error = error.to_string();
+        let error = error.rsplit_once(": ").map_or(error.as_str(), |(_, why)| why);
         PlanError(format!(
-            "{key}: the host \"{host}\" cannot be resolved: {error}"
+            "{key}: the host \"{host}\" cannot be resolved ({error}): correct the name, or the resolver"
         ))
     })?;
     if found.is_empty() {
         return refuse(format!("{key}: the host \"{host}\" has no address"));
+    }
+    let nowhere = |address: &Address| matches!(address.socket(), Some(SocketAddr::V6(at)) if at.ip().is_unicast_link_local() && at.scope_id() == 0);
+    if found.iter().any(nowhere) {
+        return refuse(format!(
+            "{key}: {host} is a link-local address without a zone: name the interface that leads to it, as in fe80::1%eth0"
+        ));
+    }
+    let Some(family) = names.family else {
+        return Ok(found);
+    };
+    let others: Vec<String> = found.iter().map(ToString::to_string).collect();
+    found.retain(|address| {
+        let v4 = address.ip().is_some_and(|ip| ip.is_ipv4());
+        v4 == (family == Family::Ipv4)
+    });
+    if found.is_empty() {
+        let wanted = match family {
+            Family::Ipv4 => "IPv4",
+            Family::Ipv6 => "IPv6",
+        };
+        return refuse(format!(
+            "{key}: the host \"{host}\" has no {wanted} address, only {}: take the other family, or name another host",
+            others.join(", ")
+        ));
     }
     Ok(found)
 }
@@ -126,6 +179,16 @@ fn look_up(key: &str, host: &str, port: u16) -> Result<Vec<Address>, PlanError> 
 fn split_port(text: &str) -> Option<(String, Option<u16>)> {
     if let Ok(ip) = text.parse::<Ipv6Addr>() {
         return Some((ip.to_string(), None));
+    }
+    if let Some((ip, rest)) = text.strip_prefix('[').and_then(|text| text.split_once('%')) {
+        // With a zone, which a resolver knows.
+        let (zone, port) = rest.split_once(']')?;
+        let port = match port {
+            "" => None,
+            port => Some(port.strip_prefix(':')?.parse().ok()?),
+        };
+        let known = ip.parse::<Ipv6Addr>().is_ok() && port != Some(0) && is_plain(zone);
+        return known.then(|| (format!("{ip}%{zone}"), port));
     }
     let (host, port) = match text.rsplit_once(':') {
         Some((host, digits)) if !text.ends_with(']') => (host, Some(digits.parse().ok()?)),
@@ -196,6 +259,13 @@ impl Authority {
         if port == 0 {
             return wrong("the port is not a number from 1 to 65535");
         }
+        let port_is_written = parsed.port().is_some() || written.ends_with(&format!(":{port}"));
+        let written = match (written.is_ascii(), port_is_written) {
+            (true, _) => written.to_owned(),
+            // Headers name hosts in the form of the name system.
+            (false, true) => format!("{host}:{port}"),
+            (false, false) => host.to_string(),
+        };
         let host = match host {
             Host::Domain(name) => name.to_owned(),
             Host::Ipv4(ip) => ip.to_string(),
@@ -205,7 +275,7 @@ impl Authority {
             secure,
             host,
             port,
-            written: written.to_owned(),
+            written,
         })
     }
 }
@@ -225,6 +295,15 @@ mod tests {
         );
         assert_eq!(parts("http://a/"), Ok(("a".into(), 80, "a".into())));
         assert_eq!(parts("https://a"), Ok(("a".into(), 443, "a".into())));
+        let umlaut = "xn--bcher-kva.test";
+        assert_eq!(
+            parts("http://b\u{fc}cher.test:80"),
+            Ok((umlaut.into(), 80, format!("{umlaut}:80")))
+        );
+        assert_eq!(
+            parts("http://B\u{fc}cher.test"),
+            Ok((umlaut.into(), 80, umlaut.into()))
+        );
         assert_eq!(
             parts("http://[::1]:81"),
             Ok(("::1".into(), 81, "[::1]:81".into()))
@@ -250,8 +329,15 @@ mod tests {
     }
 
     fn addresses(target: Value) -> Result<Vec<String>, String> {
-        let target: plan::Target = serde_json::from_value(target).unwrap();
-        ResolvedTarget::resolve(&target)
+        resolved(target, json!({}))
+    }
+
+    fn resolved(target: Value, connection: Value) -> Result<Vec<String>, String> {
+        let plan = json!({"version": 1, "target": target, "connection": connection,
+            "load": {"model": "closed", "users": 1}, "scenarios": [{"steps": [{"path": "/"}]}],
+            "stop": {"total_requests": 1}});
+        let plan: Plan = serde_json::from_value(plan).unwrap();
+        ResolvedTarget::resolve(&plan)
             .map(|target| target.addresses.iter().map(ToString::to_string).collect())
             .map_err(|refusal| refusal.0)
     }
@@ -266,6 +352,24 @@ mod tests {
             let sentence =
                 addresses(json!({"url": "http://127.0.0.1:1", "addresses": [bad]})).unwrap_err();
             assert!(sentence.contains("target.addresses holds"), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn only_addresses_of_the_family_that_was_asked_for_stay() {
+        let of = |family: &str, listed: &[&str]| {
+            let target = json!({"url": "http://h.invalid:81", "addresses": listed});
+            resolved(target, json!({"family": family}))
+        };
+        assert_eq!(of("ipv4", &["127.0.0.1"]).unwrap(), ["127.0.0.1:81"]);
+        assert_eq!(of("ipv6", &["::1"]).unwrap(), ["[::1]:81"]);
+        for (family, listed, part) in [
+            ("ipv6", "127.0.0.1", "no IPv6 address, only 127.0.0.1:81"),
+            ("ipv4", "::1", "no IPv4 address, only [::1]:81"),
+            ("ipv6", "fe80::1", "without a zone"),
+        ] {
+            let sentence = of(family, &[listed]).unwrap_err();
+            assert!(sentence.contains(part), "{sentence}");
         }
     }
 

@@ -178,14 +178,14 @@ fn cookies_belong_to_a_host_and_may_begin_anew_with_each_iteration() {
         run(&plan).finished();
         assert_eq!(
             lines(&asked, "Cookie"),
-            ["Cookie: g=0", "Cookie: g=0; only=d; s=1"].repeat(3)
+            ["Cookie: g=0", "Cookie: only=d; g=0; s=1"].repeat(3)
         );
         assert_eq!(lines(&also, "Cookie"), ["Cookie: h=2"].repeat(6));
         plan["cookies"]["each_iteration"] = false.into();
         asked.lock().unwrap().clear();
         run(&plan).finished();
         let kept = "Cookie: g=0; s=1";
-        let last = "Cookie: g=0; only=d; s=1";
+        let last = "Cookie: only=d; g=0; s=1";
         assert_eq!(
             lines(&asked, "Cookie"),
             ["Cookie: g=0", last, kept, last, kept, last]

@@ -57,7 +57,7 @@ def command(
     keys = asked.keys()
     load = load_of(keys["loads"], sends.users)
     measured = _measured(keys["measured"], load, asked.whole, common)
-    named, sources = _reached(named, keys)
+    named, sources = _reached(named, asked, keys)
     trial = _fits(
         "measured",
         lambda: TrialPlan(
@@ -91,24 +91,37 @@ def _requests(named: Server, asked: AskedLoad) -> Workload:
         )
     if asked.workload is not None or (named.workloads and not said):
         return targets.request([named], asked.workload)
-    return request(named.path, asked.method, asked.header or [], asked.body, asked.body_file)
+    sends = request(named.path, asked.method, asked.header or [], asked.body, asked.body_file)
+    return sends.with_auth(named.auth)
 
 
-def _reached(named: Server, keys: dict[str, dict[str, Any]]) -> tuple[Server, tuple[str, ...]]:
+def _reached(
+    named: Server, asked: AskedLoad, keys: dict[str, dict[str, Any]]
+) -> tuple[Server, tuple[str, ...]]:
     """The server with TLS and addresses of the options, and source addresses. Raises UsageError."""
+    from prony.cli.load_options import resolved
     from prony.plan.planfile import UrlKeys
     from prony.plan.target import Url
 
+    if asked.ipv4 and asked.ipv6:
+        raise UsageError("both --ipv4 and --ipv6 were given; give one, or none for both families")
+    if asked.no_resumption and asked.tls_sessions not in (None, "none"):
+        raise UsageError("both --no-resumption and --tls-sessions were given; give one of them")
     target, given = named.target, keys["servers"]
     if not isinstance(target, Url):
-        if given:
-            option = KEYS["servers"][next(iter(given))]
+        if given or asked.resolve:
+            option = KEYS["servers"][next(iter(given))] if given else "--resolve"
             raise UsageError(f"{option} applies to a URL; Prony starts {named.name} and knows its address")
         return named, ()
     reached = _fits("servers", lambda: UrlKeys(url=target.url, **given))
-    if not target.https and keys["connections"].keys() & {"tls_version", "tls_resumption"}:
-        raise UsageError(f"--tls-version and --no-resumption go with https://; this is {target.url}")
-    more = {"tls": reached.tls, "addresses": reached.addresses}
+    if not target.https and keys["connections"].keys() & {"tls_version", "tls_sessions"}:
+        raise UsageError(f"--tls-version and --tls-sessions go with https://; this is {target.url}")
+    addresses = reached.addresses or target.addresses
+    if asked.resolve:
+        if addresses or target.unix:
+            raise UsageError("--resolve goes with the name of a host, and not with --address; leave one out")
+        addresses = tuple(resolved(asked.resolve, target.host, target.port))
+    more = {"tls": reached.tls, "addresses": addresses}
     return replace(named, target=target.model_copy(update=more)), reached.source_addresses
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,6 +77,28 @@ def host_and_port(address: str, option: str) -> str:
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise UsageError(f"{option} is '{address}'; expected HOST:PORT, such as 127.0.0.2:8080 or [::1]:8080")
     return address
+
+
+def resolved(given: list[str], host: str, port: int) -> list[str]:
+    """HOST:PORT of the addresses that --resolve gives to a host. Raises UsageError for any other's."""
+    found = []
+    for one in given:
+        name, _, address = one.partition(":")
+        if name.startswith("["):
+            name, _, address = one.partition("]:")
+        asked, colon, after = address.partition(":")
+        if asked.isdecimal() and colon:
+            address = after
+        else:
+            asked = str(port)
+        try:
+            ip = ip_address(address.strip("[]"))
+        except ValueError as fault:
+            raise UsageError(f"--resolve is '{one}'; expected HOST:ADDRESS or HOST:PORT:ADDRESS") from fault
+        if (name.strip("[").lower(), asked) != (host.lower(), str(port)):
+            raise UsageError(f"--resolve is '{one}'; expected the URL's host and port, {host}:{port}")
+        found.append(f"[{ip}]:{port}" if ip.version == 6 else f"{ip}:{port}")
+    return found
 
 
 def _as_typed(value: object, _option: str) -> object:
@@ -198,9 +221,19 @@ class AskedLoad:
     tls_version: Annotated[
         str | None, Option("--tls-version", help="https: only 1.2 or only 1.3 [default: both].")
     ] = None
-    no_resumption: Annotated[
-        bool, Option("--no-resumption", help="https: full handshake for every connection, no resumption.")
-    ] = False
+    no_resumption: Annotated[bool, Option("--no-resumption", help="The same as --tls-sessions none.")] = False
+    tls_sessions: Annotated[
+        str | None,
+        Option("--tls-sessions", help="https: sessions that a new connection resumes: of its user, shared or "
+               "none [default: user]."),
+    ] = None  # fmt: skip
+    ipv4: Annotated[bool, Option("--ipv4", "-4", help="Connect to IPv4 addresses only.")] = False
+    ipv6: Annotated[bool, Option("--ipv6", "-6", help="Connect to IPv6 addresses only.")] = False
+    resolve: Annotated[
+        list[str] | None,
+        Option("--resolve", help="HOST:ADDRESS, or HOST:PORT:ADDRESS: connect to ADDRESS for this host; "
+               "repeatable."),
+    ] = None  # fmt: skip
     log: Annotated[
         Path | None,
         Option("--log", help="Also write one row per request into this CSV file (docs/engine.md)."),
@@ -246,7 +279,10 @@ READ: dict[str, tuple[str, str, Callable[[Any, str], Any]]] = {
     "http_version": ("connections", "http_version", _one_of("1.0", "1.1", "2")),
     "streams": ("connections", "streams", _as_typed),
     "tls_version": ("connections", "tls_version", _one_of("1.2", "1.3")),
-    "no_resumption": ("connections", "tls_resumption", lambda *_: False),
+    "no_resumption": ("connections", "tls_sessions", lambda *_: "none"),
+    "tls_sessions": ("connections", "tls_sessions", _one_of("user", "shared", "none")),
+    "ipv4": ("connections", "family", lambda *_: "ipv4"),
+    "ipv6": ("connections", "family", lambda *_: "ipv6"),
     "address": ("servers", "addresses", lambda each, option: [host_and_port(one, option) for one in each]),
     "source": ("servers", "source_addresses", _as_typed),
     "ca": ("servers", "ca", lambda file, _: str(file)),
@@ -300,15 +336,19 @@ def request(
         raise UsageError(f"the body's file {body_file} is not there; name a file that can be read")
     word = method.upper() if method is not None else "GET" if body is None and body_file is None else "POST"
     chosen = options.one_of(word, "--method", METHODS)
-    pairs: dict[str, str] = {}
+    for option, text in (*(("--header", line) for line in headers), ("--body", body or "")):
+        if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise UsageError(f"{option} holds bytes that are not UTF-8; send such bytes by --body-file")
+    pairs: dict[str, tuple[str, ...]] = {}
     for line in headers:
         name, colon, value = line.partition(":")
         if not colon or not name.strip() or "\n" in line or "\r" in line:
             shown = redaction.beginning(line)
             raise UsageError(f"--header is '{shown}'; expected a name, a colon and a value: 'Accept: */*'")
-        pairs[name.strip()] = value.strip()
+        pairs[name.strip()] = (*pairs.get(name.strip(), ()), value.strip())
+    sent = {name: values[0] if len(values) == 1 else values for name, values in pairs.items()}
     try:
-        return from_url(path, chosen, pairs, body, None if body_file is None else str(body_file.resolve()))
+        return from_url(path, chosen, sent, body, None if body_file is None else str(body_file.resolve()))
     except ValidationError as fault:
         reason = str(fault.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
         raise UsageError(f"the request cannot be sent: {reason}") from fault

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from prony.plan import target as targets
     from prony.plan.cell import Cell
     from prony.plan.load import Load
+    from prony.plan.step import Auth
     from prony.plan.trial import TrialPlan
     from prony.plan.workload import Workload
     from prony.server.catalogue import Catalogue
@@ -49,6 +50,7 @@ class Server:
     target: targets.Target
     spec: ServerSpec | None
     path: str = "/"
+    auth: Auth | None = None
 
     @property
     def launched(self) -> ServerSpec:
@@ -95,8 +97,8 @@ def server(word: str, *, instead: str | None = None, catalogue: Catalogue | None
     if is_url(word):
         if instead is not None:
             raise UsageError(f"{word} is already running; {instead}")
-        target, path = parse_url(word)
-        return Server(target.url, target, None, path)
+        target, path, auth = parse_url(word)
+        return Server(target.url, target, None, path, auth)
     asked = launched(word)
     spec = (catalogue or Catalogue.load()).resolve(asked.address, folder=asked.folder)
     return Server(spec.name, asked, spec)
@@ -146,17 +148,22 @@ def request(named: Sequence[Server], workload: str | None) -> Workload:
     from prony.plan.workload import from_url, load
 
     paths = {one.path for one in named if one.spec is None}
+    auth, *others = {str(one.auth): one.auth for one in named if one.spec is None}.values() or (None,)
+    if others:
+        raise UsageError("the URLs have different users and passwords; expected the same for all")
     if workload is not None:
         if paths - {"/"}:
             raise UsageError("--workload brings its own paths; give the URL without a path")
-        return load(workload)
+        return load(workload).with_auth(auth)
     if len(paths) > 1:
         raise UsageError(
             f"the URLs request {' and '.join(sorted(paths))}; expected one path for all, or --workload, "
             "which brings its own"
         )
     claims = {one.name: one.workloads for one in named if one.workloads}
-    return load(_common(claims)) if claims and not paths else from_url(next(iter(paths), "/"))
+    if claims and not paths:
+        return load(_common(claims))
+    return from_url(next(iter(paths), "/")).with_auth(auth)
 
 
 def _common(claims: dict[str, Sequence[str]]) -> str:

@@ -349,6 +349,7 @@ class TlsReady(EngineRecord):
     trust: str = "system"
     server_name: str | None = None
     resumption: bool | None = None
+    sessions: str | None = None
     alpn: tuple[str, ...] = ()
     client_certificate: bool = False
 
@@ -361,6 +362,8 @@ class Ready(EngineRecord):
     driver_reason: str = ""
     pid: int
     addresses: tuple[str, ...] = ()
+    unanswered: tuple[str, ...] = ()
+    """Further addresses of the same names, left out: nobody answered on their family."""
     transport: str | None = None
     """`tcp`, or `unix` (without ports)."""
     injected_faults: tuple[str, ...] = ()

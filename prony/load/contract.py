@@ -175,6 +175,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
             "reuse": _reuse(load),
             "max_requests": load.connections.max_requests,
             "pipeline": load.connections.pipeline,
+            **({} if load.connections.family is None else {"family": load.connections.family}),
         },
         "http_version": load.connections.http_version,
         **_http2(load),
@@ -272,7 +273,7 @@ def _target(load: EngineLoad) -> dict[str, Any]:
     if not any(url.startswith("https://") for url in (load.url, *load.workload.other_servers)):
         return where
     tls = {name: _file(value) if isinstance(value, Path) else value for name, value in load.tls}
-    tls["resumption"] = load.connections.tls_resumption
+    tls["sessions"] = load.connections.tls_sessions
     only = load.connections.tls_version
     return where | {"tls": tls if only is None else tls | {"min_version": only, "max_version": only}}
 
@@ -367,7 +368,7 @@ def _think(think: Think) -> dict[str, Any]:
 
 def _step(step: Step) -> dict[str, Any]:
     plan = step.model_dump(include={"name", "repeat", "method", "path"})
-    plan["headers"] = [[name, value] for name, value in step.headers.items()]
+    plan["headers"] = [list(pair) for pair in step.header_pairs]
     plan |= step.model_dump(mode="json", include=IF_GIVEN, exclude_defaults=True)
     parts = [part.model_dump(exclude_none=True) for part in step.body_parts]
     bodies = {"text": step.body, "parts": parts or None, "file": step.body_file}

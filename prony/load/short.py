@@ -31,6 +31,7 @@ KINDS = {
     "timeout": "no response in time",
     "header_too_long": "a response whose head is too long",
     "tls": "no TLS connection",
+    "tls_truncated": "connection closed without TLS's close_notify in a body without a length",
     "connect_timeout": "no connection in time",
     "connect_other": "no connection",
     "premature_close": "connection closed before a response",

@@ -75,7 +75,7 @@ def renumbered(workload: Workload, offset: int) -> Workload:
         return step.model_copy(
             update={
                 "path": text(step.path),
-                "headers": {name: text(value) for name, value in step.headers.items()},
+                "headers": step.with_header_values(text),
                 "body": None if step.body is None else text(step.body),
                 "auth": auth,
             }

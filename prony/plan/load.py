@@ -257,9 +257,21 @@ class Connections(Record):
     """Whether a new user of an open load takes over an idle connection instead of opening and closing its
     own, as browsers do. Only with session: user.
     """
-    tls_resumption: bool = True
+    family: Literal["ipv4", "ipv6"] | None = None
+    """Only addresses of this family. Default: both, unless only one answers before the load."""
+    tls_sessions: Literal["user", "shared", "none"] = "user"
+    """Whose sessions a handshake resumes: the user's own, any user's of its thread, or nobody's."""
     tls_version: Literal["1.2", "1.3"] | None = None
     """Only this version. Default: both."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_before(cls, value: object) -> object:
+        """Results of versions that shared sessions, or resumed none."""
+        if not isinstance(value, Mapping) or "tls_resumption" not in value:
+            return value
+        rest = {key: one for key, one in value.items() if key != "tls_resumption"}
+        return rest | {"tls_sessions": "shared" if value["tls_resumption"] else "none"}
 
     @model_validator(mode="after")
     def _fits_the_version(self) -> Self:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
+from prony import redaction
 from prony.errors import UsageError
 from prony.plan import workload as workloads
 from prony.plan.catalogue_roots import yaml_files
@@ -283,16 +284,22 @@ class _Expansion:
                 return _Server(given, self._launched(given))
             given = UrlKeys(url=given)
         try:
-            target, path = parse_url(given.url)
+            target, path, auth = parse_url(given.url)
         except UsageError as fault:
             raise self._fault("servers", str(fault)) from fault
         if path != "/":
             raise self._fault(
                 "servers",
-                f"the url is {given.url}; expected scheme, host and port alone: {target.url} "
+                f"the url is {redaction.url(given.url)}; expected scheme, host and port alone: {target.url} "
                 "(paths belong in the workload's steps)",
             )
-        more = {"tls": given.tls, "addresses": given.addresses, "counts": given.counts}
+        if auth is not None:
+            raise self._fault(
+                "servers",
+                f"the url is {redaction.url(given.url)}; expected no user and password: they belong in the "
+                "steps (auth)",
+            )
+        more = {"tls": given.tls, "addresses": given.addresses or target.addresses, "counts": given.counts}
         return _Server(target.url, target.model_copy(update=more), given.source_addresses)
 
     def _launched(self, server: str) -> Target:

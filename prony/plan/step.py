@@ -77,7 +77,8 @@ class Step(Record):
     path: str
     path_as: Literal["plain", "verbatim", "url"] = "plain"
     """Verbatim: blanks stay. Url: normalized as by browsers (WHATWG URL)."""
-    headers: dict[str, str] = Field(default_factory=dict)
+    headers: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
+    """Several values: a line for each."""
     node_headers: bool = False
     """Whether header values are sent as by Node: ISO-8859-1, UTF-8 before a text; no other characters."""
     added_headers_at: int | None = Field(default=None, ge=0)
@@ -132,27 +133,34 @@ class Step(Record):
             raise ValueError("expected a path without blanks (encode them as %20)")
         if (self.body is not None) + (self.body_file is not None) + bool(self.body_parts) > 1:
             raise ValueError("expected at most one of body, body_file and body_parts")
-        if self.added_headers_at is not None and self.added_headers_at > len(self.headers):
-            raise ValueError(
-                f"expected added_headers_at of at most {len(self.headers)}, the number of headers"
-            )
+        lines = len(self.header_pairs)
+        if self.added_headers_at is not None and self.added_headers_at > lines:
+            raise ValueError(f"expected added_headers_at of at most {lines}, the number of headers")
         if self.follow_redirects and self.expect_continue:
             raise ValueError("expected at most one of follow_redirects and expect_continue")
         return self
 
     @property
+    def header_pairs(self) -> list[tuple[str, str]]:
+        """Name and value of each line."""
+        return [
+            (name, value)
+            for name, values in self.headers.items()
+            for value in ((values,) if isinstance(values, str) else values)
+        ]
+
+    def with_header_values(self, change: Callable[[str], str]) -> dict[str, str | tuple[str, ...]]:
+        return {
+            name: change(values) if isinstance(values, str) else tuple(map(change, values))
+            for name, values in self.headers.items()
+        }
+
+    @property
     def used(self) -> str:
         bearer = None if self.auth is None else self.auth.bearer
-        return "\n".join(
-            (
-                self.path,
-                *self.headers.values(),
-                self.header_lines or "",
-                self.set_cookies or "",
-                self.body or "",
-                bearer or "",
-            )
-        )
+        values = (value for _, value in self.header_pairs)
+        more = (self.header_lines or "", self.set_cookies or "", self.body or "", bearer or "")
+        return "\n".join((self.path, *values, *more))
 
 
 def _kind(value: object) -> str:
@@ -287,7 +295,7 @@ def settled(step: Step, settings: Mapping[str, str]) -> Step:
     return step.model_copy(
         update={
             "path": text(step.path),
-            "headers": {name: text(value) for name, value in step.headers.items()},
+            "headers": step.with_header_values(text),
             "body": None if step.body is None else text(step.body),
         }
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple, Self
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, model_validator
 
 from prony import redaction
 from prony.errors import UsageError
 from prony.evidence.base import Record
+from prony.plan.step import Auth, Basic
 
 Value = int | float | str
 """Value of a server's setting."""
@@ -196,10 +197,11 @@ def with_jdk(target: Target, jdk: str) -> Target | None:
 
 
 class RequestUrl(NamedTuple):
-    """A URL as target and request path."""
+    """A URL as target and request path, and its user and password."""
 
     target: Url
     path: str
+    auth: Auth | None = None
 
 
 def parse_url(text: str) -> RequestUrl:
@@ -219,10 +221,18 @@ def parse_url(text: str) -> RequestUrl:
         raise UsageError(f"invalid URL: '{shown}' has the scheme '{parts.scheme}'; {expected}")
     if not parts.hostname or not parts.netloc.isprintable() or " " in parts.netloc:
         raise UsageError(f"invalid URL: '{shown}' names no host; {expected}")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    default = 443 if parts.scheme == "https" else 80
-    return RequestUrl(Url(url=f"{parts.scheme}://{host}:{port or default}"), path)
+    name, _, _ = parts.hostname.partition("%")
+    host = f"[{name}]" if ":" in name else parts.hostname
+    port = port or (443 if parts.scheme == "https" else 80)
+    zone = parts.hostname.removeprefix(name).replace("%25", "%") if ":" in name else ""
+    addresses = (f"[{name}{zone}]:{port}",) if zone else ()
+    # An empty query is one, and urlsplit does not tell it from none.
+    query = f"?{parts.query}" if parts.query or text.partition("#")[0].endswith("?") else ""
+    auth = None
+    if parts.username is not None:
+        auth = Auth(basic=Basic(user=unquote(parts.username), password=unquote(parts.password or "")))
+    at = Url(url=f"{parts.scheme}://{host}:{port}", addresses=addresses)
+    return RequestUrl(at, (parts.path or "/") + query, auth)
 
 
 def _parse_unix(text: str) -> RequestUrl:

@@ -15,6 +15,7 @@ from prony.evidence.base import Record
 from prony.plan.catalogue_roots import yaml_files
 from prony.plan.step import (
     PLACEHOLDER,
+    Auth,
     Block,
     BodyPart,
     Entry,
@@ -233,6 +234,15 @@ class Workload(Record):
         walks = tuple(walk.model_copy(update={"steps": allchanged(walk.steps)}) for walk in self.scenarios)
         return self.model_copy(update={**own, "scenarios": walks})
 
+    def with_auth(self, auth: Auth | None) -> Workload:
+        """The workload with the credentials of a URL, for requests to it without others."""
+
+        def step(step: Step) -> Step:
+            own = step.server is not None or any(name.lower() == "authorization" for name in step.headers)
+            return step if own or step.auth is not None else step.model_copy(update={"auth": auth})
+
+        return self if auth is None else self.with_steps(step)
+
     @property
     def walks(self) -> tuple[Scenario, ...]:
         """The scenarios, or the steps as one, with placeholders of settings replaced."""
@@ -296,14 +306,14 @@ class Workload(Record):
 def from_url(
     path: str,
     method: Method = "GET",
-    headers: dict[str, str] | None = None,
+    headers: Mapping[str, str | tuple[str, ...]] | None = None,
     body: str | None = None,
     body_file: str | None = None,
 ) -> Workload:
     """The workload of `prony load URL`: a request without a declared response."""
     # What a person writes in an address bar; the engine sends a step's path as it is.
-    path = quote(path, safe=string.punctuation)
-    step = Step(path=path, method=method, headers=headers or {}, body=body, body_file=body_file)
+    path = quote(path, safe=string.punctuation, errors="surrogateescape")
+    step = Step(path=path, method=method, headers=dict(headers or {}), body=body, body_file=body_file)
     return Workload(name="url", title=f"{method} {path}", steps=(step,))
 
 

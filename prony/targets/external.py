@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import time
 from dataclasses import dataclass
 
@@ -175,6 +176,10 @@ class RunningExternal(RunningTarget):
         while self._ask(probe) is None:
             waited_s = time.monotonic() - begun_s
             silence = probe.asked.silence
+            if not probe.asked.timed_out and self._speaks_tls():
+                raise EnvironmentFault(
+                    f"{self.url} gives no response: the server speaks TLS on this port; give https://"
+                )
             if not probe.asked.timed_out:
                 raise EnvironmentFault(
                     f"{self.url} gives no response: {silence}; start the server first, or correct the URL"
@@ -194,6 +199,19 @@ class RunningExternal(RunningTarget):
             if unknown:
                 raise _not_known(unknown[0]) from fault
             raise
+
+    def _speaks_tls(self) -> bool:
+        """Where plain HTTP got no response."""
+        if self._at.https or self._at.unix is not None:
+            return False
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        try:
+            with socket.create_connection((self._host, self._port), CONNECT_TIMEOUT_S) as plain:
+                context.wrap_socket(plain, server_hostname=self._at.host).close()
+        except OSError:
+            return False
+        return True
 
     def _connect(self) -> None:
         try:

@@ -213,12 +213,12 @@ def test_the_plan_of_tls(tmp_path: Path) -> None:
         tls=TlsOptions(ca=tmp_path / "ca.pem", sni="name.example"),
         workload=HELLO,
         load=ClosedLoad(users=1),
-        connections=Connections(max_requests=3, tls_resumption=False, tls_version="1.2"),
+        connections=Connections(max_requests=3, tls_sessions="none", tls_version="1.2"),
         cpus=(),
     )
     plan = engine_plan(load)
     tls = plan["target"]["tls"]
-    assert (tls["ca"], tls["sni"], tls["resumption"]) == (str(tmp_path / "ca.pem"), "name.example", False)
+    assert (tls["ca"], tls["sni"], tls["sessions"]) == (str(tmp_path / "ca.pem"), "name.example", "none")
     assert (tls["min_version"], tls["max_version"]) == ("1.2", "1.2")
     assert plan["connection"] == {"reuse": "keep_alive", "max_requests": 3, "pipeline": 1}
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import ssl
+import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -203,6 +207,30 @@ def test_a_url_where_nobody_listens_is_an_outcome() -> None:
         "correct the URL"
     )
     assert outcome.evidence.engine is None
+
+
+@pytest.mark.needs("openssl")
+def test_plain_http_at_a_port_of_tls_is_named(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=test"
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", *made.split(), *files], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+
+    def serve(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                plain, _ = listener.accept()
+                with plain, contextlib.suppress(OSError):
+                    context.wrap_socket(plain, server_side=True).close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        outcome = measured(ExternalServer(Url(url=url)), Heard())
+        listener.shutdown(socket.SHUT_RDWR)
+    assert outcome.failure == f"{url} gives no response: the server speaks TLS on this port; give https://"
 
 
 class Silent:

@@ -35,7 +35,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         return refuse("injected_faults is set, expected http_version 1.1 or 1.0 with it");
     }
     for step in plan.scenarios.iter().flat_map(Scenario::requests) {
-        let chunked = step.body.as_ref().is_some_and(|body| body.chunked);
+        let chunked = step.is_chunked();
         if chunked || step.expect_continue {
             let what = if chunked {
                 "a chunked body, which HTTP/2 does not have"

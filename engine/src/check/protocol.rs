@@ -78,7 +78,7 @@ fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
 
 fn check_http_1_0(plan: &Plan) -> Result<(), PlanError> {
     for step in plan.scenarios.iter().flat_map(Scenario::requests) {
-        let chunked = step.body.as_ref().is_some_and(|body| body.chunked);
+        let chunked = step.is_chunked();
         if chunked || step.expect_continue {
             let what = if chunked {
                 "a chunked body"

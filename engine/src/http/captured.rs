@@ -2,6 +2,8 @@
 //! responses of steps that capture, expect JSON or a regex, or keep cookies are kept, one at a
 //! time, and only up to a limit.
 
+use super::head::unfold;
+
 /// Longer bodies are not kept: what is looked for in them counts as not found.
 pub const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 
@@ -26,6 +28,7 @@ impl CapturedResponse {
     pub fn begin(&mut self, head: &[u8]) {
         self.head.clear();
         self.head.extend_from_slice(head);
+        unfold(&mut self.head);
         self.body.clear();
         self.too_long = false;
     }
@@ -80,6 +83,14 @@ mod tests {
         assert_eq!(seen.headers("x").next(), Some(b"y:z".as_slice()));
         assert_eq!(seen.headers("nothing").next(), None);
         assert_eq!(seen.status(), Some(b"200".as_slice()));
+    }
+
+    #[test]
+    fn a_folded_header_is_one_line() {
+        let mut seen = CapturedResponse::new(true);
+        seen.begin(b"HTTP/1.1 200 OK\r\nX: a\r\n\tb: c\n  d\r\nY: 1\r\n\r\n");
+        assert_eq!(seen.headers("x").next(), Some(b"a b: c d".as_slice()));
+        assert_eq!(seen.headers("y").next(), Some(b"1".as_slice()));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use memchr::memmem::Finder;
 
+use super::head::unfold;
 use crate::plan::Expect;
 
 /// Which declaration a response did not meet; the first of status, header, size, body.
@@ -17,6 +18,11 @@ pub enum Unmet {
 /// Whether `value` contains `part`, ASCII case apart: servers agree on `text/plain`, not on how they write
 /// its charset.
 fn holds_ignoring_case(value: &[u8], part: &[u8]) -> bool {
+    if value.contains(&b'\n') {
+        let mut line = value.to_vec();
+        unfold(&mut line);
+        return holds_ignoring_case(&line, part);
+    }
     part.is_empty()
         || value
             .windows(part.len())

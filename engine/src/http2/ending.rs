@@ -7,6 +7,7 @@ use super::{Group, Http2Driver, PlaceState, SIDES, SideState, Told};
 use crate::measure::counters::ErrorKind;
 use crate::measure::http2::Http2Figures;
 use crate::net::{ConnId, Driver, Lost, NetEvent};
+use crate::payload::{Outgoing, Payload};
 
 pub(super) fn add_tally(figures: &mut Http2Figures, tally: &Tally) {
     figures.streams_opened += tally.streams_opened;
@@ -231,7 +232,13 @@ impl<D: Driver> Http2Driver<D> {
         if let Some(client) = &slot.client {
             client.leave(ErrorCode::NO_ERROR, &mut slot.out);
         }
-        self.hand_over_side(side);
+        if self.wire.is_sending(side) {
+            return;
+        }
+        let out = std::mem::take(&mut slot.out);
+        self.figures.bytes_sent += out.len() as u64;
+        self.wire
+            .send_last(side, Payload::Owned(Outgoing::new(out, None)));
         // A driver that cannot flush says so at its next wait.
         let _ = self.wire.flush();
     }

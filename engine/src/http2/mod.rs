@@ -19,7 +19,7 @@ use prony_h2::{Client, Fields};
 
 use crate::measure::http2::Http2Figures;
 use crate::net::sys::Waker;
-use crate::net::{Config, ConnId, Driver, NetEvent, Received, Sharing};
+use crate::net::{Config, ConnId, Driver, NetEvent, Owners, Received, Sharing};
 use crate::payload::{Outgoing, Payload};
 use crate::tls::config::ClientTls;
 use message::Text;
@@ -273,6 +273,10 @@ impl<D: Driver> Driver for Http2Driver<D> {
                 connections: groups * SIDES,
                 fixed: Arc::from([]),
                 http2: None,
+                owners: Owners {
+                    sides: SIDES,
+                    clients: sharing.connections,
+                },
                 ..config
             })?,
         })

@@ -27,7 +27,7 @@ impl<D: Driver> Http2Driver<D> {
             NetEvent::Secured(side, secured) => self.on_secured(side, secured),
             NetEvent::ConnectFailed(side, code) => self.on_connect_failed(side, code),
             NetEvent::Received(received) => self.on_received(received),
-            NetEvent::Closed(side) => self.end(side, &End::Closed),
+            NetEvent::Closed(side) | NetEvent::Truncated(side) => self.end(side, &End::Closed),
             NetEvent::Broken(side, direction, code) => {
                 self.end(side, &End::Broken(direction, code));
             }

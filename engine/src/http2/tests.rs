@@ -126,6 +126,11 @@ impl Test {
             receive_stamps: false,
             faults: Faults::NONE,
             tls: None,
+            owners: Owners {
+                sides: 1,
+                clients: users,
+            },
+            seed: 1,
             http2: Some(Sharing {
                 connections,
                 users,
@@ -597,5 +602,5 @@ fn a_connection_that_is_lost_amid_a_response_shows_nothing_of_it() {
     let told = test.told();
     assert_eq!(told.last().unwrap(), "Broken(0, Read, 104)");
     test.driver.close(0);
-    assert_eq!(ErrorKind::ALL.len(), ErrorKind::GoAway as usize + 1);
+    assert_eq!(ErrorKind::ALL.len(), ErrorKind::TlsTruncated as usize + 1);
 }

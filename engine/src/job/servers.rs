@@ -19,8 +19,8 @@ pub struct ServerJob {
     pub addresses: Range<usize>,
     /// What a redirect may name.
     pub origin: TargetOrigin,
-    /// The number of its host.
-    host: u16,
+    /// Without brackets.
+    host: String,
 }
 
 impl ServerJob {
@@ -28,7 +28,7 @@ impl ServerJob {
     pub fn written(&self) -> Server<'_> {
         Server {
             origin: &self.origin,
-            host: self.host,
+            host: &self.host,
         }
     }
 }
@@ -68,14 +68,8 @@ pub fn together(
     others: Vec<ResolvedTarget>,
 ) -> Result<(Vec<ServerJob>, Arc<[Address]>), PlanError> {
     let mut addresses = Vec::new();
-    let mut hosts: Vec<String> = Vec::new();
     let mut servers = Vec::new();
     for server in std::iter::once(target).chain(others) {
-        let known = hosts.iter().position(|host| *host == server.host);
-        let host = known.unwrap_or_else(|| {
-            hosts.push(server.host);
-            hosts.len() - 1
-        });
         let from = addresses.len();
         addresses.extend(server.addresses);
         servers.push(ServerJob {
@@ -84,7 +78,7 @@ pub fn together(
                 secure: server.secure,
                 authority: server.authority,
             },
-            host: host as u16,
+            host: server.host,
         });
     }
     if addresses.len() > MOST_ADDRESSES {
@@ -106,22 +100,22 @@ mod tests {
             "load": {"model": "closed", "users": 1}, "scenarios": [{"steps": [{"path": "/"}]}],
             "stop": {"total_requests": 1}});
         let plan: Plan = serde_json::from_value(plan).unwrap();
-        let target = ResolvedTarget::resolve(&plan.target).unwrap();
+        let target = ResolvedTarget::resolve(&plan).unwrap();
         let others = ResolvedTarget::resolve_others(&plan).unwrap();
         let tls = tls(&plan, &target, &others).unwrap();
         (together(target, others).unwrap().0, tls)
     }
 
     #[test]
-    fn each_server_has_its_addresses_and_ports_of_one_host_share_its_number() {
+    fn each_server_has_its_addresses_and_host() {
         let (servers, tls) = job(json!([
             {"url": "http://127.0.0.1:82", "addresses": ["127.0.0.2", "127.0.0.3"]},
             {"url": "https://127.0.0.4:83"},
         ]));
         let ranges: Vec<_> = servers.iter().map(|one| one.addresses.clone()).collect();
         assert_eq!(ranges, [0..1, 1..3, 3..4]);
-        let hosts: Vec<_> = servers.iter().map(|one| one.host).collect();
-        assert_eq!(hosts, [0, 0, 1]);
+        let hosts: Vec<_> = servers.iter().map(|one| one.host.as_str()).collect();
+        assert_eq!(hosts, ["127.0.0.1", "127.0.0.1", "127.0.0.4"]);
         let tls = tls.unwrap();
         let secure: Vec<_> = (0..4).map(|place| tls.name(place).is_some()).collect();
         assert_eq!(secure, [false, false, false, true]);

@@ -56,10 +56,12 @@ pub enum ErrorKind {
     /// HTTP/2: the server went away and had not looked at the request.
     #[serde(rename = "goaway")]
     GoAway,
+    /// A body that the end of the connection ends, and TLS's farewell (close_notify) was missing.
+    TlsTruncated,
 }
 
 impl ErrorKind {
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
         Self::ConnectOther,
@@ -83,6 +85,7 @@ impl ErrorKind {
         Self::ResponseMemory,
         Self::StreamReset,
         Self::GoAway,
+        Self::TlsTruncated,
     ];
 }
 
@@ -229,6 +232,7 @@ impl ErrorKind {
                 | Self::ResponseMemory
                 | Self::StreamReset
                 | Self::GoAway
+                | Self::TlsTruncated
         )
     }
 }

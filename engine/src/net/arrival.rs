@@ -3,6 +3,9 @@
 
 use std::os::fd::AsFd;
 
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
 use super::sys::{monotonic_ns, stamp_arrivals, unix_ns};
 use super::{Config, ConnId};
 
@@ -29,9 +32,18 @@ pub(super) struct Control(pub [u8; CONTROL_BYTES]);
 pub(super) fn ask(config: &Config, conn: ConnId, address: usize, socket: impl AsFd) -> bool {
     // The kernel stamps packets, and a Unix socket has none.
     let stamped = config.receive_stamps
-        && conn.is_multiple_of(STAMPED_IN)
+        && is_drawn(config.seed, conn, config.connections as u32)
         && !config.addresses[address].is_unix();
     stamped && stamp_arrivals(socket.as_fd()).is_ok()
+}
+
+/// Of each [`STAMPED_IN`] connections in a row one is drawn: those of one server or of one group of users
+/// often lie at equal distances.
+fn is_drawn(seed: u64, conn: ConnId, connections: u32) -> bool {
+    let (row, place) = (conn / STAMPED_IN, conn % STAMPED_IN);
+    let length = STAMPED_IN.min(connections.max(1) - row * STAMPED_IN);
+    let mut rng = SmallRng::seed_from_u64(seed.wrapping_add(u64::from(row)));
+    rng.random_range(0..length) == place
 }
 
 /// When the last packet of a read had come, by the monotonic clock; from the read's control data.
@@ -76,6 +88,7 @@ fn placed_ns(stamp_ns: u64, before_ns: u64, wall_ns: u64, after_ns: u64) -> Opti
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::io::Write;
     use std::net::TcpListener;
     use std::sync::Arc;
@@ -86,7 +99,7 @@ mod tests {
     use crate::net::address::Address;
     use crate::net::epoll::Epoll;
     use crate::net::uring::Uring;
-    use crate::net::{Driver, NetEvent};
+    use crate::net::{Driver, NetEvent, Owners};
 
     fn control(level: i32, kind: i32, seconds: u64, ns: u64) -> Vec<u8> {
         let mut bytes = (CONTROL_BYTES as u64).to_ne_bytes().to_vec();
@@ -119,6 +132,26 @@ mod tests {
         assert_eq!(placed_ns(0, 5_000, 6_000, 5_040), None);
     }
 
+    const SEED: u64 = 7;
+
+    #[test]
+    fn one_connection_of_each_row_is_drawn_and_not_always_the_same() {
+        let drawn = |seed: u64, connections: u32| -> Vec<ConnId> {
+            (0..connections)
+                .filter(|conn| is_drawn(seed, *conn, connections))
+                .collect()
+        };
+        for connections in [1, 3, 16, 17, 160] {
+            let found = drawn(1, connections);
+            let rows: Vec<u32> = found.iter().map(|conn| conn / STAMPED_IN).collect();
+            let all: Vec<u32> = (0..connections.div_ceil(STAMPED_IN)).collect();
+            assert_eq!(rows, all, "{connections}");
+        }
+        let places: BTreeSet<u32> = drawn(1, 1600).iter().map(|conn| conn % 16).collect();
+        assert!(places.len() > 10, "{places:?}");
+        assert_ne!(drawn(1, 1600), drawn(2, 1600));
+    }
+
     const LATE_NS: u64 = 20_000_000;
 
     fn next<D: Driver>(driver: &mut D) -> NetEvent {
@@ -145,6 +178,11 @@ mod tests {
             faults: Faults::NONE,
             tls: None,
             http2: None,
+            owners: Owners {
+                sides: 1,
+                clients: 1,
+            },
+            seed: SEED,
         };
         let mut driver = match D::new(config) {
             Ok(driver) => driver,
@@ -153,7 +191,7 @@ mod tests {
         driver.connect(conn, 0);
         assert!(matches!(next(&mut driver), NetEvent::Connected(of) if of == conn));
         let (mut peer, _) = listener.accept().unwrap();
-        let asked = conn.is_multiple_of(STAMPED_IN);
+        let asked = is_drawn(SEED, conn, 32);
         // The kernel begins to stamp in the background.
         let until_ns = monotonic_ns() + 10_000_000_000;
         loop {
@@ -191,7 +229,9 @@ mod tests {
 
     #[test]
     fn a_read_of_a_stamped_connection_says_when_its_bytes_came() {
-        for conn in [0, 16, 17] {
+        let drawn = |conn: &ConnId| is_drawn(SEED, *conn, 32);
+        let other = (0..32).find(|conn| !drawn(conn));
+        for conn in (0..32).filter(drawn).chain(other) {
             looks_late::<Epoll>(conn);
             looks_late::<Uring>(conn);
         }

@@ -2,6 +2,7 @@
 //! connections: a million idle connections need none.
 
 use std::io;
+use std::num::NonZero;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -16,6 +17,16 @@ const BYTES: usize = 16 * 1024;
 /// Not a power of two: the beginnings of the buffers, often all that is used of them, would compete
 /// for the same lines of the cache.
 const STRIDE: usize = BYTES + 3 * 64;
+
+/// A buffer that the kernel has filled. Only its ring makes one, and takes it back.
+#[derive(Debug)]
+pub struct Filled(NonZero<u16>);
+
+impl Filled {
+    fn index(&self) -> u16 {
+        self.0.get() - 1
+    }
+}
 
 /// Buffers of one size, shared with the kernel.
 pub struct BufferRing {
@@ -35,7 +46,7 @@ impl BufferRing {
             tail: 0,
         };
         // SAFETY: the mapping is page aligned, holds `MOST` entries, and lives as long as this
-        // value, which its owner drops after the ring.
+        // value; before its owner drops it, it has the kernel cancel whatever uses it, or leaks it.
         unsafe { submitter.register_buf_ring_with_flags(buffers.ring.address(), MOST, group, 0)? };
         buffers.add(FIRST);
         Ok(buffers)
@@ -49,19 +60,27 @@ impl BufferRing {
     fn add(&mut self, more: u16) {
         let count = (self.count + more).min(MOST);
         for index in self.count..count {
-            self.put(index);
+            self.put_index(index);
         }
         self.count = count;
         self.publish();
     }
 
+    /// The buffer of a completion; `None`: there is none of this number.
+    #[inline]
+    pub fn filled(&self, index: u16) -> Option<Filled> {
+        let known = index < self.count;
+        known.then(|| NonZero::new(index + 1).map(Filled))?
+    }
+
     /// So many bytes of a buffer, from there on.
     #[inline]
-    pub fn bytes(&self, index: u16, from: usize, length: u32) -> &[u8] {
+    pub fn bytes(&self, buffer: &Filled, from: usize, length: u32) -> &[u8] {
+        let index = buffer.index();
         let from = from.min(BYTES);
         let length = (length as usize).min(BYTES - from);
-        // SAFETY: the buffer lies within the mapping (zeroed when made), and the kernel does not
-        // write to it before it is put back.
+        // SAFETY: the buffer is one of this ring, so it lies within the mapping (zeroed when made), and
+        // the kernel does not write to it before it is put back, which takes the value.
         unsafe {
             std::slice::from_raw_parts(
                 self.memory
@@ -75,7 +94,12 @@ impl BufferRing {
 
     /// Gives a buffer back; the kernel sees it after [`Self::publish`].
     #[inline]
-    pub fn put(&mut self, index: u16) {
+    pub fn put(&mut self, buffer: Filled) {
+        self.put_index(buffer.index());
+    }
+
+    #[inline]
+    fn put_index(&mut self, index: u16) {
         let at = usize::from(self.tail & (MOST - 1));
         // SAFETY: `at` is below the number of entries, and the kernel does not read beyond the
         // published tail.
@@ -84,6 +108,12 @@ impl BufferRing {
         entry.set_len(BYTES as u32);
         entry.set_bid(index);
         self.tail = self.tail.wrapping_add(1);
+    }
+
+    /// The memory stays mapped: the kernel may still write to it.
+    pub fn leak(&mut self) {
+        self.memory.leaked = true;
+        self.ring.leaked = true;
     }
 
     #[inline]
@@ -100,6 +130,7 @@ impl BufferRing {
 struct Mapping {
     start: NonNull<u8>,
     length: usize,
+    leaked: bool,
 }
 
 // SAFETY: the mapping is owned memory without any tie to the thread that made it.
@@ -117,7 +148,11 @@ impl Mapping {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start, length })
+        Ok(Self {
+            start,
+            length,
+            leaked: false,
+        })
     }
 
     fn address(&self) -> u64 {
@@ -127,6 +162,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if self.leaked {
+            return;
+        }
         // SAFETY: the mapping was made with this length and nothing refers to it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }

@@ -206,12 +206,7 @@ impl Epoll {
             match read {
                 Ok(0) => return Some(NetEvent::Closed(conn)),
                 Ok(length) => {
-                    return Some(NetEvent::Received(Received {
-                        conn,
-                        buffer: 0,
-                        stamped,
-                        length: length as u32,
-                    }));
+                    return Some(NetEvent::Received(Received::new(conn, length, stamped)));
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return None,

@@ -61,6 +61,14 @@ impl<D: Driver> Driver for Faulty<D> {
         self.driver.close(conn);
     }
 
+    fn forget_client(&mut self, conn: ConnId) {
+        self.driver.forget_client(conn);
+    }
+
+    fn send_last(&mut self, conn: ConnId, payload: Payload) {
+        self.driver.send_last(conn, payload);
+    }
+
     fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
         self.driver.wait(until_ns)
     }

@@ -7,6 +7,7 @@ mod buffers;
 pub mod epoll;
 pub mod faulty;
 pub mod probe;
+pub mod reach;
 pub mod rings;
 mod send_times;
 pub mod sys;
@@ -17,6 +18,7 @@ use std::io;
 use std::sync::Arc;
 
 use address::Address;
+use buffers::Filled;
 
 use crate::fault::Faults;
 use crate::measure::counters::ErrorKind;
@@ -46,6 +48,10 @@ pub struct Config {
     pub faults: Faults,
     /// For the TLS driver.
     pub tls: Option<Arc<ClientTls>>,
+    /// Whose connections are whose.
+    pub owners: Owners,
+    /// Draws which connections are stamped.
+    pub seed: u64,
     /// For the driver of HTTP/2: connections are then those that users have, and this says which of
     /// them are one.
     pub http2: Option<Sharing>,
@@ -58,6 +64,20 @@ impl Config {
             0 => None,
             count => self.sources.get(conn as usize % count),
         }
+    }
+}
+
+/// Which client a connection is of: `sides` in a row are of one client, and after all `clients` it is the
+/// first one's turn again.
+#[derive(Debug, Clone, Copy)]
+pub struct Owners {
+    pub sides: usize,
+    pub clients: usize,
+}
+
+impl Owners {
+    pub fn client(self, conn: ConnId) -> usize {
+        conn as usize / self.sides % self.clients.max(1)
     }
 }
 
@@ -89,6 +109,9 @@ pub enum NetEvent {
     Received(Received),
     /// The other side closed its direction.
     Closed(ConnId),
+    /// The other side closed without the farewell of TLS: whether all that it had to say has come is not
+    /// known.
+    Truncated(ConnId),
     /// The connection broke while reading or writing; with the `errno`.
     Broken(ConnId, Direction, i32),
     /// The kernel refused an operation of this connection, with the `errno`: a failure of the
@@ -118,6 +141,7 @@ impl NetEvent {
             | Self::Unsecured(conn, _)
             | Self::ConnectFailed(conn, _)
             | Self::Closed(conn)
+            | Self::Truncated(conn)
             | Self::Broken(conn, _, _)
             | Self::Joined(conn)
             | Self::Lost(conn, _)
@@ -139,33 +163,21 @@ pub enum Direction {
 #[derive(Debug)]
 pub struct Received {
     pub conn: ConnId,
-    buffer: u16,
+    /// Where a ring has them; `None`: the driver keeps them by itself.
+    buffer: Option<Filled>,
     /// The kernel was asked when it took these bytes in.
     stamped: bool,
     length: u32,
 }
 
 impl Received {
-    /// Bytes that a driver on top of another keeps by itself.
+    /// Bytes that a driver keeps by itself.
     pub fn new(conn: ConnId, length: usize, stamped: bool) -> Self {
         Self {
             conn,
-            buffer: 0,
+            buffer: None,
             stamped,
             length: length as u32,
-        }
-    }
-}
-
-#[cfg(test)]
-impl Received {
-    /// Bytes that a simulated driver keeps by itself.
-    pub fn whole(conn: ConnId, bytes: &[u8]) -> Self {
-        Self {
-            conn,
-            buffer: 0,
-            stamped: false,
-            length: bytes.len() as u32,
         }
     }
 }
@@ -232,6 +244,14 @@ pub trait Driver: Sized {
 
     /// Closes in any state; no effect on a closed index.
     fn close(&mut self, conn: ConnId);
+
+    /// Who had this connection is gone; the next one knows nothing of it.
+    fn forget_client(&mut self, _conn: ConnId) {}
+
+    /// Sends what is to be followed by [`Driver::close`].
+    fn send_last(&mut self, conn: ConnId, payload: Payload) {
+        self.send(conn, payload);
+    }
 
     /// Submits everything queued and waits for a batch of events, at most until the given monotonic
     /// time.

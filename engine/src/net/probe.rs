@@ -13,7 +13,7 @@ use super::address::Address;
 use super::epoll::Epoll;
 use super::sys::monotonic_ns;
 use super::uring::Uring;
-use super::{Config, Driver, NetEvent, Payload};
+use super::{Config, Driver, NetEvent, Owners, Payload};
 use crate::fault::Faults;
 
 /// What one driver's probe found.
@@ -125,6 +125,7 @@ pub fn round_trip<D: Driver>() -> Result<(), String> {
                 | NetEvent::Secured(..)
                 | NetEvent::Unsecured(..)
                 | NetEvent::Joined(_)
+                | NetEvent::Truncated(_)
                 | NetEvent::Lost(..) => {}
             }
         }
@@ -143,6 +144,11 @@ fn set_up<D: Driver>(addresses: Vec<Address>) -> Result<D, String> {
         faults: Faults::NONE,
         tls: None,
         http2: None,
+        owners: Owners {
+            sides: 1,
+            clients: 1,
+        },
+        seed: 1,
     };
     D::new(config).map_err(|error| format!("the kernel refuses to set it up: {error}"))
 }

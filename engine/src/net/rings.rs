@@ -151,6 +151,7 @@ impl Driver for Rings {
                     ..received
                 }),
                 NetEvent::Closed(conn) => NetEvent::Closed(base + conn),
+                NetEvent::Truncated(conn) => NetEvent::Truncated(base + conn),
                 NetEvent::Broken(conn, direction, code) => {
                     NetEvent::Broken(base + conn, direction, code)
                 }

@@ -9,20 +9,26 @@ use std::sync::Arc;
 use rustls::ClientConfig;
 
 use super::sys::Waker;
-use super::{Config, ConnId, Direction, Driver, NetEvent, Payload, Received};
+use super::{Config, ConnId, Direction, Driver, NetEvent, Owners, Payload, Received};
 use crate::payload::Outgoing;
 use crate::tls::config::ClientTls;
 use crate::tls::session::TlsSession;
+use crate::tls::store::SessionStore;
 
 /// The driver `D`, with TLS on each of its connections whose server speaks it.
 pub struct TlsDriver<D> {
     wire: D,
     config: Arc<ClientConfig>,
+    /// Sessions that may be resumed.
+    store: Option<Arc<SessionStore>>,
+    owners: Owners,
     tls: Arc<ClientTls>,
     /// By connection: the address that it goes to.
     addresses: Vec<u16>,
     fixed: Arc<[Vec<u8>]>,
     conns: Vec<Option<Box<Conn>>>,
+    /// Whose handshake has ended with something to send, which no request has taken along yet.
+    unsent: Vec<ConnId>,
     /// What is left to say of the last event of the driver beneath.
     pending: VecDeque<NetEvent>,
     /// Bytes of the wire while they are opened, and the plain bytes of the last
@@ -35,9 +41,12 @@ pub struct TlsDriver<D> {
 
 struct Conn {
     session: TlsSession,
-    /// What TLS has to send, kept to go out with the next request: it then costs no call and no
-    /// packet of its own.
+    /// What TLS has to send, kept to go out with a request that follows at once: it then costs no call
+    /// and no packet of its own.
     outgoing: Vec<u8>,
+    /// The server has said that nothing more will come.
+    ended: bool,
+    said_farewell: bool,
 }
 
 impl<D: Driver> TlsDriver<D> {
@@ -47,11 +56,37 @@ impl<D: Driver> TlsDriver<D> {
             .is_some_and(|conn| !conn.session.is_established())
     }
 
+    /// Whether TLS still speaks on it: its end should have been said.
+    fn is_cut_short(&self, conn: ConnId) -> bool {
+        let slot = self.conns[conn as usize].as_ref();
+        slot.is_some_and(|slot| !slot.ended)
+    }
+
     /// Whether this connection goes to a server without TLS.
     fn is_plain(&self, conn: ConnId) -> bool {
         self.tls
             .name(usize::from(self.addresses[conn as usize]))
             .is_none()
+    }
+
+    /// What the library learns or asks from here on is of this connection.
+    fn works_for(&self, conn: ConnId) {
+        if let Some(store) = &self.store {
+            store.works_for(self.owners.client(conn), self.addresses[conn as usize]);
+        }
+    }
+
+    /// Connections that nobody has a request for are whole all the same.
+    fn finish_handshakes(&mut self) {
+        for conn in std::mem::take(&mut self.unsent) {
+            if let Some(slot) = self.conns[conn as usize].as_mut()
+                && !slot.outgoing.is_empty()
+            {
+                let outgoing = std::mem::take(&mut slot.outgoing);
+                self.wire
+                    .send(conn, Payload::Owned(Outgoing::new(outgoing, None)));
+            }
+        }
     }
 
     /// The driver beneath has connected: begins the handshake.
@@ -62,11 +97,14 @@ impl<D: Driver> TlsDriver<D> {
         };
         let mut outgoing = self.wire.spare();
         outgoing.clear();
+        self.works_for(conn);
         match TlsSession::begin(Arc::clone(&self.config), name.clone(), &mut outgoing) {
             Ok(session) => {
                 self.conns[conn as usize] = Some(Box::new(Conn {
                     session,
                     outgoing: Vec::new(),
+                    ended: false,
+                    said_farewell: false,
                 }));
                 self.wire
                     .send(conn, Payload::Owned(Outgoing::new(outgoing, None)));
@@ -85,13 +123,14 @@ impl<D: Driver> TlsDriver<D> {
         self.plain.clear();
         if self.is_plain(conn) {
             std::mem::swap(&mut self.plain, &mut self.sealed);
-            return Some(NetEvent::Received(Received {
+            let stamped = self.arrived_ns.is_some();
+            return Some(NetEvent::Received(Received::new(
                 conn,
-                buffer: 0,
-                stamped: self.arrived_ns.is_some(),
-                length: self.plain.len() as u32,
-            }));
+                self.plain.len(),
+                stamped,
+            )));
         }
+        self.works_for(conn);
         let slot = self.conns[conn as usize].as_mut()?;
         let was_established = slot.session.is_established();
         match slot
@@ -106,17 +145,18 @@ impl<D: Driver> TlsDriver<D> {
                 }
                 if opened.secured {
                     let secured = slot.session.secured();
+                    if !slot.outgoing.is_empty() {
+                        self.unsent.push(conn);
+                    }
                     self.pending.push_back(NetEvent::Secured(conn, secured));
                 }
                 if !self.plain.is_empty() {
-                    self.pending.push_back(NetEvent::Received(Received {
-                        conn,
-                        buffer: 0,
-                        stamped: self.arrived_ns.is_some(),
-                        length: self.plain.len() as u32,
-                    }));
+                    let stamped = self.arrived_ns.is_some();
+                    let received = Received::new(conn, self.plain.len(), stamped);
+                    self.pending.push_back(NetEvent::Received(received));
                 }
                 if opened.ended {
+                    slot.ended = true;
                     self.pending.push_back(NetEvent::Closed(conn));
                 }
             }
@@ -137,7 +177,8 @@ impl<D: Driver> TlsDriver<D> {
         self.pending.pop_front()
     }
 
-    fn seal(&mut self, conn: ConnId, payload: Payload) -> Result<(), String> {
+    /// `last`: with TLS's farewell behind it.
+    fn seal(&mut self, conn: ConnId, payload: Payload, last: bool) -> Result<(), String> {
         let Some(slot) = self.conns[conn as usize].as_mut() else {
             return Ok(());
         };
@@ -162,6 +203,9 @@ impl<D: Driver> TlsDriver<D> {
                 }
             },
         }
+        if last {
+            slot.said_farewell = slot.session.end(&mut out).is_ok();
+        }
         self.wire
             .send(conn, Payload::Owned(Outgoing::new(out, None)));
         Ok(())
@@ -172,7 +216,7 @@ impl<D: Driver> TlsDriver<D> {
         let Some(slot) = self.conns[conn as usize].as_mut() else {
             return;
         };
-        if !slot.session.is_established() || self.wire.is_sending(conn) {
+        if !slot.session.is_established() || slot.said_farewell || self.wire.is_sending(conn) {
             return;
         }
         let mut out = std::mem::take(&mut slot.outgoing);
@@ -209,8 +253,12 @@ impl<D: Driver> Driver for TlsDriver<D> {
         let tls = config.tls.clone().ok_or_else(|| {
             io::Error::other("a TLS driver was asked for without a configuration")
         })?;
+        let (client, store) = tls.for_thread();
         Ok(Self {
-            config: tls.for_thread(),
+            config: client,
+            store,
+            owners: config.owners,
+            unsent: Vec::new(),
             tls,
             addresses: vec![0; config.connections.max(1)],
             fixed: Arc::clone(&config.fixed),
@@ -232,8 +280,22 @@ impl<D: Driver> Driver for TlsDriver<D> {
         if self.is_plain(conn) {
             return self.wire.send(conn, payload);
         }
-        if let Err(reason) = self.seal(conn, payload) {
+        if let Err(reason) = self.seal(conn, payload, false) {
             self.pending.push_back(unsecured(conn, reason));
+        }
+    }
+
+    fn send_last(&mut self, conn: ConnId, payload: Payload) {
+        if self.is_plain(conn) {
+            return self.wire.send(conn, payload);
+        }
+        // What cannot be sent any more is closed with the rest.
+        let _ = self.seal(conn, payload, true);
+    }
+
+    fn forget_client(&mut self, conn: ConnId) {
+        if let Some(store) = &self.store {
+            store.forget(self.owners.client(conn));
         }
     }
 
@@ -265,6 +327,7 @@ impl<D: Driver> Driver for TlsDriver<D> {
     }
 
     fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
+        self.finish_handshakes();
         let until_ns = if self.pending.is_empty() {
             until_ns
         } else {
@@ -285,6 +348,9 @@ impl<D: Driver> Driver for TlsDriver<D> {
                     conn,
                     "the server closed the connection during the handshake".to_owned(),
                 )),
+                NetEvent::Closed(conn) if self.is_cut_short(conn) => {
+                    Some(NetEvent::Truncated(conn))
+                }
                 NetEvent::Broken(conn, direction, code) if self.is_securing(conn) => {
                     let what = match direction {
                         Direction::Read => "reading",

@@ -16,11 +16,11 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{Fd, Fixed};
+use io_uring::types::{CancelBuilder, Fd, Fixed};
 use io_uring::{IoUring, cqueue, opcode};
 
 use self::receive::{LEAD_BYTES, StampedRead};
-use self::sends::Owned;
+use self::sends::Told;
 use self::tags::*;
 use super::buffers::BufferRing;
 use super::send_times::{CompletionTimes, SendTimes};
@@ -58,16 +58,14 @@ enum Local {
 
 /// One ring with its connections.
 pub struct Uring {
-    // The order matters when dropped: the ring goes before the memory that the kernel may use
-    // through it.
     ring: IoUring,
     buffers: BufferRing,
     wake_buffer: Box<[u8; 8]>,
     stamped_read: StampedRead,
     config: Config,
-    /// Owned payloads under way: they stay in their place until the kernel says that it is done
-    /// with them.
-    owned: Vec<Option<Owned>>,
+    /// Sends whose end is told: they stay in their place until the kernel says that it is done with
+    /// them.
+    told: Vec<Option<Told>>,
     free: Vec<u32>,
     spare: Vec<u8>,
     waker: Waker,
@@ -171,6 +169,29 @@ impl Uring {
     }
 }
 
+impl Drop for Uring {
+    /// The kernel must be done with the memory of this value before that is given back, and the end of
+    /// a ring is not waited for: everything is cancelled first. Where the kernel cannot say that it is
+    /// (before Linux 6.0), the memory is left to it.
+    fn drop(&mut self) {
+        let canceled = self
+            .ring
+            .submitter()
+            .register_sync_cancel(None, CancelBuilder::any());
+        let done = match canceled {
+            Ok(()) => true,
+            Err(error) => error.raw_os_error() == Some(libc::ENOENT),
+        };
+        if !done {
+            self.buffers.leak();
+            let told = std::mem::take(&mut self.told);
+            let wake_buffer = std::mem::take(&mut self.wake_buffer);
+            let stamped_read = std::mem::replace(&mut self.stamped_read, StampedRead::new());
+            std::mem::forget((told, wake_buffer, stamped_read, self.config.clone()));
+        }
+    }
+}
+
 impl Driver for Uring {
     const NAME: &'static str = "io_uring";
     const SEND_GROUP: usize = 64;
@@ -192,23 +213,19 @@ impl Driver for Uring {
         self.accepted.clear(conn);
         let fixed = match payload {
             Payload::Fixed(fixed) => fixed,
-            Payload::Owned(outgoing) => return self.send_owned(conn, outgoing),
+            owned @ Payload::Owned(_) => return self.send_told(conn, owned),
         };
         let bytes = &self.config.fixed[fixed as usize];
         let (pointer, length) = (bytes.as_ptr(), bytes.len());
+        if length > SURELY_TAKEN_BYTES || self.accepted.is_kept() {
+            return self.send_told(conn, Payload::Fixed(fixed));
+        }
         let entry = opcode::Send::new(Fixed(conn), pointer, length as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
             .build()
+            .flags(Flags::SKIP_SUCCESS)
             .user_data(self.tag(SEND, conn));
-        let quiet = length <= SURELY_TAKEN_BYTES && !self.accepted.is_kept();
-        let entry = if quiet {
-            entry.flags(Flags::SKIP_SUCCESS)
-        } else {
-            entry
-        };
-        if self.push_for(conn, entry) && !quiet {
-            self.conns[conn as usize].sending += 1;
-        }
+        self.push_for(conn, entry);
     }
 
     fn spare(&mut self) -> Vec<u8> {
@@ -247,8 +264,7 @@ impl Driver for Uring {
                 self.cancel(CONNECT, conn);
             }
             if slot.sending > 0 {
-                self.cancel(SEND, conn);
-                self.cancel_owned(conn, slot.generation);
+                self.cancel_told(conn, slot.generation);
             }
             // Takes effect at once; operations under way keep the socket until they end, by the
             // cancellations above. The only failure would be an index out of range, which
@@ -304,7 +320,10 @@ impl Driver for Uring {
     #[inline]
     fn bytes(&self, received: &Received) -> &[u8] {
         let from = if received.stamped { LEAD_BYTES } else { 0 };
-        self.buffers.bytes(received.buffer, from, received.length)
+        let buffer = received.buffer.as_ref();
+        buffer.map_or(&[], |buffer| {
+            self.buffers.bytes(buffer, from, received.length)
+        })
     }
 
     #[inline]
@@ -314,7 +333,9 @@ impl Driver for Uring {
 
     #[inline]
     fn release(&mut self, received: Received) {
-        self.buffers.put(received.buffer);
+        if let Some(buffer) = received.buffer {
+            self.buffers.put(buffer);
+        }
     }
 
     fn waker(&self) -> Waker {

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 pub struct Connection {
     #[serde(default)]
     pub reuse: Reuse,
+    /// Addresses of the other family are left out; without it, those of a family on which nobody
+    /// answers before the start.
+    #[serde(default)]
+    pub family: Option<Family>,
     /// Close after so many requests.
     #[serde(default)]
     pub max_requests: Option<u32>,
@@ -21,6 +25,7 @@ impl Default for Connection {
     fn default() -> Self {
         Self {
             reuse: Reuse::default(),
+            family: None,
             max_requests: None,
             pipeline: default_pipeline(),
         }
@@ -29,6 +34,14 @@ impl Default for Connection {
 
 fn default_pipeline() -> u32 {
     1
+}
+
+/// A family of IP addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    Ipv4,
+    Ipv6,
 }
 
 /// A version of HTTP.

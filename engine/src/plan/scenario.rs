@@ -159,6 +159,14 @@ pub struct Step {
     pub ends_run_on_error: bool,
 }
 
+impl Step {
+    /// Whether its body is sent in chunks.
+    pub fn is_chunked(&self) -> bool {
+        let coded = |(name, _): &(String, String)| name.eq_ignore_ascii_case("transfer-encoding");
+        self.body.as_ref().is_some_and(|body| body.chunked) || self.headers.iter().any(coded)
+    }
+}
+
 /// How the path of a request is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

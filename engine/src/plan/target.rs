@@ -52,8 +52,8 @@ pub struct Tls {
     pub sni: Option<String>,
     pub min_version: TlsVersion,
     pub max_version: TlsVersion,
-    /// Whether a new connection may resume the session of one before.
-    pub resumption: bool,
+    /// Whose sessions a new connection may resume.
+    pub sessions: TlsSessions,
     /// Protocols offered by ALPN, the preferred first; an empty list offers none.
     pub alpn: Vec<String>,
 }
@@ -68,10 +68,22 @@ impl Default for Tls {
             sni: None,
             min_version: TlsVersion::V1_2,
             max_version: TlsVersion::V1_3,
-            resumption: true,
+            sessions: TlsSessions::User,
             alpn: vec!["http/1.1".to_owned()],
         }
     }
+}
+
+/// Who remembers TLS sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TlsSessions {
+    /// Each user its own, by address, as clients do that are programs of their own.
+    User,
+    /// All users of a thread together, by address, as the connections of one program do.
+    Shared,
+    /// Nobody: every handshake is a full one.
+    None,
 }
 
 /// A version of TLS.

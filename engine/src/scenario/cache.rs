@@ -5,8 +5,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
-use cookie::time::OffsetDateTime;
-use cookie::time::format_description::well_known::Rfc2822;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc2822;
 
 use crate::http::captured::CapturedResponse;
 use crate::plan::{CachePlan, CacheRules};

@@ -1,10 +1,13 @@
 //! Values taken from a response, and expectations that need the whole of it. One response in,
 //! values of the user out; no I/O.
 
+use std::sync::Arc;
+
 use rand::Rng;
 use serde_json::Value;
 
 use super::capture_source::{CaptureSource, MOST_VALUE_BYTES, check_pointer, regex};
+use super::cookies::CookieHost;
 use super::filter::RequestPart;
 use super::names::{Numbered, check_name};
 use super::resources::Resources;
@@ -22,8 +25,8 @@ pub struct Look {
     /// JSON pointer, and the value that must be there as JSON.
     filled: Vec<(String, Template)>,
     regexes: Vec<Sought>,
-    /// The host whose cookies the user keeps that the response sets; `None`: it keeps none.
-    pub cookies: Option<u16>,
+    /// Who sets the cookies that the user keeps; `None`: it keeps none.
+    pub cookies: Option<Arc<CookieHost>>,
     /// Whether the user's cache keeps what the response says of itself.
     pub cache: Option<CachePlan>,
     /// What the page embeds, and the value that becomes their list. Until then it is the path that
@@ -77,7 +80,7 @@ impl Look {
     pub fn compile(
         captures: &[Capture],
         expect: &Expect,
-        cookies: Option<u16>,
+        cookies: Option<Arc<CookieHost>>,
         numbered: &Numbered,
         mut slot: impl FnMut(&str) -> usize,
     ) -> Result<Self, String> {
@@ -142,8 +145,8 @@ impl Look {
     /// where that was not the last. Returns how many cookies were dropped.
     pub fn remember(&self, seen: &CapturedResponse, target: Option<&[u8]>, vars: &mut Vars) -> u64 {
         if let Some(target) = target {
-            if let Some(host) = self.cookies {
-                vars.jar(host).asks_for(target);
+            if self.cookies.is_some() {
+                vars.cookies.requests(target);
             }
             if let (Some(_), Some(cache)) = (&self.cache, &mut vars.cache) {
                 cache.asks_for(target);
@@ -153,8 +156,8 @@ impl Look {
             }
         }
         let now = vars.now();
-        let dropped = match self.cookies {
-            Some(host) => vars.jar(host).keep(seen, now),
+        let dropped = match &self.cookies {
+            Some(host) => vars.cookies.keep(seen, host, vars.unix_ms()),
             None => 0,
         };
         if let (Some(plan), Some(cache)) = (&self.cache, &mut vars.cache) {

@@ -1,11 +1,12 @@
 //! The scenarios of a plan, compiled: requests, captures, feeders, the way through them. Errors
 //! name the scenario, the step and the place. It reads the plan's files and nothing else.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::assemble::{Assembly, names};
 use super::capture::Look;
-use super::cookies::Jar;
+use super::cookies::{CookieHost, Jar};
 use super::feeder::Feeder;
 use super::names::{Numbered, check_name};
 use super::program::Program;
@@ -39,9 +40,14 @@ pub struct CompiledStep {
 pub struct Server<'a> {
     /// Its scheme, and its host and port as written in its URL.
     pub origin: &'a TargetOrigin,
-    /// The number of its host: servers on ports of one host share their cookies (RFC 6265, section
-    /// 8.5).
-    pub host: u16,
+    /// Without brackets: what cookies and certificates are for.
+    pub host: &'a str,
+}
+
+impl Server<'_> {
+    fn for_cookies(&self) -> CookieHost {
+        CookieHost::new(self.host, self.origin.secure)
+    }
 }
 
 /// A row of the figures per step: steps of one scenario with the same name share it.
@@ -64,8 +70,8 @@ pub struct Scenarios {
     pub decides: bool,
     /// Whether a user's cache begins anew with each iteration.
     pub forgets_cache: bool,
-    /// The cookies that a user begins with, by host; empty: none.
-    pub given_cookies: Vec<Jar>,
+    /// The cookies that a user begins with; `None`: those it has.
+    pub given_cookies: Option<Jar>,
     /// Whether a user's cookies begin anew with each iteration.
     pub forgets_cookies: bool,
     /// Number of a variable and its value for a user who starts.
@@ -134,12 +140,13 @@ impl Scenarios {
                 };
                 let version = plan.http_version;
                 let server = servers[usize::from(step.target)];
-                let cookies = plan.cookies.as_ref().map(|_| server.host);
+                let cookies = plan.cookies.as_ref();
+                let cookies = cookies.map(|_| Arc::new(server.for_cookies()));
                 let mut request = Request::compile(
                     step,
                     &server.origin.authority,
                     version,
-                    cookies,
+                    cookies.clone(),
                     plan.cache,
                     &mut scope,
                 )
@@ -201,11 +208,6 @@ impl Scenarios {
             variables: variable_count,
             counters: scope.user_sequences(),
             feeders: shared.feeders.len(),
-            more_hosts: servers
-                .iter()
-                .map(|server| usize::from(server.host))
-                .max()
-                .unwrap_or(0),
         };
         Ok(Self {
             steps,
@@ -227,18 +229,15 @@ impl Scenarios {
     }
 }
 
-/// By host; none where a user begins with none and keeps what it has.
-fn given_cookies(plan: Option<&CookiePlan>, servers: &[Server<'_>]) -> Vec<Jar> {
-    let Some(plan) = plan.filter(|plan| plan.each_iteration || !plan.given.is_empty()) else {
-        return Vec::new();
-    };
-    let hosts = servers.iter().map(|server| server.host).max().unwrap_or(0);
-    let mut jars = vec![Jar::default(); usize::from(hosts) + 1];
+/// `None` where a user begins with none and keeps what it has.
+fn given_cookies(plan: Option<&CookiePlan>, servers: &[Server<'_>]) -> Option<Jar> {
+    let plan = plan.filter(|plan| plan.each_iteration || !plan.given.is_empty())?;
+    let mut jar = Jar::default();
     for cookie in &plan.given {
-        let host = servers[usize::from(cookie.target)].host;
-        jars[usize::from(host)].give(&cookie.name, &cookie.value, &cookie.path);
+        let host = servers[usize::from(cookie.target)].for_cookies();
+        jar.give(&cookie.name, &cookie.value, &cookie.path, &host);
     }
-    jars
+    Some(jar)
 }
 
 impl Scenarios {
@@ -312,7 +311,7 @@ mod tests {
         };
         let server = Server {
             origin: &origin,
-            host: 0,
+            host: "h",
         };
         Scenarios::compile(&plan, &[server]).map_err(|error| error.0)
     }

@@ -1,39 +1,114 @@
-//! The cookies of one user: kept from `Set-Cookie` and sent back (RFC 6265), as far as one host
-//! needs it: names, values, paths and the end of a cookie's life at once. An expiry in the future
-//! is not awaited. A server cannot fill the client's memory with them.
-//!
-//! `cookie_store` would do it too, at 1,834 bytes for a user with one session cookie of 32
-//! characters, where this takes 278 (with five cookies 3,230 and 634): with a million users 1.8 GB
-//! and not 0.3. Nor has it a limit of bytes.
+//! The cookies of one user, of all hosts: kept from `Set-Cookie` and sent back (RFC 6265, sections 5.3 and
+//! 5.4). Which domains are public is not known: one without a dot is refused, unless it is the host
+//! itself. A server cannot fill the client's memory with them.
 
-use std::borrow::Cow;
-use std::time::SystemTime;
+use std::net::IpAddr;
 
-use cookie::{Cookie, time::OffsetDateTime};
-
+use super::set_cookie::SetCookie;
 use crate::http::captured::CapturedResponse;
 
-/// The cookies of one user for one host.
+/// A server as cookies see it: its port does not matter (RFC 6265, section 8.5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CookieHost {
+    /// In lower case, without brackets.
+    name: Box<[u8]>,
+    is_address: bool,
+    secure: bool,
+}
+
+impl CookieHost {
+    pub fn new(host: &str, secure: bool) -> Self {
+        Self {
+            name: host.to_ascii_lowercase().into_bytes().into(),
+            is_address: host.parse::<IpAddr>().is_ok(),
+            secure,
+        }
+    }
+
+    /// Whether it is this domain or lies in it (section 5.1.3).
+    fn is_in(&self, domain: &[u8]) -> bool {
+        match self.name.strip_suffix(domain) {
+            Some([]) => true,
+            Some([.., b'.']) => !self.is_address,
+            _ => false,
+        }
+    }
+}
+
+/// The cookies of one user.
 #[derive(Debug, Clone, Default)]
 pub struct Jar {
-    /// The one that was set longest ago first.
+    /// In the order in which they are sent: longer paths first, of one length the oldest first.
     kept: Vec<StoredCookie>,
-    /// The path of a cookie that names none, by the last request (RFC 6265, section 5.1.4).
-    default_path: Box<str>,
+    /// Cookies set so far.
+    set: u32,
+    /// The path of a cookie that names none, by the last request (section 5.1.4).
+    default_path: Box<[u8]>,
     /// Whether it holds more than requests have put into it themselves.
     given: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct StoredCookie {
-    name: Box<str>,
-    value: Box<str>,
-    path: Box<str>,
+    /// Name, value, path and domain, one behind the other.
+    text: Box<[u8]>,
+    value_at: u32,
+    path_at: u32,
+    domain_at: u32,
+    /// How many were set before it.
+    set: u32,
+    /// The last moment at which it is sent.
+    ends_unix_ms: i64,
+    /// Only to the host that its domain is.
+    host_only: bool,
+    secure: bool,
 }
 
 impl StoredCookie {
-    fn bytes(&self) -> usize {
-        self.name.len() + self.value.len() + self.path.len()
+    fn new([name, value, path, domain]: [&[u8]; 4]) -> Self {
+        let value_at = name.len();
+        let path_at = value_at + value.len();
+        Self {
+            text: [name, value, path, domain].concat().into(),
+            value_at: value_at as u32,
+            path_at: path_at as u32,
+            domain_at: (path_at + path.len()) as u32,
+            set: 0,
+            ends_unix_ms: i64::MAX,
+            host_only: true,
+            secure: false,
+        }
+    }
+
+    fn name(&self) -> &[u8] {
+        &self.text[..self.value_at as usize]
+    }
+
+    fn value(&self) -> &[u8] {
+        &self.text[self.value_at as usize..self.path_at as usize]
+    }
+
+    fn path(&self) -> &[u8] {
+        &self.text[self.path_at as usize..self.domain_at as usize]
+    }
+
+    fn domain(&self) -> &[u8] {
+        &self.text[self.domain_at as usize..]
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.text.len() - self.value().len() == other.text.len() - other.value().len()
+            && (self.name(), self.path(), self.domain())
+                == (other.name(), other.path(), other.domain())
+    }
+
+    fn goes_to(&self, host: &CookieHost, path: &[u8]) -> bool {
+        let there = if self.host_only {
+            self.domain() == &*host.name
+        } else {
+            host.is_in(self.domain())
+        };
+        there && (!self.secure || host.secure) && matches_path(path, self.path())
     }
 }
 
@@ -47,246 +122,171 @@ const MAX_JAR_BYTES: usize = 64 * 1024;
 
 impl Jar {
     /// Puts in a cookie that the plan gives its users.
-    pub fn give(&mut self, name: &str, value: &str, path: &str) {
+    pub fn give(&mut self, name: &str, value: &str, path: &str, host: &CookieHost) {
         self.given = true;
-        self.kept.push(StoredCookie {
-            name: name.into(),
-            value: value.into(),
-            path: path.into(),
-        });
+        let [name, value, path] = [name, value, path].map(str::as_bytes);
+        self.place(StoredCookie::new([name, value, path, &host.name]));
     }
 
-    /// Keeps what the response to the last request sets. Returns how many cookies were too long or
-    /// had to make room for others.
-    pub fn keep(&mut self, seen: &CapturedResponse, now: SystemTime) -> u64 {
-        let now = OffsetDateTime::from(now);
+    /// Keeps what the response of this host to the last request sets. Returns how many cookies were
+    /// too long or had to make room for others.
+    pub fn keep(&mut self, seen: &CapturedResponse, host: &CookieHost, now_ms: i64) -> u64 {
+        let headers = seen.headers("set-cookie").filter_map(SetCookie::read);
         let mut dropped = 0;
-        for value in seen.headers("set-cookie") {
+        for cookie in headers {
             self.given = true;
-            dropped += self.read(value, now);
+            dropped += self.put(&cookie, host, now_ms);
         }
         dropped
     }
 
-    /// Puts in the cookies of a request itself, a line for each.
-    pub fn set(&mut self, lines: &[u8], now: SystemTime) -> u64 {
-        let now = OffsetDateTime::from(now);
-        lines
-            .split(|byte| *byte == b'\n')
-            .map(|line| self.read(line, now))
-            .sum()
-    }
-
-    fn read(&mut self, line: &[u8], now: OffsetDateTime) -> u64 {
-        match std::str::from_utf8(line).ok().map(Cookie::parse) {
-            Some(Ok(cookie)) => self.put(&cookie, now),
-            _ => 0,
+    /// Puts in the cookies of a request itself, a line for each as in `Set-Cookie`.
+    pub fn set(&mut self, lines: &[u8], target: &[u8], host: &CookieHost, now_ms: i64) {
+        self.requests(target);
+        let lines = lines.split(|byte| *byte == b'\n');
+        for cookie in lines.filter_map(SetCookie::read) {
+            self.put(&cookie, host, now_ms);
         }
     }
 
-    fn put(&mut self, cookie: &Cookie<'_>, now: OffsetDateTime) -> u64 {
-        let path = match cookie.path() {
-            Some(path) if path.starts_with('/') => path,
-            _ => &self.default_path,
-        };
-        let new = StoredCookie {
-            name: cookie.name().into(),
-            value: cookie.value().into(),
-            path: path.into(),
-        };
-        self.kept
-            .retain(|kept| !(kept.name == new.name && kept.path == new.path));
-        if has_ended(cookie, now) {
+    fn put(&mut self, cookie: &SetCookie<'_>, host: &CookieHost, now_ms: i64) -> u64 {
+        let domain = cookie.domain.map(in_lower_case);
+        if let Some(domain) = &domain
+            && **domain != *host.name
+            && !(domain.contains(&b'.') && host.is_in(domain))
+        {
             return 0;
         }
-        if new.bytes() > MAX_COOKIE_BYTES {
-            return 1;
+        let path = cookie.path.unwrap_or(&self.default_path);
+        let whose = domain.as_deref().unwrap_or(&*host.name);
+        let mut new = StoredCookie::new([cookie.name, cookie.value, path, whose]);
+        new.host_only = domain.is_none();
+        new.secure = cookie.secure;
+        new.ends_unix_ms = match (cookie.max_age_s, cookie.expires_unix_s) {
+            (Some(age_s), _) if age_s <= 0 => i64::MIN,
+            (Some(age_s), _) => now_ms.saturating_add(age_s.saturating_mul(1000)),
+            (None, Some(unix_s)) => unix_s.saturating_mul(1000),
+            (None, None) => i64::MAX,
+        };
+        let too_long = new.domain_at as usize > MAX_COOKIE_BYTES;
+        self.kept.retain(|kept| kept.ends_unix_ms > now_ms);
+        if too_long || new.ends_unix_ms <= now_ms {
+            self.kept.retain(|kept| !kept.is_same(&new));
+            return u64::from(too_long && new.ends_unix_ms > now_ms);
         }
-        let mut bytes = self.kept.iter().map(StoredCookie::bytes).sum::<usize>() + new.bytes();
+        self.place(new);
+        self.make_room()
+    }
+
+    /// In the place of the same cookie, which keeps its age; else behind all with paths as long.
+    fn place(&mut self, mut new: StoredCookie) {
+        self.set = self.set.wrapping_add(1);
+        new.set = self.set;
+        if let Some(known) = self.kept.iter_mut().find(|kept| kept.is_same(&new)) {
+            *known = new;
+            return;
+        }
+        let length = new.path().len();
+        let at = self
+            .kept
+            .partition_point(|kept| kept.path().len() >= length);
+        self.kept.insert(at, new);
+    }
+
+    fn make_room(&mut self) -> u64 {
+        let bytes = |kept: &[StoredCookie]| -> usize {
+            kept.iter().map(|cookie| cookie.domain_at as usize).sum()
+        };
+        let is_full =
+            |kept: &[StoredCookie]| kept.len() > MAX_COOKIES || bytes(kept) > MAX_JAR_BYTES;
         let mut evicted = 0;
-        while self.kept.len() - evicted >= MAX_COOKIES || bytes > MAX_JAR_BYTES {
-            bytes -= self.kept[evicted].bytes();
+        while is_full(&self.kept) {
+            let age = |kept: &StoredCookie| self.set.wrapping_sub(kept.set);
+            let oldest = self.kept.iter().enumerate().max_by_key(|one| age(one.1));
+            let Some((oldest, _)) = oldest else { break };
+            self.kept.remove(oldest);
             evicted += 1;
         }
-        self.kept.drain(..evicted);
-        self.kept.push(new);
-        evicted as u64
+        evicted
     }
 
     /// The response that comes next is to a request for this path.
-    pub fn asks_for(&mut self, path: &[u8]) {
-        let default = default_path(path);
+    pub fn requests(&mut self, target: &[u8]) {
+        let default = default_path(target);
         if *self.default_path != *default {
             self.default_path = default.into();
         }
     }
 
-    /// Appends the `Cookie` header of a request for this path, or nothing. `sets`: it has set some
-    /// of its own.
-    pub fn write(&mut self, path: &[u8], sets: bool, out: &mut Vec<u8>) {
-        self.asks_for(path);
-        if !self.given && !sets {
+    /// Appends the `Cookie` header of a request to this host, or nothing. `sets`: it has set some of
+    /// its own.
+    pub fn write(
+        &mut self,
+        target: &[u8],
+        host: &CookieHost,
+        sets: bool,
+        now_ms: i64,
+        out: &mut Vec<u8>,
+    ) {
+        self.requests(target);
+        if self.kept.is_empty() || !(self.given || sets) {
             return;
         }
-        let mut first = true;
+        let path = path_of(target);
+        let mut before: &[u8] = b"Cookie: ";
         for kept in &self.kept {
-            if matches_path(path, kept.path.as_bytes()) {
-                out.extend_from_slice(if first { b"Cookie: " } else { b"; " });
-                out.extend_from_slice(kept.name.as_bytes());
+            if kept.ends_unix_ms > now_ms && kept.goes_to(host, path) {
+                out.extend_from_slice(before);
+                out.extend_from_slice(kept.name());
                 out.push(b'=');
-                out.extend_from_slice(kept.value.as_bytes());
-                first = false;
+                out.extend_from_slice(kept.value());
+                before = b"; ";
             }
         }
-        if !first {
+        if before == b"; " {
             out.extend_from_slice(b"\r\n");
         }
     }
 }
 
-fn has_ended(cookie: &Cookie<'_>, now: OffsetDateTime) -> bool {
-    match (cookie.max_age(), cookie.expires_datetime()) {
-        (Some(age), _) => !age.is_positive(),
-        (None, Some(at)) => at <= now,
-        (None, None) => false,
+/// A domain as hosts are written; what cannot be one stays as it is, and no host is in it.
+fn in_lower_case(domain: &[u8]) -> Vec<u8> {
+    if !domain.is_ascii()
+        && let Ok(text) = std::str::from_utf8(domain)
+        && let Ok(host) = url::Host::parse(text)
+    {
+        return host.to_string().into_bytes();
     }
+    domain.to_ascii_lowercase()
+}
+
+/// Of what a request asks for: a proxy is asked for a whole URL.
+fn path_of(target: &[u8]) -> &[u8] {
+    let end = memchr::memchr(b'?', target).unwrap_or(target.len());
+    let target = &target[..end];
+    if target.starts_with(b"/") {
+        return target;
+    }
+    let authority = memchr::memmem::find(target, b"://").map_or(0, |at| at + 3);
+    let path = memchr::memchr(b'/', &target[authority..]);
+    path.map_or(b"/", |at| &target[authority + at..])
 }
 
 /// Up to the last slash.
-fn default_path(request: &[u8]) -> Cow<'_, str> {
-    let path = without_query(request);
-    let end = path
-        .iter()
-        .rposition(|byte| *byte == b'/')
-        .unwrap_or_default();
-    if end == 0 {
-        Cow::Borrowed("/")
-    } else {
-        String::from_utf8_lossy(&path[..end])
+fn default_path(target: &[u8]) -> &[u8] {
+    let path = path_of(target);
+    match memchr::memrchr(b'/', path) {
+        None | Some(0) => b"/",
+        Some(end) => &path[..end],
     }
 }
 
-fn matches_path(request: &[u8], cookie: &[u8]) -> bool {
-    let path = without_query(request);
+/// Section 5.1.4.
+fn matches_path(path: &[u8], cookie: &[u8]) -> bool {
     path.starts_with(cookie)
         && (path.len() == cookie.len() || cookie.ends_with(b"/") || path[cookie.len()] == b'/')
 }
 
-fn without_query(request: &[u8]) -> &[u8] {
-    request
-        .split(|byte| *byte == b'?')
-        .next()
-        .unwrap_or_default()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn after(request: &str, heads: &[&str]) -> Jar {
-        let mut jar = Jar::default();
-        for head in heads {
-            let mut seen = CapturedResponse::new(false);
-            seen.begin(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n").as_bytes());
-            jar.write(request.as_bytes(), false, &mut Vec::new());
-            jar.keep(&seen, SystemTime::now());
-        }
-        jar
-    }
-
-    fn header(jar: &mut Jar, path: &str) -> String {
-        let mut out = Vec::new();
-        jar.write(path.as_bytes(), false, &mut out);
-        String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn cookies_come_back_to_their_path() {
-        let mut jar = after(
-            "/shop/cart?x=1",
-            &[
-                "Set-Cookie: a=1; HttpOnly",
-                "Set-Cookie: b=2; Path=/",
-                "Set-Cookie: a=3",
-            ],
-        );
-        assert_eq!(header(&mut jar, "/shop/x?y"), "Cookie: b=2; a=3\r\n");
-        assert_eq!(header(&mut jar, "/shopping"), "Cookie: b=2\r\n");
-        assert_eq!(header(&mut Jar::default(), "/"), "");
-    }
-
-    #[test]
-    fn a_cookie_can_be_taken_back() {
-        for end in ["a=; Max-Age=0", "a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT"] {
-            let mut jar = after("/", &["Set-Cookie: a=1", &format!("Set-Cookie: {end}")]);
-            assert_eq!(header(&mut jar, "/"), "", "{end}");
-        }
-        let mut stays = after("/", &["Set-Cookie: a=1; Max-Age=60"]);
-        assert_eq!(header(&mut stays, "/"), "Cookie: a=1\r\n");
-    }
-
-    #[test]
-    fn cookies_of_a_request_wait_for_those_of_the_server() {
-        let mut jar = Jar::default();
-        let mut out = Vec::new();
-        jar.asks_for(b"/a/b");
-        assert_eq!(jar.set(b"mine=1\nother=x; Path=/", SystemTime::now()), 0);
-        jar.write(b"/a/b", true, &mut out);
-        assert_eq!(out, b"Cookie: mine=1; other=x\r\n");
-        assert_eq!(header(&mut jar, "/a/b"), "");
-        set(&mut jar, ["sid=1".to_owned()].into_iter());
-        assert_eq!(
-            header(&mut jar, "/a/c"),
-            "Cookie: mine=1; other=x; sid=1\r\n"
-        );
-        assert_eq!(header(&mut jar, "/c"), "Cookie: other=x; sid=1\r\n");
-    }
-
-    /// Sets cookies one after the other, and returns how many were dropped.
-    fn set(jar: &mut Jar, cookies: impl Iterator<Item = String>) -> u64 {
-        let mut dropped = 0;
-        for cookie in cookies {
-            let mut seen = CapturedResponse::new(false);
-            seen.begin(
-                format!("HTTP/1.1 200 OK\r\nSet-Cookie: {cookie}; Path=/\r\n\r\n").as_bytes(),
-            );
-            dropped += jar.keep(&seen, SystemTime::now());
-        }
-        dropped
-    }
-
-    #[test]
-    fn a_cookie_of_more_than_4_kib_is_not_kept_and_counted() {
-        let mut jar = Jar::default();
-        let cookie = |bytes: usize| format!("a={}", "x".repeat(bytes - 2));
-        assert_eq!(set(&mut jar, [cookie(4096)].into_iter()), 0);
-        assert_eq!(header(&mut jar, "/").len(), "Cookie: a=".len() + 4094 + 2);
-        // It takes the place of the one before all the same, which the server no longer means.
-        assert_eq!(set(&mut jar, [cookie(4097)].into_iter()), 1);
-        assert_eq!(header(&mut jar, "/"), "");
-    }
-
-    #[test]
-    fn the_oldest_cookies_make_room_for_new_ones() {
-        let mut jar = Jar::default();
-        let many = (0..200).map(|number| format!("n{number}=1"));
-        assert_eq!(set(&mut jar, many), 20);
-        let sent = header(&mut jar, "/");
-        assert!(
-            sent.starts_with("Cookie: n20=1; ") && sent.ends_with("n199=1\r\n"),
-            "{sent}"
-        );
-        let large = (0..100).map(|number| format!("l{number}={}", "x".repeat(4_000)));
-        let dropped = set(&mut jar, large);
-        let sent = header(&mut jar, "/");
-        assert!(sent.len() < MAX_JAR_BYTES + 200, "{}", sent.len());
-        assert_eq!(sent.split("; ").count() as u64, 280 - dropped);
-        assert!(sent.contains("l99="));
-    }
-
-    #[test]
-    fn what_is_no_cookie_is_left_alone() {
-        let mut jar = after("/", &["Set-Cookie: ", "Set-Cookie: novalue", "X: a=1"]);
-        assert_eq!(header(&mut jar, "/"), "");
-    }
-}
+#[path = "cookies_tests.rs"]
+mod tests;

@@ -3,8 +3,8 @@
 
 use std::time::SystemTime;
 
-use cookie::time::format_description::{self, OwnedFormatItem};
-use cookie::time::{Duration, OffsetDateTime, UtcOffset};
+use time::format_description::{self, OwnedFormatItem};
+use time::{Duration, OffsetDateTime, UtcOffset};
 
 /// A thousand years in either direction.
 const LONGEST_SHIFT_S: i64 = 1_000 * 366 * 86_400;

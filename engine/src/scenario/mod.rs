@@ -20,6 +20,7 @@ pub mod redirect;
 pub mod reported;
 pub mod request;
 pub mod resources;
+mod set_cookie;
 mod standard_url;
 pub mod template;
 pub mod vars;

@@ -17,7 +17,7 @@ fn compiled(steps: Value, variables: Value) -> Result<Scenarios, String> {
     };
     let servers = [Server {
         origin: &origin,
-        host: 0,
+        host: "h",
     }];
     Scenarios::compile(&plan, &servers).map_err(|error| error.0)
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rand::Rng;
 
+use super::cookies::CookieHost;
 use super::filter::RequestPart;
 use super::redirect::SentRequest;
 use super::standard_url;
@@ -37,8 +38,8 @@ pub struct Request {
     /// Whether a header of ours says if the connection stays.
     adds_connection: bool,
     adds_length: bool,
-    /// The host whose cookies it carries; `None`: users keep none.
-    cookies: Option<u16>,
+    /// Where its cookies go; `None`: users keep none.
+    cookies: Option<Arc<CookieHost>>,
     /// Put into them before it is written.
     set_cookies: Option<Template>,
     cache: Option<CachePlan>,
@@ -276,15 +277,14 @@ impl Request {
                 cache.passes();
             }
         }
-        if let Some(host) = self.cookies {
-            let (path, now) = (out[path].to_vec(), vars.now());
-            let jar = vars.jar(host);
+        if let Some(host) = &self.cookies {
+            let (path, now_ms) = (out[path].to_vec(), vars.unix_ms());
             if !own.is_empty() {
-                jar.asks_for(&path);
-                jar.set(&own, now);
+                vars.cookies.set(&own, &path, host, now_ms);
             }
             let from = out.len();
-            jar.write(&path, !own.is_empty(), out);
+            vars.cookies
+                .write(&path, host, !own.is_empty(), now_ms, out);
             if out.len() > from {
                 without_line(out, from, b"cookie:");
             }
@@ -346,9 +346,10 @@ impl Request {
             let cache = vars.cache.get_or_insert_default();
             cache.write(again.path.as_bytes(), keeps, &mut kept);
         }
-        if let Some(host) = self.cookies {
-            let sets = self.set_cookies.is_some();
-            vars.jar(host).write(again.path.as_bytes(), sets, &mut kept);
+        if let Some(host) = &self.cookies {
+            let (sets, now_ms) = (self.set_cookies.is_some(), vars.unix_ms());
+            vars.cookies
+                .write(again.path.as_bytes(), host, sets, now_ms, &mut kept);
         }
         let after = self.headers[self.added_at..].iter();
         let mut after: Vec<&str> = after.map(|header| header.name.as_str()).collect();

@@ -118,9 +118,11 @@ fn a_redirected_request_has_its_cookies_where_the_first_had_them() {
         "added_headers_at": 1, "headers": [["Connection", "keep-alive"], ["Host", "x"]]}))
     .unwrap();
     let scope = &mut Scope::default();
-    let request = Request::compile(&step, "h:1", HttpVersion::V1_1, Some(0), None, scope).unwrap();
+    let host = Arc::new(CookieHost::new("h", false));
+    let cookies = Some(Arc::clone(&host));
+    let request = Request::compile(&step, "h:1", HttpVersion::V1_1, cookies, None, scope).unwrap();
     let mut vars = Vars::default();
-    vars.jar(0).give("a", "1", "/");
+    vars.cookies.give("a", "1", "/", &host);
     let mut context = RenderContext {
         shared: &Shared::default(),
         vars: &mut vars,
@@ -225,6 +227,24 @@ fn credentials_become_a_header() {
 }
 
 #[test]
+fn a_header_that_says_so_makes_chunks_of_the_body() {
+    let with = |step: Value| written(&compile(step).unwrap(), false);
+    let coding = ["Transfer-encoding", "Chunked"];
+    let text = with(json!({"method": "PUT", "path": "/", "body": "hello", "headers": [coding]}));
+    assert!(
+        text.ends_with("\r\nTransfer-encoding: Chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"),
+        "{text}"
+    );
+    assert!(!text.contains("Content-Length"), "{text}");
+    let none = with(json!({"path": "/", "headers": [coding]}));
+    assert!(none.ends_with("Chunked\r\n\r\n0\r\n\r\n"), "{none}");
+    let drawn = with(
+        json!({"method": "PUT", "path": "/", "body": "${random int 5 5}", "headers": [coding]}),
+    );
+    assert!(drawn.ends_with("\r\n\r\n1\r\n5\r\n0\r\n\r\n"), "{drawn}");
+}
+
+#[test]
 fn steps_that_contradict_themselves_are_refused() {
     for (step, part) in [
         (
@@ -242,7 +262,27 @@ fn steps_that_contradict_themselves_are_refused() {
         ),
         (
             json!({"path": "/", "body": {"text": "a", "chunked": true}, "headers": [["Content-Length", "1"]]}),
-            "no such header",
+            "says twice",
+        ),
+        (
+            json!({"path": "/", "body": "a", "headers": [["transfer-encoding", "chunked"], ["Content-Length", "1"]]}),
+            "says twice",
+        ),
+        (
+            json!({"path": "/", "body": "hello", "headers": [["Content-Length", "3"]]}),
+            "a body of 5 bytes",
+        ),
+        (
+            json!({"path": "/", "headers": [["content-length", "1"]]}),
+            "a body of 0 bytes",
+        ),
+        (
+            json!({"path": "/", "body": "a", "headers": [["Transfer-Encoding", "gzip"]]}),
+            "expected chunked",
+        ),
+        (
+            json!({"path": "/", "body": "a${uuid}", "headers": [["Transfer-Encoding", "${uuid}"]]}),
+            "expected chunked",
         ),
         (
             json!({"path": "/", "auth": {"bearer": "a"}, "headers": [["Authorization", "b"]]}),

@@ -171,6 +171,15 @@ impl Template {
         }
     }
 
+    /// `None`: it holds placeholders.
+    pub fn literal_bytes(&self) -> Option<u64> {
+        let lengths = self.parts.iter().map(|part| match part {
+            TemplatePart::Literal(bytes) => Some(bytes.len() as u64),
+            TemplatePart::Value(..) => None,
+        });
+        lengths.sum()
+    }
+
     /// Whether it renders the same bytes every time.
     pub fn is_literal(&self) -> bool {
         self.parts

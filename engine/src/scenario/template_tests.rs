@@ -33,7 +33,6 @@ impl Rendered {
             captured: 2,
             counters: scope.user_sequences(),
             feeders: 0,
-            more_hosts: 0,
         });
         vars.captured[0] = Some(b"a \"7\"\r\n\xff".as_slice().into());
         Ok(Self {

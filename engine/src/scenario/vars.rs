@@ -38,10 +38,7 @@ pub struct Vars {
     pub counters: Box<[u64]>,
     /// The present row of each feeder.
     pub rows: Box<[u32]>,
-    /// Of the first host.
-    cookies: Jar,
-    /// Of the other hosts of a load on several servers.
-    more_cookies: Box<[Jar]>,
+    pub cookies: Jar,
     /// Made by its first request, where the plan has a cache.
     pub cache: Option<Box<Cache>>,
     /// The number of the user among all of its population, from 0.
@@ -62,8 +59,6 @@ pub struct ValueCounts {
     pub variables: usize,
     pub counters: usize,
     pub feeders: usize,
-    /// Hosts that have cookies of their own, beside the first.
-    pub more_hosts: usize,
 }
 
 impl Vars {
@@ -73,28 +68,11 @@ impl Vars {
             counters: vec![0; shape.counters].into(),
             rows: vec![NO_ROW; shape.feeders].into(),
             cookies: Jar::default(),
-            more_cookies: vec![Jar::default(); shape.more_hosts].into(),
             cache: None,
             number: 0,
             started: 0,
             iteration: 0,
             unix_ns: 0,
-        }
-    }
-
-    /// The cookies for a host, by its number.
-    #[inline]
-    pub fn jar(&mut self, host: u16) -> &mut Jar {
-        match usize::from(host).checked_sub(1) {
-            Some(place) if place < self.more_cookies.len() => &mut self.more_cookies[place],
-            _ => &mut self.cookies,
-        }
-    }
-
-    /// Begins anew with these, by host.
-    pub fn begin_with_cookies(&mut self, jars: &[Jar]) {
-        for (host, jar) in jars.iter().enumerate() {
-            self.jar(host as u16).clone_from(jar);
         }
     }
 
@@ -106,6 +84,10 @@ impl Vars {
 
     pub fn now(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_nanos(self.unix_ns)
+    }
+
+    pub fn unix_ms(&self) -> i64 {
+        (self.unix_ns / 1_000_000) as i64
     }
 
     pub fn set(&mut self, slot: usize, value: Vec<u8>) {

@@ -4,27 +4,26 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
-    SupportedProtocolVersion,
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, RootCertStore,
+    SignatureScheme, SupportedProtocolVersion,
 };
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::PROTOCOLS;
-use crate::plan::{Tls, TlsVersion};
+use super::store::SessionStore;
+use crate::plan::{Tls, TlsSessions, TlsVersion};
 use crate::refusal::{PlanError, refuse};
-
-/// Servers whose sessions a thread remembers: there is one target.
-const REMEMBERED: usize = 16;
 
 /// Whose certificates are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +44,8 @@ pub struct TlsReady {
     /// The name in the certificate, and in the handshake where it is no IP address.
     pub server_name: String,
     pub resumption: bool,
+    /// Whose sessions are resumed.
+    pub sessions: TlsSessions,
     pub alpn: Vec<String>,
     pub client_certificate: bool,
 }
@@ -52,7 +53,7 @@ pub struct TlsReady {
 /// A checked configuration, shared by all threads.
 pub struct ClientTls {
     config: ClientConfig,
-    resumption: bool,
+    sessions: TlsSessions,
     /// By address of the load; `None`: plain HTTP is spoken there.
     names: Vec<Option<ServerName<'static>>>,
     ready: TlsReady,
@@ -76,7 +77,7 @@ impl ClientTls {
     ) -> Result<Self, PlanError> {
         let names = hosts.map(|host| host.map(|host| server_name(plan, host)).transpose());
         let names: Vec<_> = names.collect::<Result<_, _>>()?;
-        let (trust, roots) = trusted(plan)?;
+        let (trust, roots, listed) = trusted(plan)?;
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&versions(plan)?)
             .map_err(|error| PlanError(format!("target.tls: TLS cannot be set up: {error}")))?;
@@ -86,7 +87,10 @@ impl ClientTls {
                 .with_custom_certificate_verifier(Arc::new(TakesAny::new(
                     &ring::default_provider(),
                 ))),
-            Trust::System | Trust::File => builder.with_root_certificates(roots),
+            Trust::System => builder.with_root_certificates(roots),
+            Trust::File => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Pinned::new(roots, listed)?)),
         };
         let mut config = match (&plan.client_cert, &plan.client_key) {
             (None, None) => builder.with_no_client_auth(),
@@ -111,7 +115,7 @@ impl ClientTls {
         config.resumption = Resumption::disabled();
         Ok(Self {
             config,
-            resumption: plan.resumption,
+            sessions: plan.sessions,
             ready: TlsReady {
                 insecure: trust == Trust::Anybody,
                 trust: match trust {
@@ -120,8 +124,9 @@ impl ClientTls {
                     Trust::Anybody => "any",
                 }
                 .to_owned(),
-                server_name: listed(&names),
-                resumption: plan.resumption,
+                server_name: all_names(&names),
+                resumption: plan.sessions != TlsSessions::None,
+                sessions: plan.sessions,
                 alpn: plan.alpn.clone(),
                 client_certificate: plan.client_cert.is_some(),
             },
@@ -140,18 +145,22 @@ impl ClientTls {
         self.ready.clone()
     }
 
-    /// The configuration of one thread, with a memory of sessions of its own.
-    pub fn for_thread(&self) -> Arc<ClientConfig> {
+    /// The configuration of one thread, and its memory of sessions where there is one.
+    pub fn for_thread(&self) -> (Arc<ClientConfig>, Option<Arc<SessionStore>>) {
         let mut config = self.config.clone();
-        if self.resumption {
-            config.resumption = Resumption::in_memory_sessions(REMEMBERED);
-        }
-        Arc::new(config)
+        let shared = match self.sessions {
+            TlsSessions::None => return (Arc::new(config), None),
+            TlsSessions::Shared => true,
+            TlsSessions::User => false,
+        };
+        let store = Arc::new(SessionStore::new(shared));
+        config.resumption = Resumption::store(Arc::clone(&store) as Arc<_>);
+        (Arc::new(config), Some(store))
     }
 }
 
 /// Each name once.
-fn listed(names: &[Option<ServerName<'static>>]) -> String {
+fn all_names(names: &[Option<ServerName<'static>>]) -> String {
     let mut found: Vec<_> = names.iter().flatten().map(ServerName::to_str).collect();
     found.dedup();
     found.join(", ")
@@ -186,23 +195,25 @@ fn versions(plan: &Tls) -> Result<Vec<&'static SupportedProtocolVersion>, PlanEr
         .collect())
 }
 
-fn trusted(plan: &Tls) -> Result<(Trust, RootCertStore), PlanError> {
+/// Also the certificates of the file, as they stand there.
+fn trusted(plan: &Tls) -> Result<(Trust, RootCertStore, Vec<CertificateDer<'static>>), PlanError> {
     let mut roots = RootCertStore::empty();
     match (&plan.ca, plan.insecure) {
         (Some(_), true) => refuse(
             "target.tls sets both ca and insecure, expected one: with insecure any certificate is taken",
         ),
-        (None, true) => Ok((Trust::Anybody, roots)),
+        (None, true) => Ok((Trust::Anybody, roots, Vec::new())),
         (Some(file), false) => {
-            for certificate in certificates("target.tls.ca", file)? {
-                roots.add(certificate).map_err(|error| {
+            let listed = certificates("target.tls.ca", file)?;
+            for certificate in &listed {
+                roots.add(certificate.clone()).map_err(|error| {
                     PlanError(format!(
                         "target.tls.ca: {} holds a certificate that cannot be trusted: {error}",
                         file.display()
                     ))
                 })?;
             }
-            Ok((Trust::File, roots))
+            Ok((Trust::File, roots, listed))
         }
         (None, false) => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -212,7 +223,7 @@ fn trusted(plan: &Tls) -> Result<(Trust, RootCertStore), PlanError> {
                      give ca, a PEM file, or set insecure",
                 );
             }
-            Ok((Trust::System, roots))
+            Ok((Trust::System, roots, Vec::new()))
         }
     }
 }
@@ -254,6 +265,77 @@ fn alpn(plan: &Tls) -> Result<Vec<Vec<u8>>, PlanError> {
         .iter()
         .map(|name| name.clone().into_bytes())
         .collect())
+}
+
+/// Trusts what the certificates of a file have signed, and those certificates themselves: `openssl req
+/// -x509` makes one that signs others, which no server is to show, and servers show it.
+#[derive(Debug)]
+struct Pinned {
+    signed: Arc<WebPkiServerVerifier>,
+    listed: Vec<CertificateDer<'static>>,
+}
+
+impl Pinned {
+    fn new(roots: RootCertStore, listed: Vec<CertificateDer<'static>>) -> Result<Self, PlanError> {
+        let provider = Arc::new(ring::default_provider());
+        let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+            .build()
+            .map_err(|error| PlanError(format!("target.tls.ca cannot be used: {error}")))?;
+        Ok(Self { signed, listed })
+    }
+}
+
+/// Whether all that is wrong with a certificate is that it is one to sign others with. Its dates are
+/// checked before that.
+fn signs_others(error: &Error) -> bool {
+    let Error::InvalidCertificate(CertificateError::Other(OtherError(error))) = error else {
+        return false;
+    };
+    error.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let signed = &self.signed;
+        match signed.verify_server_cert(end_entity, intermediates, name, ocsp_response, now) {
+            Err(error) if signs_others(&error) && self.listed.contains(end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            result => result,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.signed
+            .verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.signed
+            .verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.signed.supported_verify_schemes()
+    }
 }
 
 /// Takes any certificate, but not a server that does not hold the certificate's key.

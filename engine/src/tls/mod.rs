@@ -3,6 +3,7 @@
 
 pub mod config;
 pub mod session;
+pub mod store;
 
 /// What may be offered by ALPN: what the engine speaks.
 pub const PROTOCOLS: [&str; 3] = ["http/1.1", "http/1.0", "h2"];

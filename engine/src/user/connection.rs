@@ -90,7 +90,7 @@ impl Users {
         if user.phase == Phase::InFlight {
             return self.lose(index, ErrorKind::Tls, true, cx);
         }
-        self.on_closed(index, false, cx)
+        self.on_closed(index, (false, false), cx)
     }
 
     /// Requests may be sent on its connection.

@@ -76,9 +76,11 @@ pub enum UserEvent<'a> {
         reason: String,
     },
     Received(Bytes<'a>),
-    /// The other side closed its direction. `sending`: not all of what was sent has been taken.
+    /// The other side closed its direction. `sending`: not all of what was sent has been taken;
+    /// `truncated`: over TLS, without its farewell.
     Closed {
         sending: bool,
+        truncated: bool,
     },
     /// The connection broke while reading or writing, which is this kind of error.
     Broken {
@@ -305,7 +307,9 @@ impl Users {
             UserEvent::Joined => self.on_usable(index, cx),
             UserEvent::Lost { kind, reason } => self.on_lost(index, kind, reason, cx),
             UserEvent::Refused(reason) => self.on_refused(index, reason, cx),
-            UserEvent::Closed { sending } => self.on_closed(index, sending, cx),
+            UserEvent::Closed { sending, truncated } => {
+                self.on_closed(index, (sending, truncated), cx)
+            }
             UserEvent::Broken { kind, sending } => self.on_broken(index, kind, sending, cx),
         }
     }

@@ -125,11 +125,17 @@ impl Users {
         self.lose_idle(index, true, cx)
     }
 
-    pub(super) fn on_closed(&mut self, index: u32, sending: bool, cx: &mut Context<'_>) -> Action {
+    pub(super) fn on_closed(
+        &mut self,
+        index: u32,
+        (sending, truncated): (bool, bool),
+        cx: &mut Context<'_>,
+    ) -> Action {
         if self.all[index as usize].phase != Phase::InFlight {
             return self.lose_idle(index, false, cx);
         }
         match self.read(index, None).result {
+            Ok(Some(_)) if truncated => self.lose(index, ErrorKind::TlsTruncated, false, cx),
             Ok(Some(response)) => self.on_response(index, response, (true, sending), cx),
             _ => self.lose(index, ErrorKind::PrematureClose, false, cx),
         }
@@ -144,7 +150,7 @@ impl Users {
     ) -> Action {
         match self.all[index as usize].phase {
             Phase::InFlight => self.lose(index, kind, false, cx),
-            _ => self.on_closed(index, sending, cx),
+            _ => self.on_closed(index, (sending, false), cx),
         }
     }
 

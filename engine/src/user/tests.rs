@@ -110,7 +110,11 @@ fn a_user_that_rests_connects_anew_where_the_server_closed_meanwhile() {
     assert_eq!((answer.close, answer.next), (false, Next::Stay));
     // A timer of the request before is none of its business.
     assert_eq!(alone.timer().next, Next::Stay);
-    assert!(alone.on(UserEvent::Closed { sending: false }).close);
+    let closed = UserEvent::Closed {
+        sending: false,
+        truncated: false,
+    };
+    assert!(alone.on(closed).close);
     assert_eq!(alone.users.next_resumed(), None);
     alone.users.resume_all();
     let index = alone.users.next_resumed().unwrap();
@@ -142,7 +146,10 @@ fn a_connection_lost_before_the_send_leaves_no_turn_around_of_its_own() {
     let mut alone = Alone::new(|_| {});
     let _ = alone.timer();
     assert_eq!(alone.on(UserEvent::Connected).next, Next::Send);
-    let action = alone.on(UserEvent::Closed { sending: false });
+    let action = alone.on(UserEvent::Closed {
+        sending: false,
+        truncated: false,
+    });
     assert!(action.close && matches!(action.next, Next::Connect { .. }));
     assert_eq!(alone.on(UserEvent::Connected).next, Next::Send);
     alone.now_ns += 3 * MS;
@@ -162,7 +169,10 @@ fn a_lost_connection_is_closed_and_the_next_request_connects_anew() {
     let _ = alone.timer();
     let _ = alone.on(UserEvent::Connected);
     alone.send();
-    let action = alone.on(UserEvent::Closed { sending: false });
+    let action = alone.on(UserEvent::Closed {
+        sending: false,
+        truncated: false,
+    });
     assert!(action.close && matches!(action.next, Next::Connect { .. }));
     let failed = alone.on(UserEvent::ConnectFailed(ErrorKind::ConnectRefused));
     assert_eq!((failed.next, alone.users.alive()), (Next::End, 0));
@@ -312,7 +322,10 @@ fn a_response_that_came_with_the_request_for_the_body_has_no_parts() {
     let action = alone.receive(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\nx");
     assert_eq!(action.next, Next::SendHeld { until_ns: None });
     assert!(alone.users.take_held(0, &mut alone.record).is_some());
-    let _ = alone.on(UserEvent::Closed { sending: false });
+    let _ = alone.on(UserEvent::Closed {
+        sending: false,
+        truncated: false,
+    });
     assert_eq!(alone.completed(), 1);
     assert_eq!(alone.record.recorder.parts.wait.count(), 0);
 }

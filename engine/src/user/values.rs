@@ -154,8 +154,10 @@ impl UserValues {
             }
             vars.iteration += 1;
             vars.forget_captured(shape);
-            if starts || job.scenarios.forgets_cookies {
-                vars.begin_with_cookies(&job.scenarios.given_cookies);
+            if let Some(given) = &job.scenarios.given_cookies
+                && (starts || job.scenarios.forgets_cookies)
+            {
+                vars.cookies.clone_from(given);
             }
             if job.scenarios.forgets_cache
                 && let Some(cache) = &mut vars.cache

@@ -61,7 +61,13 @@ impl<D: Driver> Worker<'_, D> {
             }
             NetEvent::Closed(conn) => {
                 let sending = self.driver.is_sending(conn);
-                (conn, UserEvent::Closed { sending })
+                let truncated = false;
+                (conn, UserEvent::Closed { sending, truncated })
+            }
+            NetEvent::Truncated(conn) => {
+                let sending = self.driver.is_sending(conn);
+                let truncated = true;
+                (conn, UserEvent::Closed { sending, truncated })
             }
             NetEvent::Broken(conn, direction, _) => {
                 let sending = self.driver.is_sending(conn);
@@ -113,7 +119,12 @@ impl<D: Driver> Worker<'_, D> {
                 counters.emfile += 1;
                 ErrorKind::Descriptors
             }
-            _ => ErrorKind::ConnectOther,
+            code => {
+                let why = io::Error::from_raw_os_error(code).to_string();
+                let (why, _) = why.split_once(" (os error").unwrap_or((&why, ""));
+                counters.explain(ErrorKind::ConnectOther, why.to_owned());
+                ErrorKind::ConnectOther
+            }
         }
     }
 
@@ -180,6 +191,7 @@ impl<D: Driver> Worker<'_, D> {
             Next::Vacant { retry_ns } => {
                 if self.job.per_session {
                     self.close_beside(index);
+                    self.driver.forget_client(index);
                 }
                 let free = self.free(index);
                 if let Some(open) = &mut self.open {

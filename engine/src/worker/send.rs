@@ -35,6 +35,7 @@ impl<D: Driver> Worker<'_, D> {
             }
             queued = behind;
         }
+        queued.append(&mut self.queued);
         self.queued = queued;
         if !self.in_batch {
             // A cut that came due meanwhile is made at the next reading.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Worker;
 use super::messages::{WorkerCommand, WorkerLink, WorkerMessage};
 use crate::job::Job;
-use crate::net::{Config, Driver, Sharing};
+use crate::net::{Config, Driver, Owners, Sharing};
 
 /// Runs a thread to its end; what goes wrong is told to the coordinator.
 pub fn run<D: Driver>(job: &Arc<Job>, link: WorkerLink) {
@@ -64,6 +64,11 @@ pub(super) fn start<D: Driver>(job: &Arc<Job>, link: &WorkerLink) -> io::Result<
         receive_stamps: job.receive_stamps,
         faults: job.faults,
         tls: job.tls.clone(),
+        owners: Owners {
+            sides: 1,
+            clients: users,
+        },
+        seed: job.seed.wrapping_add(link.thread as u64),
         http2: job.http2.map(|http2| Sharing {
             connections: http2.shared(&job.share(link.thread, link.threads), users),
             users: job.places(users),

@@ -122,6 +122,7 @@ ADVICE = {
     "address_unavailable": "the client ran out of ephemeral ports: see ports",
     "descriptors": "the client ran out of descriptors: see descriptors",
     "connect": "the server did not accept connections: check that it runs, and its listen backlog",
+    "tls_truncated": "the server closed without TLS's close_notify: see its proxy or TLS settings",
     "tls": "handshake timeouts: ramp up more slowly or give the server more CPU; untrusted certificate: "
     "--ca FILE or --insecure; server without TLS: http:// in place of https://",
     "timeout": "use fewer users, or a longer request timeout if slow responses are acceptable",

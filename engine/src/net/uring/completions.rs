@@ -19,10 +19,11 @@ impl Uring {
     /// given back.
     #[cold]
     fn discard(&mut self, operation: u64, index: u32, flags: u32) {
-        if operation == SEND_OWNED {
-            self.free_owned(index);
+        if operation == SEND_TOLD {
+            self.free_told(index);
         }
-        if let Some(buffer) = cqueue::buffer_select(flags) {
+        let buffer = cqueue::buffer_select(flags).and_then(|index| self.buffers.filled(index));
+        if let Some(buffer) = buffer {
             self.buffers.put(buffer);
         }
     }
@@ -32,7 +33,12 @@ impl Uring {
         let (result, flags) = (entry.result(), entry.flags());
         let conn = match operation {
             WAKE => {
-                self.arm_waker();
+                // One that cannot be read would say so again at once; commands are then seen when
+                // something else happens.
+                let passes = [libc::EINTR, libc::EAGAIN];
+                if result >= 0 || passes.contains(&-result) {
+                    self.arm_waker();
+                }
                 return Some(NetEvent::Woken);
             }
             EVENTFD => {
@@ -42,7 +48,7 @@ impl Uring {
                 return None;
             }
             CANCEL => return None,
-            SEND_OWNED => self.owned_conn(index)?,
+            SEND_TOLD => self.told_conn(index)?,
             _ => index,
         };
         if !self.is_current(conn, generation) {
@@ -61,12 +67,11 @@ impl Uring {
                 }
             }
             SEND => {
-                // A send that reports no success and failed was not counted; its connection is of
-                // no more use.
-                self.sent(conn);
-                (result < 0).then_some(NetEvent::Broken(conn, Direction::Write, -result))
+                // Its success is not reported: it failed, perhaps when part of it was out.
+                let code = if result < 0 { -result } else { libc::EPIPE };
+                Some(NetEvent::Broken(conn, Direction::Write, code))
             }
-            SEND_OWNED => self.sent_owned(index, conn, result),
+            SEND_TOLD => self.sent_told(index, conn, result),
             _ => None,
         }
     }

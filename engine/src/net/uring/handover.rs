@@ -57,7 +57,8 @@ impl Uring {
     #[inline]
     fn push(&mut self, entry: &Entry) -> Result<(), i32> {
         // SAFETY: what the entry refers to (request bytes, addresses, the wake buffer) is owned by
-        // this value and dropped after the ring; received bytes go to the registered buffers.
+        // this value, which gives it back only when the kernel is done with it (`Drop`); received
+        // bytes go to the registered buffers.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             match self.hand_over() {
                 Ok(true) => {}

@@ -38,7 +38,7 @@ impl Uring {
     }
 
     pub(super) fn received(&mut self, conn: ConnId, result: i32, flags: u32) -> Option<NetEvent> {
-        let buffer = cqueue::buffer_select(flags);
+        let buffer = cqueue::buffer_select(flags).and_then(|index| self.buffers.filled(index));
         let ended = !cqueue::more(flags);
         let slot = &mut self.conns[conn as usize];
         if ended {
@@ -46,9 +46,7 @@ impl Uring {
         }
         let stamped = slot.stamped;
         let lead = if stamped { LEAD_BYTES as i32 } else { 0 };
-        if result > lead
-            && let Some(buffer) = buffer
-        {
+        if result > lead && buffer.is_some() {
             if ended {
                 self.receive(conn);
             }
@@ -81,7 +79,8 @@ impl Uring {
     /// When the last packet of a stamped read had come.
     pub(super) fn stamp_of(&self, received: &Received) -> Option<u64> {
         let length = LEAD_BYTES as u32 + received.length;
-        let read = self.buffers.bytes(received.buffer, 0, length);
+        let buffer = received.buffer.as_ref()?;
+        let read = self.buffers.bytes(buffer, 0, length);
         let message = RecvMsgOut::parse(read, &self.stamped_read.0).ok()?;
         arrival::arrived_ns(message.control_data())
     }

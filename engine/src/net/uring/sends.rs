@@ -1,5 +1,5 @@
-//! Sends of bytes made for one request. They stay in place until the kernel is done with them, and
-//! are refilled while more follows.
+//! Sends whose end is told: bytes made for one request, which stay in place until the kernel is done with
+//! them and are refilled while more follows, and fixed ones that may go out in pieces.
 
 use io_uring::opcode;
 use io_uring::squeue::Flags;
@@ -7,14 +7,22 @@ use io_uring::types::Fixed;
 
 use super::Uring;
 use crate::net::uring::tags::*;
-use crate::net::{ConnId, Direction, NetEvent};
-use crate::payload::Outgoing;
+use crate::net::{ConnId, Direction, NetEvent, Payload};
 
-/// A payload of one send alone.
-pub(super) struct Owned {
+/// A send whose end is told.
+pub(super) struct Told {
     conn: ConnId,
     generation: u32,
-    outgoing: Outgoing,
+    payload: Payload,
+}
+
+impl Told {
+    fn bytes<'a>(&'a self, fixed: &'a [Vec<u8>]) -> &'a [u8] {
+        match &self.payload {
+            Payload::Fixed(index) => &fixed[*index as usize],
+            Payload::Owned(outgoing) => outgoing.bytes(),
+        }
+    }
 }
 
 /// More spare memory than this is given back.
@@ -22,92 +30,95 @@ const MAX_SPARE_BYTES: usize = 1024 * 1024;
 
 impl Uring {
     /// False: the operation was refused, and the place is free again.
-    fn push_owned(&mut self, place: u32) -> bool {
-        let Some(owned) = &self.owned[place as usize] else {
+    fn push_told(&mut self, place: u32) -> bool {
+        let Some(told) = &self.told[place as usize] else {
             return false;
         };
-        let conn = owned.conn;
-        let bytes = owned.outgoing.bytes();
-        let entry = opcode::Send::new(Fixed(owned.conn), bytes.as_ptr(), bytes.len() as u32)
+        let conn = told.conn;
+        let bytes = told.bytes(&self.config.fixed);
+        let entry = opcode::Send::new(Fixed(conn), bytes.as_ptr(), bytes.len() as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
             .build()
-            .user_data(tag(SEND_OWNED, owned.generation, place));
+            .user_data(tag(SEND_TOLD, told.generation, place));
         let pushed = self.push_for(conn, entry);
         if !pushed {
-            self.free_owned(place);
+            self.free_told(place);
         }
         pushed
     }
 
-    pub(super) fn send_owned(&mut self, conn: ConnId, outgoing: Outgoing) {
-        let owned = Some(Owned {
+    pub(super) fn send_told(&mut self, conn: ConnId, payload: Payload) {
+        let told = Some(Told {
             conn,
             generation: self.conns[conn as usize].generation,
-            outgoing,
+            payload,
         });
         let place = if let Some(place) = self.free.pop() {
-            self.owned[place as usize] = owned;
+            self.told[place as usize] = told;
             place
         } else {
-            self.owned.push(owned);
-            (self.owned.len() - 1) as u32
+            self.told.push(told);
+            (self.told.len() - 1) as u32
         };
-        if self.push_owned(place) {
+        if self.push_told(place) {
             self.conns[conn as usize].sending += 1;
         }
     }
 
     /// Whose bytes are at this place.
-    pub(super) fn owned_conn(&self, place: u32) -> Option<ConnId> {
-        Some(self.owned.get(place as usize)?.as_ref()?.conn)
+    pub(super) fn told_conn(&self, place: u32) -> Option<ConnId> {
+        Some(self.told.get(place as usize)?.as_ref()?.conn)
     }
 
     /// The kernel is done with the bytes at this place.
-    pub(super) fn free_owned(&mut self, place: u32) {
-        if let Some(owned) = self.owned[place as usize].take() {
-            let spare = owned.outgoing.into_spare();
-            if spare.capacity() <= MAX_SPARE_BYTES {
-                self.spare = spare;
+    pub(super) fn free_told(&mut self, place: u32) {
+        if let Some(told) = self.told[place as usize].take() {
+            if let Payload::Owned(outgoing) = told.payload {
+                let spare = outgoing.into_spare();
+                if spare.capacity() <= MAX_SPARE_BYTES {
+                    self.spare = spare;
+                }
             }
             self.free.push(place);
         }
     }
 
-    /// A send of owned bytes ended: goes on with what follows them, or gives their place back.
-    pub(super) fn sent_owned(&mut self, place: u32, conn: ConnId, result: i32) -> Option<NetEvent> {
-        let owned = self.owned.get_mut(place as usize)?.as_mut()?;
+    /// It ended: goes on with what follows its bytes, or gives its place back.
+    pub(super) fn sent_told(&mut self, place: u32, conn: ConnId, result: i32) -> Option<NetEvent> {
+        let told = self.told.get_mut(place as usize)?.as_mut()?;
+        let length = told.bytes(&self.config.fixed).len();
         let more = if result < 0 {
             Err(-result)
-        } else if (result as usize) < owned.outgoing.bytes().len() {
+        } else if (result as usize) < length {
             Err(libc::EPIPE)
-        } else {
-            owned
-                .outgoing
+        } else if let Payload::Owned(outgoing) = &mut told.payload {
+            outgoing
                 .refill()
                 .map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
+        } else {
+            Ok(false)
         };
         if more == Ok(true) {
-            if !self.push_owned(place) {
+            if !self.push_told(place) {
                 self.sent(conn);
             }
             return None;
         }
-        self.free_owned(place);
+        self.free_told(place);
         self.sent(conn);
         let code = more.err()?;
         Some(NetEvent::Broken(conn, Direction::Write, code))
     }
 
     /// Nothing of what this connection still had to send is to follow.
-    pub(super) fn cancel_owned(&mut self, conn: ConnId, generation: u32) {
-        let of_conn = |owned: &Option<Owned>| {
-            owned
-                .as_ref()
-                .is_some_and(|owned| owned.conn == conn && owned.generation == generation)
+    pub(super) fn cancel_told(&mut self, conn: ConnId, generation: u32) {
+        let of_conn = |told: &Option<Told>| {
+            told.as_ref()
+                .is_some_and(|told| told.conn == conn && told.generation == generation)
         };
-        for place in 0..self.owned.len() {
-            if of_conn(&self.owned[place]) {
-                let entry = opcode::AsyncCancel::new(tag(SEND_OWNED, generation, place as u32))
+        for place in 0..self.told.len() {
+            if of_conn(&self.told[place]) {
+                let entry = opcode::AsyncCancel::new(tag(SEND_TOLD, generation, place as u32))
                     .build()
                     .user_data(CANCEL << 60)
                     .flags(Flags::SKIP_SUCCESS);

@@ -49,7 +49,7 @@ impl Uring {
             wake_buffer: Box::new([0; 8]),
             stamped_read: StampedRead::new(),
             config,
-            owned: Vec::new(),
+            told: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),
             waker: Waker::new()?,

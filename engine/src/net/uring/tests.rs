@@ -8,9 +8,12 @@ use std::sync::Arc;
 use super::*;
 use crate::fault::Faults;
 use crate::net::address::Address;
+use crate::net::{Direction, Owners};
 use crate::payload::Outgoing;
 
 const MS: u64 = 1_000_000;
+/// More than the sockets hold.
+const LONG: usize = 16 << 20;
 
 /// `None`, with a printed reason, where the host has no io_uring.
 fn driver(connections: usize) -> Option<(Uring, TcpListener)> {
@@ -19,12 +22,17 @@ fn driver(connections: usize) -> Option<(Uring, TcpListener)> {
         connections,
         addresses: Arc::from(vec![Address::new(listener.local_addr().unwrap())]),
         sources: Arc::from([]),
-        fixed: Arc::from(vec![b"ping".to_vec()]),
+        fixed: Arc::from(vec![b"ping".to_vec(), vec![b'x'; LONG]]),
         times_sends: false,
         receive_stamps: true,
         faults: Faults::NONE,
         tls: None,
         http2: None,
+        owners: Owners {
+            sides: 1,
+            clients: 1,
+        },
+        seed: 1,
     };
     match Uring::new(config) {
         Ok(driver) => Some((driver, listener)),
@@ -188,4 +196,23 @@ fn sending_ends_with_the_last_of_two_sends() {
     }
     assert!(!driver.is_sending(0));
     reader.join().unwrap();
+}
+
+#[test]
+fn a_fixed_send_that_failed_midway_is_not_taken_for_sent() {
+    let Some((mut driver, listener)) = driver(1) else {
+        return;
+    };
+    connect(&mut driver, 0);
+    let (peer, _) = listener.accept().unwrap();
+    driver.send(0, Payload::Fixed(1));
+    assert!(events(&mut driver, 20).is_empty());
+    assert!(driver.is_sending(0));
+    // With bytes unread its end is a reset.
+    drop(peer);
+    let told = events(&mut driver, 50);
+    let broke = |event: &NetEvent| matches!(event, NetEvent::Broken(0, Direction::Write, _));
+    assert!(told.iter().any(broke), "{told:?}");
+    assert!(!driver.is_sending(0));
+    assert_eq!(driver.free.len(), 1);
 }

@@ -168,6 +168,7 @@ impl<'a> Coordinator<'a> {
             driver_reason: self.prepared.driver.reason.clone(),
             pid: std::process::id(),
             addresses: job.addresses.iter().map(ToString::to_string).collect(),
+            unanswered: job.unanswered.iter().map(ToString::to_string).collect(),
             transport: if job.addresses.iter().any(Address::is_unix) {
                 Transport::Unix
             } else {

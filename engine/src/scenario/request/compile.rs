@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::{Content, Header, Request};
 use crate::plan::{Auth, Body, BodyPart, CachePlan, HttpVersion, Step};
+use crate::scenario::cookies::CookieHost;
 use crate::scenario::template::{BadTemplate, Scope, Template};
 
 /// Files up to this size are read before the load starts; longer ones while they are sent.
@@ -19,12 +20,12 @@ const MAX_JOINED_BYTES: u64 = 16 * 1024 * 1024;
 
 impl Request {
     /// Compiles a checked step; the error says what is wrong with it. `authority` is the target's
-    /// host and port as in its URL, `cookies` the host whose cookies it carries.
+    /// host and port as in its URL, `cookies` where its cookies go.
     pub fn compile(
         step: &Step,
         authority: &str,
         version: HttpVersion,
-        cookies: Option<u16>,
+        cookies: Option<Arc<CookieHost>>,
         cache: Option<CachePlan>,
         scope: &mut Scope,
     ) -> Result<Self, String> {
@@ -81,25 +82,42 @@ impl Request {
                 "has follow_redirects and expect_continue, expected one of them".to_owned(),
             );
         }
-        let framed = listed("content-length") || listed("transfer-encoding");
-        let (body, chunked) = match &step.body {
-            None => (None, false),
-            Some(body) => (Some(content(body, scope)?), body.chunked),
-        };
-        if chunked && framed {
+        let coded = coded_by_header(step)?;
+        let framed = listed("content-length") || coded;
+        let body = step.body.as_ref();
+        let chunked = body.is_some_and(|body| body.chunked);
+        let body = body.map(|body| content(body, scope)).transpose()?;
+        if chunked && framed || coded && listed("content-length") {
             return Err(
-                "has a chunked body and a Content-Length or Transfer-Encoding header, expected no such header".to_owned(),
+                "says twice how its body ends, expected one of chunked, a Transfer-Encoding header and a Content-Length header".to_owned(),
             );
         }
         if let Some(Content::Text(text)) = &body
             && !text.is_literal()
-            && framed
+            && listed("content-length")
         {
             return Err(
-                "has a body with placeholders and a Content-Length or Transfer-Encoding header; leave the header out, \
+                "has a body with placeholders and a Content-Length header; leave the header out, \
                  the length is written for every request"
                     .to_owned(),
             );
+        }
+        let declared = step
+            .headers
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+        let length = match &body {
+            None => Some(0),
+            Some(Content::Text(text)) => text.literal_bytes(),
+            Some(Content::File(_, length)) => Some(*length),
+        };
+        if let (Some((_, declared)), Some(length)) = (declared, length)
+            && declared.trim().parse() != Ok(length)
+        {
+            return Err(format!(
+                "has a Content-Length header of {declared:?} and a body of {length} bytes; leave the header out, \
+                 the length is written"
+            ));
         }
         if step.expect_continue {
             if body.is_none() || listed("expect") {
@@ -153,12 +171,28 @@ impl Request {
             headers,
             lines,
             body,
-            chunked,
+            chunked: chunked || coded,
             cookies,
             cache,
             expects_continue: step.expect_continue,
             page: None,
         })
+    }
+}
+
+/// Whether a header of its own says that the body comes in chunks.
+fn coded_by_header(step: &Step) -> Result<bool, String> {
+    let codings = step.headers.iter().filter_map(|(name, value)| {
+        name.eq_ignore_ascii_case("transfer-encoding")
+            .then_some(value)
+    });
+    let codings: Vec<&String> = codings.collect();
+    match codings[..] {
+        [] => Ok(false),
+        [coding] if coding.trim().eq_ignore_ascii_case("chunked") => Ok(true),
+        [coding, ..] => Err(format!(
+            "has a Transfer-Encoding header of {coding:?}, expected chunked: its body is sent in no other form"
+        )),
     }
 }
 

@@ -143,7 +143,7 @@ impl Driver for Simulated {
                 Due::NotSent(conn, code) => NetEvent::Refused(conn, code),
                 Due::Answered(conn) => {
                     self.arrived_ns.insert(conn, at_ns);
-                    NetEvent::Received(Received::whole(conn, RESPONSE))
+                    NetEvent::Received(Received::new(conn, RESPONSE.len(), false))
                 }
             });
         }

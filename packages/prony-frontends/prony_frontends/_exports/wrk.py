@@ -36,7 +36,10 @@ COLUMNS = (
     "lat_percentile_99_microseconds",
 )
 CONNECT = ("connect_refused", "connect_timeout", "connect_other", "tls", "address_unavailable", "descriptors")
-READ = ("read", "premature_close", "protocol", "header_too_long", "answer_memory", "stream_reset", "goaway")
+READ = (
+    "read", "premature_close", "tls_truncated", "protocol", "header_too_long", "answer_memory",
+    "stream_reset", "goaway",
+)  # fmt: skip
 WRITE = ("write", "client")
 TIMEOUT = ("timeout",)
 

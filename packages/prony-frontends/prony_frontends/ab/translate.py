@@ -41,7 +41,7 @@ def translated(asked: AbArguments) -> Translated:
         measured=WholeRun(total_requests=asked.requests, duration_s=asked.limit_s),
         warm_up=fixed(0.0),
         connections=Connections(
-            keep_alive=asked.keep_alive, http_version="1.0", tls_resumption=False, tls_version=only
+            keep_alive=asked.keep_alive, http_version="1.0", tls_sessions="none", tls_version=only
         ),
         request_timeout_ms=round(asked.timeout_s * 1000),
         connect_timeout_ms=round(asked.timeout_s * 1000),

@@ -224,7 +224,7 @@ def _where(
             raise url.refused(
                 "a host that is drawn during the run", "write the host, or give it with --target"
             )
-        there, _ = parse_url(f"{scheme}://{authority}")
+        there = parse_url(f"{scheme}://{authority}").target
         if there.url != settings.target.url:
             server = there.url
         path = path if path.startswith("/") else f"/{path}"

@@ -233,7 +233,7 @@ def _target(config: ScriptNode, scope: NameScope) -> tuple[Url, str]:
     if not url.startswith(("http://", "https://")):
         raise node.wrong("an HTTP target such as http://HOST:PORT")
     try:
-        target, _ = parse_url(url)
+        target = parse_url(url).target
     except UsageError as fault:
         raise UsageError(f"{node.place}: {fault}") from fault
     # A trailing slash stays, so that paths then begin with two slashes, as in Artillery.

@@ -34,7 +34,7 @@ def translate(argv: Sequence[str]) -> Translated:
 
 def translated(asked: FhbArguments) -> Translated:
     """The load: a client every 20 ms; the window opens with the steady part."""
-    target, path = parse_url(asked.url)
+    target, path, _ = parse_url(asked.url)
     trial = TrialPlan(
         workload=_workload(asked, path),
         load=ClosedLoad(

@@ -83,7 +83,7 @@ def _rate_span_ms(asked: H2loadArguments) -> int:
 def _connections(asked: H2loadArguments, version: str, shared: bool, notes: list[str]) -> Connections:
     if version == "1.1":
         depth = 1 if asked.data is not None else asked.streams
-        return Connections(pipeline=depth, tls_resumption=False)
+        return Connections(pipeline=depth, tls_sessions="none")
     window, whole = 2**asked.window_bits - 1, 2**asked.connection_window_bits - 1
     if not window:
         raise Refused("-w", TOOL, None, "0, a window too small for any response", "use 1 to 30")
@@ -97,7 +97,7 @@ def _connections(asked: H2loadArguments, version: str, shared: bool, notes: list
         if asked.connection_window_bits == USUAL_BITS
         else max(LEAST_WINDOW, whole),
         header_table_bytes=asked.table_bytes,
-        tls_resumption=False,
+        tls_sessions="none",
     )
 
 
