@@ -9,6 +9,8 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
+from prony.plan.blocks import Condition
+from prony.plan.step import Block
 from prony_frontends.jmeter import dates, draws, texts
 from prony_frontends.jmeter.expression_values import (
     METHODS,
@@ -37,14 +39,20 @@ TOKEN = re.compile(
 MARK = re.compile("\0(\\d+)\0")
 NUMBERS = frozenset({"int", "long", "Integer", "Long"})
 PACKAGES = frozenset({"java", "org", "com", "util", "format", "concurrent", "lang", "lang3", "time", "text",
-                      "apache", "commons", "Packages", "groovy", "json", "jayway", "jsonpath"})  # fmt: skip
+                      "apache", "commons", "Packages", "groovy", "json", "jayway", "jsonpath", "jmeter",
+                      "services"})  # fmt: skip
 """Parts of qualified class names."""
 ALPHABETS = {
     "randomNumeric": "0123456789",
     "randomAlphabetic": "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
     "randomAlphanumeric": "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
 }
+MOST_THREADS = 1000
+THREAD_OF_CONTEXT = re.compile(r"\bctx\s*\.\s*(?:getThreadNum\s*\(\s*\)|threadNum\b)")
 DEEPEST = 40
+GETTERS = {"time": "getTime", "bytes": "getBytes", "fileServer": "getFileServer", "baseDir": "getBaseDir"}
+"""Properties of Groovy -> methods."""
+IMPORTS = re.compile(r"\s*(?:import\s+[\w.*]+\s*;?\s*)+")
 INSTEAD = (
     "Prony evaluates numbers, texts, vars.get(…), props.get(…), methods of texts, random numbers and the "
     "current time; use functions, extractors or a data set for the rest"
@@ -58,13 +66,53 @@ def evaluated(call: Call) -> Text:
     numbers = iter(range(len(marks)))
     raw = "".join(f"\0{next(numbers)}\0" if part.dynamic else part.text for part in given[0].parts)
     shown = MARK.sub("${…}", raw.strip())
+    raw = IMPORTS.sub("", raw, count=1) if IMPORTS.match(raw) else raw
     try:
-        value = Parser(raw.strip().removesuffix(";"), marks, call).whole()
-        text = text_of(value, call)
+        if marks and all(mark.text == "user" for mark in marks) and "%" in raw:
+            text = _of_thread(raw, call)
+        else:
+            text = text_of(Parser(raw.strip().removesuffix(";"), marks, call).whole(), call)
     except NotPlain as why:
         found_words = f"the expression '{shown}'" + (f": {why}" if str(why) else "")
         raise call.refused(found_words, INSTEAD) from why
     return call.stored(text, [call.constant(given[1])] if len(given) > 1 else ())
+
+
+def by_thread(raw: str, call: Call) -> dict[str, list[int]]:
+    """The values of an expression with a thread's number (a mark, or `ctx.getThreadNum()` from 0), each with
+    the numbers of its threads. Raises NotPlain.
+    """
+    threads = call.values.users
+    if threads is None or threads > MOST_THREADS:
+        raise NotPlain(f"the remainder of a thread's number among more than {MOST_THREADS} threads")
+    found: dict[str, list[int]] = {}
+    for number in range(1, threads + 1):
+        plain = THREAD_OF_CONTEXT.sub(str(number - 1), MARK.sub(str(number), raw))
+        text = text_of(Parser(plain.strip().removesuffix(";"), (), call).whole(), call).constant
+        if text is None:
+            raise NotPlain("a thread's number beside another changing value")
+        found.setdefault(text, []).append(number)
+    return found
+
+
+def is_thread(numbers: Sequence[int]) -> Condition:
+    """Whether the user is one of these threads."""
+    return Condition(left="${user}", op="matches", right=f"^(?:{'|'.join(map(str, numbers))})$")
+
+
+def _of_thread(raw: str, call: Call) -> Text:
+    values = by_thread(raw, call)
+    if len(values) == 1:
+        return Text.of(next(iter(values)))
+    if call.once or call.values.stores is None:
+        raise NotPlain("the remainder of a thread's number, outside of a sampler")
+    place = call.values.changing(call.values.unique("text"), call.where)
+    call.values.used.add(place)
+    call.values.stores += [
+        Block(condition=is_thread(numbers), steps=(Block(set={place: Text.of(value).engine}),))
+        for value, numbers in values.items()
+    ]
+    return Text.placeholder(place)
 
 
 def text_of(value: Value, call: Call) -> Text:
@@ -285,8 +333,8 @@ class Parser:
         """`vars.name`, `new Date().time`, `"x".bytes`, `"x".length`."""
         if isinstance(value, Named) and value.name in ("vars", "props"):
             return self._called(value, "get", [name])
-        if name in ("time", "bytes"):
-            return self._called(value, {"time": "getTime", "bytes": "getBytes"}[name], [])
+        if name in GETTERS:
+            return self._called(value, GETTERS[name], [])
         if name == "length" and isinstance(value, str):
             return len(value)
         raise NotPlain(f".{name}")
@@ -298,8 +346,18 @@ class Parser:
                 variable_text = values.variables.get(variable)
                 text = None if variable_text is None else values.text("${" + variable + "}", self.call.where)
                 return text if text is None or text.constant is None else text.constant
+            case Named(name="props"), "get" | "getProperty", [str() as key] if (
+                key in values.given and not values.sets_up
+            ):
+                values.used.add(values.given[key])
+                return Text.placeholder(values.given[key])
             case Named(name="props" | "System"), "get" | "getProperty", [str() as key]:
+                values.asked.add(key)
                 return values.properties.get(key)
+            case Named(name="FileServer"), "getFileServer", []:
+                return Named("the file server")
+            case Named(name="the file server"), "getBaseDir", []:
+                return str(values.folder.absolute())
             case Named(name="Math"), "random", []:
                 return Drawn(0, 1, real=True)
             case Named(name="Math"), "floor", [Drawn(real=True) as drawn]:

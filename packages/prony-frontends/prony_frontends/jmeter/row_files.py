@@ -47,12 +47,6 @@ def measured(asked: JMeterArguments, made: JMeterPlan, context: Context, progres
     named = ", ".join(str(file.path) for file, _ in kept.logs)
     if kept.logs:
         print(f"prony: note: {named}: {kept.requests} requests{waited}", file=context.stderr)
-    if kept.unplaced:
-        print(
-            f"prony: note: {named}: no rows of samplers without a neighbouring request: "
-            f"{', '.join(kept.unplaced)}",
-            file=context.stderr,
-        )
     return ran
 
 
@@ -74,8 +68,6 @@ class _Rows:
     made: JMeterPlan
     logs: list[tuple[RowsFile, jtl.Log]] = field(default_factory=list)
     requests: int = 0
-    unplaced: list[str] = field(default_factory=list)
-    """Samplers without rows."""
     _servers: jtl.Servers | None = None
     """Servers and names of the phase being written."""
     _names: ThreadNames | None = None
@@ -103,7 +95,6 @@ class _Rows:
             self._servers = servers = jtl.Servers(self.made.translated.target.url, phase.workload)
             phase_samples = samples(read_log(log), phase.outlines)
             self.requests += jtl.write(phase_samples, self.logs, servers, names, phase.outlines)
-            self.unplaced += [name for outline in phase.outlines.values() for name in outline.unplaced]
 
     def _record(self, row: LoggedRequest) -> jtl.Record:
         """Columns of a sub-sample."""
