@@ -63,7 +63,9 @@ def _of_changing_name(call: Call, name: Text, default: Text | None) -> Text:
     if call.once or values.stores is None or len(dynamic) != 1:
         raise call.refused("an argument differs from request to request", "write a constant")
     at = name.parts.index(dynamic[0])
-    before, after = ("".join(part.text for part in parts) for parts in (name.parts[:at], name.parts[at + 1 :]))
+    before, after = (
+        "".join(part.text for part in parts) for parts in (name.parts[:at], name.parts[at + 1 :])
+    )
     index, place = (values.changing(values.unique(kind), call.where) for kind in ("index", "text"))
     values.used |= {index, place}
     missing = Text.of(before) + Text.placeholder(index) + Text.of(after)

@@ -15,8 +15,8 @@ from prony_frontends.jmeter.conditions import Held
 from prony_frontends.jmeter.functions import KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.marks import marked
-from prony_frontends.jmeter.plugin_controllers import PLUGIN_CONTROLLERS
 from prony_frontends.jmeter.outline import BEGIN, END, Style, note, noted, sample_is_certain
+from prony_frontends.jmeter.plugin_controllers import PLUGIN_CONTROLLERS
 from prony_frontends.jmeter.requests import SAMPLERS
 from prony_frontends.jmeter.scope import TreeScope
 from prony_frontends.jmeter.tree import (
@@ -100,7 +100,7 @@ def _loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -
 
 
 def _counted_loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, counted: Text) -> list[Entry]:
-    """A count of the run, read when the loop begins: below 0 it is endless, other texts are 0, as in JMeter."""
+    """A count of the run, read when the loop begins: below 0 it is endless, other texts are 0."""
     values = walk.values
     if not node.flag("LoopController.continue_forever", True):
         raise node.refused("a changing count of loops for the first visit only", "write a constant")

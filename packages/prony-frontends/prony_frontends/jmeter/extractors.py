@@ -48,7 +48,7 @@ def groups_in(node: JmxNode) -> set[tuple[str, int]]:
 
 
 def listed_in(node: JmxNode) -> set[str]:
-    """`name` of `${__V(name_${…})}` in an element's properties, which may be any of an extractor's matches."""
+    """`name` of `${__V(name_${…})}` in an element's properties: any of an extractor's matches."""
     return set(LISTED.findall(node.text)).union(*map(listed_in, node.children))
 
 
@@ -69,7 +69,9 @@ def names(node: JmxNode) -> list[tuple[str, bool]]:
 
 
 def captures(extractors: Sequence[JmxNode], values: KnownValues) -> tuple[dict[str, Capture], list[Entry]]:
-    """Captures for later requests, and what follows from them. As in JMeter, failed responses are read, too."""
+    """Captures for later requests, and what follows from them. As in JMeter, failed responses are read,
+    too.
+    """
     by_name: dict[str, Capture] = {}
     after: list[Entry] = []
     for node in extractors:
@@ -86,7 +88,7 @@ def captures(extractors: Sequence[JmxNode], values: KnownValues) -> tuple[dict[s
             if variable in values.listed and capture.get("match") == -1:
                 by_name[f"{name}_list"] = Capture.model_validate(every)
             if node.flag("JSONPostProcessor.compute_concat") and capture.get("match") == -1:
-                after += _concatenated(name, variable, every, by_name, node, values)
+                after += _concatenated(variable, every, by_name, node, values)
         node.finish()
     return by_name, after
 
@@ -114,7 +116,7 @@ def _again(
 
 
 def _concatenated(
-    name: str, variable: str, every: Found, by_name: dict[str, Capture], node: JmxNode, values: KnownValues
+    variable: str, every: Found, by_name: dict[str, Capture], node: JmxNode, values: KnownValues
 ) -> list[Entry]:
     """`${name_ALL}`: all values with commas between them."""
     joined = values.changing(f"{variable}_ALL", node)

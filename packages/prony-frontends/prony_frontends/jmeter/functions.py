@@ -233,7 +233,9 @@ class KnownValues:
         finally:
             self.stores = held
         if text.constant is None:
-            self.note("names with changing values are unresolved in Prony's figures; rows of -l have the values")
+            self.note(
+                "names with changing values are unresolved in Prony's figures; rows of -l have the values"
+            )
         return text
 
     def whole(self, raw: str, where: JmxNode, name: str, default: int | None = None) -> int:

@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 
 from prony.errors import UsageError
 from prony.plan.workload import Workload
-from prony_frontends.jmeter import samples
+from prony_frontends.jmeter import chains, samples
+from prony_frontends.jmeter.chains import Chain
 from prony_frontends.jmeter.listeners import RowsFile
 from prony_frontends.jmeter.outline import Outline
 from prony_frontends.jmeter.places import PORTS
-from prony_frontends.jmeter.samples import Chain, Made, Sample
+from prony_frontends.jmeter.samples import Made, Sample
 from prony_frontends.jmeter.thread_names import ThreadNames
 from prony_frontends.request_log import LoggedRequest
 
@@ -142,12 +143,12 @@ def request_record(row: LoggedRequest, base: str, thread_names: ThreadNames) -> 
     of_group, of_all = thread_names.at_work(row)
     failed = row.error is not None
     return {
-        "timeStamp": samples.start_ms(row), "elapsed": samples.elapsed_ms(row), "label": row.step,
+        "timeStamp": chains.start_ms(row), "elapsed": chains.elapsed_ms(row), "label": row.step,
         "responseCode": code, "responseMessage": message, "threadName": thread_names.name(row),
         "dataType": "text", "success": "false" if failed else "true", "failureMessage": failure,
         "bytes": row.bytes_in, "sentBytes": row.bytes_out, "grpThreads": of_group, "allThreads": of_all,
-        "URL": base + row.path, "Latency": samples.latency_ms(row), "IdleTime": 0,
-        "Connect": samples.connect_ms(row), "SampleCount": 1, "ErrorCount": int(failed),
+        "URL": base + row.path, "Latency": chains.latency_ms(row), "IdleTime": 0,
+        "Connect": chains.connect_ms(row), "SampleCount": 1, "ErrorCount": int(failed),
         "Hostname": HOSTNAME,
     }  # fmt: skip
 

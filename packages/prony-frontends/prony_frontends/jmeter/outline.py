@@ -1,6 +1,6 @@
 """Samples of a scenario in order: its requests and its notes, with the transactions around each. A note is a
-row of the request log for what the engine's own rows lack: a sampler that sends nothing, the label of the next
-request, the begin and the end of a transaction.
+row of the request log for what other rows lack: a sampler that sends nothing, the label of the next request,
+the begin and the end of a transaction.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.marks import marked, parted
 
 SAMPLE, FAULT, LABEL, BEGIN, END = "=", "!", "@", ">", "<"
-"""First character of a note: a sample without a request, a failed one, the label of the next request, begin and
-end of a transaction.
+"""First character of a note: a sample without a request, a failed one, the label of the next request, begin
+and end of a transaction.
 """
 BETWEEN = "\x1f"
 """Between the label and the URL of a failed sample."""

@@ -15,7 +15,7 @@ from prony.plan.step import Block, Entry
 from prony.plan.think import Think
 from prony_frontends.jmeter import conditions, extractors, statements
 from prony_frontends.jmeter.calls import given_property, set_property
-from prony_frontends.jmeter.expressions import MARK
+from prony_frontends.jmeter.expression_parser import MARK
 from prony_frontends.jmeter.expression_values import Changing, Drawn, Json, Named, NotPlain, Value
 from prony_frontends.jmeter.functions import Call, KnownValues, Text, TextPart
 from prony_frontends.jmeter.jmx import JmxNode

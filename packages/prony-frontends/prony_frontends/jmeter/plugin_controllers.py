@@ -85,7 +85,9 @@ def _parallel(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContex
     if node.flag("LIMIT_MAX_THREAD_NUMBER"):
         most = values.whole(node.value("MAX_THREAD_NUMBER"), node, "MAX_THREAD_NUMBER", 6)
     node.ignore("MAX_THREAD_NUMBER")
-    setting = next((below for below in node.everything() if below.tag in EXTRACTORS | plain_scripts.KINDS), None)
+    setting = next(
+        (below for below in node.everything() if below.tag in EXTRACTORS | plain_scripts.KINDS), None
+    )
     if setting is not None:
         raise setting.refused("a variable that is set in parallel", "move it out of the Parallel Controller")
     branches = [together(entries) for child in children

@@ -66,8 +66,11 @@ def column(feeder: Feeder, name: str) -> Iterable[str]:
         return ("\0",)
     else:
         text = Path(feeder.file).read_text(encoding="utf-8-sig", errors="replace")
-        quoting = csv.QUOTE_MINIMAL if feeder.quotes else csv.QUOTE_NONE
-        lines = list(csv.reader(text.splitlines(keepends=True), delimiter=feeder.delimiter, quoting=quoting))
+        parted = text.splitlines(keepends=True)
+        if feeder.quotes:
+            lines = list(csv.reader(parted, delimiter=feeder.delimiter))
+        else:
+            lines = list(csv.reader(parted, delimiter=feeder.delimiter, quoting=csv.QUOTE_NONE))
     titles = feeder.columns
     if not titles:
         titles, lines = tuple(title.strip() for title in lines[0]), lines[1:]
@@ -294,7 +297,8 @@ def _lines(file: Path, node: JmxNode, delimiter: str, quotes: bool, encoding: st
             else:
                 whole = (line.rstrip("\r\n") for line in stream)
                 lines = (line.split(delimiter) if line else [] for line in whole)
-            for number, row in enumerate(lines, 1):
+            for row in lines:
+                number += 1
                 yield row or ([""] if quotes else row)
     except (OSError, UnicodeDecodeError, csv.Error) as fault:
         reason = fault.strerror if isinstance(fault, OSError) else str(fault)

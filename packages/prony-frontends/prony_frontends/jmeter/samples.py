@@ -7,6 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from prony_frontends.jmeter.chains import (
+    Chain,
+    chains,
+    connect_ms,
+    elapsed_ms,
+    ended_ms,
+    latency_ms,
+    start_ms,
+)
 from prony_frontends.jmeter.outline import (
     BEGIN,
     BETWEEN,
@@ -19,11 +28,9 @@ from prony_frontends.jmeter.outline import (
     Transaction,
 )
 from prony_frontends.jmeter.uris import fault
-from prony_frontends.request_log import COLUMNS, LoggedRequest
+from prony_frontends.request_log import LoggedRequest
 
-NS_PER_MS = 1_000_000
 NOT_SENT = "Non HTTP response code: java.net.URISyntaxException"
-FOLLOWED = (301, 302, 303, 307, 308)
 
 
 @dataclass(slots=True)
@@ -50,96 +57,6 @@ class Made:
     url: str = "null"
     failed: LoggedRequest | Made | None = None
     """The first failed sample, whose code it has."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chain(LoggedRequest):
-    """A request with its redirects and embedded resources as one sample: their total time, and the status and
-    URL of the last response.
-    """
-
-    last: LoggedRequest
-    """The last response."""
-    embedded: tuple[LoggedRequest, ...]
-    """Embedded resources, each possibly a chain."""
-    parts: tuple[LoggedRequest, ...]
-    """All its samples, in order."""
-
-    @property
-    def requests(self) -> int:
-        """Number of requests."""
-        return sum(part.requests if isinstance(part, Chain) else 1 for part in self.parts)
-
-
-@dataclass(slots=True)
-class _Links:
-    """Requests of a chain so far."""
-
-    held_alone: bool = False
-    """Whether assertions apply only to the chain as a whole."""
-    hops: list[LoggedRequest] = field(default_factory=list)
-    last: LoggedRequest | None = None
-    embedded: list[_Links] = field(default_factory=list)
-
-    @property
-    def step_index(self) -> int:
-        """Of its first request."""
-        return self.hops[0].step_index if self.last is None else self.last.step_index
-
-    @property
-    def branch(self) -> int | None:
-        """Parallel branch of embedded resources."""
-        first = self.hops[0] if self.hops else self.last
-        return None if first is None else first.branch
-
-    def add(self, row: LoggedRequest, leads: bool) -> None:
-        """Adds the next response; `leads`: it is not the last."""
-        if leads:
-            self.hops.append(row)
-        else:
-            self.last = row
-
-    def takes(self, row: LoggedRequest, leads: bool, within: int | None) -> bool:
-        """Whether the row belongs to this chain. `within`: the request that lists it as embedded."""
-        if self.last is None:
-            if self.step_index != row.step_index:
-                return False
-            self.add(row, leads)
-            return True
-        beside = next(
-            (embedded for embedded in reversed(self.embedded) if embedded.branch == row.branch), None
-        )
-        if beside is not None and beside.takes(row, leads, within):
-            return True
-        if self.step_index != within:
-            return False
-        self.embedded.append(_Links(self.held_alone))
-        self.embedded[-1].add(row, leads)
-        return True
-
-    def joined(self) -> LoggedRequest:
-        """The chain as one sample, or its only request."""
-        hops, last = self.hops, self.last
-        if last is None:  # the run ended within the chain
-            *hops, last = hops
-        # In the page's order, not in order of completion.
-        listed = sorted(self.embedded, key=lambda links: links.branch or 0)
-        embedded = tuple(links.joined() for links in listed)
-        parts = (*hops, last, *embedded)
-        if len(parts) == 1:
-            return last
-        first = parts[0]
-        own = {name: getattr(last, name) for name in COLUMNS}
-        for name in ("start_unix_ms", "start_ns", "latency_ns", "connect_ns", "tls_ns"):
-            own[name] = getattr(first, name)
-        own["service_ns"] = max(part.start_ns + part.service_ns for part in parts) - first.start_ns
-        own["first_byte_ns"] = first.service_ns if first.first_byte_ns is None else first.first_byte_ns
-        own["error"] = next((part.error for part in parts if part.error is not None), None)
-        for name in ("bytes_out", "bytes_in", "body_bytes"):
-            own[name] = sum(getattr(part, name) for part in parts)
-        if self.held_alone and _asserted(last):
-            parts = (*hops, replace(last, error=None), *embedded)
-        return Chain(**own, last=last, embedded=embedded, parts=parts)
 
 
 def within(sample: LoggedRequest | Made, name: str) -> Iterator[LoggedRequest]:
@@ -240,7 +157,7 @@ class _Thread:
 def samples(rows: Iterable[LoggedRequest], outlines: Mapping[str, Outline]) -> Iterator[Sample]:
     """Samples in order of completion per thread. A transaction cut off by the end of the run has no row."""
     threads: dict[int, _Thread] = {}
-    for row in _chains(rows, outlines):
+    for row in chains(rows, outlines):
         outline = outlines.get(row.scenario)
         places = () if outline is None else outline.requests if row.note is None else outline.notes
         if row.step_index >= len(places):
@@ -260,46 +177,6 @@ def samples(rows: Iterable[LoggedRequest], outlines: Mapping[str, Outline]) -> I
                 yield from _closed(thread)
             else:
                 thread.open.pop()
-
-
-def _chains(rows: Iterable[LoggedRequest], outlines: Mapping[str, Outline]) -> Iterator[LoggedRequest]:
-    """A row per chain, at its end: a final response, or the next row of the thread."""
-    pages = {name: frozenset(outline.embedded.values()) for name, outline in outlines.items()}
-    if not any(pages.values()) and not any(outline.follows for outline in outlines.values()):
-        yield from rows
-        return
-    held: dict[int, _Links] = {}
-    for row in rows:
-        outline = outlines.get(row.scenario)
-        if row.note is not None:
-            if row.user in held:
-                yield held.pop(row.user).joined()
-            yield row
-            continue
-        leads = outline is not None and row.step_index in outline.follows and _leads(row)
-        named_by = None if outline is None else outline.embedded.get(row.step_index)
-        links = held.get(row.user)
-        if links is None or not links.takes(row, leads, named_by):
-            if links is not None:
-                yield links.joined()
-            links = held[row.user] = _Links(outline is not None and row.step_index in outline.held_alone)
-            links.add(row, leads)
-        if links.last is not None and links.last.step_index not in pages.get(row.scenario, ()):
-            yield links.joined()
-            del held[row.user]
-    for links in held.values():
-        yield links.joined()
-
-
-def _leads(row: LoggedRequest) -> bool:
-    """Whether its response is a followed redirect."""
-    return row.status in FOLLOWED and row.error is None
-
-
-def _asserted(row: LoggedRequest) -> bool:
-    """Whether an assertion failed the response."""
-    error = row.error or ""
-    return (row.status or 400) < 400 and error.startswith("expect_") and error != "expect_redirect"
 
 
 def _event(thread: _Thread, row: LoggedRequest, place: Place) -> Iterator[Sample]:
@@ -375,31 +252,3 @@ def _held(thread: _Thread, sample: Sample) -> Iterator[Sample]:
         yield sample
     else:
         thread.parent.held.append(sample)
-
-
-def connect_ms(row: LoggedRequest) -> int:
-    """Connect time in ms, in the row of the connection's first request."""
-    return ((row.connect_ns or 0) + (row.tls_ns or 0)) // NS_PER_MS
-
-
-def elapsed_ms(row: LoggedRequest) -> int:
-    """Time in ms, with connect time as in JMeter."""
-    return (row.service_ns + (row.connect_ns or 0) + (row.tls_ns or 0)) // NS_PER_MS
-
-
-def latency_ms(row: LoggedRequest) -> int:
-    """Time to first byte in ms; 0 without a response."""
-    if row.status is None:
-        return 0
-    first_ns = row.service_ns if row.first_byte_ns is None else row.first_byte_ns
-    return (first_ns + (row.connect_ns or 0) + (row.tls_ns or 0)) // NS_PER_MS
-
-
-def start_ms(row: LoggedRequest) -> int:
-    """Unix time in ms, before connecting."""
-    return row.start_unix_ms - connect_ms(row)
-
-
-def ended_ms(row: LoggedRequest) -> int:
-    """Unix time."""
-    return start_ms(row) + elapsed_ms(row)

@@ -26,8 +26,8 @@ from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.leaving import Way, leaves
 from prony_frontends.jmeter.outline import BETWEEN, FAULT, LABEL, note
 from prony_frontends.jmeter.places import NotSent
-from prony_frontends.jmeter.row_servers import by_server
 from prony_frontends.jmeter.requests import SAMPLERS, SamplerRequest, request
+from prony_frontends.jmeter.row_servers import by_server
 from prony_frontends.jmeter.scope import (
     CONFIGURATION,
     COUNTING,

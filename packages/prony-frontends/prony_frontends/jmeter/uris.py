@@ -17,7 +17,7 @@ _CHARACTER = rf"[A-Za-z0-9_.!~*'()\-;:@&=+$,/{_OTHER}]|%[0-9A-Fa-f]{{2}}"
 PATH = re.compile(rf"(?:{_CHARACTER})*")
 QUERY = re.compile(rf"(?:{_CHARACTER}|[?\[\]])*")
 FAULTY_IN_QUERY = r"""[\x00-\x1f"<>\\^`{|}\x7f]|%(?:[^0-9A-Fa-f]|[0-9A-Fa-f](?:[^0-9A-Fa-f]|$)|$)"""
-"""Regexes for the engine: what is found in a value with which nothing is sent. JMeter escapes spaces of a path,"""
+"""Regexes for the engine, found in a value with which nothing is sent. JMeter escapes spaces of a path,"""
 FAULTY_IN_PATH = FAULTY_IN_QUERY + r"|^[^?#]*[\[\]]"
 FAULTY_IN_PARAMETER = FAULTY_IN_QUERY.replace(r"\x1f", r"\x20", 1)
 """and none of an unencoded parameter."""
@@ -58,8 +58,10 @@ def _faulty(part: TextPart, pattern: str, values: KnownValues) -> list[Condition
     feeder, _, column = source.partition(".")
     if kind == "random" and not re.search(pattern, options.replace(" ", "")):
         return []
-    if column and feeder in values.feeders and not any(
-        re.search(pattern, value) for value in rows.column(values.feeders[feeder], column)
+    if (
+        column
+        and feeder in values.feeders
+        and not any(re.search(pattern, value) for value in rows.column(values.feeders[feeder], column))
     ):
         return []
     return [Condition(left="${" + part.text + "}", op="matches", right=pattern)]
