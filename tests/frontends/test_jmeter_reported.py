@@ -18,7 +18,13 @@ BODY = (
     '{"id":3,"token":"t1","none":[],"users":[{"id":1,"name":"a"},{"id":2,"name":"b c"}],"odd":"<x>","b":"{}"}'
 )
 SITE = {f"/{path}": Response(BODY) for path in ("a", "b", "c", "l", "x", "y", "z", "1", "2", "t1", "b/1,2")}
-BAD = Response(status=500)
+PAGES = {
+    "/bad": Response(status=500),
+    "/page": Response(
+        "<html><head><title>T6</title></head><body><p><input name='k' value='n'></p></body></html>"
+    ),
+    "/xml": Response('<?xml version="1.0"?>\n<order n="1" id="7"><item id="8"/></order>', "application/xml"),
+}
 MARK = b"\xef\xbb\xbf"
 
 
@@ -59,6 +65,15 @@ def json_of(names: str, paths: str, numbers: str = "", defaults: str = "", toget
         prop("JSONPostProcessor.jsonPathExprs", paths), prop("JSONPostProcessor.match_numbers", numbers),
         prop("JSONPostProcessor.defaultValues", defaults),
         flag("JSONPostProcessor.compute_concat", together),
+    )  # fmt: skip
+
+
+def xpath_of(name: str, query: str, tidied: bool) -> str:
+    return element(
+        "XPathExtractor", prop("XPathExtractor.refname", name), prop("XPathExtractor.xpathQuery", query),
+        prop("XPathExtractor.default", "none"), prop("XPathExtractor.matchNumber", "-1"),
+        flag("XPathExtractor.tolerant", tidied), flag("XPathExtractor.validate", False),
+        flag("XPathExtractor.namespace", False),
     )  # fmt: skip
 
 
@@ -234,7 +249,14 @@ CASES = {
     "folder of the plan": Case(
         lambda p: element("CSVDataSet", prop("filename", "${__groovy(org.apache.jmeter.services.FileServer."
                                              "getFileServer().getBaseDir(),)}/d.csv"),
-                          prop("variableNames", "v"), prop("delimiter", ",")) + one("/${v}", p), "/2", files={"d.csv": b"2\n"},
+                          prop("variableNames", "v"), prop("delimiter", ",")) + one("/${v}", p),
+        "/2", files={"d.csv": b"2\n"},
+    ),
+    "absolute paths": Case(
+        lambda p: one("/page", p, xpath_of("t", "/html/head/title/text()", True)
+                      + xpath_of("c", "/html/body//input[@name='k']/@value", True))
+        + one("/xml", p, xpath_of("i", "/order/@id", False)) + one("/x?${t}${c}${i}", p),
+        "/page /xml /x?T6n7",
     ),
     "if and else": Case(
         lambda p: one("/a", p, json_of("n", "$.id", "", "0") + script(
@@ -254,7 +276,7 @@ def came(who: str, case: Case, folder: Path) -> Ran:
         group = prop("ThreadGroup.num_threads", case.threads) + repeated(case.loops)
         return document(case.inside(named), case.beside(named), group)
 
-    return ran(who, plan_of, folder, {**SITE, "/bad": BAD}, options=tuple(
+    return ran(who, plan_of, folder, SITE | PAGES, options=tuple(
         str(folder / who / word) if word in case.files else word for word in case.options
     ))  # fmt: skip
 
