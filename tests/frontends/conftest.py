@@ -205,7 +205,7 @@ class QuickDesk(Context):
         values = {name: value for stage in before for name, value in stage.report.values.items()}
         known = captured_values.knowing(load.workload, values)
         report = offered(changed(translated, workload=known))
-        after = ()
+        after: tuple[StageReport, ...] = ()
         if load.after is not None:
             known = captured_values.knowing(load.after.workload, values)
             after = (offer_stage(around, load.after.model_copy(update={"workload": known}), "after"),)

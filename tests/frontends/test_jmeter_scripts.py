@@ -49,6 +49,10 @@ STATEMENTS = {
     "int i = 0; i++; i += 2; Thread.sleep(5)": 4,
     'log.info "token is ${vars.get("token")}"': 0,
     "final Map<String> m = x\nString[] w = y": 2,
+    'if (prev.getResponseCode() != "200") { log.error("x") } else { log.info("y") }': 0,
+    "if (a) {\n vars.put('a', 'b')\n}\nelse\n{ vars.put('a', 'c') }\nvars.put('d', 'e')": 2,
+    "if (a)\n{\n vars.put('a', 'b') }\nlog.info(b)": 1,
+    "if (a) vars.put('a', 'b'); else if (c) { vars.put('a', 'c') } else vars.put('a', 'd')": 1,
 }
 
 

@@ -17,7 +17,7 @@ LEXEME = re.compile(
     |(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<end>;)|(?P<line>\r?\n)|(?P<any>.)""",
     re.VERBOSE | re.DOTALL,
 )
-GOES_ON = re.compile(r"(?:(?<!\+)\+|(?<!-)-|[*/%=,.?:&|<>]|\b(?:def|new|as|return))\s*$")
+GOES_ON = re.compile(r"(?:(?<!\+)\+|(?<!-)-|[*/%=,.?:&|<>]|\b(?:def|new|as|return|else))\s*$")
 BEGINS_INSIDE = re.compile(r"\s*(?:else\b|[+*%.?:=<>]|/(?![/*])|&&|\|\||-[^-])")
 IMPORT = re.compile(r"\s*(?:import|package)\s")
 READS = frozenset({"get", "getVariables", "toString", "getResponseCode", "getResponseDataAsString", "getTime",
@@ -109,7 +109,11 @@ def of(script: str) -> list[Statement]:
         if LOGS.match(text):
             _check_reads(text)
             continue
-        statements.append(_either(text) if IF.match(text) else _statement(text))
+        one = _either(text) if IF.match(text) else _statement(text)
+        if isinstance(one, Either) and not one.then and not one.otherwise:
+            _check_reads(one.condition)  # it only logs
+            continue
+        statements.append(one)
     return statements
 
 
@@ -149,6 +153,11 @@ def _body(text: str) -> tuple[tuple[Statement, ...], str]:
         return tuple(of(text[1 : end - 1])), text[end:].strip().removeprefix(";").strip()
     match = BEFORE_ELSE.fullmatch(text)
     return (tuple(of(text)), "") if match is None else (tuple(of(match[1])), match[2])
+
+
+def _is_header(text: str) -> bool:
+    """Whether it is `if (…)` alone."""
+    return IF.match(text) is not None and text.endswith(")") and _closing(text, text.index("(")) == len(text)
 
 
 def _closing(text: str, begin: int) -> int:
@@ -220,6 +229,7 @@ def _statements(script: str) -> Iterator[str]:
         over = (kind == "end" and not ELSE.match(script[at:].lstrip())) or (
             kind == "line"
             and (IMPORT.match(rest) or not (GOES_ON.search(rest) or BEGINS_INSIDE.match(script[at:])))
+            and not _is_header(rest.strip())
         )
         if over and depth <= 0:
             if rest.strip():
