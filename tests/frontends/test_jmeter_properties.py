@@ -15,8 +15,9 @@ FILE = (
     b"\\u0066=six\ng=a\\\\\nb\nh=\\ lead\ni=tab\\tx\\qy\nk==x\nl= =y\nm=\xc3\xa9\rn=1\r\n\\\no=2\\"
 )
 READ = {
-    "p": "caf\u00e9", "q": "x y ", "r": "s", "t": "12", "u=v": "w", "d": "1", "e": "", "f": "six", "g": "a\\",
-    "b": "", "h": " lead", "i": "tab\tx" + "qy", "k": "=x", "l": "=y", "m": "\u00c3\u00a9", "n": "1", "o": "2",
+    "p": "caf\u00e9", "q": "x y ", "r": "s", "t": "12", "u=v": "w", "d": "1", "e": "", "f": "six",
+    "g": "a\\", "b": "", "h": " lead", "i": "tab\tx" + "qy", "k": "=x", "l": "=y", "m": "\u00c3\u00a9",
+    "n": "1", "o": "2",
 }  # fmt: skip
 """By Java 17, printed by JMeter 5.6.3 as ${__P(…)}."""
 
