@@ -86,6 +86,44 @@ fn every_request_is_a_row_with_its_step_target_and_bytes() {
 }
 
 #[test]
+fn notes_stand_between_the_requests_and_a_request_that_is_skipped_is_one() {
+    for driver in drivers() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("requests.csv");
+        let server = Server::answering(HELLO);
+        let ended = run(&plan(server.address, driver, |plan| {
+            plan["log"] = json!(file);
+            plan["scenarios"][0] = json!({"name": "s", "steps": [
+                {"path": "/a", "capture": [{"name": "v", "regex": "(nothing)", "default": "{x}"}]},
+                {"note": "v is ${v}, \"quoted\""},
+                {"path": "/b/${v}", "skip_if": {"left": "${v}", "op": "matches", "right": "[{]"},
+                 "skip_note": "no /b/${v}", "capture": [{"name": "w", "status": true, "default": "${w}"}]},
+                {"path": "/c", "skip_if": {"left": "${v}", "op": "==", "right": ""}, "skip_note": "no"},
+                {"note": "w is ${w}"}]});
+            plan["stop"]["total_requests"] = 4.into();
+            plan["load"]["users"] = 1.into();
+        }));
+        let finished = ended.finished();
+        assert_eq!(finished["totals"]["completed"], 4);
+        let rows = rows(&file);
+        assert_eq!(finished["log"]["rows"], rows.len());
+        let read = |row: &Row| match &*row["note"] {
+            "" => format!("{} {}", row["step_index"], row["path"]),
+            note => format!("{}: {note}", row["step_index"]),
+        };
+        let iteration = [
+            "0 /a",
+            "0: v is {x}, \"quoted\"",
+            "1: no /b/{x}",
+            "2 /c",
+            "3: w is ${w}",
+        ];
+        let found: Vec<String> = rows.iter().map(read).collect();
+        assert_eq!(found[..8], [&iteration[..], &iteration[..3]].concat()[..]);
+    }
+}
+
+#[test]
 fn what_went_wrong_stands_in_the_row() {
     for driver in drivers() {
         let folder = tempfile::tempdir().unwrap();

@@ -28,10 +28,12 @@ AS_PLANNED = (
 IF_GIVEN = {
     "path_as", "node_headers", "added_headers_at", "header_lines", "header_lines_at", "set_cookies",
     "expect_continue", "follow_redirects", "redirects_keep_method", "end_on", "ends_run_on_error", "auth",
-    "think", "think_before", "resources",
+    "think", "think_before", "resources", "skip_if", "skip_note",
 }  # fmt: skip
 """Keys of a step with the same form in the engine's plan, left out at their default."""
-NOT_SENT = {"body_sha256", "json_values", "json_filled", "json_matches", "json_exists", "json_absent"}
+NOT_SENT = {
+    "body_sha256", "json_values", "json_filled", "json_matches", "json_exists", "json_absent", "json_paths",
+}  # fmt: skip
 """Fields of an expectation that are not checked under load, or have another form there."""
 
 
@@ -395,5 +397,6 @@ def _expect(expect: Expectation) -> dict[str, Any]:
         *({"pointer": pointer, "equals_json": text} for pointer, text in expect.json_filled.items()),
         *({"pointer": pointer, "matches": regex} for pointer, regex in expect.json_matches.items()),
         *({"pointer": pointer, "absent": True} for pointer in expect.json_absent),
+        *({"path": path, "matches": regex} for path, regex in expect.json_paths.items()),
     ]
     return {key: value for key, value in given.items() if key == "status" or value not in (None, [])}

@@ -13,12 +13,12 @@ from prony.redaction import Name
 Op = Literal["==", "!=", "<", "<=", ">", ">=", "contains", "matches"]
 KINDS = (
     "loop", "parallel", "if", "once", "choice", "share",
-    "transaction", "group", "pause", "pace", "set", "call",
+    "transaction", "group", "pause", "pace", "set", "call", "note",
 )  # fmt: skip
 """Keys of blocks; each block has exactly one."""
 MOST_AT_ONCE = 256
 """Most parallel branches of a user, each with a connection."""
-ALONE = ("pause", "pace", "set", "call")
+ALONE = ("pause", "pace", "set", "call", "note")
 """Blocks without steps."""
 
 
@@ -181,6 +181,8 @@ class BlockKeys(Record):
     set: dict[str, str] | None = None
     """Name -> value of `${name}` from here on."""
     call: Call | None = None
+    note: str | None = None
+    """A text with placeholders: a row of the request log."""
 
     @model_validator(mode="after")
     def _one_of_the_kinds(self) -> Self:

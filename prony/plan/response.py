@@ -69,6 +69,10 @@ class Expectation(Record):
     """JSON pointers that must exist."""
     json_absent: tuple[str, ...] = ()
     """JSON pointers that must not exist in the JSON body."""
+    json_paths: dict[str, str] = Field(default_factory=dict)
+    """JSON path (RFC 9535) -> regex that must match in one of its values, as in `json_matches`; under load
+    only.
+    """
 
     @model_validator(mode="after")
     def _lengths_agree(self) -> Self:

@@ -17,6 +17,8 @@ class Stage(Record):
 
     workload: Workload
     loads: ClosedLoad
+    gives: tuple[str, ...] = ()
+    """Values of its users that the loads after it know."""
 
     @model_validator(mode="after")
     def _ends(self) -> Self:

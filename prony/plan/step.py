@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from prony.evidence.base import Record
-from prony.plan.blocks import ALONE, KINDS, BlockKeys, Call
+from prony.plan.blocks import ALONE, KINDS, BlockKeys, Call, Condition
 from prony.plan.response import Capture, Expectation, Resources
 from prony.plan.think import NO_THINK, Think
 from prony.redaction import Name
@@ -117,6 +117,11 @@ class Step(Record):
     """Failures that end the iteration after this step. Default: none."""
     ends_run_on_error: bool = False
     """Whether a failed request ends the whole run."""
+    skip_if: Condition | None = None
+    """Where it holds, the request is not sent: a note with `skip_note` is written, captures with a default
+    have that.
+    """
+    skip_note: str = ""
 
     @field_validator("path")
     @classmethod

@@ -72,6 +72,7 @@ def offer_stage(
         load=stage.loads,
         script=None,
         log=None if around.log is None else stage_log(around.log, name),
+        report=stage.gives,
     )
     return StageReport(name=name, report=start(load).run_to_end(stage.bound_s + GRACE_S))
 

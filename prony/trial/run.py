@@ -28,6 +28,7 @@ from prony.load.asked import Preflight
 from prony.load.base import Engine, HostLost
 from prony.load.contract import EngineLoad, Slowest, engine_load
 from prony.load.short import complaint
+from prony.plan import captured_values
 from prony.plan.load import DRAIN_S, ClosedLoad, WholeRun
 from prony.plan.stage import Stage
 from prony.plan.trial import PUBLISHED_S, TrialPlan
@@ -449,7 +450,12 @@ class _Trial:
             self._note(note)
 
     def _stage(self, server: RunningTarget, stage: Stage, name: Literal["before", "after"]) -> StageReport:
-        return offer_stage(self._load(server), stage, name, self.surroundings.engine)
+        preparation = self._made()
+        known = captured_values.knowing(stage.workload, preparation.values)
+        stage = stage.model_copy(update={"workload": known})
+        report = offer_stage(self._load(server), stage, name, self.surroundings.engine)
+        preparation.values = {**preparation.values, **report.report.values}
+        return report
 
     def _clean_up(self) -> None:
         """Take back what was prepared; what goes wrong there is noted."""

@@ -22,6 +22,7 @@ from prony.judge.limits import CheckLimits
 from prony.load import reference
 from prony.load.contract import EngineLoad, engine_load
 from prony.load.engine import EngineRun, find_engine
+from prony.plan import captured_values
 from prony.plan.plan import Plan
 from prony.plan.planfile_read import read
 from prony.plan.target import Url
@@ -201,8 +202,13 @@ class QuickDesk(Context):
         load = translated.trial
         around = as_asked(translated)
         before = () if load.before is None else (offer_stage(around, load.before, "before"),)
-        report = offered(translated)
-        after = () if load.after is None else (offer_stage(around, load.after, "after"),)
+        values = {name: value for stage in before for name, value in stage.report.values.items()}
+        known = captured_values.knowing(load.workload, values)
+        report = offered(changed(translated, workload=known))
+        after: tuple[StageReport, ...] = ()
+        if load.after is not None:
+            known = captured_values.knowing(load.after.workload, values)
+            after = (offer_stage(around, load.after.model_copy(update={"workload": known}), "after"),)
         return Alone(report, (*before, *after))
 
     def end(self, ran: Any, original: int = 0) -> int:  # noqa: ARG002

@@ -19,7 +19,7 @@ ROW = LoggedRequest(
     start_unix_ms=1_700_000_000_500, start_ns=1, latency_ns=9_000_000, service_ns=9_000_000,
     connect_ns=1_000_000, tls_ns=2_000_000, first_byte_ns=4_000_000, scenario="ab", step="request",
     step_index=0, method="GET", path="/", user=0, thread=0, status=200, error=None, bytes_out=80,
-    bytes_in=160, body_bytes=64, users=1, branch=None,
+    bytes_in=160, body_bytes=64, users=1, branch=None, note=None,
 )  # fmt: skip
 LOST = replace(ROW, status=None, error="read", first_byte_ns=None)
 REUSED = replace(ROW, connect_ns=None, tls_ns=None, body_bytes=65)

@@ -21,7 +21,7 @@ from prony_frontends.jmeter.listeners import COLUMNS
 from tests.entries import requests
 from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served, explained
-from tests.frontends.jmx_text import PLANS, element, load_of, prop, sampler, translated_of
+from tests.frontends.jmx_text import PLANS, element, flag, load_of, prop, sampler, translated_of
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 
 
@@ -140,8 +140,8 @@ REFUSED = {
         "it applies to a variable",
     ),
     "path": (
-        sampler(below=element("JSONPathAssertion", prop("JSON_PATH", "$..id"))),
-        "may select several values",
+        sampler(below=element("JSONPathAssertion", prop("JSON_PATH", "$..id"), flag("INVERT", True))),
+        "several values at '$..id'",
     ),
     "columns": (
         element("CSVDataSet", prop("filename", "people.csv"), prop("delimiter", "&quot;")) + sampler(),

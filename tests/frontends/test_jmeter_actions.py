@@ -49,7 +49,7 @@ def test_a_debug_sampler_sends_nothing() -> None:
     first, last = made.workload.steps
     assert isinstance(first, Step)
     assert isinstance(last, Block)
-    assert last.transaction == "Debug"
+    assert last.note == "=Debug"
 
 
 DUMMY = "kg.apc.jmeter.samplers.DummySampler"
@@ -63,7 +63,7 @@ def test_a_dummy_sampler_waits_and_sends_nothing() -> None:
     _, pause, row = made.trial.workload.steps
     assert isinstance(pause, Block)
     assert isinstance(row, Block)
-    assert (pause.pause and pause.pause.ms, row.transaction) == (40, "made up")
+    assert (pause.pause and pause.pause.ms, row.note) == (40, "=made up")
     at_once = load_of(sampler() + element(DUMMY, flag("WAITING", False), prop("RESPONSE_TIME", 9)))
     assert not any(one.ms for one in pauses(at_once.workload.steps))
     drawn = element(DUMMY, says, prop("RESPONSE_TIME", "${__Random(50,500)}"))

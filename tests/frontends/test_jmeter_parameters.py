@@ -179,7 +179,7 @@ def test_a_first_line_is_skipped_where_variables_are_named(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a,b\n1,2\n3\n", "1 to 2 values for 2 variables"),
+        ("a,b\n1\n2,3\n", "1 to 2 values for 2 variables"),
         ("a,b\n", "at least one row"),
         ("", "at least one row"),
     ],

@@ -200,8 +200,6 @@ def test_two_data_sets_of_one_file(tmp_path: Path) -> None:
     one = data(f"{tmp_path}/few.csv", "a")
     assert "would split its rows" in refusal(one + data(f"{tmp_path}/few.csv", "b"))
     load_of(one + data(f"{tmp_path}/few.csv", "b", "thread") + sampler())
-    (tmp_path / "few.csv").write_text("x\n\ny\n")
-    assert "line 2 of few.csv is empty" in refusal(one)
 
 
 def of_two_groups(port: int, folder: Path) -> bytes:

@@ -7,16 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from prony.plan.blocks import Condition, Loop
 from prony.plan.response import Resources
 from prony.plan.step import Block, Entry, Step
 from prony.plan.workload import Scenario, Workload
 from prony_frontends import jmeter
+from prony_frontends.jmeter.chains import Chain
 from prony_frontends.jmeter.marks import MARK
 from prony_frontends.jmeter.outline import Style, outlines
-from prony_frontends.jmeter.samples import Chain, Made, samples
+from prony_frontends.jmeter.samples import Made, samples
 from prony_frontends.request_log import LoggedRequest
 from tests.frontends.conftest import Served, quick_desk
 from tests.frontends.jmx_text import document, element, flag, prop, repeated, sampler
@@ -120,7 +119,7 @@ def row(index: int, at_ms: int, user: int = 0) -> LoggedRequest:
         start_unix_ms=1000 + at_ms, start_ns=at_ms * 10**6, latency_ns=0, service_ns=2 * 10**6,
         connect_ns=None, tls_ns=None, first_byte_ns=None, scenario="s", step=f"r{index}", step_index=index,
         method="GET", path="/", user=user, thread=0, status=200, error=None, bytes_out=1, bytes_in=10,
-        body_bytes=5, users=1, branch=None,
+        body_bytes=5, users=1, branch=None, note=None,
     )  # fmt: skip
 
 
@@ -163,7 +162,7 @@ def test_a_transaction_that_the_end_cuts_off_has_no_row() -> None:
 
 
 def test_rows_within_a_parent_come_after_it() -> None:
-    assert labels([of("p", GET, of("t", GET))], "01") == "p2 r0 r1 t1"
+    assert labels([of("p", GET, of("t", GET))], "01") == "t1 p2 r0 r1"
 
 
 def test_a_page_with_what_it_embeds_is_one_sample() -> None:
@@ -211,20 +210,15 @@ def test_another_scenario_is_left_as_it_is() -> None:
     assert [one.label if isinstance(one, Made) else one.step for one in samples([row(0, 0)], {})] == ["r0"]
 
 
-@pytest.mark.parametrize("where", ["alone", "beside"])
-def test_a_sampler_that_no_request_stands_beside_is_named(
-    where: str, serve: Callable[..., Served], tmp_path: Path
+def test_a_sampler_without_a_request_has_its_row_wherever_it_is(
+    serve: Callable[..., Served], tmp_path: Path
 ) -> None:
     served, file, log = serve(), tmp_path / "p.jmx", tmp_path / "out.jtl"
     page = sampler("/", prop("HTTPSampler.port", served.port))
-    lone = element("OnceOnlyController", below=debug("debug")) if where == "alone" else debug("debug")
-    file.write_bytes(document(page + lone, group=prop("ThreadGroup.num_threads", 1) + repeated(1)))
-    context, _, err = quick_desk()
-    jmeter.run(["-n", "-t", str(file), "-l", str(log)], context)
-    found = [one["label"] for one in rows(log)["G 1-1"]]
-    assert found == (["page", "debug"] if where == "beside" else ["page"])
-    said = "no rows of samplers without a neighbouring request: debug" in err.getvalue()
-    assert said == (where == "alone")
+    lone = element("OnceOnlyController", below=debug("debug"))
+    file.write_bytes(document(page + lone, group=prop("ThreadGroup.num_threads", 1) + repeated(2)))
+    jmeter.run(["-n", "-t", str(file), "-l", str(log)], quick_desk()[0])
+    assert [one["label"] for one in rows(log)["G 1-1"]] == ["page", "debug", "page"]
 
 
 def test_transactions_of_one_name_are_kept_apart_by_their_elements() -> None:

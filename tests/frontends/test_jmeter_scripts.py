@@ -49,6 +49,10 @@ STATEMENTS = {
     "int i = 0; i++; i += 2; Thread.sleep(5)": 4,
     'log.info "token is ${vars.get("token")}"': 0,
     "final Map<String> m = x\nString[] w = y": 2,
+    'if (prev.getResponseCode() != "200") { log.error("x") } else { log.info("y") }': 0,
+    "if (a) {\n vars.put('a', 'b')\n}\nelse\n{ vars.put('a', 'c') }\nvars.put('d', 'e')": 2,
+    "if (a)\n{\n vars.put('a', 'b') }\nlog.info(b)": 1,
+    "if (a) vars.put('a', 'b'); else if (c) { vars.put('a', 'c') } else vars.put('a', 'd')": 1,
 }
 
 
@@ -59,7 +63,8 @@ def test_statements_of_a_script(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["if (a) { b = 1 }", "for (i in x) y = i", "sampler.setPath('/x')", "log.info(vars.put('a', 'b'))",
+    ["if (a) { b = 1", "if (a) { b = 1 } f(2)",
+     "for (i in x) y = i", "sampler.setPath('/x')", "log.info(vars.put('a', 'b'))",
      "vars.put(name, 'x')", "vars.put('a', 'x'", "log.info(i++)", "return 5", "try { x = 1 } catch (e) { }",
      "prev.setSuccessful(false)", "f(1)", "vars['a'] = 'b'", "vars.a = 'b'", "vars.putObject('a', b)"],
 )  # fmt: skip
@@ -127,7 +132,7 @@ def test_a_script_takes_places_of_the_response() -> None:
 
 def test_a_sampler_that_is_a_script_has_its_row() -> None:
     made = load_of(script(ALONE, "vars.put('a', 'b')") + sampler("/${a}")).workload
-    assert [entry.transaction for entry in made.steps if isinstance(entry, Block)] == [None, "it"]
+    assert [entry.note for entry in made.steps if isinstance(entry, Block)] == [None, "=it"]
 
 
 def test_a_group_that_only_sets_properties_is_left_out() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from prony.errors import UsageError
 from prony_frontends import jmeter
 from prony_frontends.base import Refused
 from tests.entries import requests
@@ -160,8 +161,8 @@ def test_the_host_has_the_port_of_the_url() -> None:
         assert step.headers["Host"] == host
 
 
-def test_a_blank_that_no_query_may_hold_is_refused() -> None:
-    with pytest.raises(Refused, match="a space in an unencoded parameter"):
+def test_a_blank_that_no_query_may_hold_is_no_request() -> None:
+    with pytest.raises(UsageError, match="Illegal character in query at index 22"):
         load_of(asked("/q", argument("v", "a b", encode=False)))
 
 

@@ -1,4 +1,4 @@
-//! The request log: one row per completed or failed request, in a CSV file. Load threads collect
+//! The request log: one row per completed or failed request, and per note, in a CSV file. Load threads collect
 //! rows and pass them on in batches; a separate thread formats them, so that the cost to the load is
 //! small and bounded. It knows nothing of users or connections.
 
@@ -17,7 +17,7 @@ use crate::refusal::PlanError;
 use crate::scenario::request;
 
 /// The first line of the file.
-pub const COLUMNS: [&str; 21] = [
+pub const COLUMNS: [&str; 22] = [
     "start_unix_ms",
     "start_ns",
     "latency_ns",
@@ -39,6 +39,7 @@ pub const COLUMNS: [&str; 21] = [
     "body_bytes",
     "users",
     "branch",
+    "note",
 ];
 
 /// A thread hands its rows over in batches of this size, and at every instant at which segments are cut.
@@ -47,7 +48,7 @@ const BATCH_ROWS: usize = 512;
 /// nothing is dropped.
 const BATCHES_WAITING: usize = 64;
 
-/// One request that ended, in the clock of the run.
+/// One request that ended, or a note, in the clock of the run.
 #[derive(Debug)]
 pub struct Row {
     /// The actual send; of a request that found no connection, the begin of the attempt.
@@ -76,6 +77,8 @@ pub struct Row {
     pub users: u32,
     /// In a parallel block: which of its branches sent it, from 0.
     pub branch: Option<u32>,
+    /// Of a row that is no request: its number among the notes of its scenario, and its text.
+    pub note: Option<(usize, String)>,
 }
 
 /// Rows of one thread.

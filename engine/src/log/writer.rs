@@ -25,7 +25,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LogReport {
     pub path: String,
-    /// Requests in the file.
+    /// Requests and notes in the file.
     pub rows: u64,
     pub bytes: u64,
     /// Requests that are not in it: 0, unless it could not be written.
@@ -260,12 +260,19 @@ impl LogFile {
             csv.write_field(value.map_or("", |value| number.format(value)))?;
         }
         csv.write_field(&step.scenario)?;
-        csv.write_field(&step.name)?;
-        csv.write_field(number.format(step.index))?;
-        csv.write_field(row.method.as_deref().unwrap_or(&step.method))?;
-        match &row.path {
-            Some(path) => csv.write_field(&*hidden(path, &self.hides))?,
-            None => csv.write_field(&*step.path)?,
+        if let Some((place, _)) = &row.note {
+            csv.write_field("")?;
+            csv.write_field(number.format(*place))?;
+            csv.write_field("")?;
+            csv.write_field("")?;
+        } else {
+            csv.write_field(&step.name)?;
+            csv.write_field(number.format(step.index))?;
+            csv.write_field(row.method.as_deref().unwrap_or(&step.method))?;
+            match &row.path {
+                Some(path) => csv.write_field(&*hidden(path, &self.hides))?,
+                None => csv.write_field(&*step.path)?,
+            }
         }
         csv.write_field(number.format(row.user))?;
         csv.write_field(number.format(thread))?;
@@ -276,6 +283,8 @@ impl LogFile {
         }
         csv.write_field(number.format(row.users))?;
         csv.write_field(row.branch.map_or("", |branch| number.format(branch)))?;
+        let note = row.note.as_ref().map_or("", |(_, text)| text);
+        csv.write_field(&*hidden(note, &self.hides))?;
         csv.write_record(None::<&[u8]>)
     }
 }

@@ -14,7 +14,7 @@ pub enum Node {
     Block(Box<Block>),
 }
 
-const BLOCK_KEYS: [&str; 12] = [
+const BLOCK_KEYS: [&str; 13] = [
     "loop",
     "parallel",
     "if",
@@ -27,6 +27,7 @@ const BLOCK_KEYS: [&str; 12] = [
     "pace",
     "set",
     "call",
+    "note",
 ];
 
 impl<'de> Deserialize<'de> for Node {
@@ -86,6 +87,9 @@ pub struct Block {
     /// A call into the plan's script.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<Call>,
+    /// A text with placeholders that becomes a row of the request log; nothing without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Node>,
     #[serde(rename = "else", skip_serializing_if = "Vec::is_empty")]

@@ -164,12 +164,17 @@ impl Expect {
     }
 }
 
-/// One value of a JSON body: that it is there, also what it is, or that it is not there.
+/// One value of a JSON body: that it is there, also what it is, or that it is not there. With `path`:
+/// any of the values there.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JsonExpect {
     /// RFC 6901; an empty text is the whole body.
+    #[serde(default)]
     pub pointer: String,
+    /// A JSON path (RFC 9535) in place of the pointer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// Without it anything, also `null`, will do.
     #[serde(
         default,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Capture, Expect, Node, Resources, Think, calls, requests};
+use super::{Call, Capture, Condition, Expect, Node, Resources, Think, calls, requests};
 
 /// The steps that a user walks, over and over. One walk with all its loops is an iteration.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
@@ -39,7 +39,7 @@ impl Scenario {
     /// Whether it is more than a list of requests: blocks, variables, or a pause before a step.
     pub fn needs_program(&self) -> bool {
         let plain = |node: &Node| match node {
-            Node::Request(step) => step.think_before.is_none(),
+            Node::Request(step) => step.think_before.is_none() && step.skip_if.is_none(),
             Node::Block(_) => false,
         };
         !self.variables.is_empty() || !self.steps.iter().all(plain)
@@ -157,6 +157,12 @@ pub struct Step {
     /// A request of it that fails, however it does, ends the whole run.
     #[serde(default)]
     pub ends_run_on_error: bool,
+    /// Where this holds it is not sent, a note with the text of `skip_note` is written, and what it
+    /// captures with a default has that.
+    #[serde(default)]
+    pub skip_if: Option<Condition>,
+    #[serde(default)]
+    pub skip_note: String,
 }
 
 impl Step {

@@ -426,6 +426,15 @@ impl Record {
         self.row(ended, outcome, now_ns);
     }
 
+    /// A note of a user: its number among those of its scenario, and its text. `ended`: any request of
+    /// the scenario.
+    pub fn note(&mut self, ended: &Ended, (number, text): (usize, Vec<u8>), now_ns: u64) {
+        if let (Some(rows), Some(log)) = (&mut self.rows, &self.job.log) {
+            let text = String::from_utf8_lossy(&text).into_owned();
+            rows.note(ended, (number, text), now_ns, log);
+        }
+    }
+
     fn row(&mut self, ended: &Ended, outcome: Outcome, now_ns: u64) {
         if let (Some(rows), Some(log)) = (&mut self.rows, &self.job.log) {
             rows.end(ended, outcome, now_ns, log);

@@ -117,6 +117,32 @@ impl LogRows {
             body_bytes: outcome.body_bytes,
             users: ended.users,
             branch: ended.branch,
+            note: None,
+        };
+        self.rows.push(row, log);
+    }
+
+    /// A row that is no request.
+    pub(super) fn note(&mut self, ended: &Ended, note: (usize, String), now_ns: u64, log: &Log) {
+        let row = Row {
+            start_ns: now_ns,
+            latency_ns: 0,
+            service_ns: 0,
+            connect_ns: None,
+            tls_ns: None,
+            first_byte_ns: None,
+            step: ended.step,
+            method: None,
+            path: None,
+            user: ended.number,
+            status: None,
+            error: None,
+            bytes_out: 0,
+            bytes_in: 0,
+            body_bytes: 0,
+            users: ended.users,
+            branch: ended.branch,
+            note: Some(note),
         };
         self.rows.push(row, log);
     }

@@ -13,7 +13,7 @@ use super::template::{BadTemplate, Scope, Template};
 use crate::check::ms_to_ns;
 use crate::pace::rate::{Rate, RateStretch};
 use crate::pace::think::ThinkTime;
-use crate::plan::{Block, Call, Node, Pace, PacePhase, Per, Scenario, Step};
+use crate::plan::{Block, Call, Condition, Node, Pace, PacePhase, Per, Scenario, Step};
 
 /// Deeper nesting is a mistake in the plan.
 const MAX_DEPTH: usize = 32;
@@ -39,6 +39,8 @@ pub struct Assembly<'a> {
     paces: Vec<(Pace, (Counter, Counter))>,
     /// The next request, counted through all scenarios.
     step: u16,
+    /// Notes of the present scenario so far.
+    notes: usize,
     calls: Vec<ScriptCall>,
     forks: Vec<Fork>,
     /// What is compiled lies in a branch.
@@ -84,6 +86,7 @@ impl<'a> Assembly<'a> {
             shared: 0,
             paces: Vec::new(),
             step: 0,
+            notes: 0,
             calls: Vec::new(),
             forks: Vec::new(),
             in_branch: false,
@@ -97,6 +100,7 @@ impl<'a> Assembly<'a> {
         figure: Figure<'_>,
     ) -> Result<(), String> {
         self.entries.push(self.ops.len());
+        self.notes = 0;
         let round = self.begin_rounds(u64::from(scenario.loops));
         self.nodes(&scenario.steps, scope, figure, 0)?;
         self.end_rounds(round);
@@ -131,21 +135,57 @@ impl<'a> Assembly<'a> {
         }
         for node in nodes {
             match node {
-                Node::Request(step) => self.request(step),
+                Node::Request(step) => self.request(step, scope)?,
                 Node::Block(block) => self.block(block, scope, figure, depth)?,
             }
         }
         Ok(())
     }
 
-    fn request(&mut self, step: &Step) {
+    fn request(&mut self, step: &Step, scope: &mut Scope) -> Result<(), String> {
         let round = self.begin_rounds(u64::from(step.repeat));
         if let Some(think) = &step.think_before {
             self.ops.push(Op::Pause(ThinkTime::new(think)));
         }
+        let over = match &step.skip_if {
+            None => None,
+            Some(condition) => Some(self.skip(step, condition, scope)?),
+        };
         self.ops.push(Op::Request(self.step));
         self.step += 1;
+        self.land(over);
         self.end_rounds(round);
+        Ok(())
+    }
+
+    /// What happens in place of a request where its condition holds; the jump over the request.
+    fn skip(
+        &mut self,
+        step: &Step,
+        condition: &Condition,
+        scope: &mut Scope,
+    ) -> Result<usize, String> {
+        let gate = self.gate(Op::JumpUnless(Test::compile(condition, scope)?, 0));
+        self.note(&step.skip_note, scope)?;
+        for capture in &step.capture {
+            if let Some(default) = &capture.default {
+                let default = default.replace("${", "$${");
+                let text = Template::compile(&default, scope)
+                    .map_err(|BadTemplate { why, .. }| format!("default {why}"))?;
+                self.ops.push(Op::Set(scope.capture(&capture.name), text));
+            }
+        }
+        let over = self.gate(Op::Jump(0));
+        self.land(Some(gate));
+        Ok(over)
+    }
+
+    fn note(&mut self, text: &str, scope: &mut Scope) -> Result<(), String> {
+        let text = Template::compile(text, scope)
+            .map_err(|BadTemplate { at, why }| format!("note, character {at}: {why}"))?;
+        self.ops.push(Op::Note(self.notes, text));
+        self.notes += 1;
+        Ok(())
     }
 
     fn block(
@@ -215,6 +255,8 @@ impl<'a> Assembly<'a> {
             let call = Self::call(call, scope)?;
             self.ops.push(Op::Call(self.calls.len()));
             self.calls.push(call);
+        } else if let Some(text) = &block.note {
+            self.note(text, scope)?;
         }
         for (name, value) in &block.set {
             check_name(name)?;

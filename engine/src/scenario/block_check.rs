@@ -19,6 +19,7 @@ pub(super) fn check_block(block: &Block) -> Result<(), String> {
         ("pace", block.pace.is_some()),
         ("set", !block.set.is_empty()),
         ("call", block.call.is_some()),
+        ("note", block.note.is_some()),
     ]
     .into_iter()
     .filter_map(|(name, given)| given.then_some(name))
@@ -29,7 +30,7 @@ pub(super) fn check_block(block: &Block) -> Result<(), String> {
             kinds.join(", ")
         ));
     };
-    let alone = matches!(*kind, "pause" | "pace" | "set" | "call");
+    let alone = matches!(*kind, "pause" | "pace" | "set" | "call" | "note");
     if alone != block.steps.is_empty() {
         let expected = if alone {
             "no steps"

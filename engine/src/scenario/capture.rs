@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use rand::Rng;
 use serde_json::Value;
+use serde_json_path::JsonPath;
 
-use super::capture_source::{CaptureSource, MOST_VALUE_BYTES, check_pointer, regex};
+use super::capture_source::{CaptureSource, MOST_VALUE_BYTES, check_pointer, json_path, regex};
 use super::cookies::CookieHost;
 use super::filter::RequestPart;
 use super::names::{Numbered, check_name};
@@ -20,8 +21,7 @@ use crate::plan::{CachePlan, Capture, Expect, JsonExpect, ResponsePart};
 #[derive(Debug, Default)]
 pub struct Look {
     captures: Vec<Compiled>,
-    /// Each with the regex of what it must match.
-    json: Vec<(JsonExpect, Option<regex::bytes::Regex>)>,
+    json: Vec<ExpectedJson>,
     /// JSON pointer, and the value that must be there as JSON.
     filled: Vec<(String, Template)>,
     regexes: Vec<Sought>,
@@ -32,6 +32,14 @@ pub struct Look {
     /// What the page embeds, and the value that becomes their list. Until then it is the path that
     /// was asked for (`Request::page`).
     pub resources: Option<(usize, Resources)>,
+}
+
+/// What must be in a JSON body, with the path to the values and the regex of what one must match.
+#[derive(Debug)]
+struct ExpectedJson {
+    wanted: JsonExpect,
+    path: Option<JsonPath>,
+    matches: Option<regex::bytes::Regex>,
 }
 
 #[derive(Debug)]
@@ -101,7 +109,18 @@ impl Look {
             let matches = matches.map_err(|why| {
                 format!("expects at the JSON pointer {:?}: {why}", expect.pointer)
             })?;
-            json.push((expect.clone(), matches));
+            let path = expect.path.as_deref().map(json_path).transpose()?;
+            if path.is_some() && (!expect.pointer.is_empty() || expect.equals_json.is_some()) {
+                return Err(format!(
+                    "expects at the JSON path {:?} a pointer or equals_json too, expected one of equals, matches and absent",
+                    expect.path.as_deref().unwrap_or_default()
+                ));
+            }
+            json.push(ExpectedJson {
+                wanted: expect.clone(),
+                path,
+                matches,
+            });
         }
         let mut regexes = Vec::new();
         let (body, head) = (ResponsePart::Body, ResponsePart::Head);
@@ -269,17 +288,8 @@ impl Look {
     }
 
     fn is_met(&self, body: &[u8], json: Option<&Value>) -> bool {
-        self.json.iter().all(|(expect, matches)| {
-            let found = json.and_then(|json| json.pointer(&expect.pointer));
-            match found {
-                None => expect.absent && json.is_some(),
-                Some(found) => {
-                    !expect.absent
-                        && expect.equals.as_ref().is_none_or(|equals| equals == found)
-                        && matches.as_ref().is_none_or(|regex| is_in(regex, found))
-                }
-            }
-        }) && self.finds(ResponsePart::Body, body)
+        let met = |expect: &ExpectedJson| json.is_some_and(|json| expect.is_met(json));
+        self.json.iter().all(met) && self.finds(ResponsePart::Body, body)
     }
 
     /// Whether every regex about this part of the response holds.
@@ -288,6 +298,25 @@ impl Look {
             .iter()
             .filter(|sought| sought.part == part)
             .all(|sought| sought.regex.is_match(text) == sought.wanted)
+    }
+}
+
+impl ExpectedJson {
+    fn is_met(&self, json: &Value) -> bool {
+        let (equals, matches) = (&self.wanted.equals, &self.matches);
+        let fits = |found: &Value| {
+            equals.as_ref().is_none_or(|equals| equals == found)
+                && matches.as_ref().is_none_or(|regex| is_in(regex, found))
+        };
+        let found: Vec<&Value> = match &self.path {
+            Some(path) => path.query(json).all(),
+            None => json.pointer(&self.wanted.pointer).into_iter().collect(),
+        };
+        if self.wanted.absent {
+            found.is_empty()
+        } else {
+            found.into_iter().any(fits)
+        }
     }
 }
 

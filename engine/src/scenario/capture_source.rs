@@ -107,10 +107,7 @@ impl CaptureSource {
             found.push(Self::Pointer(pointer.clone()));
         }
         if let Some(text) = &capture.jsonpath {
-            let path = JsonPath::parse(text).map_err(|error| {
-                format!("has the JSON path {text:?}, which cannot be read: {error}")
-            })?;
-            found.push(Self::Path(Box::new(path)));
+            found.push(Self::Path(Box::new(json_path(text)?)));
         }
         found.extend(capture.header.clone().map(Self::Header));
         found.extend(capture.cookie.clone().map(Self::Cookie));
@@ -257,6 +254,12 @@ fn between(left: &Finder<'_>, right: &Finder<'_>, text: &[u8], most: usize) -> F
 pub fn regex(text: &str) -> Result<regex::bytes::Regex, String> {
     regex::bytes::Regex::new(text)
         .map_err(|error| format!("has a regex that cannot be read: {}", last_line(&error)))
+}
+
+/// The error is the end of a sentence.
+pub fn json_path(text: &str) -> Result<JsonPath, String> {
+    JsonPath::parse(text)
+        .map_err(|error| format!("has the JSON path {text:?}, which cannot be read: {error}"))
 }
 
 /// The regex crate draws a picture over several lines; the last one says what is wrong.

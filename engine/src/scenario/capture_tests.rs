@@ -259,6 +259,19 @@ fn json_and_regexes_are_expected_to_be_there_or_not() {
             r#"{"a":1}"#,
             missed,
         ),
+        (
+            json!({"path": "$.a[*].b", "matches": "^2$"}),
+            r#"{"a":[{"b":1},{"b":2}]}"#,
+            None,
+        ),
+        (
+            json!({"path": "$.a[*].b", "equals": "2"}),
+            r#"{"a":[{"b":1},{"b":2}]}"#,
+            missed,
+        ),
+        (json!({"path": "$..b"}), r#"{"a":[]}"#, missed),
+        (json!({"path": "$..b"}), r#"{"a":{"b":null}}"#, None),
+        (json!({"path": "$..b", "absent": true}), r#"{"a":[]}"#, None),
     ] {
         assert_eq!(judged(json!({"json": [expect]}), body), expected, "{body}");
     }

@@ -75,6 +75,8 @@ pub enum Op {
     Begin(usize),
     End,
     Call(usize),
+    /// A row of the request log: its number among those of its scenario, and its text.
+    Note(usize, Template),
     /// To the branches of this fork.
     Fork(usize),
     /// A branch has ended.
@@ -159,7 +161,8 @@ impl Op {
             | Self::Pause(_)
             | Self::Pace(..)
             | Self::Follow(..)
-            | Self::Call(_) => unanswered.any,
+            | Self::Call(_)
+            | Self::Note(..) => unanswered.any,
             Self::Set(..)
             | Self::JumpUnless(..)
             | Self::Element(..)
@@ -178,6 +181,8 @@ impl Op {
 pub struct Passed {
     pub pause_ns: u64,
     pub ended: Vec<Transaction>,
+    /// Number and text of rows of the request log; `None` without a log.
+    pub notes: Option<Vec<(usize, Vec<u8>)>>,
 }
 
 /// What the element of a list is as a value.
@@ -305,6 +310,13 @@ impl Program {
                     let mut value = Vec::new();
                     text.render(RequestPart::Body, shared, vars, rng, &mut value);
                     vars.set(*slot, value);
+                }
+                Op::Note(number, text) => {
+                    if let Some(notes) = &mut passed.notes {
+                        let mut written = Vec::new();
+                        text.render(RequestPart::Body, shared, vars, rng, &mut written);
+                        notes.push((*number, written));
+                    }
                 }
                 Op::Pause(think) => {
                     passed.pause_ns = passed.pause_ns.saturating_add(think.draw(rng).unwrap_or(0));

@@ -4,6 +4,7 @@
 use super::phase::Move;
 use super::values::Following;
 use super::{Context, Users};
+use crate::record::Ended;
 
 impl Users {
     /// How often a user walks its scenario.
@@ -119,6 +120,9 @@ impl Users {
                 .recorder
                 .transaction_completed(done.figure, done.service_ns, done.failed);
         }
+        if self.values.passed.notes.is_some() {
+            self.write_notes(index, before, cx);
+        }
         let ended = match next {
             Following::Waits => return Move::Waits,
             Following::BranchEnded => {
@@ -165,6 +169,19 @@ impl Users {
             Move::Later { step, pause_ns }
         } else {
             self.move_on_in_program(index, step, cx)
+        }
+    }
+
+    /// Hands the notes that were passed to the log; they belong to the scenario of this step.
+    #[cold]
+    fn write_notes(&mut self, index: u32, step: u16, cx: &mut Context<'_>) {
+        let notes = self.values.passed.notes.as_mut().map(std::mem::take);
+        for note in notes.unwrap_or_default() {
+            let ended = Ended {
+                step,
+                ..self.ended(index, cx.now_ns)
+            };
+            cx.record.note(&ended, note, cx.now_ns);
         }
     }
 

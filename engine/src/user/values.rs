@@ -83,7 +83,10 @@ impl UserValues {
             count: users as u32,
             ready: Vec::new(),
             nothing: Vars::default(),
-            passed: Passed::default(),
+            passed: Passed {
+                notes: job.log.is_some().then(Vec::new),
+                ..Passed::default()
+            },
             place,
             started: 0,
         }

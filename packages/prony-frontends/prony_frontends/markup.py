@@ -32,6 +32,13 @@ ELEMENT = re.compile(
     re.VERBOSE,
 )
 """`//total/text()`, `//item[@id='7']`, `//*[local-name()='total']`."""
+OF_PAGE = re.compile(
+    r"\s*(?:/html/head/+(?=(?:title|meta|link|base)\b)|/html(?:/body)?//(?!(?:title|meta|link|base|script|style)\b))"
+)
+"""The beginning of an absolute path to what is nowhere else on a page."""
+ROOT = re.compile(r"\s*/(?P<tag>[\w.-]+)/(?:@(?P<attribute>[\w:-]+)|text\(\))\s*")
+"""`/order/@id`, `/status/text()`."""
+BEFORE_ROOT = r"^(?:\s|<\?[^>]*\?>|<!--(?:[^-]|-[^-])*-->|<![A-Za-z][^>]*>)*"
 IMPLIED = frozenset({"html", "head", "title", "body"})
 """Tags that every page has after tidying."""
 QUOTED = r"""\s*=\s*(?:"([^"]*)"|'([^']*)')"""
@@ -112,7 +119,7 @@ def css(selector: str, attribute: str) -> AttributeOf | None:
 
 def xpath(query: str) -> AttributeOf | None:
     """None for unsupported queries."""
-    match = XPATH.fullmatch(query)
+    match = XPATH.fullmatch(OF_PAGE.sub("//", query, count=1))
     if match is None:
         return None
     tag = "" if match["tag"] == "*" else match["tag"]
@@ -123,7 +130,10 @@ def xpath_text(query: str, tidied: bool, whole: bool = False) -> TextOf | None:
     """None for unsupported queries. `tidied`: the page is put in order by Tidy, and is not XML; `whole`:
     without `text()` the query selects all text of an element, matched here for elements without children.
     """
-    match = ELEMENT.fullmatch(query)
+    root = ROOT.fullmatch(query)
+    if root is not None and not tidied:
+        return _of_root(root)
+    match = ELEMENT.fullmatch(OF_PAGE.sub("//", query, count=1))
     if match is None:
         return None
     begins = _opening(match, tidied)
@@ -132,6 +142,14 @@ def xpath_text(query: str, tidied: bool, whole: bool = False) -> TextOf | None:
     if not whole or match["text"]:
         return TextOf(rf"{begins}([^<]+)<", "$1$")
     return TextOf(rf"{begins}([^<]*)</|{_opening(match, tidied, '/>')}", "$1$")
+
+
+def _of_root(match: re.Match[str]) -> TextOf:
+    """An attribute, or the first text, of a document's root element."""
+    begins = rf"{BEFORE_ROOT}<{re.escape(match['tag'])}"
+    if match["attribute"] is None:
+        return TextOf(rf"{begins}(?:\s[^>]*[^>/]|)>([^<]+)<", "$1$")
+    return TextOf(rf"{begins}\s(?:{BETWEEN})?{re.escape(match['attribute'])}{QUOTED}", "$1$$2$")
 
 
 def _opening(match: re.Match[str], tidied: bool, closing: str = ">") -> str:
@@ -152,6 +170,7 @@ def xpath_test(query: str, tidied: bool = True) -> str | None:
     of = xpath(query)
     if of is not None:
         return of.regex
+    query = OF_PAGE.sub("//", query, count=1)
     match = ELEMENT.fullmatch(query)
     if match is not None and match["local"] and match["name"] is None and not match["text"]:
         return rf"<(?:[\w.-]+:)?{re.escape(match['local'])}[\s/>]"

@@ -13,7 +13,7 @@ from prony.errors import EnvironmentFault
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """A finished request. None: not applicable."""
+    """A finished request, or a note. None: not applicable."""
 
     start_unix_ms: int
     start_ns: int
@@ -42,11 +42,13 @@ class LoggedRequest:
     users: int
     """Users alive in this thread at the end of the request."""
     branch: int | None
+    note: str | None
+    """Text of a note; `step_index` is then its number among those of its scenario."""
 
 
 COLUMNS = tuple(LoggedRequest.__slots__)
-OPTIONAL = frozenset({"connect_ns", "tls_ns", "first_byte_ns", "status", "error", "branch"})
-TEXTS = frozenset({"scenario", "step", "method", "path", "error"})
+OPTIONAL = frozenset({"connect_ns", "tls_ns", "first_byte_ns", "status", "error", "branch", "note"})
+TEXTS = frozenset({"scenario", "step", "method", "path", "error", "note"})
 
 
 def read_log(file: Path) -> Iterator[LoggedRequest]:

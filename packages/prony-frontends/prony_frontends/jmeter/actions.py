@@ -10,8 +10,7 @@ from prony_frontends.jmeter import parameters, plain_scripts, timers
 from prony_frontends.jmeter.extractors import EXTRACTORS
 from prony_frontends.jmeter.functions import KnownValues
 from prony_frontends.jmeter.jmx import JmxNode
-from prony_frontends.jmeter.marks import marked
-from prony_frontends.jmeter.outline import silent
+from prony_frontends.jmeter.outline import SAMPLE, note
 from prony_frontends.jmeter.responses import ASSERTIONS
 from prony_frontends.jmeter.scope import TreeScope, inner
 from prony_frontends.jmeter.tree import NOT_REQUESTS, Controller, LoopContext, TreeWalk
@@ -79,7 +78,7 @@ def _goes_elsewhere(action: int, target: str, node: JmxNode, walk: TreeWalk) -> 
 
 def _debug(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
     node.ignore("displayJMeterProperties", "displayJMeterVariables", "displaySystemProperties")
-    sample = silent(marked(walk.values.label(node), node))
+    sample = note(SAMPLE, walk.values.label_text(node).engine, node)
     return [*_waits(node, scope, walk), sample, *_afterwards(node, scope, walk)]
 
 
@@ -90,7 +89,7 @@ def _script(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext)
     waits = _waits(node, scope, walk)
     values = walk.values
     values.note(f"{node.element}: its script is translated; its row in the log has no length and no time")
-    sample = silent(marked(values.label(node), node))
+    sample = note(SAMPLE, values.label_text(node).engine, node)
     return [*waits, *plain_scripts.done([node], values), sample, *_afterwards(node, scope, walk)]
 
 
@@ -123,7 +122,7 @@ def _dummy(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) 
     values.note(
         f"{node.element}: it sends nothing; its row in the log has no length, and its time is a pause"
     )
-    sample = silent(marked(values.label(node), node))
+    sample = note(SAMPLE, values.label_text(node).engine, node)
     return [*waits, sample, *_afterwards(node, scope, walk)]
 
 

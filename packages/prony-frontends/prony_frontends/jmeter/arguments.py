@@ -8,6 +8,7 @@ from pathlib import Path
 
 from prony.errors import UsageError
 from prony_frontends.base import Refused
+from prony_frontends.jmeter import property_files
 
 TOOL = "jmeter"
 VERSION = "5.6.3"
@@ -97,27 +98,31 @@ def parse(argv: Sequence[str]) -> JMeterArguments:
     """Parses the command line. Raises UsageError."""
     values: dict[str, str] = {}
     properties: dict[str, str] = {}
-    files: list[str] = []
     flags: set[str] = set()
-    for option, value in _options(argv):
+    options = list(_options(argv))
+    for option, value in options:  # the others change them in their order
+        if option == "p":
+            properties.update(property_files.read(Path(value)))
+    for option, value in options:
+        if option == "p":
+            continue
         if option in ("J", "D"):
             name, equals, given = value.partition("=")
             if not name or not equals:
                 raise UsageError(f"jmeter: -{option} is '{value}'; expected NAME=VALUE")
-            properties[name] = given
-        elif option in ("p", "q"):
-            files.append(value)
+            if given:
+                properties[name] = given
+            else:  # as in JMeter
+                properties.pop(name, None)
+        elif option == "q":
+            properties.update(property_files.read(Path(value)))
         elif option in ALONE or OWN.get(option) is False:
             flags.add(option)
         elif option in values:
             raise UsageError(f"jmeter: -{option} is given twice; give it once")
         else:
             values[option] = value
-    all_properties: dict[str, str] = {}
-    for file in files:
-        all_properties.update(_property_file(Path(file)))
-    all_properties.update(properties)
-    for name, value in all_properties.items():
+    for name, value in properties.items():
         if name.startswith(CHANGING) and UNCHANGED.get(name) != value.strip():
             raise Refused(
                 f"the property {name}", TOOL, None, f"it changes what JMeter sends or writes ('{value}')",
@@ -134,11 +139,11 @@ def parse(argv: Sequence[str]) -> JMeterArguments:
         plan=Path(values["t"]) if "t" in values else None,
         log=None if log is None else Path(log),
         replace_log="f" in flags,
-        properties=all_properties,
+        properties=properties,
         version="v" in flags,
         help=helped,
         page=Path(values.get("o", PAGES)) / PAGE if "e" in flags else None,
-        wishes=_wishes(values, flags, all_properties),
+        wishes=_wishes(values, flags, properties),
     )
 
 
@@ -207,26 +212,3 @@ def _options(argv: Sequence[str]) -> Iterator[tuple[str, str]]:
                 raise UsageError(f"jmeter: {word} needs a value; prony jmeter -h lists the options")
             given = following
         yield option, given
-
-
-def _property_file(path: Path) -> dict[str, str]:
-    """Properties as usually written: NAME=VALUE or NAME: VALUE, with # and ! for comments."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as fault:
-        raise UsageError(f"the properties {path} cannot be read as text: {fault}") from fault
-    properties: dict[str, str] = {}
-    joined = ""
-    for number, line in enumerate(lines, 1):
-        words = joined + (line.lstrip() if joined else line.strip())
-        joined = ""
-        if not words or words[0] in "#!":
-            continue
-        if words.endswith("\\") and not words.endswith("\\\\"):
-            joined = words[:-1]
-            continue
-        at = min((words.find(mark) for mark in "=:" if mark in words), default=-1)
-        if at < 1:
-            raise UsageError(f"{path}:{number}: invalid property '{words}'; expected NAME=VALUE")
-        properties[words[:at].strip()] = words[at + 1 :].strip().replace("\\\\", "\\")
-    return properties

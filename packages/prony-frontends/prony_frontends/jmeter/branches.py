@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from prony.plan.blocks import Condition, Loop
 from prony.plan.step import Block, Entry
+from prony_frontends.jmeter import calls
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.scope import COUNTING, TreeScope
 from prony_frontends.jmeter.tree import (
@@ -28,7 +29,8 @@ def _switch(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext)
     """Selects a child by number from 0 or by name. The first child is the default for the empty text and
     unknown numbers, and a child named default, if any, for unknown names.
     """
-    wanted = walk.values.text(node.value("SwitchController.value").strip(), node)
+    with calls.within(walk.values.label(node), walk.values) as stores:
+        wanted = walk.values.text(node.value("SwitchController.value").strip(), node)
     beside = [below for below in node.below if below.tag in NOT_REQUESTS]
     children = [below for below in node.below if below.enabled and below.tag not in NOT_REQUESTS]
     if any(below.enabled and below.tag in COUNTING for below in beside):
@@ -42,11 +44,12 @@ def _switch(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext)
         raise node.refused(f"more than {MOST_BRANCHES} branches", "use If Controllers")
     branch_entries = [entries_of([*beside, child], scope, walk, LoopContext()) for child in children]
     if len(wanted.parts) == 1 and KEPT.fullmatch(wanted.parts[0].text):
-        return _chain(wanted.engine, labels, branch_entries)
+        chain = _chain(wanted.engine, labels, branch_entries)
+        return [*stores, *chain] if chain else []
     place = walk.values.changing(walk.values.unique("switch"), node)  # evaluated several times, drawn once
     walk.values.used.add(place)
     chain = _chain(f"${{{place}}}", labels, branch_entries)
-    return [Block(set={place: wanted.engine}), *chain] if chain else []
+    return [*stores, Block(set={place: wanted.engine}), *chain] if chain else []
 
 
 def _chosen(value: str, labels: Sequence[str]) -> int | None:

@@ -8,15 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from prony.plan.blocks import Condition, Loop
+from prony.plan.step import Block, Entry
 from prony_frontends.jmeter import dates, draws, expressions, row_functions, texts
 from prony_frontends.jmeter.functions import CALLS, Call, KnownValues, Text, TextPart
+from prony_frontends.jmeter.jmx import JmxNode
 
+MOST_VARIABLES = 200
 DRAWN = re.compile(r"random int (-?\d{1,15}) (-?\d{1,15})")
 
 
 @contextmanager
-def within(name: str, values: KnownValues) -> Iterator[list[tuple[str, str]]]:
-    """Collects assignments of functions while a sampler of this name is read; they run before it is sent."""
+def within(name: str, values: KnownValues) -> Iterator[list[Entry]]:
+    """Collects entries of functions while a sampler of this name is read; they run before it is sent."""
     values.sampler, values.stores = name, []
     try:
         yield values.stores
@@ -26,6 +30,9 @@ def within(name: str, values: KnownValues) -> Iterator[list[tuple[str, str]]]:
 
 def _property(call: Call) -> Text:
     given = call.constants(1, 3)
+    if given[0] in call.values.given and not call.values.sets_up:
+        place = call.values.given[given[0]]
+        return call.stored(Text.placeholder(place), given[1:2] if call.name == "__property" else ())
     call.values.asked.add(given[0])
     if call.name == "__P":
         default = given[1] if len(given) > 1 else "1"
@@ -39,14 +46,58 @@ def _variable(call: Call) -> Text:
     drawn = _one_of_variables(call)
     if drawn is not None:
         return drawn
-    parts = call.constants(1, 2)
-    if parts[0] not in call.values.variables and len(parts) == 2:
-        return Text.of(parts[1])
-    return call.values.text("${" + parts[0] + "}", call.where)
+    name, *rest = call.texts(1, 2)
+    if name.constant is None:
+        return _of_changing_name(call, name, rest[0] if rest else None)
+    if name.constant in call.values.variables or call.values.one_of_several(name.constant) is not None:
+        return call.values.text("${" + name.constant + "}", call.where)
+    return rest[0] if rest else name
+
+
+def _of_changing_name(call: Call, name: Text, default: Text | None) -> Text:
+    """`${__V(name_${i})}`: one of the plan's constants, or of all matches of an extractor. Without such a
+    variable JMeter gives the default, or the name itself.
+    """
+    values = call.values
+    dynamic = [part for part in name.parts if part.dynamic]
+    if call.once or values.stores is None or len(dynamic) != 1:
+        raise call.refused("an argument differs from request to request", "write a constant")
+    at = name.parts.index(dynamic[0])
+    before, after = (
+        "".join(part.text for part in parts) for parts in (name.parts[:at], name.parts[at + 1 :])
+    )
+    index, place = (values.changing(values.unique(kind), call.where) for kind in ("index", "text"))
+    values.used |= {index, place}
+    missing = Text.of(before) + Text.placeholder(index) + Text.of(after)
+    values.stores.append(Block(set={index: Text((dynamic[0],)).engine}))
+    values.stores.append(Block(set={place: (missing if default is None else default).engine}))
+    known: list[Entry] = []
+    for variable, value in sorted(values.variables.items()):
+        middle = variable[len(before) : len(variable) - len(after)]
+        if variable == before + middle + after and middle and variable not in values.undefined:
+            values.used.update(part.text for part in value.parts if part.dynamic)
+            held = Condition(left=f"${{{index}}}", op="matches", right=f"^{re.escape(middle)}$")
+            known.append(Block(condition=held, steps=(Block(set={place: value.engine}),)))
+    if len(known) > MOST_VARIABLES:
+        raise call.refused(f"one of {len(known)} variables", f"use at most {MOST_VARIABLES}")
+    base = before.removesuffix("_")
+    if base in values.several and before.endswith("_") and not after:
+        number, one = values.unique("place"), values.unique("one")
+        values.initial |= {number: "", one: ""}
+        values.used |= {number, one}
+        held = Condition(left=f"${{{number} | plus 1}}", op="==", right=f"${{{index}}}")
+        found = Block(condition=held, steps=(Block(set={place: f"${{{one}}}"}),))
+        known.append(
+            Block(loop=Loop(each=f"{values.several[base]}_list", element=one, index=number), steps=(found,))
+        )
+    elif not known:
+        raise call.refused(f"no variable of the plan is named {before}…{after}", "define them as constants")
+    values.stores += known
+    return Text.placeholder(place)
 
 
 def _one_of_variables(call: Call) -> Text | None:
-    """`${__V(name_${__Random(1,3)})}` over constants; None for a constant name."""
+    """`${__V(name_${__Random(1,3)})}` over constant words; None for others."""
     name = call.texts(1, 2)[0]
     draws_of_parts = [DRAWN.fullmatch(part.text) if part.dynamic else None for part in name.parts]
     if name.constant is not None or sum(part.dynamic for part in name.parts) != 1 or not any(draws_of_parts):
@@ -63,10 +114,7 @@ def _one_of_variables(call: Call) -> Text | None:
         variable = call.values.variables.get(f"{before}{number}{after}")
         value = None if variable is None else variable.constant
         if not value or re.search(r"[\s|{}]", value):
-            raise call.refused(
-                f"the variable '{before}{number}{after}', which is not a constant word",
-                "define all of them as constants without spaces",
-            )
+            return None
         words.append(value)
     return Text.placeholder(f"random choice {' '.join(words)}")
 
@@ -131,6 +179,10 @@ def set_property(call: Call) -> Text:
     given = [*call.texts(2, 3), Text()]
     name, tells = call.constant(given[0]).strip(), call.constant(given[2]).strip().lower() == "true"
     value = given[1].constant
+    if value is None and call.values.sets_up and call.values.stores is not None and not tells:
+        place = given_property(name, call.values, call.where)
+        call.values.stores.append(Block(set={place: given[1].engine}))
+        return Text()
     if value is None:
         raise call.refused(
             f"the property '{name}' gets a value of the run, shared by threads",
@@ -141,6 +193,17 @@ def set_property(call: Call) -> Text:
         raise call.refused(f"the property '{name}' changes after it was read", "set it with -J")
     call.values.properties[name] = value
     return Text.of(before or "") if tells else Text()
+
+
+def given_property(name: str, values: KnownValues, where: JmxNode) -> str:
+    """The engine's name for a property that a setUp group sets to a value of the run."""
+    if name in values.asked:
+        raise where.refused(f"the property '{name}' changes after it was read", "set it with -J")
+    if name not in values.given:
+        place = values.given[name] = values.changing(f"property_{name}", where)
+        values.initial[place] = Text.of(values.properties.get(name, "")).engine
+    values.used.add(values.given[name])
+    return values.given[name]
 
 
 def _of_last_response(call: Call) -> Text:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from prony.plan.blocks import Condition, Op
 from prony_frontends import patterns
 from prony_frontends.base import Refused
-from prony_frontends.jmeter.functions import KnownValues, Text
+from prony_frontends.jmeter.expression_values import NotPlain
+from prony_frontends.jmeter.expressions import THREAD_OF_CONTEXT, by_thread, is_thread
+from prony_frontends.jmeter.functions import Call, KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
 
 Held = Condition | bool
@@ -58,10 +60,28 @@ def script(raw: str, node: JmxNode, values: KnownValues) -> Held:
     scripted = SCRIPTED.fullmatch(raw.strip())
     if scripted is None:
         return _Parser(raw, node, values).condition()
-    inside = scripted.group(1).strip()
+    inside = re.sub(r"(?<!\\),\s*$", "", scripted.group(1)).strip()  # as the Function Helper writes it
     if re.search(r"(?<!\\),", re.sub(REFERENCE, "", inside)):
         raise node.refused(f"the condition '{raw}' with a second argument", "leave the argument out")
-    return _Parser(inside, node, values).condition()
+    remainder = _of_thread(inside, node, values)
+    return _Parser(inside, node, values).condition() if remainder is None else remainder
+
+
+def _of_thread(inside: str, node: JmxNode, values: KnownValues) -> Held | None:
+    """A comparison with the remainder of the thread's number; None for others."""
+    parts = values.aside().text(inside, node).parts
+    changing = [part.text for part in parts if part.dynamic]
+    of_thread = THREAD_OF_CONTEXT.search(inside) is not None or "user" in changing
+    if "%" not in inside or set(changing) - {"user"} or not (of_thread or "__threadNum" in inside):
+        return None
+    raw = "".join("\0" + "0\0" if part.dynamic else part.text for part in parts)
+    try:
+        found = by_thread(raw, Call("__groovy", [], node, values, once=False))
+    except NotPlain as why:
+        raise node.refused(f"the condition '{inside}': {why}", INSTEAD) from why
+    if not found.keys() <= {"true", "false"}:
+        raise node.refused(f"the condition '{inside}', which is not true or false", INSTEAD)
+    return next(iter(found)) == "true" if len(found) == 1 else is_thread(found["true"])
 
 
 def expression(raw: str, node: JmxNode, values: KnownValues) -> Held | None:

@@ -100,7 +100,7 @@ def _always_sent(entries: Sequence[Entry]) -> int | None:
         if isinstance(entry, Step):
             total += entry.repeat
             continue
-        if entry.pause or entry.pace or entry.set:
+        if entry.pause or entry.pace or entry.set or entry.note:
             continue
         inside = _always_sent(entry.steps)
         if inside is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import re
 
 from prony_frontends.jmeter.functions import KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
@@ -80,12 +79,6 @@ def content(asked: SamplerValues, method: str, shared: Shared) -> tuple[Text | N
     body, query = (Text.of("&").join(pair[place] for pair in pairs if pair is not None) for place in (0, 1))
     if method in WITH_BODY:
         return body, None, Text(), True
-    for part in query.parts:
-        if not part.dynamic and re.search(r"\s", part.text):
-            raise node.refused(
-                f"a space in an unencoded parameter, '{part.text}' (JMeter fails with a URISyntaxException)",
-                "tick 'URL Encode?', or write %20",
-            )
     if method == "DELETE":  # JMeter sends its parameters in both places
         return body, None, query, True
     if pairs and method not in QUERY_ONLY:

@@ -12,10 +12,11 @@ from prony_frontends.jmeter import conditions
 from prony_frontends.jmeter.actions import ACTIONS
 from prony_frontends.jmeter.branches import BRANCHES
 from prony_frontends.jmeter.conditions import Held
-from prony_frontends.jmeter.functions import KnownValues
+from prony_frontends.jmeter.functions import KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.marks import marked
-from prony_frontends.jmeter.outline import Style
+from prony_frontends.jmeter.outline import BEGIN, END, Style, note, noted, sample_is_certain
+from prony_frontends.jmeter.plugin_controllers import PLUGIN_CONTROLLERS
 from prony_frontends.jmeter.requests import SAMPLERS
 from prony_frontends.jmeter.scope import TreeScope
 from prony_frontends.jmeter.tree import (
@@ -53,13 +54,23 @@ def _transaction(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopCont
             f"{node.element}: in Prony's figures its time is the sum of its requests, without the pauses "
             "between them; its rows in the log include them"
         )
+    label = walk.values.label_text(node)
     steps = walk.below(node, scope, loop)
-    name = marked(walk.values.label(node), node)
+    if not steps:
+        return []
+    if label.constant is None or not sample_is_certain(steps):
+        steps = [note(BEGIN, label.engine, node), *steps]
+    if not sample_is_certain(steps, last=True):
+        steps = [*steps, note(END, "", node)]
+    name = marked(node.label if label.constant is None else label.constant, node)
     walk.shared.transactions[name] = style
-    return [Block(transaction=name, steps=tuple(steps))] if steps else []
+    return [Block(transaction=name, steps=tuple(steps))]
 
 
 def _loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
+    counted = walk.values.text(node.value("LoopController.loops"), node)
+    if counted.constant is None:
+        return _counted_loop(node, scope, walk, counted)
     number = loops(node, walk.values)
     again = node.flag("LoopController.continue_forever", True)
     if number == 0:
@@ -86,6 +97,29 @@ def _loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -
         entries = way.looped(Loop(count=number if number > 0 else None, index=index), body)
     # JMeter then considers the controller done after its first loops.
     return entries if again else [Block(once=True, steps=tuple(entries))]
+
+
+def _counted_loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, counted: Text) -> list[Entry]:
+    """A count of the run, read when the loop begins: below 0 it is endless, other texts are 0."""
+    values = walk.values
+    if not node.flag("LoopController.continue_forever", True):
+        raise node.refused("a changing count of loops for the first visit only", "write a constant")
+    name = named_round(node, walk)
+    with walk.looping() as way:
+        body = entries_of(node.below, scope, walk, LoopContext(round=name))
+    if not body:
+        return []
+    most, begun = values.unique("rounds"), values.unique("begun")
+    values.initial |= {most: "0", begun: "0"}
+    values.used |= {most, begun}
+    limit = f"${{{most}}}"
+    goes_on = Condition(any=(
+        Condition(left=f"${{{begun}}}", op="<", right=limit), Condition(left=limit, op="<", right="0"),
+    ))  # fmt: skip
+    held = Condition(all=(Condition(left=limit, op="matches", right=r"^[+-]?\d{1,10}$"), goes_on))
+    loop = Loop(condition=held, index=name if name in values.used else None)
+    counts = Block(set={begun: f"${{{begun} | plus 1}}"})
+    return [Block(set={most: counted.engine, begun: "0"}), *way.looped(loop, [counts, *body])]
 
 
 def _once(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
@@ -184,6 +218,7 @@ def _certain(entries: Sequence[Entry]) -> bool:
     """Whether something is always sent."""
     return any(
         isinstance(entry, Step)
+        or noted(entry) is not None
         or bool(entry.choice)
         or ((entry.transaction or entry.group or (entry.loop and entry.loop.count)) and _certain(entry.steps))
         for entry in entries
@@ -260,6 +295,7 @@ CONTROLLERS.update(
         "RandomOrderController": _shuffled,
         "ThroughputController": _share,
         **BRANCHES,
+        **PLUGIN_CONTROLLERS,
         **WHILES,
         **ACTIONS,
     }

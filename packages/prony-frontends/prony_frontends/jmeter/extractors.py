@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from prony.plan.blocks import Condition, Loop
 from prony.plan.response import Capture
+from prony.plan.step import Block, Entry
 from prony_frontends import markup
 from prony_frontends.jmeter.functions import KnownValues
 from prony_frontends.jmeter.jmx import JmxNode
-from prony_frontends.jmeter.responses import from_top, pointer_of, taken
+from prony_frontends.jmeter.responses import check_path, from_top, pointer_of, taken
 from prony_frontends.markup import AttributeOf, TextOf
 
 EXTRACTORS = frozenset(
@@ -23,14 +25,6 @@ EXTRACTORS = frozenset(
         "XPath2Extractor",
     }
 )
-SPECIAL = re.compile(r"=~|\w\(|\(@|\b(?:anyof|noneof|subsetof|in|nin|size|empty)\b")
-"""Syntax of JMeter's JSON paths beyond RFC 9535."""
-FILTER = re.compile(
-    r"""\[\?\((?:@(?:\.[A-Za-z_][\w-]*|\['[^'\\]*'\]|\[\d+\])*|[=!]=|[<>]=?|&&|\|\||[!()]|-?\d+(?:\.\d+)?"""
-    r"""|true|false|null|'[^'\\]*'|"[^"\\]*"|\s)+\)\]"""
-)
-"""Filters with the same meaning in RFC 9535: comparisons with numbers and texts, existence, and, or, not."""
-OF_NUMBER = re.compile(r"""[=<>]\s*['"]?-?\d""")
 OF_TIDY = ("validate", "quiet", "whitespace", "namespace", "reportErrors", "report_errors", "showWarnings",
            "show_warnings", "downloadDTDs", "download_dtds", "namespaces")  # fmt: skip
 """Properties of XPath extractors that change neither attributes nor texts."""
@@ -38,6 +32,9 @@ OF_XPATH = {"XPathExtractor": "XPathExtractor", "XPath2Extractor": "XPathExtract
 """Prefixes of their properties."""
 GROUP = re.compile(r"\$\{([^{}$]+)_g(\d{1,2})\}")
 """A group of a regular expression extractor's match."""
+LISTED = re.compile(r"__V\(\s*([^,(){}$]+)_\$\{")
+NO_MATCH = "\x1f"
+"""A value that no response has."""
 Found = dict[str, Any]
 """A capture's keys."""
 
@@ -48,6 +45,11 @@ def groups_in(node: JmxNode) -> set[tuple[str, int]]:
     for child in node.children:
         groups |= groups_in(child)
     return groups
+
+
+def listed_in(node: JmxNode) -> set[str]:
+    """`name` of `${__V(name_${…})}` in an element's properties: any of an extractor's matches."""
+    return set(LISTED.findall(node.text)).union(*map(listed_in, node.children))
 
 
 def names(node: JmxNode) -> list[tuple[str, bool]]:
@@ -66,9 +68,12 @@ def names(node: JmxNode) -> list[tuple[str, bool]]:
     ]
 
 
-def captures(extractors: Sequence[JmxNode], values: KnownValues) -> dict[str, Capture]:
-    """Captures for later requests. As in JMeter, failed responses are read, too."""
+def captures(extractors: Sequence[JmxNode], values: KnownValues) -> tuple[dict[str, Capture], list[Entry]]:
+    """Captures for later requests, and what follows from them. As in JMeter, failed responses are read,
+    too.
+    """
     by_name: dict[str, Capture] = {}
+    after: list[Entry] = []
     for node in extractors:
         if node.value("Sample.scope") not in ("", "parent", "all"):
             raise node.refused("it applies to sub-samples or a variable", "let it apply to the main sample")
@@ -77,13 +82,54 @@ def captures(extractors: Sequence[JmxNode], values: KnownValues) -> dict[str, Ca
         for variable, capture in _EXTRACT[node.tag](node, values):
             name = values.changing(variable, node)
             if name in by_name:
-                raise node.wrong(f"a variable name of its own, found '{variable}'")
+                name = _again(name, variable, capture, by_name, after, node, values)
             by_name[name] = Capture.model_validate({**capture, "always": True})
+            every = {**capture, "as_json": True, "optional": False, "default": "[]", "always": True}
             if variable in values.listed and capture.get("match") == -1:
-                every = {**capture, "as_json": True, "optional": False, "default": "[]", "always": True}
                 by_name[f"{name}_list"] = Capture.model_validate(every)
+            if node.flag("JSONPostProcessor.compute_concat") and capture.get("match") == -1:
+                after += _concatenated(variable, every, by_name, node, values)
         node.finish()
-    return by_name
+    return by_name, after
+
+
+def _again(
+    name: str, variable: str, capture: Found, by_name: dict[str, Capture], after: list[Entry],
+    node: JmxNode, values: KnownValues,
+) -> str:  # fmt: skip
+    """A later extractor of a variable: with a default it alone decides, else where it has a match."""
+    if -1 in (by_name[name].match, capture.get("match")):
+        raise node.refused(
+            f"a second extractor of '{variable}', with all matches", "use two names, or a single match"
+        )
+    if not capture.get("optional"):
+        del by_name[name]
+        return name
+    own = values.unique("again")
+    values.initial[own] = ""
+    values.used.add(own)
+    del capture["optional"]
+    capture["default"] = NO_MATCH
+    found = Condition(left=f"${{{own}}}", op="!=", right=NO_MATCH)
+    after.append(Block(condition=found, steps=(Block(set={name: f"${{{own}}}"}),)))
+    return own
+
+
+def _concatenated(
+    variable: str, every: Found, by_name: dict[str, Capture], node: JmxNode, values: KnownValues
+) -> list[Entry]:
+    """`${name_ALL}`: all values with commas between them."""
+    joined = values.changing(f"{variable}_ALL", node)
+    listed, one, place = (values.unique(kind) for kind in ("all", "one", "place"))
+    values.initial |= {listed: "[]", one: "", place: ""}
+    values.used |= {joined, listed, one, place}
+    by_name[listed] = Capture.model_validate({**every, "match": -1})
+    first = Condition(left=f"${{{place}}}", op="==", right="0")
+    step = Block.model_validate({
+        "if": first, "steps": (Block(set={joined: f"${{{one}}}"}),),
+        "else": (Block(set={joined: f"${{{joined}}},${{{one}}}"}),),
+    })  # fmt: skip
+    return [Block(set={joined: ""}), Block(loop=Loop(each=listed, element=one, index=place), steps=(step,))]
 
 
 def _or_else(node: JmxNode, values: KnownValues, tag: str) -> Found:
@@ -172,8 +218,6 @@ def _json(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     paths = node.value("JSONPostProcessor.jsonPathExprs").split(";")
     numbers = node.value("JSONPostProcessor.match_numbers").split(";")
     defaults = node.value("JSONPostProcessor.defaultValues").split(";")
-    if node.flag("JSONPostProcessor.compute_concat"):
-        raise node.refused("'Compute concatenation var'", "untick it")
     if len(variables) != len(paths):
         raise node.wrong(f"as many paths as names, found {len(paths)} and {len(variables)}")
     while len(defaults) > 1 and not defaults[-1]:  # as in Java's split
@@ -189,13 +233,7 @@ def _json(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
         if pointer is not None and match.get("match", 1) in (0, 1):
             yield name.strip(), {"json": pointer, "default": default}
             continue
-        if not path.startswith("$") or SPECIAL.search(FILTER.sub("[*]", path)):
-            raise node.refused(f"the JSON path '{path}'", "use one of RFC 9535, such as $.items[*].id")
-        if any(OF_NUMBER.search(condition) for condition in FILTER.findall(path)):
-            values.note(
-                f"{node.element}: '{path}' compares numbers with numbers and texts with texts (JMeter also "
-                "numbers with texts)"
-            )
+        check_path(path, node, values)
         yield name.strip(), {"jsonpath": path, "default": default, **match}
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote_plus, unquote_plus
 
 from prony.errors import UsageError
 from prony.plan.blocks import Pace
+from prony.plan.step import Block, Entry
 from prony.plan.workload import Feeder
 from prony_frontends.base import Refused
 from prony_frontends.jmeter.jmx import JmxNode
@@ -141,8 +142,8 @@ class KnownValues:
     """Schedule of a precise throughput timer of that group, once drawn."""
     sampler: str | None = None
     """Name of the current sampler."""
-    stores: list[tuple[str, str]] | None = None
-    """Assignments by its functions, in order: variable and engine's text; None outside of a sampler."""
+    stores: list[Entry] | None = None
+    """Assignments by its functions, in order; None outside of a sampler."""
     faults: dict[int, str] = field(default_factory=dict)
     """Number of a sampler that always fails without sending -> reason, in JMeter's words."""
     held_within: set[int] = field(default_factory=set)
@@ -151,6 +152,12 @@ class KnownValues:
     """The first of these failures, for a plan that sends nothing at all."""
     referred: set[str] = field(default_factory=set)
     """Variables read while constant."""
+    sets_up: bool = False
+    """Whether the current group is a setUp group."""
+    given: dict[str, str] = field(default_factory=dict)
+    """Properties that setUp groups set to values of the run -> names in the engine."""
+    clean: set[str] = field(default_factory=set)
+    """Names in the engine whose values are numbers only."""
 
     def aside(self) -> KnownValues:
         """A copy for reading a text without side effects, with no undefined variables yet."""
@@ -212,16 +219,24 @@ class KnownValues:
 
     def label(self, node: JmxNode) -> str:
         """The element's name, unresolved where it changes during the run."""
+        constant = self.label_text(node).constant
+        return node.label if constant is None else constant
+
+    def label_text(self, node: JmxNode) -> Text:
+        """The element's name, for its rows in a log."""
         held, self.stores = self.stores, None  # a name stores nothing
         try:
-            constant = self.text(node.label, node).constant
+            text = self.text(node.label, node)
         except Refused:
-            constant = None
+            self.note(f"{node.element}: its name changes during the run and is shown unresolved")
+            return Text.of(node.label)
         finally:
             self.stores = held
-        if constant is None:
-            self.note(f"{node.element}: its name changes during the run and is shown unresolved")
-        return node.label if constant is None else constant
+        if text.constant is None:
+            self.note(
+                "names with changing values are unresolved in Prony's figures; rows of -l have the values"
+            )
+        return text
 
     def whole(self, raw: str, where: JmxNode, name: str, default: int | None = None) -> int:
         """A whole number."""
@@ -383,7 +398,7 @@ class Call:
         if self.once or self.values.stores is None:
             raise self.refused("a text of several parts, outside of a sampler", "define it as a variable")
         place = self.values.changing(self.values.unique("text"), self.where)
-        self.values.stores.append((place, text.engine))
+        self.values.stores.append(Block(set={place: text.engine}))
         self.values.used.add(place)
         return Text.placeholder(place)
 
@@ -408,7 +423,8 @@ class Call:
                     f"it stores the value in '{name}', which a data set sets", "use another name"
                 )
         place = self.values.changing(name, self.where)
-        self.values.stores.append((place, found.engine))
+        self.values.clean.discard(place)
+        self.values.stores.append(Block(set={place: found.engine}))
         self.values.used.add(place)
         return Text.placeholder(place)
 

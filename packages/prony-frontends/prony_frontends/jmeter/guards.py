@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from prony.plan.blocks import Condition, Loop
 from prony.plan.step import Block, Entry, Step
-from prony_frontends.jmeter.outline import silent_name
 
 
 def filled(name: str) -> Condition:
@@ -26,7 +25,7 @@ class Guard:
         """The entry with the check."""
         if isinstance(entry, Step):
             return self.step(entry)
-        if not entry.steps or silent_name(entry) is not None:
+        if not entry.steps:
             return Block(condition=self.held, steps=(entry,))
         update = {
             "steps": tuple(map(self.entry, entry.steps)),

@@ -10,7 +10,7 @@ from prony_frontends.jmeter import handlers, last_sample, on_error
 from prony_frontends.jmeter.connections import TranslatedGroup
 from prony_frontends.jmeter.cookies import CookieRules, check_managers
 from prony_frontends.jmeter.functions import KnownValues, Text
-from prony_frontends.jmeter.groups import Group
+from prony_frontends.jmeter.groups import SET_UP, Group
 from prony_frontends.jmeter.on_error import OnError
 from prony_frontends.jmeter.plain_scripts import AFTER
 from prony_frontends.jmeter.scope import Shared, TreeScope, at_iteration
@@ -56,6 +56,7 @@ def _translated_group(
     above_rows = set(values.rows_here)
     shared.cookies, shared.given = above.cookies, {}
     values.users, values.group = made.users, made.label
+    values.sets_up = made.node.tag == SET_UP
     values.lasts_s, values.schedule = made.measured.duration_s, None
     walk = TreeWalk(values, shared, made.users, endless=made.measured.duration_s is not None)
     begins = at_iteration(values.above, values, shared, rows_at=True)
@@ -79,7 +80,11 @@ def _translated_group(
         made,
         tuple(entries),
         tuple(walk.requests),
-        {name: text for name, text in values.initial.items() if name in values.used},
+        {
+            name: text
+            for name, text in values.initial.items()
+            if name in values.used and (values.sets_up or name not in values.given.values())
+        },
         tuple(
             name
             for name, feeder in shared.feeders.items()

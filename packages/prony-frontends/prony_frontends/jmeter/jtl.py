@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 
 from prony.errors import UsageError
 from prony.plan.workload import Workload
-from prony_frontends.jmeter import samples
+from prony_frontends.jmeter import chains, samples
+from prony_frontends.jmeter.chains import Chain
 from prony_frontends.jmeter.listeners import RowsFile
 from prony_frontends.jmeter.outline import Outline
 from prony_frontends.jmeter.places import PORTS
-from prony_frontends.jmeter.samples import Chain, Made, Sample
+from prony_frontends.jmeter.samples import Made, Sample
 from prony_frontends.jmeter.thread_names import ThreadNames
 from prony_frontends.request_log import LoggedRequest
 
@@ -132,8 +133,8 @@ def write(
 def _element(row: LoggedRequest, outlined: Mapping[str, Outline]) -> int:
     """Number of its sampler."""
     outline = outlined.get(row.scenario)
-    elements = [] if outline is None else outline.elements
-    return elements[row.step_index] if row.step_index < len(elements) else 0
+    places = [] if outline is None else outline.requests
+    return places[row.step_index].element if row.step_index < len(places) else 0
 
 
 def request_record(row: LoggedRequest, base: str, thread_names: ThreadNames) -> Record:
@@ -142,12 +143,12 @@ def request_record(row: LoggedRequest, base: str, thread_names: ThreadNames) -> 
     of_group, of_all = thread_names.at_work(row)
     failed = row.error is not None
     return {
-        "timeStamp": samples.start_ms(row), "elapsed": samples.elapsed_ms(row), "label": row.step,
+        "timeStamp": chains.start_ms(row), "elapsed": chains.elapsed_ms(row), "label": row.step,
         "responseCode": code, "responseMessage": message, "threadName": thread_names.name(row),
         "dataType": "text", "success": "false" if failed else "true", "failureMessage": failure,
         "bytes": row.bytes_in, "sentBytes": row.bytes_out, "grpThreads": of_group, "allThreads": of_all,
-        "URL": base + row.path, "Latency": samples.latency_ms(row), "IdleTime": 0,
-        "Connect": samples.connect_ms(row), "SampleCount": 1, "ErrorCount": int(failed),
+        "URL": base + row.path, "Latency": chains.latency_ms(row), "IdleTime": 0,
+        "Connect": chains.connect_ms(row), "SampleCount": 1, "ErrorCount": int(failed),
         "Hostname": HOSTNAME,
     }  # fmt: skip
 
@@ -156,13 +157,20 @@ def made_record(row: Made, thread_names: ThreadNames) -> Record:
     """Columns of a transaction, or of a sampler that sends nothing."""
     of_group, of_all = thread_names.at_work(row.of)
     return {
-        "timeStamp": row.start_ms, "elapsed": row.elapsed_ms, "label": row.label, "responseCode": row.code,
+        "timeStamp": row.start_ms, "elapsed": row.elapsed_ms, "label": row.label, "responseCode": _code(row),
         "responseMessage": row.message, "threadName": thread_names.name(row.of), "dataType": row.kind,
         "success": "true" if row.success else "false", "failureMessage": "", "bytes": row.bytes_in,
-        "sentBytes": row.bytes_out, "grpThreads": of_group, "allThreads": of_all, "URL": "null",
+        "sentBytes": row.bytes_out, "grpThreads": of_group, "allThreads": of_all, "URL": row.url,
         "Latency": row.latency_ms, "IdleTime": row.idle_ms, "Connect": row.connect_ms, "SampleCount": 1,
         "ErrorCount": int(not row.success), "Hostname": HOSTNAME,
     }  # fmt: skip
+
+
+def _code(sample: Sample) -> str:
+    """Of a parent, that of its first failed sample."""
+    if not isinstance(sample, Made):
+        return _outcome(sample, "")[0]
+    return sample.code if sample.failed is None else _code(sample.failed)
 
 
 def _chain_outcome(chain: Chain, base: str) -> tuple[str, str, str]:

@@ -43,10 +43,11 @@ def _unmarked(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 def _alone(entry: Entry) -> Entry:
     if isinstance(entry, Step):
         return entry.model_copy(update={"name": parted(entry.name)[0]})
-    name = entry.transaction
+    name, note = entry.transaction, entry.note
     return entry.model_copy(
         update={
             "transaction": None if name is None else parted(name)[0],
+            "note": None if note is None else parted(note)[0],
             "steps": _unmarked(entry.steps),
             "otherwise": _unmarked(entry.otherwise),
         }

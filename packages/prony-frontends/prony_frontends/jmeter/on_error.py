@@ -17,7 +17,7 @@ from prony_frontends.jmeter.functions import KnownValues
 from prony_frontends.jmeter.guards import Guard, filled
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.marks import parted
-from prony_frontends.jmeter.outline import silent_name
+from prony_frontends.jmeter.outline import BETWEEN, noted
 
 
 class OnError(StrEnum):
@@ -102,12 +102,12 @@ class _Noting(Guard):
     """Whether a failed request ends the run for all groups."""
 
     def entry(self, entry: Entry) -> Entry:
-        silent = silent_name(entry)
-        if silent is None or parted(silent)[1] not in self.faults:
+        sample = noted(entry)
+        if sample is None or parted(sample)[1] not in self.faults:
             return Guard.entry(self, entry)
         if self.ends_run:
             raise self.node.refused(
-                f"the end of the run after '{parted(silent)[0]}', which fails without sending",
+                f"the end of the run after '{sample[1:].partition(BETWEEN)[0]}', which fails without sending",
                 "correct that sampler, or let the thread go on",
             )
         return Block(condition=self.held, steps=(entry, Block(set={self.name: ""})))

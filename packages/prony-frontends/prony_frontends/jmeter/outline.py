@@ -1,5 +1,6 @@
-"""Transactions around each request of a scenario, and positions of samplers that send nothing: data for
-JMeter's log that the request log lacks.
+"""Samples of a scenario in order: its requests and its notes, with the transactions around each. A note is a
+row of the request log for what other rows lack: a sampler that sends nothing, the label of the next request,
+the begin and the end of a transaction.
 """
 
 from __future__ import annotations
@@ -8,9 +9,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prony.plan.step import Block, Entry, Step
-from prony.plan.think import Think
 from prony.plan.workload import Workload
-from prony_frontends.jmeter.marks import parted
+from prony_frontends.jmeter.jmx import JmxNode
+from prony_frontends.jmeter.marks import marked, parted
+
+SAMPLE, FAULT, LABEL, BEGIN, END = "=", "!", "@", ">", "<"
+"""First character of a note: a sample without a request, a failed one, the label of the next request, begin
+and end of a transaction.
+"""
+BETWEEN = "\x1f"
+"""Between the label and the URL of a failed sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,82 +40,70 @@ class Transaction:
     """Number of its controller."""
     style: Style
     first: int | None = None
-    """Request that it always starts with; None when it varies."""
+    """Place that it always starts with; None when it varies."""
     last: int | None = None
-    """Request that it always ends with."""
+    """Place that it always ends with."""
     loops: list[range] = field(default_factory=list)
-    """Requests in its loops, which may repeat before it ends."""
+    """Places in its loops, which may repeat before it ends."""
 
-    def begins_anew(self, before: int, request: int) -> bool:
-        """Whether a request after another request of the transaction starts its next pass."""
+    def begins_anew(self, before: int, place: int) -> bool:
+        """Whether a place after another one of the transaction starts its next pass."""
         if self.first is not None:
-            return request == self.first
-        again = any(before in loop and request in loop for loop in self.loops)
-        return request <= before and not again
+            return place == self.first
+        again = any(before in loop and place in loop for loop in self.loops)
+        return place <= before and not again
 
 
 @dataclass(frozen=True, slots=True)
-class Silent:
-    """A sampler that sends nothing."""
+class Place:
+    """A request or a note, with the transactions around it, outermost first."""
 
-    name: str
+    number: int
+    within: tuple[Transaction, ...]
     element: int
-    fault: str = ""
-    """JMeter's error message."""
+    """Number of its sampler or controller."""
 
 
 @dataclass(slots=True)
 class Outline:
-    """A scenario; requests are identified by position, as in the log."""
+    """A scenario; requests and notes are identified by their positions, as in the log."""
 
-    elements: list[int] = field(default_factory=list)
-    """Sampler's number by request."""
-    within: list[tuple[Transaction, ...]] = field(default_factory=list)
-    """Transactions around each request, outermost first."""
-    after: dict[int, list[tuple[int, Silent]]] = field(default_factory=dict)
-    """Samplers that send nothing after a request, each with its depth of transactions."""
-    before: dict[int, list[tuple[int, Silent]]] = field(default_factory=dict)
+    requests: list[Place] = field(default_factory=list)
+    notes: list[Place] = field(default_factory=list)
     follows: set[int] = field(default_factory=set)
     """Requests with followed redirects."""
     held_alone: set[int] = field(default_factory=set)
     """Requests whose assertions apply to the main sample only."""
     embedded: dict[int, int] = field(default_factory=dict)
     """Requests for embedded resources -> the request that lists them, for the page or another resource."""
-    unplaced: list[str] = field(default_factory=list)
-    """Requests with varying neighbours."""
 
 
 def outlines(
-    workload: Workload,
-    styles: Mapping[str, Style],
-    faults: Mapping[int, str] | None = None,
-    held_within: Collection[int] = (),
+    workload: Workload, styles: Mapping[str, Style], held_within: Collection[int] = ()
 ) -> dict[str, Outline]:
-    """By scenario, for a workload with marked names. `styles`: by transaction name; `faults`: of samplers
-    that fail without sending, by number; `held_within`: numbers of samplers whose assertions include
-    sub-samples.
+    """By scenario, for a workload with marked names. `styles`: by transaction name; `held_within`: numbers of
+    samplers whose assertions include sub-samples.
     """
-    return {walk.name: _Reader(styles, faults or {}, held_within).read(walk.steps) for walk in workload.walks}
+    return {walk.name: _Reader(styles, held_within).read(walk.steps) for walk in workload.walks}
 
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """First and last request of a part of the plan, where constant."""
+    """First and last place of a part of the plan, where constant."""
 
     first: int | None = None
     last: int | None = None
-    sends: bool = True
+    counts: bool = True
 
 
-NOTHING = _Ends(sends=False)
+NOTHING = _Ends(counts=False)
 
 
 class _Reader:
-    def __init__(
-        self, styles: Mapping[str, Style], faults: Mapping[int, str], held_within: Collection[int]
-    ) -> None:
-        self._styles, self._faults, self._held_within = styles, faults, held_within
+    def __init__(self, styles: Mapping[str, Style], held_within: Collection[int]) -> None:
+        self._styles, self._held_within = styles, held_within
         self._found = Outline()
+        self._count = 0
         self._open: list[Transaction] = []
         self._pages: dict[str, int] = {}
         """Lists of embedded resources -> the page's request."""
@@ -119,50 +115,23 @@ class _Reader:
         return self._found
 
     def _list(self, entries: Sequence[Entry]) -> _Ends:
-        ends: list[_Ends] = []
-        silent: list[tuple[int, str]] = []
-        for place, entry in enumerate(entries):
-            name = silent_name(entry)
-            if name is not None:
-                silent.append((place, name))
-            ends.append(NOTHING if name is not None else self._entry(entry))
-        for place, name in silent:
-            self._place(name, ends[:place], ends[place + 1 :])
-        sending = [end for end in ends if end.sends]
-        return _Ends(sending[0].first, sending[-1].last) if sending else NOTHING
+        ends = [end for end in map(self._entry, entries) if end.counts]
+        return _Ends(ends[0].first, ends[-1].last) if ends else NOTHING
 
-    def _place(self, marked: str, before: Sequence[_Ends], after: Sequence[_Ends]) -> None:
-        last = next((end.last for end in reversed(before) if end.sends), None)
-        first = next((end.first for end in after if end.sends), None)
-        name, element = parted(marked)
-        at = (len(self._open), Silent(name, element, self._faults.get(element, "")))
-        if last is not None:
-            self._found.after.setdefault(last, []).append(at)
-        elif first is not None:
-            self._found.before.setdefault(first, []).append(at)
-        else:
-            self._found.unplaced.append(name)
+    def _place(self, element: int) -> Place:
+        self._count += 1
+        return Place(self._count - 1, tuple(self._open), element)
 
     def _entry(self, entry: Entry) -> _Ends:
-        number = len(self._found.within)
         if isinstance(entry, Step):
-            self._found.within.append(tuple(self._open))
-            element = parted(entry.name)[1]
-            self._found.elements.append(element)
-            if element not in self._held_within:
-                self._found.held_alone.add(number)
-            if entry.follow_redirects:
-                self._found.follows.add(number)
-            if self._page is not None:
-                self._found.embedded[number] = self._page
-            if entry.resources is not None:
-                self._pages[entry.resources.into] = number
-            alone = entry.repeat == 1
-            if not alone:
-                self._looped(number)
-            return _Ends(number, number) if alone else _Ends()
+            return self._step(entry)
+        if entry.note is not None:
+            place = self._place(parted(entry.note)[1])
+            self._found.notes.append(place)
+            return NOTHING if entry.note.startswith(LABEL) else _Ends(place.number, place.number)
         if entry.transaction is not None:
             return self._transaction(entry, entry.transaction)
+        begin = self._count
         if entry.each is not None and entry.each in self._pages:
             before, self._page = self._page, self._pages[entry.each]
             self._list(entry.steps)
@@ -170,11 +139,30 @@ class _Reader:
             return NOTHING  # part of the page's own sample
         inside = self._list(entry.steps)
         other = self._list(entry.otherwise)
-        if entry.loop is not None:
-            self._looped(number)
-        if not (inside.sends or other.sends):
+        if entry.loop is not None or entry.parallel is not None:
+            self._looped(begin)
+        if not (inside.counts or other.counts):
             return NOTHING
         return inside if entry.group else _Ends()
+
+    def _step(self, step: Step) -> _Ends:
+        number, found = len(self._found.requests), self._found
+        place = self._place(parted(step.name)[1])
+        found.requests.append(place)
+        if step.skip_if is not None:  # its note is the failed sample
+            found.notes.append(place)
+        if place.element not in self._held_within:
+            found.held_alone.add(number)
+        if step.follow_redirects:
+            found.follows.add(number)
+        if self._page is not None:
+            found.embedded[number] = self._page
+        if step.resources is not None:
+            self._pages[step.resources.into] = number
+        if step.repeat == 1:
+            return _Ends(place.number, place.number)
+        self._looped(place.number)
+        return _Ends()
 
     def _transaction(self, entry: Block, name: str) -> _Ends:
         transaction = Transaction(*parted(name), self._styles.get(name, Style()))
@@ -186,18 +174,30 @@ class _Reader:
 
     def _looped(self, begin: int) -> None:
         for transaction in self._open:
-            transaction.loops.append(range(begin, len(self._found.within)))
+            transaction.loops.append(range(begin, self._count))
 
 
-def silent(name: str) -> Block:
-    """A sample without a request, with a row in the log. `name`: with its sampler's mark."""
-    return Block(transaction=name, steps=(Block(pause=Think(kind="constant", ms=0.0)),))
+def note(kind: str, text: str, node: JmxNode) -> Block:
+    """A note of this element; `text` in the engine's syntax."""
+    return Block(note=marked(f"{kind}{text}", node))
 
 
-def silent_name(entry: Entry) -> str | None:
-    """The name of such a sample."""
-    if isinstance(entry, Step) or entry.transaction is None or len(entry.steps) != 1:
+def noted(entry: Entry) -> str | None:
+    """Text of a note that is a sample."""
+    if isinstance(entry, Step) or entry.note is None or not entry.note.startswith((SAMPLE, FAULT)):
         return None
-    (only,) = entry.steps
-    alone = isinstance(only, Block) and only.pause is not None and only.pause.ms == 0
-    return entry.transaction if alone else None
+    return entry.note
+
+
+def sample_is_certain(entries: Sequence[Entry], last: bool = False) -> bool:
+    """Whether the first, or the last, of these entries that may be a sample always is one."""
+    for entry in reversed(entries) if last else entries:
+        if isinstance(entry, Step):
+            return entry.repeat == 1
+        if entry.transaction is not None or noted(entry) is not None:
+            return True
+        if entry.group:
+            return sample_is_certain(entry.steps, last)
+        if entry.steps:
+            return False
+    return False

@@ -33,7 +33,7 @@ def declare(node: JmxNode, values: KnownValues) -> None:
         if same and name not in values.values and place < len(texts[0]):
             values.variables[name] = Text.of(texts[0][place])
         else:
-            values.changing(name, node)
+            values.clean.discard(values.changing(name, node))
 
 
 def each_iteration(node: JmxNode) -> bool:

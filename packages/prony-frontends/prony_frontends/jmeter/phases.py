@@ -42,7 +42,7 @@ def phase_of(
     shared: Shared,
 ) -> Phase:
     """`walked`: with marks of elements."""
-    outlined = outlines(walked, shared.transactions, values.faults, values.held_within)
+    outlined = outlines(walked, shared.transactions, values.held_within)
     return Phase(_thread_groups(found, populations), walked, outlined)
 
 
@@ -94,11 +94,12 @@ class TranslatedStage:
     walked: Workload
     """With marks of elements."""
     loads: ClosedLoad
+    gives: tuple[str, ...] = ()
 
     @property
     def stage(self) -> Stage:
         """For the plan."""
-        return Stage(workload=marks.unmarked(self.walked), loads=self.loads)
+        return Stage(workload=marks.unmarked(self.walked), loads=self.loads, gives=self.gives)
 
     @property
     def populations(self) -> Sequence[Population]:
@@ -117,7 +118,8 @@ def stage_of(
     if not parts:
         return None
     loads = crowd(parts, one_after_the_other, values)
-    return TranslatedStage(workload(name, parts, values, shared), loads)
+    gives = tuple(values.given.values()) if parts[0].group.node.tag == groups.SET_UP else ()
+    return TranslatedStage(workload(name, parts, values, shared), loads, gives)
 
 
 def check_beginnings(phases: Sequence[Sequence[TranslatedGroup]]) -> None:

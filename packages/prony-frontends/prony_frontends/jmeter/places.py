@@ -10,10 +10,9 @@ from prony.errors import UsageError
 from prony_frontends.jmeter.functions import KnownValues, Text, TextPart
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.sampler_values import SamplerValues
+from prony_frontends.jmeter.uris import fault
 
 PORTS = {"http": 80, "https": 443}
-ILLEGAL = re.compile(r"""[|{}^<>"`\\\x00-\x1f]""")
-"""Characters for which JMeter fails with a URISyntaxException."""
 IN_SEGMENTS = ";:@&=+$,-._~*!'()"
 """Characters besides letters and digits that HttpClient keeps when it rewrites a path."""
 IN_URLS = "/?&=%:;,+@!$'()*~[]-._"
@@ -24,15 +23,10 @@ PLACE = re.compile("\0(\\d+)\0")
 class NotSent(Exception):
     """JMeter reports an error instead of a request; `str()` is its message."""
 
-    def __init__(self, url: str, refusal: UsageError) -> None:
-        """`url`: with the brace of an undefined variable; `refusal`: the error for the plan's author."""
-        at, begin = url.index("{"), url.index("://") + 3
-        host, _, target = url[begin:].partition("/")
-        part = "query" if "{" not in target.partition("?")[0] else "path"
-        if "{" in host:
-            part, at = "authority", begin
-        super().__init__(f"Illegal character in {part} at index {at}: {url}")
-        self.refusal = refusal
+    def __init__(self, url: Text, refusal: UsageError, parameters: Text | None = None) -> None:
+        """`refusal`: the error for the plan's author."""
+        self.url, self.parameters, self.refusal = url, parameters or Text(), refusal
+        super().__init__(fault((url + self.parameters).engine.replace("$${", "${")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +38,8 @@ class Place:
     path: Text
     whole: bool
     """Whether the path was a whole URL, which JMeter sends without parameters."""
+    url: Text
+    """The URL as JMeter prints it, without parameters."""
 
 
 def place(asked: SamplerValues) -> Place:
@@ -75,24 +71,31 @@ def place(asked: SamplerValues) -> Place:
         raise node.wrong(f"a server name, found '{host}'")
     shown = f"[{host}]" if ":" in host else host
     base = f"{scheme}://{shown}:{_port(port, scheme, node, values)}"
-    unknown = next((name for name in values.undefined if "${" + name + "}" in _constants(path)), None)
+    return Place(base, _written(path), whole is not None, _shown(scheme, shown, port, path))
+
+
+def check_sent(url: Text, parameters: Text, node: JmxNode, values: KnownValues) -> None:
+    """Raises NotSent for a URL whose constant parts make no URI."""
+    constants = "".join("x" if part.dynamic else part.text for part in (url + parameters).parts)
+    why = fault(constants)
+    if why is None:
+        return
+    unknown = next((name for name in values.undefined if "${" + name + "}" in constants), None)
     if unknown is not None:
-        refusal = node.refused(
+        refusal: UsageError = node.refused(
             f"the variable ${{{unknown}}} in the path is undefined (JMeter fails with a URISyntaxException)",
             "define it in the test plan, in a CSV data set or by an extractor of an earlier sampler",
         )
-        raise NotSent(_shown(scheme, host, port, path), refusal)
-    return Place(base, _written(path, node), whole is not None)
+    else:
+        refusal = node.wrong(f"%XX for characters that are invalid in URLs ({why})")
+    raise NotSent(url, refusal, parameters)
 
 
-def _constants(path: Text) -> str:
-    return "".join(part.text for part in path.parts if not part.dynamic)
-
-
-def _shown(scheme: str, host: str, port: str, path: Text) -> str:
-    """The URL as JMeter prints it."""
+def _shown(scheme: str, host: str, port: str, path: Text) -> Text:
+    """The URL as JMeter prints it, which escapes spaces of the path alone."""
     at = f":{port}" if _is_set(port, scheme) else ""
-    return f"{scheme}://{host}{at}{path.engine.replace('$${', '${')}"
+    parts = (part if part.dynamic else TextPart(part.text.replace(" ", "%20")) for part in path.parts)
+    return (Text.of(f"{scheme}://{host}{at}") + Text(tuple(parts))).joined
 
 
 def _begins(path: Text) -> bool:
@@ -147,13 +150,8 @@ def _port(port: str, scheme: str, node: JmxNode, values: KnownValues) -> int:
     return number if number > 0 else PORTS[scheme]
 
 
-def _written(path: Text, node: JmxNode) -> Text:
-    """Escapes spaces and non-ASCII; keeps existing escapes. Raises UsageError for characters that
-    java.net.URI refuses.
-    """
-    for part in path.parts:
-        if not part.dynamic and ILLEGAL.search(part.text):
-            raise node.wrong(f"%XX for characters that are invalid in URLs, found '{part.text.strip()}'")
+def _written(path: Text) -> Text:
+    """Escapes spaces and non-ASCII; keeps existing escapes."""
     dynamic = [part for part in path.parts if part.dynamic]
     numbers = iter(range(len(dynamic)))
     text = "".join(f"\0{next(numbers)}\0" if part.dynamic else part.text for part in path.parts)

@@ -9,17 +9,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from prony.plan.blocks import Condition
 from prony.plan.response import Capture
 from prony.plan.step import Block, Entry
 from prony.plan.think import Think
-from prony_frontends.jmeter import extractors, statements
-from prony_frontends.jmeter.calls import set_property
+from prony_frontends.jmeter import conditions, extractors, statements
+from prony_frontends.jmeter.calls import given_property, set_property
+from prony_frontends.jmeter.expression_parser import MARK
 from prony_frontends.jmeter.expression_values import Changing, Drawn, Json, Named, NotPlain, Value
 from prony_frontends.jmeter.functions import Call, KnownValues, Text, TextPart
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.script_values import HIDDEN, ScriptCall, Source
 from prony_frontends.jmeter.scripts import INSTEAD, in_a_file, text_of
-from prony_frontends.jmeter.statements import Pause, Property, Put, Statement
+from prony_frontends.jmeter.statements import Either, Pause, Property, Put, Statement
 
 BEFORE = frozenset({"JSR223PreProcessor", "BeanShellPreProcessor"})
 AFTER = frozenset({"JSR223PostProcessor", "BeanShellPostProcessor"})
@@ -54,9 +56,9 @@ def declare(top: JmxNode, values: KnownValues) -> None:
     """Declares the variables that scripts set."""
     for node in top.everything():
         if node.tag in KINDS and is_plain(node):
-            for statement in read(node):
+            for statement in statements.every(read(node)):
                 if isinstance(statement, Put):
-                    values.changing(statement.variable, node)
+                    values.clean.discard(values.changing(statement.variable, node))
 
 
 @dataclass(slots=True)
@@ -146,6 +148,9 @@ class _Script:
                 if not isinstance(value, str | Text):
                     raise NotPlain(f"props.put('{name}', …) of a non-text")
                 text = value if isinstance(value, Text) else Text.of(value)
+                if text.constant is None and self.values.sets_up:
+                    self._add(Block(set={given_property(name, self.values, self.node): text.engine}))
+                    return
                 call = ScriptCall("__setProperty", [Text.of(name), text], self.node, self.values, once=False)
                 set_property(call)
             case Pause(value=raw):
@@ -157,8 +162,40 @@ class _Script:
                     self._add(Block(pause=Think(kind="constant", ms=float(time_ms))))
                 else:
                     raise NotPlain(f"sleep({raw.strip()})")
+            case Either(condition=condition, then=then, otherwise=otherwise):
+                self._either(condition, then, otherwise, source)
             case statements.Named(name=name, value=raw):
                 self.names[name] = self._kept(name, source.value(raw, self.names), later)
+
+    def _either(
+        self, condition: str, then: Sequence[Statement], otherwise: Sequence[Statement], source: Source
+    ) -> None:
+        """Statements on a condition of variables; a name of the script keeps its value in them."""
+        marks = {name for name in self.names if re.search(rf"\b{re.escape(name)}\b", condition)}
+        if marks or MARK.search(condition):
+            raise NotPlain(f"a condition other than of variables, '{condition.strip()}'; use vars.get(…)")
+        held = conditions.script(condition, self.node, self.values)
+        if isinstance(held, bool):
+            for place, one in enumerate(branch := then if held else otherwise):
+                self._do(one, branch[place + 1 :], source)
+            return
+        entries, captured = self.found.entries, set(self.found.captures)
+        branches: list[list[Entry]] = []
+        for branch in (then, otherwise):
+            self.found.entries = []
+            for place, one in enumerate(branch):
+                if isinstance(one, statements.Named):
+                    raise NotPlain(f"'{one.name}' set on a condition")
+                self._do(one, branch[place + 1 :], source)
+            branches.append(self.found.entries)
+        self.found.entries = entries
+        if set(self.found.captures) != captured:
+            raise NotPlain("a value of the response on a condition")
+        steps, other = branches
+        if steps:
+            self._add(Block.model_validate({"if": held, "steps": tuple(steps), "else": tuple(other)}))
+        elif other:
+            self._add(Block(condition=Condition(negated=held), steps=tuple(other)))
 
     def _put(self, variable: str, value: Value, source: Source) -> None:
         place = self.values.changing(variable, self.node)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from prony.plan.step import Step
+from prony.plan.step import Entry, Step
 from prony_frontends.jmeter import resources
 from prony_frontends.jmeter.contents import content, encoding, form_parts
 from prony_frontends.jmeter.extractors import captures
@@ -19,11 +19,12 @@ from prony_frontends.jmeter.functions import KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.marks import marked
 from prony_frontends.jmeter.multipart import Multipart
-from prony_frontends.jmeter.places import PORTS, place
+from prony_frontends.jmeter.places import PORTS, check_sent, place
 from prony_frontends.jmeter.resources import Embedded
 from prony_frontends.jmeter.responses import OF_EMBEDDED, OF_PAGE, OF_REQUEST, expectation, looks_within
 from prony_frontends.jmeter.sampler_values import SamplerValues
 from prony_frontends.jmeter.scope import Shared, TreeScope
+from prony_frontends.jmeter.uris import Faulty, faulty
 
 SAMPLERS = frozenset({"HTTPSamplerProxy", "HTTPSampler", "HTTPSampler2"})
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
@@ -59,6 +60,9 @@ class SamplerRequest:
     """Embedded resources to fetch."""
     resource: Step | None = None
     """Template of a resource's request, without its path."""
+    faulty: Faulty | None = None
+    after: tuple[Entry, ...] = ()
+    """What follows from its captures."""
 
 
 def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared) -> SamplerRequest:
@@ -86,9 +90,12 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
         )
     if query.parts and where.whole:
         values.note(f"{node.element}: its path is a whole URL; its parameters are ignored, as in JMeter")
+        query = Text()
     elif query.parts:
         mark = "&" if any("?" in part.text for part in path.parts if not part.dynamic) else "?"
-        path = path + Text.of(mark) + query
+        query = Text.of(mark) + query
+        path = path + query
+    check_sent(where.url, query, node, values)
     headers, added_at = _headers(asked, base, keep_alive, body, form, parts)
     auth = _auth(scope, base, path)
     adds = body is not None or body_file is not None or parts is not None
@@ -121,7 +128,7 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
     node.finish()
     for default in scope.defaults:
         default.finish()
-    given["capture"] = captures(scope.extractors, values)
+    given["capture"], follows_from = captures(scope.extractors, values)
     try:
         step = Step.model_validate(given)
     except ValidationError as fault:
@@ -145,7 +152,10 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
                 "capture": {},
             }
         )
-    return SamplerRequest(step, base, keep_alive, connect_ms, response_ms, node, scope, embedded, resource)
+    return SamplerRequest(
+        step, base, keep_alive, connect_ms, response_ms, node, scope, embedded, resource,
+        faulty(where.url, query, values), tuple(follows_from),
+    )  # fmt: skip
 
 
 def _refuse_extras(asked: SamplerValues) -> None:

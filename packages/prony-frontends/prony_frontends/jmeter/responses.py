@@ -37,6 +37,14 @@ PATTERN = re.compile(r"[\\.^$*+?{}\[\]()|]")
 PATH = re.compile(r"\$((?:\.[A-Za-z_][\w-]*|\['[^'\\]*'\]|\[\d+\])*)")
 HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n]*)")
 STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^'\\]*)'\]|\[(\d+)\]")
+SPECIAL = re.compile(r"=~|\w\(|\(@|\[\?")
+"""Syntax of JMeter's JSON paths beyond RFC 9535."""
+FILTER = re.compile(
+    r"""\[\?\((?:@(?:\.[A-Za-z_][\w-]*|\['[^'\\]*'\]|\[\d+\])*|[=!]=|[<>]=?|&&|\|\||[!()]|-?\d+(?:\.\d+)?"""
+    r"""|true|false|null|'[^'\\]*'|"[^"\\]*"|\s)+\)\]"""
+)
+"""Filters with the same meaning in RFC 9535: comparisons with numbers and texts, existence, and, or, not."""
+OF_NUMBER = re.compile(r"""[=<>]\s*['"]?-?\d""")
 OF_REQUEST = frozenset({"parent", "all"})
 """Scopes of assertions for a request without embedded resources,"""
 OF_PAGE = OF_REQUEST | {"children"}
@@ -62,6 +70,8 @@ class _Expected:
     """JSON pointer -> regex for the whole value as a text."""
     exists: list[str] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
+    paths: dict[str, str] = field(default_factory=dict)
+    """JSON path -> regex for one of its values as a text."""
 
     def add(self, key: str, *texts: str) -> None:
         self.texts.setdefault(key, []).extend(texts)
@@ -108,6 +118,7 @@ def expectation(
             "json_matches": combined.matches,
             "json_exists": tuple(combined.exists),
             "json_absent": tuple(combined.absent),
+            "json_paths": combined.paths,
         }
     )
 
@@ -292,7 +303,8 @@ def _size(node: JmxNode, found: _Expected, values: KnownValues) -> None:
 
 
 def _json(node: JmxNode, found: _Expected, values: KnownValues) -> None:
-    pointer = json_pointer(values.constant(node.value("JSON_PATH"), node), node)
+    path = from_top(values.constant(node.value("JSON_PATH"), node))
+    pointer = pointer_of(path)
     compares = node.flag("JSONVALIDATION")
     expected = values.constant(node.value("EXPECTED_VALUE"), node)
     is_regex = node.flag("ISREGEX", True)
@@ -302,6 +314,15 @@ def _json(node: JmxNode, found: _Expected, values: KnownValues) -> None:
         return
     if inverse and compares:
         raise node.refused("'Invert assertion' of a value", "give the expected value")
+    if pointer is None:
+        if inverse or (compares and (null or not is_regex)):
+            raise node.refused(
+                f"several values at '{path}' that are null, absent or compared as JSON",
+                "match them with a regular expression, or select a single value, such as $.items[0].id",
+            )
+        check_path(path, node, values)
+        found.paths[path] = f"^(?:{taken(expected, node).text})$" if compares else ""
+        return
     if not compares:
         (found.absent if inverse else found.exists).append(pointer)
         return
@@ -367,12 +388,12 @@ def pointer_of(path: str) -> str | None:
     return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens)
 
 
-def json_pointer(path: str, node: JmxNode) -> str:
-    """The same. Raises Refused for a path with several results."""
-    pointer = pointer_of(path)
-    if pointer is None:
-        raise node.refused(
-            f"the JSON path '{path}' may select several values",
-            "select a single value, such as $.items[0].id",
+def check_path(path: str, node: JmxNode, values: KnownValues) -> None:
+    """Raises Refused for a JSON path that RFC 9535 does not read as JMeter does."""
+    if not path.startswith("$") or SPECIAL.search(FILTER.sub("[*]", path)):
+        raise node.refused(f"the JSON path '{path}'", "use one of RFC 9535, such as $.items[*].id")
+    if any(OF_NUMBER.search(condition) for condition in FILTER.findall(path)):
+        values.note(
+            f"{node.element}: '{path}' compares numbers with numbers and texts with texts (JMeter also "
+            "numbers with texts)"
         )
-    return pointer

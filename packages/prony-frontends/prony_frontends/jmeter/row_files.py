@@ -52,12 +52,6 @@ def measured(asked: JMeterArguments, made: JMeterPlan, context: Context, progres
     named = ", ".join(str(file.path) for file, _ in kept.logs)
     if kept.logs:
         print(f"prony: note: {named}: {kept.requests} requests{waited}", file=context.stderr)
-    if kept.unplaced:
-        print(
-            f"prony: note: {named}: no rows of samplers without a neighbouring request: "
-            f"{', '.join(kept.unplaced)}",
-            file=context.stderr,
-        )
     return ran
 
 
@@ -80,8 +74,6 @@ class _Rows:
     stderr: IO[str]
     logs: list[tuple[RowsFile, jtl.Log]] = field(default_factory=list)
     requests: int = 0
-    unplaced: list[str] = field(default_factory=list)
-    """Samplers without rows."""
     _servers: jtl.Servers | None = None
     """Servers and names of the phase being written."""
     _names: ThreadNames | None = None
@@ -112,7 +104,6 @@ class _Rows:
             read = self._counted("written", number, read_log(log))
             phase_samples = samples(read, phase.outlines)
             self.requests += jtl.write(phase_samples, self.logs, servers, names, phase.outlines)
-            self.unplaced += [name for outline in phase.outlines.values() for name in outline.unplaced]
 
     def _counted(self, done: str, requests: int, read: Iterable[LoggedRequest]) -> Iterator[LoggedRequest]:
         """Prints how far the files are. `done`: what happens to the rows."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from io import TextIOWrapper
 from pathlib import Path
+from typing import TextIO
 
 from prony.plan.step import Block, Entry
 from prony.plan.workload import Feeder
@@ -19,6 +21,8 @@ NAME = re.compile(r"[^\s|}.]+")
 ALL_THREADS, EACH_GROUP, EACH_THREAD = "shareMode.all", "shareMode.group", "shareMode.thread"
 SHARE_MODES = {"All threads": ALL_THREADS, "Current thread group": EACH_GROUP, "Current thread": EACH_THREAD}
 """Values in plans of JMeter 2."""
+EOF = "<EOF>"
+"""JMeter's value at the end of a file."""
 MOST_WRITTEN = 8 << 20
 """Limit in bytes for a file whose rows are written into a plan."""
 
@@ -54,6 +58,26 @@ def in_controller(node: JmxNode, values: KnownValues) -> list[Entry]:
     return [Block(set={values.unique("drawn"): f"${{next {feeder}}}", **sets})]
 
 
+def column(feeder: Feeder, name: str) -> Iterable[str]:
+    """The values of a column; a text that fits nowhere where there are too many to look at."""
+    if feeder.file is None:
+        lines: Sequence[Sequence[str]] = feeder.rows
+    elif Path(feeder.file).stat().st_size > MOST_WRITTEN:
+        return ("\0",)
+    else:
+        text = Path(feeder.file).read_text(encoding="utf-8-sig", errors="replace")
+        parted = text.splitlines(keepends=True)
+        if feeder.quotes:
+            lines = list(csv.reader(parted, delimiter=feeder.delimiter))
+        else:
+            lines = list(csv.reader(parted, delimiter=feeder.delimiter, quoting=csv.QUOTE_NONE))
+    titles = feeder.columns
+    if not titles:
+        titles, lines = tuple(title.strip() for title in lines[0]), lines[1:]
+    place = titles.index(name)
+    return (line[place] for line in lines if place < len(line))
+
+
 def share_mode(node: JmxNode) -> str:
     """`shareMode.all`, `.group` or `.thread`, also from the wording of old plans, or the name of a sharing
     group.
@@ -69,6 +93,8 @@ def _placed(node: JmxNode, values: KnownValues, on_use: bool) -> dict[str, Text]
     mode = share_mode(node)
     table = _table(node, values, file)
     node.finish()
+    if stop and table.blank is not None:
+        recycle, table = False, _until_blank(table, file, node, values, recycle)
     if node.attributes.get("rows") == "shuffled":
         table = _shuffled(table, file, node, values)
     says = f"{on_use} {recycle} {stop} {table}"
@@ -95,7 +121,7 @@ def _shuffled(table: _Table, file: Path, node: JmxNode, values: KnownValues) -> 
     written = table.rows
     if written is None:
         encoding = values.constant(node.value("fileEncoding"), node).strip() or "UTF-8"
-        lines = [tuple(line) for line in _lines(file, node, table.delimiter, table.quotes, encoding)]
+        lines = [tuple(line) for line in _lines(file, node, table.delimiter, table.quotes, encoding) if line]
         written = lines if table.named else lines[1:]
     rows = list(written)
     values.draws.shuffle(rows)
@@ -149,6 +175,8 @@ class _Table:
     """Rows written out, where the engine cannot read them as JMeter does."""
     delimiter: str
     quotes: bool
+    blank: int | None = None
+    """Place of the first empty line among the rows, which is an end of file for JMeter."""
 
 
 def _table(node: JmxNode, values: KnownValues, file: Path) -> _Table:
@@ -169,26 +197,29 @@ def _table(node: JmxNode, values: KnownValues, file: Path) -> _Table:
     lines = _lines(file, node, delimiter, quotes, encoding)
     first, own = next(lines), not names
     head = _head(file, node, delimiter[0], encoding) if own else names
-    widths = set() if own or skips else {len(first)}
-    widths |= {len(row) for row in lines}
+    lengths = [] if own or skips else [len(first)]
+    lengths += [len(row) for row in lines]
+    blank = lengths.index(0) if 0 in lengths else None
+    widths = set(lengths) - {0}
     if not widths:
         raise node.wrong(f"at least one row in {file}")
-    if min(widths) < len(head) and len(widths) > 1:
+    carried = values.users == 1 and next(filter(None, lengths)) == max(widths)
+    if min(widths) < len(head) and len(widths) > 1 and not carried:
         raise node.refused(
             f"rows of {file.name} have {min(widths)} to {max(widths)} values for {len(head)} variables "
             "(JMeter leaves the others as they were)",
             "use the same number of values in all rows",
         )
-    variables = head[: min(widths)]  # the others have no value, as in JMeter
+    variables = head[: max(widths)]  # the others have no value, as in JMeter
     good = [NAME.fullmatch(name) is not None and head.count(name) == 1 for name in variables]
     columns = tuple(
         name if fine else f"column{place}"
         for place, (name, fine) in enumerate(zip(variables, good, strict=True), 1)
     )
     columns += tuple(f"column{place}" for place in range(len(columns) + 1, max(widths) + 1))
-    # The engine skips a byte order mark, like other readers.
+    # The engine skips a byte order mark, too.
     one_byte = len(delimiter) == 1 and delimiter.isascii()
-    if plain and one_byte and widths == {len(first)} and not first[0].startswith("\ufeff"):
+    if plain and one_byte and widths == {len(first)} and blank is None:
         if not own and not skips:
             return _Table(variables, columns, columns, None, delimiter, quotes)
         titles = tuple(title.strip() for title in first)
@@ -202,16 +233,50 @@ def _table(node: JmxNode, values: KnownValues, file: Path) -> _Table:
             f"save it as UTF-8, with or without a line of names and equal numbers of values, or as less than "
             f"{MOST_WRITTEN >> 20} MiB",
         )
-    data = _lines(file, node, delimiter, quotes, encoding)
-    written = [tuple(row[: len(variables)]) for row in data]
-    written = written[1:] if own or skips else written
+    data = list(_lines(file, node, delimiter, quotes, encoding))
+    written: list[tuple[str, ...]] = []
+    before: Sequence[str] = ()
+    for row in data[1:] if own or skips else data:
+        if row:
+            before = [*row, *before[len(row) :]]  # values that a row lacks stay as they were
+            written.append(tuple(before[: len(variables)]))
+        else:
+            written.append((EOF,) * len(variables))
     columns = columns[: len(variables)]
-    return _Table(variables, columns, columns, written, delimiter, quotes)
+    return _Table(variables, columns, columns, written, delimiter, quotes, blank)
+
+
+def _until_blank(table: _Table, file: Path, node: JmxNode, values: KnownValues, recycle: bool) -> _Table:
+    """The rows before an empty line, at which a thread stops: the only thread, or the last line for all."""
+    assert table.rows is not None
+    assert table.blank is not None
+    rows, rest = table.rows[: table.blank], table.rows[table.blank :]
+    if values.users != 1 and (recycle or any(row != rest[0] for row in rest)):
+        raise node.refused(
+            f"an empty line of {file.name}, which stops one thread while the others go on",
+            "remove that line, or do not stop at the end of the file",
+        )
+    if not rows:
+        raise node.wrong(f"a row before the first empty line in {file}")
+    return replace(table, rows=rows)
+
+
+def _opened(file: Path, encoding: str) -> TextIO:
+    """The file without a UTF-8 byte order mark, whatever its encoding is said to be, as in JMeter."""
+    stream = file.open("rb")
+    start = stream.read(len(codecs.BOM_UTF8))
+    if start != codecs.BOM_UTF8:
+        stream.seek(0)
+    if codecs.lookup(encoding).name == "utf-16" and not start.startswith(
+        (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    ):
+        encoding = "utf-16-be"  # as in Java
+    return TextIOWrapper(stream, encoding=encoding, newline="")
 
 
 def _head(file: Path, node: JmxNode, delimiter: str, encoding: str) -> list[str]:
     """Names in the first line, which JMeter always reads with quotes."""
-    with file.open(newline="", encoding=encoding) as stream:
+    with _opened(file, encoding) as stream:
         try:
             names = next(csv.reader(stream, delimiter=delimiter, strict=True), [])
         except csv.Error as fault:
@@ -223,7 +288,7 @@ def _lines(file: Path, node: JmxNode, delimiter: str, quotes: bool, encoding: st
     """All rows, at least one."""
     number = 0
     try:
-        with file.open(newline="", encoding=encoding) as stream:
+        with _opened(file, encoding) as stream:
             lines: Iterable[list[str]]
             if quotes:
                 lines = csv.reader(stream, delimiter=delimiter, strict=True)
@@ -232,10 +297,9 @@ def _lines(file: Path, node: JmxNode, delimiter: str, quotes: bool, encoding: st
             else:
                 whole = (line.rstrip("\r\n") for line in stream)
                 lines = (line.split(delimiter) if line else [] for line in whole)
-            for number, row in enumerate(lines, 1):
-                if not row:
-                    raise node.refused(f"line {number} of {file.name} is empty", "remove that line")
-                yield row
+            for row in lines:
+                number += 1
+                yield row or ([""] if quotes else row)
     except (OSError, UnicodeDecodeError, csv.Error) as fault:
         reason = fault.strerror if isinstance(fault, OSError) else str(fault)
         raise node.wrong(f"a readable CSV file; {file}: {reason}") from fault

@@ -103,20 +103,26 @@ def gather(top: JmxNode, values: KnownValues) -> None:
             user_variables(node, "", values)
     for node in every:
         values.grouped |= extractors.groups_in(node)
-    for node in every:
+        values.listed |= extractors.listed_in(node)
+    for node in sorted(every, key=lambda node: node.tag not in COUNTING):
         if node.tag in extractors.EXTRACTORS:
             for variable, every_match in extractors.names(node):
                 name = values.changing(variable, node)
+                values.clean.discard(name)
                 if every_match:
                     values.several[variable] = name
+                if every_match and node.flag("JSONPostProcessor.compute_concat"):
+                    values.changing(f"{variable}_ALL", node)
                 for group in sorted(number for base, number in values.grouped if base == variable):
                     values.changing(f"{variable}_g{group}", node)
         elif node.tag == "ForeachController":
             values.listed.add(node.value("ForeachController.inputVal"))
-            values.changing(values.constant(node.value("ForeachController.returnVal"), node), node)
+            name = values.changing(values.constant(node.value("ForeachController.returnVal"), node), node)
+            values.clean.discard(name)
         elif node.tag in COUNTING:
             name = node.value("CounterConfig.name" if node.tag == "CounterConfig" else "variableName")
-            values.changing(values.constant(name, node), node)
+            name = values.constant(name, node)
+            values.clean.add(values.changing(name, node))
         elif node.tag == parameters.TAG:
             parameters.declare(node, values)
     plain_scripts.declare(top, values)
@@ -125,7 +131,8 @@ def gather(top: JmxNode, values: KnownValues) -> None:
 def counted(nodes: Sequence[JmxNode], values: KnownValues, users: int | None) -> dict[str, str]:
     """Assignments by counters and random variables among these elements: name -> text of the engine."""
     assignments: dict[str, str] = {}
-    for node in nodes:
+    below = (child for node in nodes if node.enabled and node.tag in SAMPLING for child in node.below)
+    for node in (*nodes, *below):  # JMeter advances both with the controller around them
         if not node.enabled or node.tag not in COUNTING:
             continue
         if any(below.enabled for below in node.below):
@@ -133,7 +140,10 @@ def counted(nodes: Sequence[JmxNode], values: KnownValues, users: int | None) ->
         variable, text = (
             _counter(node, values, users) if node.tag == "CounterConfig" else _drawn(node, values)
         )
-        assignments[values.changing(variable, node)] = text
+        name = values.changing(variable, node)
+        if not re.fullmatch(r"[\w.-]*\$\{[^}]*\}[\w.-]*", text):
+            values.clean.discard(name)
+        assignments[name] = text
         node.finish()
     return assignments
 

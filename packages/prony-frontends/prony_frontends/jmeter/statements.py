@@ -5,7 +5,7 @@ properties, pauses and logging. Any other statement makes the script unsupported
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from prony_frontends.jmeter.expression_values import NotPlain
@@ -17,8 +17,8 @@ LEXEME = re.compile(
     |(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<end>;)|(?P<line>\r?\n)|(?P<any>.)""",
     re.VERBOSE | re.DOTALL,
 )
-GOES_ON = re.compile(r"(?:(?<!\+)\+|(?<!-)-|[*/%=,.?:&|<>]|\b(?:def|new|as|return))\s*$")
-BEGINS_INSIDE = re.compile(r"\s*(?:[+*%.?:=<>]|/(?![/*])|&&|\|\||-[^-])")
+GOES_ON = re.compile(r"(?:(?<!\+)\+|(?<!-)-|[*/%=,.?:&|<>]|\b(?:def|new|as|return|else))\s*$")
+BEGINS_INSIDE = re.compile(r"\s*(?:else\b|[+*%.?:=<>]|/(?![/*])|&&|\|\||-[^-])")
 IMPORT = re.compile(r"\s*(?:import|package)\s")
 READS = frozenset({"get", "getVariables", "toString", "getResponseCode", "getResponseDataAsString", "getTime",
                    "getSampleLabel", "getThreadNum", "getResponseMessage", "isSuccessful", "getLatency",
@@ -37,6 +37,9 @@ PUT = re.compile(r"vars\s*\.\s*put\s*(\(.*\))", re.DOTALL)
 NAME = re.compile(r"\(\s*(?:\"([^\"$\\]+)\"|'([^'\\]+)')\s*,(.+)\)", re.DOTALL)
 PROPERTY = re.compile(r"props\s*\.\s*(?:put|setProperty)\s*(\(.*\))", re.DOTALL)
 SLEEP = re.compile(r"(?:(?:Thread|TimeUnit\s*\.\s*MILLISECONDS)\s*\.\s*)?sleep\s*\((.+)\)", re.DOTALL)
+IF = re.compile(r"if\s*\(")
+ELSE = re.compile(r"else\b\s*")
+BEFORE_ELSE = re.compile(r"([^;{}]*;)\s*(else\b.*)", re.DOTALL)
 KEYWORDS = frozenset(
     {"if", "else", "for", "while", "try", "return", "switch", "throw", "new", "vars", "props"}
 )
@@ -73,7 +76,21 @@ class Pause:
     value: str
 
 
-Statement = Named | Put | Property | Pause
+@dataclass(frozen=True, slots=True)
+class Either:
+    """Statements on a condition, and those without it."""
+
+    condition: str
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
+
+    @property
+    def value(self) -> str:
+        """The source that names are read in."""
+        return " ".join((self.condition, *(one.value for one in (*self.then, *self.otherwise))))
+
+
+Statement = Named | Put | Property | Pause | Either
 
 
 def language(node: JmxNode) -> str:
@@ -92,8 +109,68 @@ def of(script: str) -> list[Statement]:
         if LOGS.match(text):
             _check_reads(text)
             continue
-        statements.append(_statement(text))
+        one = _either(text) if IF.match(text) else _statement(text)
+        if isinstance(one, Either) and not one.then and not one.otherwise:
+            _check_reads(one.condition)  # it only logs
+            continue
+        statements.append(one)
     return statements
+
+
+def every(statements: Sequence[Statement]) -> Iterator[Statement]:
+    """Also those on a condition."""
+    for one in statements:
+        yield one
+        if isinstance(one, Either):
+            yield from every((*one.then, *one.otherwise))
+
+
+def _either(text: str) -> Either:
+    """`if (…) {…} else {…}`, or with single statements."""
+    begin = text.index("(")
+    end = _closing(text, begin)
+    then, rest = _body(text[end:])
+    otherwise: tuple[Statement, ...] = ()
+    if rest:
+        match = ELSE.match(rest)
+        if match is None:
+            raise NotPlain(_shown(rest))
+        after = rest[match.end() :]
+        if IF.match(after):
+            otherwise = (_either(after),)
+        else:
+            otherwise, left = _body(after)
+            if left:
+                raise NotPlain(_shown(left))
+    return Either(text[begin + 1 : end - 1], then, otherwise)
+
+
+def _body(text: str) -> tuple[tuple[Statement, ...], str]:
+    """A block's statements, or a single one before `else`, and what follows."""
+    text = text.strip()
+    if text.startswith("{"):
+        end = _closing(text, 0)
+        return tuple(of(text[1 : end - 1])), text[end:].strip().removeprefix(";").strip()
+    match = BEFORE_ELSE.fullmatch(text)
+    return (tuple(of(text)), "") if match is None else (tuple(of(match[1])), match[2])
+
+
+def _is_header(text: str) -> bool:
+    """Whether it is `if (…)` alone."""
+    return IF.match(text) is not None and text.endswith(")") and _closing(text, text.index("(")) == len(text)
+
+
+def _closing(text: str, begin: int) -> int:
+    """The place behind the bracket that closes the one there."""
+    depth, at = 0, begin
+    while at < len(text):
+        match = LEXEME.match(text, at)
+        assert match is not None
+        at = match.end()
+        depth += {"open": 1, "close": -1}.get(match.lastgroup or "", 0)
+        if depth == 0:
+            return at
+    raise NotPlain("unclosed brackets")
 
 
 def _statement(text: str) -> Statement:
@@ -149,9 +226,10 @@ def _statements(script: str) -> Iterator[str]:
             parts.append(" ")
             continue
         rest = "".join(parts)
-        over = kind == "end" or (
+        over = (kind == "end" and not ELSE.match(script[at:].lstrip())) or (
             kind == "line"
             and (IMPORT.match(rest) or not (GOES_ON.search(rest) or BEGINS_INSIDE.match(script[at:])))
+            and not _is_header(rest.strip())
         )
         if over and depth <= 0:
             if rest.strip():

@@ -24,10 +24,10 @@ from prony_frontends.jmeter import (
 from prony_frontends.jmeter.functions import KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.leaving import Way, leaves
-from prony_frontends.jmeter.marks import marked
-from prony_frontends.jmeter.outline import silent
+from prony_frontends.jmeter.outline import BETWEEN, FAULT, LABEL, note
 from prony_frontends.jmeter.places import NotSent
 from prony_frontends.jmeter.requests import SAMPLERS, SamplerRequest, request
+from prony_frontends.jmeter.row_servers import by_server
 from prony_frontends.jmeter.scope import (
     CONFIGURATION,
     COUNTING,
@@ -131,7 +131,9 @@ def entries_of(
 
 def does(entry: Entry) -> bool:
     """Whether it sends, waits, has a row or jumps."""
-    if isinstance(entry, Step) or entry.pause is not None or entry.pace is not None or leaves(entry):
+    if isinstance(entry, Step) or leaves(entry):
+        return True
+    if any(kind is not None for kind in (entry.pause, entry.pace, entry.note)):
         return True
     return any(map(does, (*entry.steps, *entry.otherwise)))
 
@@ -157,10 +159,10 @@ def together(entries: Sequence[Entry]) -> Entry:
 def _sampler(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
     own = [below for below in node.below if below.enabled]
     for below in own:
-        if below.tag not in NOT_REQUESTS or below.tag in COUNTING or below.refusal is not None:
+        if below.tag not in NOT_REQUESTS or below.refusal is not None:
             raise unsupported(below)
     here = inner(scope, own, walk.values, walk.shared, rows_at=False)
-    entries = _asked(node, here, walk)
+    entries = by_server(node, here, walk.values, lambda: _asked(node, here, walk))
     if here.handler is None or handlers.is_of_group(here.handler, walk.values):
         return entries
     return handlers.handled(entries, here.handler, node, walk.ways, walk.values)
@@ -174,11 +176,12 @@ def _asked(node: JmxNode, here: TreeScope, walk: TreeWalk) -> list[Entry]:
     first = parameters.given(here.parameters, values, walk.shared.given)
     first += plain_scripts.done(here.scripts, values)
     waits = timers.waits(here.timers, values)
+    label = values.label_text(node)
     with calls.within(values.label(node), values) as stores:
         try:
             sampler = request(node, here, values, walk.shared)
         except NotSent as why:
-            return [*first, *(Block(pause=think) for think in waits), *_not_sent(node, why, values)]
+            return [*first, *(Block(pause=think) for think in waits), *_not_sent(node, label, why, values)]
     walk.requests.append(sampler)
     if len(walk.requests) > MOST_STEPS:
         raise node.refused(f"a group of more than {MOST_STEPS} requests", "use loops in place of copies")
@@ -186,23 +189,29 @@ def _asked(node: JmxNode, here: TreeScope, walk: TreeWalk) -> list[Entry]:
     if here.paced is not None:
         before.append(Block(pace=timers.pace(here.paced, walk.users, values, walk.shared.paces)))
     before += [Block(pause=think) for think in waits[:-1]]
-    before += [Block(set={name: text}) for name, text in stores]
+    before += stores
+    if label.constant is None:
+        before.append(note(LABEL, label.engine, node))
     step = sampler.step.model_copy(update={"think_before": waits[-1]}) if waits else sampler.step
+    if sampler.faulty is not None:
+        fault = f"{FAULT}{label.engine}{BETWEEN}{sampler.faulty.url}"
+        step = step.model_copy(update={"skip_if": sampler.faulty.where, "skip_note": fault})
     after = plain_scripts.done_after(here.processors, values)
     if after.captures:
         step = step.model_copy(update={"capture": {**step.capture, **after.captures}})
+    follows = [*sampler.after, *after.entries]
     if sampler.embedded is not None and sampler.resource is not None:
-        return [*before, *resources.fetched(step, sampler.resource, sampler.embedded), *after.entries]
-    return [*before, step, *after.entries]
+        return [*before, *resources.fetched(step, sampler.resource, sampler.embedded), *follows]
+    return [*before, step, *follows]
 
 
-def _not_sent(node: JmxNode, why: NotSent, values: KnownValues) -> list[Entry]:
+def _not_sent(node: JmxNode, label: Text, why: NotSent, values: KnownValues) -> list[Entry]:
     """A sampler that fails in JMeter without a request."""
     values.faults[node.number] = str(why)
     values.unsent = values.unsent or why.refusal
     values.note(f"{node.element}: it sends nothing, as in JMeter, and its row in the log is an error: {why}")
     return [
-        silent(marked(values.label(node), node)),
+        note(FAULT, f"{label.engine}{BETWEEN}{why.url.engine}{BETWEEN}{why.parameters.engine}", node),
         Block(set={values.values[last_sample.VARIABLE]: "false"}),
     ]
 
