@@ -156,9 +156,10 @@ class RichProgress(SilentProgress):
     def trial_ended(self, judgement: Judgement, figures: Mapping[str, float], seconds: float) -> None:
         with self._lock:
             state = self._state
+            which = f"{state.index}/{state.every} {state.server}  "
             state.end_trial(seconds)
             line = Text.assemble(
-                f"{state.index}/{state.every} {state.server}  ",
+                which,
                 (
                     state.outcome(judgement, figures),
                     "" if judgement.conforms else KIND_STYLE[Kind.NOT_CONFORMING],
@@ -166,7 +167,6 @@ class RichProgress(SilentProgress):
                 "  ",
                 (duration(seconds), "dim"),
             )
-            state.go_on()
         self._console.print(line, highlight=False)
 
     @harmless
@@ -244,12 +244,12 @@ class PlainProgress(SilentProgress):
 
     @harmless
     def trial_ended(self, judgement: Judgement, figures: Mapping[str, float], seconds: float) -> None:
+        where = self._where()
         self._state.end_trial(seconds)
         left = self._state.left_s()
         ahead = f", about {duration(left)} left" if left and self._state.done < self._state.total else ""
         said = f"{self._state.outcome(judgement, figures)}, took {duration(seconds)}{ahead}"
-        self._say(f"{self._where()}: {said}")
-        self._state.go_on()
+        self._say(f"{where}: {said}")
 
     @harmless
     def note(self, text: str) -> None:

@@ -141,10 +141,7 @@ class State:
             self.ended_planned_s += self.trial_planned_s
         self.trial_started_s = None
         self.row = None
-
-    def go_on(self) -> None:
-        """With the trial that rested, once the end of the one within it has been shown."""
-        if self.trial_started_s is None and self.outer:
+        if self.outer:
             self.index, self.server, self.trial_planned_s = self.outer.pop()
             self.trial_started_s = self.clock()
             self.start_phase("", None)
