@@ -21,7 +21,7 @@ fn answer(jar: &mut Jar, host: &CookieHost, target: &str, ms: i64, set: &[&[u8]]
 /// The value of the header `Cookie`.
 fn sent(jar: &mut Jar, host: &CookieHost, target: &str, ms: i64) -> Vec<u8> {
     let mut out = Vec::new();
-    jar.write(target.as_bytes(), host, ms, &mut out);
+    jar.write(target.as_bytes(), host, false, ms, &mut out);
     let line = out.strip_suffix(b"\r\n").unwrap_or_default();
     line.strip_prefix(b"Cookie: ").unwrap_or_default().to_vec()
 }
@@ -354,7 +354,7 @@ proptest! {
         let all: Vec<&[u8]> = sets.iter().map(Vec::as_slice).collect();
         answer(&mut jar, &host, &target, 0, &all);
         let mut out = Vec::new();
-        jar.write(target.as_bytes(), &host, 0, &mut out);
+        jar.write(target.as_bytes(), &host, false, 0, &mut out);
         let line = out.strip_suffix(b"\r\n").unwrap_or(&out);
         prop_assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
         prop_assert_eq!(out.is_empty(), line.is_empty());

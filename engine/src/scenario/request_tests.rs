@@ -324,7 +324,7 @@ fn with_cookies(step: Value) -> Result<Request, String> {
         &step,
         "h:1",
         HttpVersion::V1_1,
-        Some(0),
+        Some(Arc::new(CookieHost::new("h", false))),
         None,
         &mut Scope::default(),
     )

@@ -4,7 +4,8 @@ use url::{Position, Url};
 
 /// Writes the path, query and fragment from there on as path and query of a URL.
 pub fn normalize(out: &mut Vec<u8>, from: usize) {
-    if out[from..].iter().all(|byte| is_plain(*byte)) {
+    let rooted = out[from..].starts_with(b"/");
+    if rooted && out[from..].iter().all(|byte| is_plain(*byte)) {
         without_empty_query(out, from);
         return;
     }
