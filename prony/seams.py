@@ -44,6 +44,7 @@ OWN: dict[tuple[str, str], Known] = {
     (COMMANDS, "selftest"): Known(SELFTEST, "Are injected faults detected, without false alarms?"),
     (COMMANDS, "serve"): Known(SERVE, "All results in a browser, with trends."),
     (COMMANDS, "import"): Known(FRONTENDS, "Another tool's script as a plan file."),
+    (COMMANDS, "results publish"): Known(SERVE, "Write a folder to publish: file, page and main figures."),
     (COMMANDS, "results push"): Known(SERVE, "Send one experiment to a search engine."),
     (FRONT_ENDS, "ab"): Known(FRONTENDS, "ApacheBench's command line and report."),
     (FRONT_ENDS, "artillery"): Known(FRONTENDS, "Artillery's command line, scripts and report."),
@@ -55,7 +56,7 @@ OWN: dict[tuple[str, str], Known] = {
         FRONTENDS, "wrk2's command line, an open load at a rate, its scripts and its report."
     ),
     **{(EXPORTS, name): Known(FRONTENDS) for name in ("hgrm", "hlog", "jtl", "wrk")},
-    **{(EXPORTS, name): Known(SERVE) for name in ("elasticsearch", "openmetrics", "parquet")},
+    **{(EXPORTS, name): Known(SERVE) for name in ("elasticsearch", "markdown", "openmetrics", "parquet")},
     **{(EXPORTS, name): Known(EXPLAIN) for name in ("collapsed", "jfr", "pprof")},
     (HOOKS, "hosts"): Known(HOSTS),
     (HOOKS, "listeners"): Known(SERVE),
@@ -63,6 +64,7 @@ OWN: dict[tuple[str, str], Known] = {
     (HOOKS, "attaching"): Known(EXPLAIN),
     (HOOKS, "explanations"): Known(EXPLAIN),
     (HOOKS, "peers"): Known(PEERS),
+    (HOOKS, "cross-check"): Known(PEERS),
 }
 
 

@@ -340,9 +340,9 @@ for _name, _command in (
     ("note", note),
     ("prune", prune),
     ("export", exporting.export),
-    ("publish", exporting.publish),
 ):
     app.command(_name)(_command)
+lazily.elsewhere(app, "publish", "results")
 lazily.elsewhere(app, "push", "results")
 app.command("import")(import_results)
 app.command("csv")(exporting.csv)

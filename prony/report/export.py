@@ -15,12 +15,11 @@ from prony.plan.load import OpenLoad
 from prony.report import schema as out
 from prony.report.answer import answer
 from prony.report.cell_view import CellView, TrialView
-from prony.report.cross_check import opinions_of
 from prony.report.hosts import hosts_of
 from prony.report.listings import NoteOut
 from prony.report.result import PartView, ResultView, SearchView
 from prony.report.scaling import capacity_words, law_words
-from prony.report.shapes import finding_groups
+from prony.report.shapes import finding_groups, shape_of
 from prony.report.trial_tables import steps_of, time_parts_of
 
 ENDS = ("value_ms", "low_ms", "high_ms")
@@ -47,7 +46,7 @@ def to_json(view: ResultView) -> out.ResultOut:
 
 def _part(part: PartView) -> out.PartOut:
     laws = [_law(server, law, part) for server, law in part.laws.items() if law is not None]
-    asked, explained = part.part.cross_check, part.explanation
+    explained = part.explanation
     return out.PartOut.filled(
         part.part,
         part,
@@ -60,9 +59,7 @@ def _part(part: PartView) -> out.PartOut:
         findings=list(finding_groups(part)),
         laws=laws,
         search=None if part.search is None else _search(part.search),
-        cross_check=None
-        if asked is None
-        else out.CrossCheckOut(opinions=list(opinions_of(part)), left_out=asked.left_out),
+        cross_check=shape_of(part).cross_check(part),
     )
 
 

@@ -24,7 +24,7 @@ from prony.report.answer import answer
 from prony.report.cell_view import HEADLINE, CellView, TrialView
 from prony.report.result import PartView, ResultView, ServerView, explained
 from prony.report.shape import shared_views
-from prony.report.shapes import SHAPES
+from prony.report.shapes import shape_named
 from prony.report.wording import duration, join
 from prony.steady.detector import change_points_ms
 from prony.store import ExperimentRow, Store, StoredTrial, transfer
@@ -145,7 +145,7 @@ def _part(
         seed=plan.seed,
         ended=ended,
     )
-    return SHAPES[part.shape].analysed(made)
+    return shape_named(part.shape).analysed(made)
 
 
 def _failure(plan: Plan, part: Part, begun: bool) -> str:

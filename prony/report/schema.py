@@ -7,7 +7,6 @@ from typing import Any, Literal
 from pydantic import Field, TypeAdapter
 
 from prony import seams
-from prony.compare.cross_check import Opinion
 from prony.compare.false_differences import FalseDifferences
 from prony.compare.levels import Levels
 from prony.compare.scaling import Estimate as LawEstimate
@@ -207,13 +206,6 @@ class SearchOut(Out):
     tried: list[TriedOut]
 
 
-class CrossCheckOut(Out):
-    """Other load generators under the same load."""
-
-    opinions: list[Opinion]
-    left_out: dict[str, str] = Field(description="tool -> why it did not run")
-
-
 class PartOut(Out):
     """Cells that are read together."""
 
@@ -247,7 +239,9 @@ class PartOut(Out):
     findings: list[FindingGroup]
     laws: list[LawOut] = Field(description="of a sweep, one per server")
     search: SearchOut | None = Field(description="of a capacity search")
-    cross_check: CrossCheckOut | None
+    cross_check: dict[str, Any] | None = Field(
+        description="of prony second-opinion (schema: cross-check); null without its package"
+    )
 
 
 class ResultOut(Out):

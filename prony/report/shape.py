@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 from prony.analysis import compared_figure
 from prony.compare.shared import CarryOver, LoadRatio, LoadSample, load_ratios, order_effects
@@ -51,6 +52,10 @@ class Shape(ABC):
 
     def measured(self, part: PartView, most: int) -> tuple[str, ...]:  # noqa: ARG002
         return of_cells(part)
+
+    def cross_check(self, part: PartView) -> dict[str, Any] | None:  # noqa: ARG002
+        """Other load generators in the JSON of a cross-check."""
+        return None
 
     @abstractmethod
     def blocks(self, part: PartView) -> list[Block]:

@@ -1,15 +1,16 @@
-"""Every shape of a part by its name, and what all parts show. Pure."""
+"""Every shape of a part by its name, a cross-check's from its package; and what all parts show. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
+from prony import seams
 from prony.judge.finding import GRAVEST_FIRST, Finding, Kind
 from prony.plan.part import Shape as Name
 from prony.report.blocks import Block, Lines
 from prony.report.comparison import Comparison, Matrix, SameServer
-from prony.report.cross_check import CrossCheck
 from prony.report.gate import Gate
 from prony.report.hosts import host_blocks
 from prony.report.out import filled
@@ -26,14 +27,30 @@ SHAPES: Mapping[Name, Shape] = {
     "sweep": Sweep(),
     "capacity": Capacity(),
     "single": Single(),
-    "cross-check": CrossCheck(),
     "aa": SameServer(),
     "gate": Gate(),
 }
 
 
+class CrossChecked(Matrix):
+    """A cross-check without the package that compares the load generators."""
+
+    def blocks(self, part: PartView) -> list[Block]:
+        needed = seams.OWN[seams.HOOKS, "cross-check"].package
+        line = f"{needed} compares the other load generators"
+        return [*super().blocks(part), Lines("Load generators side by side", (line,), marked=False)]
+
+
+@cache
+def shape_named(shape: Name) -> Shape:
+    if shape != "cross-check":
+        return SHAPES[shape]
+    made: Shape = (seams.found(seams.HOOKS, shape) or CrossChecked)()
+    return made
+
+
 def shape_of(part: PartView) -> Shape:
-    return SHAPES[part.layout]
+    return shape_named(part.layout)
 
 
 def blocks(part: PartView) -> list[Block]:
@@ -54,7 +71,7 @@ def not_conforming(part: PartView) -> tuple[Lines, ...]:
         for trial in cell.superseded:
             why = trial.why_not or "interrupted, or disturbed"
             lines.append(f"{cell.label}, block {trial.record.block + 1}: {why}; run again")
-        for trial in cell.every if SHAPES[part.part.shape].lists_failures else ():
+        for trial in cell.every if shape_named(part.part.shape).lists_failures else ():
             if trial.why_not is not None:
                 lines.append(f"{cell.label}, block {trial.record.block + 1}: {trial.why_not}")
     more = len(lines) - MOST_LISTED

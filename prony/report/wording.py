@@ -102,6 +102,13 @@ def printable(text: str) -> str:
     return text if text.isprintable() else _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+def escaped(text: str, more: str = "") -> str:
+    """On one line, without a meaning in Markdown or HTML. `more`: further characters to escape."""
+    plain = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    marks = rf"[\\`*|{re.escape(more)}]|(?<!\w)_|_(?!\w)"  # within a word _ has no meaning
+    return re.sub(marks, r"\\\g<0>", " ".join(plain.split())).replace("](", "]\\(")
+
+
 MINUS = "\N{MINUS SIGN}"
 FINEST = 0.001
 """Nothing is said to be known better than to 0.1 %."""

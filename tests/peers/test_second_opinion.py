@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from prony.compare.cross_check import PRONY
 from prony.errors import EnvironmentFault
 from prony.evidence.trial import ToolRun
 from prony.experiment.experiment import Experiment, remaining
@@ -34,6 +33,7 @@ from prony_peers.base import Offer
 from prony_peers.h2load import H2load
 from prony_peers.jmeter import Jmeter
 from prony_peers.oha import Oha
+from prony_peers.opinions import PRONY
 from prony_peers.runner import run
 from prony_peers.wrk import Wrk
 from prony_selftest.faults.other_tools import words

@@ -17,9 +17,10 @@ from prony.judge.finding import Finding, Kind
 from prony.plan.planfile_read import known
 from prony.report.answer import answer
 from prony.report.blocks import KIND_WORDS
-from prony.report.published import BEGIN, END, text
 from prony.report.reading import load_exported
-from prony.store import Store, publishing, transfer
+from prony.store import Store, transfer
+from prony_serve.publish import anonymous
+from prony_serve.publish.figures import BEGIN, END, text
 from tests.report.page import Page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,7 +139,7 @@ def test_it_does_not_say_who_measured(folder: Path) -> None:
         everything += " ".join((folder / file).read_text("utf-8").split())
     assert re.findall(r".{0,32}\(pid \d+\)", everything) == [], "programs beside the measurement"
     shares = re.findall(r"(.{0,32}), [\d.]+ ?% of one CPU", everything)
-    assert {one[-len(publishing.ANOTHER) :] for one in shares} <= {publishing.ANOTHER}
+    assert {one[-len(anonymous.ANOTHER) :] for one in shares} <= {anonymous.ANOTHER}
     assert re.findall(r"(?<![\w.~/-])/(?:root|home/\w+|Users/\w+)/[^\s\"\\]*", everything) == []
     assert set(re.findall(r'\\"hostname\\": ?\\"([^"\\]*)', everything)) == {
         f"host-{load_exported(folder / 'results.prony').fingerprint.key[:6]}"  # type: ignore[union-attr]

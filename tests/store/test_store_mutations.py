@@ -24,10 +24,11 @@ from prony.report import exports
 from prony.report.console import Console
 from prony.report.delivery import as_plain
 from prony.report.export import to_json
-from prony.report.published import text as markdown
 from prony.report.reading import load_result
 from prony.report.terminal import render
-from prony.store import Store, publishing, transfer
+from prony.store import Store, transfer
+from prony_serve.publish import anonymous
+from prony_serve.publish.figures import text as markdown
 from prony_serve.web.access import Rules
 from tests.cli.conftest import prony
 from tests.exports.stored import keep
@@ -142,7 +143,7 @@ class Site:
         json.dumps(as_plain(to_json(view)), allow_nan=False)
         render(view, Console(file=io.StringIO(), width=100))
         markdown(view)
-        transfer.write_raw(publishing.anonymous(self.store.raw(identifier)), self.file)
+        transfer.write_raw(anonymous.anonymous(self.store.raw(identifier)), self.file)
         for form in exports.names():
             with suppress(PronyError):
                 for _ in exports.named(form).write(view).pieces():

@@ -13,7 +13,8 @@ from prony.evidence.host import Fingerprint, HostWindow
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.finding import Finding, Judgement
-from prony.store import Store, publishing, transfer
+from prony.store import Store, transfer
+from prony_serve.publish import anonymous
 from tests.store.conftest import MakeTrial
 from tests.store.store_samples import plan
 
@@ -53,7 +54,7 @@ def measured(store: Store, make_trial: MakeTrial) -> tuple[Store, str]:
 
 
 def published(store: Store, identifier: str, file: Path, home: Path | None = None) -> str:
-    transfer.write_raw(publishing.anonymous(store.raw(identifier), home), file)
+    transfer.write_raw(anonymous.anonymous(store.raw(identifier), home), file)
     return gzip.decompress(file.read_bytes()).decode()
 
 
@@ -156,7 +157,7 @@ def test_programs_beside_the_measurement_have_no_name(
 
 def test_names_that_are_left_are_found(measured: tuple[Store, str]) -> None:
     store, identifier = measured
-    found = publishing.anonymous(store.raw(identifier))
-    left = publishing.mentions(found, ["eves-laptop", "eve", "nobody"])
+    found = anonymous.anonymous(store.raw(identifier))
+    left = anonymous.mentions(found, ["eves-laptop", "eve", "nobody"])
     assert list(left) == ["eve"], "of the path of a request, which is sent as it is"
     assert "/home/eve/" in left["eve"]

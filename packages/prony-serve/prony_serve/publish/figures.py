@@ -22,18 +22,11 @@ from prony.report.result import PartView, ResultView
 from prony.report.shape import left_out, shared_blocks
 from prony.report.shapes import FindingGroup, finding_groups, shape_of
 from prony.report.shapes import blocks as all_blocks
-from prony.report.wording import bytes_in_words, counted, good_to, printable, within
+from prony.report.wording import bytes_in_words, counted, escaped, good_to, within
 
 WIDTH = 100
 _MARKER = re.compile(r"^(\s*)([-+*#>]|\d+[.)])(?=\s)")
 """What would begin a list, a heading or a quotation at the beginning of a line."""
-
-
-def escaped(text: str, more: str = "") -> str:
-    """On one line, without a meaning in Markdown or HTML. `more`: further characters to escape."""
-    plain = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    marks = rf"[\\`*|{re.escape(more)}]|(?<!\w)_|_(?!\w)"  # within a word _ has no meaning
-    return re.sub(marks, r"\\\g<0>", " ".join(plain.split())).replace("](", "]\\(")
 
 
 def heading(text: str, level: int = 3) -> str:

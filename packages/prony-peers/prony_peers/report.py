@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from prony.compare.cross_check import AGREE, PRONY, Opinion, Run, opinions, own_run
+import json
+from typing import Any
+
+from pydantic import Field
+
 from prony.plan.load import OpenLoad
 from prony.plan.trial import TrialPlan
 from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, words
+from prony.report.out import Out
 from prony.report.result import PartView
 from prony.report.shape import Shape
 from prony.report.wording import ABSENT, counted, join, number, ranges, ratio
+from prony_peers.opinions import AGREE, PRONY, Opinion, Run, opinions, own_run
+
+
+class CrossCheckOut(Out):
+    """Other load generators under the same load."""
+
+    opinions: list[Opinion]
+    left_out: dict[str, str] = Field(description="tool -> why it did not run")
 
 
 class CrossCheck(Shape):
@@ -46,6 +59,13 @@ class CrossCheck(Shape):
 
     def chapters(self, part: PartView) -> list[Chapter | str]:
         return [Chapter("results", "Cross-check", tuple(self.everything(part))), "latency", "throughput"]
+
+    def cross_check(self, part: PartView) -> dict[str, Any] | None:
+        asked = part.part.cross_check
+        if asked is None:
+            return None
+        made = CrossCheckOut(opinions=list(opinions_of(part)), left_out=asked.left_out)
+        return dict(json.loads(made.model_dump_json()))
 
 
 def opinions_of(part: PartView) -> tuple[Opinion, ...]:

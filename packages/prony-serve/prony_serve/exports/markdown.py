@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from prony.report.exports import Exported, Format
-from prony.report.published import text
 from prony.report.result import ResultView
+from prony_serve.publish.figures import text
 
 
 def write(view: ResultView) -> Exported:

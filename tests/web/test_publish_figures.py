@@ -15,8 +15,8 @@ from prony.plan.cell import PublishedFigures
 from prony.report.answer import answer
 from prony.report.blocks import KIND_WORDS, Column, Lines, Row, Section, Table, TableCell
 from prony.report.labels import rounded
-from prony.report.published import BEGIN, END, drawn, paragraph, placed, text
 from prony.report.result import ResultView
+from prony_serve.publish.figures import BEGIN, END, drawn, paragraph, placed, text
 from tests.report import factory
 
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from prony.compare.cross_check import PRONY, Run, opinions
+from prony import seams
+from prony.plan.part import CrossCheck, Part
+from prony.report.blocks import Lines, Table
+from prony.report.export import to_json
+from prony.report.result import ResultView
+from prony.report.shapes import shape_named, shape_of
+from prony_peers.opinions import PRONY, Run, opinions
+from tests.report import factory
 
 
 def run(tool: str, requests: int, **changes: object) -> Run:
@@ -45,3 +54,38 @@ def test_pronys_own_finding_explains_too() -> None:
     own = run(PRONY, 10_000, conforms=False, finding=("client", "its CPU was full"), identifier="x")
     found = opinions([own, run("ab", 15_000)], {"ab": "2.3"}, 2)
     assert (found[1].check, found[1].why) == ("client", "in Prony's own run: its CPU was full")
+
+
+def checked() -> ResultView:
+    view = factory.experiment(servers=("tomcat",))
+    (part,) = view.parts
+    asked = CrossCheck(versions={"wrk": "4"}, left_out={"oha": "it is not installed"})
+    return replace(view, parts=(replace(part, part=replace_part(part.part, asked)),))
+
+
+def replace_part(part: Part, asked: CrossCheck) -> Part:
+    return part.model_copy(update={"shape": "cross-check", "cross_check": asked})
+
+
+def test_its_table_and_json_are_its_package_s() -> None:
+    (part,) = checked().parts
+    made = to_json(checked()).parts[0].cross_check
+    assert made is not None
+    assert [one["tool"] for one in made["opinions"]] == [PRONY, "wrk"]
+    assert made["left_out"] == {"oha": "it is not installed"}
+    assert [type(block) for block in shape_of(part).blocks(part)] == [Table, Lines]
+
+
+def test_without_the_package_prony_s_own_figures_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seams, "found", lambda *_: None)
+    shape_named.cache_clear()
+    try:
+        (part,) = checked().parts
+        assert to_json(checked()).parts[0].cross_check is None
+        table, lines = shape_of(part).blocks(part)
+        assert isinstance(table, Table)
+        assert len(table.sections[0].rows) == 1
+        assert "prony-peers" in str(lines)
+        assert shape_of(part).chapters(part)
+    finally:
+        shape_named.cache_clear()

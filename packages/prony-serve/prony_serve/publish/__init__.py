@@ -1,0 +1,1 @@
+"""A result as a folder to publish."""
