@@ -41,6 +41,7 @@ OWN: dict[tuple[str, str], Known] = {
     (COMMANDS, "second-opinion"): Known(PEERS, "Cross-check with other load generators."),
     (COMMANDS, "hosts"): Known(HOSTS, "Several hosts: check, start and end them."),
     (COMMANDS, "explain"): Known(EXPLAIN, "Where does its CPU time go?"),
+    (COMMANDS, "aa"): Known(SELFTEST, "How often is a server called different from itself?"),
     (COMMANDS, "selftest"): Known(SELFTEST, "Are injected faults detected, without false alarms?"),
     (COMMANDS, "serve"): Known(SERVE, "All results in a browser, with trends."),
     (COMMANDS, "import"): Known(FRONTENDS, "Another tool's script as a plan file."),

@@ -22,7 +22,7 @@ from typer import Option
 
 import prony
 from prony import redaction, seams
-from prony.cli import aa, capacity, compare, doctor, gate, init, lazily, load, results, run, servers, sweep
+from prony.cli import capacity, compare, doctor, gate, init, lazily, load, results, run, servers, sweep
 from prony.cli.shortened import Command
 from prony.errors import EnvironmentFault, ExitCode, PronyError, TrialNotStored
 from prony.report.delivery import defect_file, silence
@@ -50,7 +50,7 @@ measuring("run", short_help="Run an experiment from a plan.")(run.command)
 measuring("load", short_help="Measure one server under one load.")(load.command)
 measuring("sweep", short_help="How does it scale with the number of users?")(sweep.command)
 measuring("capacity", short_help="The highest rate at which an objective holds.")(capacity.command)
-measuring("aa", short_help="How often is a server called different from itself?")(aa.command)
+lazily.elsewhere(app, "aa")
 measuring("gate", short_help="Is this build no worse than that one?")(gate.command)
 lazily.elsewhere(app, "second-opinion")
 app.command("init", short_help="A server.yaml and a workload from a command line.")(init.command)

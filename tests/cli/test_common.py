@@ -31,6 +31,9 @@ STARTS_SERVERS = {"--jdk"}
 needs_peers = pytest.mark.skipif(
     not seams.installed(seams.COMMANDS, "second-opinion"), reason="prony-peers is not installed"
 )
+needs_selftest = pytest.mark.skipif(
+    not seams.installed(seams.COMMANDS, "aa"), reason="prony-selftest is not installed"
+)
 COMPARES = {"--until-clear", "--max-trials"}
 
 
@@ -47,7 +50,7 @@ def parameters(name: str) -> list[Any]:
         ("compare", STARTS_SERVERS | COMPARES),
         ("run", STARTS_SERVERS | COMPARES),
         ("sweep", STARTS_SERVERS),
-        ("aa", STARTS_SERVERS),
+        pytest.param("aa", STARTS_SERVERS, marks=needs_selftest),
         ("capacity", STARTS_SERVERS),
         pytest.param("second-opinion", STARTS_SERVERS, marks=needs_peers),
         ("load", set()),
@@ -65,6 +68,7 @@ def test_each_command_has_the_options_that_apply_to_it(name: str, more: set[str]
     )
 
 
+@needs_selftest
 def test_the_same_words_of_help_everywhere() -> None:
     texts: dict[str, set[str]] = {}
     for name in ("compare", "run", "sweep", "capacity", "aa", "load"):
@@ -241,9 +245,17 @@ def test_commands_are_what_the_parser_calls() -> None:
     [
         (("sweep", "http://127.0.0.1:1/", "--warm-up-cap", "5s"), "--warm-up-cap applies to a server"),
         (("sweep", "tomcat", "--warmup", "5s"), "--warmup applies to a URL"),
-        (("aa", "http://127.0.0.1:1/"), "prony aa compares fresh processes: name a server"),
-        (("aa", "tomcat", "--trials", "9"), "--each is 5 and --trials 9; expected at least 3"),
-        (("aa",), "or --resume ID"),
+        pytest.param(
+            ("aa", "http://127.0.0.1:1/"),
+            "prony aa compares fresh processes: name a server",
+            marks=needs_selftest,
+        ),
+        pytest.param(
+            ("aa", "tomcat", "--trials", "9"),
+            "--each is 5 and --trials 9; expected at least 3",
+            marks=needs_selftest,
+        ),
+        pytest.param(("aa",), "or --resume ID", marks=needs_selftest),
         (
             ("capacity", "http://127.0.0.1:1/", "--slo", "p99<1s", "--warm-up-cap", "5s"),
             "of a URL give --warmup",
