@@ -6,8 +6,6 @@ from prony.store.rows import ExperimentStatus as ExperimentStatus
 from prony.store.rows import Found as Found
 from prony.store.rows import FoundExperiment as FoundExperiment
 from prony.store.rows import Note as Note
-from prony.store.rows import SeriesName as SeriesName
-from prony.store.rows import SeriesTrial as SeriesTrial
 from prony.store.rows import StoredJudgement as StoredJudgement
 from prony.store.rows import StoredTrial as StoredTrial
 from prony.store.search import Search as Search

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -27,9 +27,6 @@ from prony.store.rows import (
     FoundExperiment,
     Note,
     RawExperiment,
-    SeenHost,
-    SeriesName,
-    SeriesTrial,
     StoredTrial,
 )
 
@@ -37,6 +34,7 @@ _PROBE_BYTES = 256 * 1024
 """Size of `check_writable`'s probe: more than a long trial's record."""
 
 _ID_ATTEMPTS = 64
+T = TypeVar("T")
 
 
 class Store:
@@ -59,6 +57,10 @@ class Store:
 
     def close(self) -> None:
         self._database.close()
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """What `work` reads, in one transaction."""
+        return self._database.read(work)
 
     def check_writable(self) -> None:
         """Writes and deletes a probe, to detect a full disk or missing permission before the first trial."""
@@ -250,38 +252,11 @@ class Store:
         chosen = wanted or search.Search()
         return self._database.read(lambda connection: search.search(connection, chosen, limit, offset))
 
-    def series_names(self) -> tuple[SeriesName, ...]:
-        return self._database.read(search.series_names)
-
-    def series(
-        self,
-        server: str,
-        workload: str,
-        load_name: str,
-        *,
-        tag: str | None = None,
-        fingerprint_key: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> tuple[SeriesTrial, ...]:
-        """Trials of a series in order, conforming or not, optionally of a tag, a host or a time."""
-        chosen = search.Search(tag=tag, fingerprint_key=fingerprint_key, since=since, until=until)
-        return self._database.read(
-            lambda connection: search.series(connection, server, workload, load_name, chosen)
-        )
-
     def durations_s(self, spec: Mapping[str, Any]) -> dict[str, float]:
         """Cell -> seconds that its trials took before, of a plan's cells that were measured."""
         keys = summaries.plan_keys(json.dumps(spec))
         took_s = self._database.read(lambda connection: search.durations_s(connection, set(keys.values())))
         return {cell: took_s[key] for cell, key in keys.items() if key in took_s}
-
-    def fingerprints(self) -> tuple[SeenHost, ...]:
-        return self._database.read(search.fingerprints)
-
-    def fingerprint(self, key: str) -> Fingerprint | None:
-        hosts = self._database.read(lambda connection: search.fingerprints(connection, key))
-        return hosts[0].fingerprint if hosts else None
 
     def tag(self, experiment_id: str, name: str, *, only: bool = False) -> None:
         """Tags an experiment; with `only`, others lose the tag. Raises UsageError for an invalid name."""

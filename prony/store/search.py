@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
-from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Connection, Row, func, or_, select
 
 from prony import redaction
-from prony.evidence.host import Fingerprint
 from prony.store import moving, schema
-from prony.store.columns import column_time, is_time, stored_figures, time_of
+from prony.store.columns import column_time, is_time, time_of
 from prony.store.labels import notes_of, tags_of
-from prony.store.rows import Found, FoundExperiment, SeenHost, SeriesName, SeriesTrial, Unreadable
+from prony.store.rows import Found, FoundExperiment, Unreadable
 
 _E, _T = schema.experiments.c, schema.trials.c
 _ES, _TS = schema.experiment_summaries.c, schema.trial_summaries.c
 
-AS_STORED = (
-    "experiment_id", "cell", "block", "kind", "quick", "fingerprint_key", "plan_key", "conforms", "bound_by",
-    "build_key", "prony_version",
-)  # fmt: skip
 EXPLAINED = "explained"
 """Kind of trials with a profiler, which are in no count and no series."""
 NEWEST = 10
@@ -144,7 +136,7 @@ def _conditions(connection: Connection, wanted: Search) -> list[ColumnElement[bo
     conditions: list[ColumnElement[bool]] = []
     if wanted.command is not None:
         conditions.append(_ES.command.in_(_names(connection, _ES.command, wanted.command)))
-    conditions += _within(wanted, _E.id, _E.fingerprint_key, _E.created)
+    conditions += within(wanted, _E.id, _E.fingerprint_key, _E.created)
     if wanted.text is not None:
         conditions.append(
             or_(
@@ -159,7 +151,7 @@ def _conditions(connection: Connection, wanted: Search) -> list[ColumnElement[bo
     return conditions
 
 
-def _within(
+def within(
     wanted: Search, experiment: ColumnElement[str], key: ColumnElement[str], time: ColumnElement[str]
 ) -> list[ColumnElement[bool]]:
     """Conditions of host, time and tag, on these columns."""
@@ -193,67 +185,6 @@ def _names(connection: Connection, column: ColumnElement[str], pattern: str) -> 
     return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
 
 
-def series_names(connection: Connection) -> tuple[SeriesName, ...]:
-    query = (
-        select(
-            *(_T.server, _T.workload, _T.load_name),
-            func.count().label("trials"),
-            func.max(_T.started).label("newest"),
-        )
-        .where(_T.kind != EXPLAINED)
-        .group_by(_T.server, _T.workload, _T.load_name)
-        .order_by(_T.server, _T.workload, _T.load_name)
-    )
-    return tuple(
-        SeriesName(row.server, row.workload, row.load_name, row.trials, time_of(row.newest))
-        for row in connection.execute(query)
-        if is_time(row.newest)
-    )
-
-
-def series(
-    connection: Connection, server: str, workload: str, load_name: str, wanted: Search
-) -> tuple[SeriesTrial, ...]:
-    """Trials of a series in order, conforming or not, without explained ones: of a host, time and tag."""
-    conditions = [_T.server == server, _T.workload == workload, _T.load_name == load_name]
-    conditions.append(_T.kind != EXPLAINED)
-    conditions += _within(wanted, _T.experiment_id, _T.fingerprint_key, _T.started)
-    query = (
-        select(
-            *(_T.id, _T.experiment_id, _T.block, _T.kind, _T.quick, _T.started, _T.failure),
-            *(_T.fingerprint_key, _T.prony_version, _TS.cell, _TS.plan_key, _TS.conforms, _TS.bound_by),
-            *(_TS.reason, _TS.figures, _TS.versions, _TS.build_key),
-        )
-        .select_from(
-            schema.trials.join(schema.trial_summaries).join(schema.experiments, _E.id == _T.experiment_id)
-        )
-        .where(*conditions)
-        .order_by(_E.created, _TS.number)
-    )
-    rows: list[Any] = [row for row in connection.execute(query) if is_time(row.started)]
-    last = {_place(row): row.id for row in rows}
-    return tuple(_series_trial(row, repeated=last[_place(row)] != row.id) for row in rows)
-
-
-def _place(row: Row[Any]) -> tuple[Any, ...]:
-    """Key shared by attempts at the same trial; unique for trials of the first version."""
-    return (row.experiment_id, row.cell, row.block, row.kind) if row.cell else (row.id,)
-
-
-def _series_trial(row: Row[Any], *, repeated: bool) -> SeriesTrial:
-    figures, odd = stored_figures(row.figures)
-    return SeriesTrial(
-        **{name: row._mapping[name] for name in AS_STORED},
-        trial_id=row.id,
-        repeated=repeated,
-        started=column_time("started", row.started),
-        reason=redaction.text(row.reason) or "; ".join(odd),
-        failure=None if row.failure is None else redaction.text(row.failure),
-        figures=figures,
-        versions=_mapping(row.versions),
-    )
-
-
 def durations_s(connection: Connection, keys: Collection[str]) -> dict[str, float]:
     """Plan key -> median duration of its newest trials that measured something."""
     query = (
@@ -268,32 +199,6 @@ def durations_s(connection: Connection, keys: Collection[str]) -> dict[str, floa
         if is_time(row.started) and is_time(row.ended) and len(found[row.plan_key]) < NEWEST:
             found[row.plan_key].append((time_of(row.ended) - time_of(row.started)).total_seconds())
     return {key: median(times) for key, times in found.items() if times}
-
-
-def fingerprints(connection: Connection, key: str | None = None) -> tuple[SeenHost, ...]:
-    """Hosts with their software (all, or of a fingerprint), latest first, without unreadable experiments."""
-    query = select(_E.id, _E.fingerprint_key, _E.created).where(
-        *([] if key is None else [_E.fingerprint_key == key])
-    )
-    times: dict[str, list[tuple[datetime, str]]] = defaultdict(list)
-    for row in connection.execute(query):
-        if is_time(row.created):
-            times[row.fingerprint_key].append((time_of(row.created), row.id))
-    hosts: list[SeenHost] = []
-    for of_host in times.values():
-        newest, identifier = max(of_host)
-        text = connection.execute(select(_E.fingerprint).where(_E.id == identifier)).scalar_one()
-        with suppress(ValidationError):
-            hosts.append(SeenHost(Fingerprint.model_validate_json(text), len(of_host), newest))
-    return tuple(sorted(hosts, key=lambda host: host.newest, reverse=True))
-
-
-def _mapping(text: str) -> dict[str, str]:
-    with suppress(ValueError):
-        document = json.loads(text)
-        if isinstance(document, dict):
-            return {name: str(value) for name, value in document.items()}
-    return {}
 
 
 def _text(moment: datetime) -> str:

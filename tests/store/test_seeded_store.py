@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 from pathlib import Path
 
-from prony.store import SeriesTrial, Store
+from prony.store import Store
+from prony_serve.trends.stored import SeriesTrial, series_trials
 from tests import seeded_store
 
 NIGHTS = 20
@@ -23,7 +24,7 @@ def test_a_seeded_store_has_the_history_that_it_says(tmp_path: Path) -> None:
     assert store.search().total == NIGHTS
     (planted,) = made.planted
     for server, change in ((made.server, planted.change), (made.unchanged, 0.0)):
-        trials = store.series(server, made.workload, made.load_name)
+        trials = series_trials(store, server, made.workload, made.load_name)
         assert len(trials) == NIGHTS * 3
         conforming = [one for one in trials if one.conforms and not one.repeated]
         before = [one for one in conforming if one.started < planted.when]

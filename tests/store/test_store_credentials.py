@@ -19,6 +19,7 @@ from prony.evidence.server import Probe, ServerIdentity
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Finding, Judgement
 from prony.store import Store, transfer
+from prony_serve.trends.stored import series_trials
 from tests.store.store_samples import make_trial, plan
 
 SECRET = "s3cret-value"
@@ -128,7 +129,7 @@ def test_what_is_there_with_them_is_read_and_exported_without(
         store.search(),
         store.labels_of(identifier),
     ]
-    read += [store.series("tomcat:async", "hello", "closed-10"), store.raw(identifier).experiment]
+    read += [series_trials(store, "tomcat:async", "hello", "closed-10"), store.raw(identifier).experiment]
     assert SECRET not in repr(read)
     transfer.write(store, identifier, tmp_path / "after")
     assert SECRET not in gzip.decompress((tmp_path / "after").read_bytes()).decode()

@@ -23,6 +23,7 @@ from prony.errors import StoreError, UsageError
 from prony.evidence.host import Fingerprint
 from prony.judge.finding import Judgement
 from prony.store import Search, Store, transfer
+from prony_serve.trends.stored import series_names, series_trials
 from tests.cli.conftest import prony
 from tests.exports.stored import keep
 from tests.report import factory
@@ -314,8 +315,8 @@ def test_whatever_a_file_holds_everything_else_can_be_shown(
         assert found.unreadable == ()
         site = reader(filling)
         assert [site.get(page).status for page in PAGES] == [200] * len(PAGES)
-        for name in filling.series_names():
-            filling.series(name.server, name.workload, name.load_name)
+        for name in series_names(filling):
+            series_trials(filling, name.server, name.workload, name.load_name)
     finally:
         filling.remove(identifier)
 
@@ -376,7 +377,7 @@ def test_a_bad_row_that_is_there_is_named_and_hides_nothing(
     if named:
         assert identifier in site.get("/").text
         assert identifier in site.get("/api/results").json()["unreadable"][0]
-    for name in store.series_names():
+    for name in series_names(store):
         of = {"server": name.server, "workload": name.workload, "load": name.load_name}
         assert site.get("/trend?" + "&".join(f"{key}={value}" for key, value in of.items())).status == 200
     said = site.get(f"/api/results/{identifier}")

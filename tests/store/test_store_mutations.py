@@ -29,6 +29,7 @@ from prony.report.terminal import render
 from prony.store import Store, transfer
 from prony_serve.publish import anonymous
 from prony_serve.publish.figures import text as markdown
+from prony_serve.trends.stored import series_names
 from prony_serve.web.access import Rules
 from tests.cli.conftest import prony
 from tests.exports.stored import keep
@@ -131,7 +132,7 @@ class Site:
         key = self.store.raw(identifier).experiment["fingerprint_key"]
         pages = ["/", "/trends", "/changes.atom", "/hosts", f"/hosts/{key}", "/api/results", "/api/trends"]
         pages += [f"/results/{identifier}", f"/compare/{self.own}/{identifier}"]
-        for name in self.store.series_names():
+        for name in series_names(self.store):
             words = {"server": name.server, "workload": name.workload, "load": name.load_name}
             pages.append(f"/trend?{urlencode(words)}")
         for page in pages:

@@ -15,6 +15,7 @@ from prony.errors import StoreError
 from prony.evidence.host import Fingerprint
 from prony.judge.finding import Judgement
 from prony.store import Search, Store, database, location, owner, transfer
+from prony_serve.trends.stored import fingerprints, series_trials
 from tests.store import store_samples
 from tests.store.conftest import MakeTrial
 from tests.store.proxy import Proxy, proxy
@@ -79,9 +80,9 @@ def test_results_are_shared(
     assert [one.figures for one in stored.judgements] == [{"a": 1.5}, {"a": 2.5}]
     (found,) = another.search(Search(server="tomcat*", tag="main"), limit=10).experiments
     assert (found.id, found.trials, found.notes[0].text) == (identifier, 1, "the first one")
-    (point,) = another.series("tomcat:async", "hello", "closed-10", tag="main")
+    (point,) = series_trials(another, "tomcat:async", "hello", "closed-10", tag="main")
     assert (point.trial_id, point.figures) == (record.id, {"a": 2.5})
-    assert [(one.fingerprint.key, one.experiments) for one in another.fingerprints()] == [("abc", 1)]
+    assert [(one.fingerprint.key, one.experiments) for one in fingerprints(another)] == [("abc", 1)]
     another.untag(identifier, "main")
     assert another.remove(identifier)
     assert shared.search().total == 0

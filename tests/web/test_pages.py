@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from prony.store import Search, Store
+from prony_serve.trends.stored import series_names
 from prony_serve.web import asking
 
 from .conftest import Shown, reader
@@ -219,7 +220,7 @@ def test_what_is_stored_is_text_and_no_page(shown: Shown, tmp_path: Path) -> Non
         reply = client.get(path)
         assert reply.status == 200, path
         assert "<img src=x" not in reply.text, path
-    (series,) = {(one.server, one.workload, one.load_name) for one in store.series_names()}
+    (series,) = {(one.server, one.workload, one.load_name) for one in series_names(store)}
     words = urlencode(dict(zip(("server", "workload", "load"), series, strict=True)))
     trend = client.get(f"/trend?{words}")
     assert trend.status == 200

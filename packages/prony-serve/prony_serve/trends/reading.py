@@ -9,8 +9,9 @@ from typing import Any
 from prony.errors import StoreError
 from prony.evidence.host import Fingerprint
 from prony.host.fingerprint import differences as host_differences
-from prony.store import SeriesTrial, Store, StoredTrial
+from prony.store import Store, StoredTrial
 from prony_serve.trends.series import JDK, Difference, Setting, TrendTrial, TrendView, trend
+from prony_serve.trends.stored import SeriesTrial, fingerprint
 
 HEADLINES = ("requests_per_s", "p99_ms", "server_cpu_us_per_request")
 """Figures whose change points are in the feed."""
@@ -104,7 +105,7 @@ class _Between:
         return flat(dumped)
 
     def _fingerprint(self, trial_id: str) -> Fingerprint | None:
-        return self._store.fingerprint(self._trial(trial_id).record.fingerprint_key)
+        return fingerprint(self._store, self._trial(trial_id).record.fingerprint_key)
 
     def _trial(self, trial_id: str) -> StoredTrial:
         if trial_id not in self._trials:

@@ -15,6 +15,7 @@ from prony.report.two_results import to_json as two_to_json
 from prony.store import transfer
 from prony_serve import running
 from prony_serve.trends.out import SeriesListOut, SeriesOut, trend_out
+from prony_serve.trends.stored import series_names
 from prony_serve.web import asking, bodies
 from prony_serve.web.access import Reader
 from prony_serve.web.refusal import Refusal
@@ -59,7 +60,7 @@ def trends(site: Site, request: Request) -> Response:
                     trials=name.trials,
                     newest=name.newest.isoformat(),
                 )
-                for name in site.store.series_names()
+                for name in series_names(site.store)
             ]
         )
     )

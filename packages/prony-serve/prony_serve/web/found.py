@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from prony.store import SeriesName, Store
+from prony.store import Store
 from prony_serve.trends.reading import HEADLINES, trend_of
 from prony_serve.trends.series import ChangePoint, Difference, TrendTrial, TrendView, change_words
+from prony_serve.trends.stored import SeriesName, series_names, series_trials
 from prony_serve.web.cache import Cache
 
 log = logging.getLogger("prony_serve.web")
@@ -78,7 +79,7 @@ class Changes:
         return "" if otava.is_installed() else f"Apache Otava is not installed: {otava.INSTALL}"
 
     def _all(self) -> Iterator[Found]:
-        names = sorted(self._store.series_names(), key=lambda name: name.newest, reverse=True)
+        names = sorted(series_names(self._store), key=lambda name: name.newest, reverse=True)
         for name in names[:MOST_SERIES]:
             yield from self._known.get(_state(name), lambda name=name: self._sought(name))  # type: ignore[misc]
 
@@ -91,7 +92,7 @@ class Changes:
             return ()
 
     def _found(self, name: SeriesName) -> tuple[Found, ...]:
-        series = self._store.series(name.server, name.workload, name.load_name)
+        series = series_trials(self._store, name.server, name.workload, name.load_name)
         grouped: dict[str, list[tuple[TrendView, ChangePoint]]] = {}
         for figure in HEADLINES:
             view = trend_of(self._store, series, name.server, name.workload, name.load_name, figure)

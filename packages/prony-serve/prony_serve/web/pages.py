@@ -12,6 +12,7 @@ from prony.report.reading import load_result, remember_answer
 from prony.report.two_results import beside, blocks
 from prony.store import Search
 from prony_serve import running
+from prony_serve.trends.stored import fingerprints
 from prony_serve.web import asking
 from prony_serve.web.drawing import seconds_line
 from prony_serve.web.refusal import Refusal
@@ -92,14 +93,14 @@ def two(site: Site, request: Request) -> Response:
 def hosts(site: Site, request: Request) -> Response:
     """All fingerprints measured on, newest first."""
     del request
-    seen = sorted(site.store.fingerprints(), key=lambda host: host.newest, reverse=True)
+    seen = sorted(fingerprints(site.store), key=lambda host: host.newest, reverse=True)
     return site.page("hosts.html.j2", here="/hosts", seen=seen)
 
 
 def host(site: Site, request: Request) -> Response:
     """A fingerprint: its fields, its differences from others of the same host name, its experiments."""
     key = request.path_params["key"]
-    seen = {host.fingerprint.key: host for host in site.store.fingerprints()}
+    seen = {host.fingerprint.key: host for host in fingerprints(site.store)}
     if key not in seen:
         raise Refusal(404, f"no host with the fingerprint '{key[:40]}' has been measured on")
     own = seen[key]

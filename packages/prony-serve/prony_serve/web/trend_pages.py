@@ -8,9 +8,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from prony.report.labels import named, rounded
-from prony.store import SeriesTrial
 from prony_serve.trends.reading import figures_of, trend_of
 from prony_serve.trends.series import TrendView, change_words, direction
+from prony_serve.trends.stored import SeriesTrial, series_names, series_trials
 from prony_serve.web import asking, feed
 from prony_serve.web.drawing import by_commit, draw_trend
 from prony_serve.web.refusal import Refusal
@@ -23,7 +23,7 @@ MOST_SERIES = 1000
 def trends(site: Site, request: Request) -> Response:
     """All series: a server under a workload and a load."""
     del request
-    names = sorted(site.store.series_names(), key=lambda name: (name.server, name.workload, name.load_name))
+    names = sorted(series_names(site.store), key=lambda name: (name.server, name.workload, name.load_name))
     return site.page("trends.html.j2", here="/trends", names=names[:MOST_SERIES], total=len(names))
 
 
@@ -101,7 +101,7 @@ def asked_trend(site: Site, request: Request) -> TrendView:
 
 def _asked(site: Site, request: Request) -> Asked:
     server, workload, load = asking.needed(request.query_params, *SERIES)
-    series = tuple(site.store.series(server, workload, load))
+    series = tuple(series_trials(site.store, server, workload, load))
     known = figures_of(series)
     if not series or not known:
         raise Refusal(
