@@ -17,7 +17,8 @@ from bench.summary import memory
 from bench.table import Sheet, markdown, print_sheets, sheets
 from bench.tools import TOOLS
 from prony.errors import ExitCode, PronyError, UsageError
-from prony.host.fingerprint import describe, fingerprint
+from prony.host.fingerprint import fingerprint
+from prony_serve.host_facts import describe
 
 ROUNDS, QUICK_ROUNDS = 5, 3
 SECONDS, QUICK_SECONDS = 2, 1

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
 
 from prony.evidence.base import Record
 
-KERNEL_FRAME = "_[k]"
-"""Suffix of a kernel frame."""
 Stack = tuple[str, ...]
 """Frames from the outermost (thread, `main`) to the running function.
 
@@ -70,31 +68,6 @@ class Sampling(Record):
             yield stack
 
 
-def sampling(
-    unit: Literal["samples", "bytes", "ns"], slices: Iterable[tuple[float, float, Mapping[Stack, int]]]
-) -> Sampling:
-    """A `Sampling` of slices (start s, end s, stack -> weight); empty stacks are left out."""
-    frames: dict[str, int] = {}
-    nodes: dict[tuple[int, int], int] = {}
-    parts: list[Samples] = []
-    for start_s, end_s, stacks in slices:
-        weights: dict[int, int] = {}
-        for stack, weight in stacks.items():
-            node = -1
-            for frame in stack:
-                node = nodes.setdefault((node, frames.setdefault(frame, len(frames))), len(nodes))
-            if node >= 0 and weight:
-                weights[node] = weights.get(node, 0) + weight
-        parts.append(Samples(start_s=start_s, end_s=end_s, weights=weights))
-    return Sampling(
-        unit=unit,
-        frames=tuple(frames),
-        parents=tuple(parent for parent, _ in nodes),
-        names=tuple(name for _, name in nodes),
-        slices=tuple(parts),
-    )
-
-
 class Counters(Record):
     """Counters of the server's processes over `seconds` of the profiled window; None: not read. Per request:
     divide by `seconds` and by the window's rate.
@@ -127,8 +100,6 @@ class Counters(Record):
 
 CutShort = Literal["process-ended", "profiler-failed"]
 """Early end of a profile or a part of it: the profiled process ended, or the profiler failed alone."""
-MOST_EVENTS = 1000
-"""Most events per kind: the longest, or the first of those without a length."""
 EventKind = Literal["collection", "safepoint", "compilation", "run-queue", "throttled", "disk", "lock"]
 
 

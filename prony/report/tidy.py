@@ -1,21 +1,16 @@
-"""What formats for other programs hold: a row per trial and figure, or the histogram of each trial. Pure."""
+"""What formats for other programs hold: a row per trial and figure. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from prony.errors import UsageError
-from prony.evidence.engine import Histogram, Window
-from prony.judge.times import headline, without_response
-from prony.judge.window import measured
 from prony.report.cell_view import CellView, TrialView
 from prony.report.labels import stored_unit
 from prony.report.out import filled
 from prony.report.result import PartView, ResultView
-from prony.report.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,60 +113,8 @@ def _named(view: ResultView, part: PartView, cell: CellView, trial: TrialView) -
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """The headline times of one trial's window: latencies of an open load, else response or service times."""
-
-    trial: TrialView
-    window: Window
-    times: Histogram
-    began: datetime
-    """When the window opened, by the wall clock of the load generator."""
-
-    @property
-    def ended(self) -> datetime:
-        return self.began + timedelta(seconds=self.window.duration_s)
-
-
-def recorded(view: ResultView) -> list[Recorded]:
-    """Of every trial that counts, in the order in which they ran. Raises UsageError when there is none."""
-    found = [one for trial in view.trials if trial.counts and (one := _recorded(trial)) is not None]
-    if not found:
-        raise UsageError(
-            f"{view.id} has no trial whose times may be printed: none conforms, or none has a window; "
-            f"prony results show {view.id} says why"
-        )
-    return found
-
-
-def _recorded(trial: TrialView) -> Recorded | None:
-    evidence = trial.record.evidence
-    window = measured(evidence)
-    if window is None or evidence.engine is None:
-        return None
-    times = headline(window, evidence.load.model)
-    if times is None or not times.count:
-        return None
-    return Recorded(trial, window, times, at(trial, window.opened_ms))
-
-
 def at(trial: TrialView, engine_ms: float) -> datetime:
     """A moment of the engine's time by the wall clock. Only for a trial that had an engine."""
     engine = trial.record.evidence.engine
     assert engine is not None
     return datetime.fromtimestamp(engine.ready.started_unix_ns / 1e9 + engine_ms / 1000, UTC)
-
-
-def note(view: ResultView, found: Sequence[Recorded]) -> str:
-    """What the distributions do not hold: trials that do not count, and requests without a response."""
-    said = []
-    out = len(view.trials) - len(found)
-    if out:
-        said.append(f"left out: {counted(out, 'trial')}, without a figure, a control or without times")
-    failed = sum(without_response(one.trial.record.evidence) for one in found)
-    if failed:
-        said.append(
-            f"{counted(failed, 'request')} without a response took longer than any that is in here; "
-            "a timeout is in here with the time it had"
-        )
-    return "; ".join(said)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -33,12 +32,6 @@ def stat_fields(pid: int) -> list[bytes] | None:
 def alive(pid: int) -> bool:
     """A zombie does not count."""
     return stat_fields(pid) is not None
-
-
-def catches(pid: int, number: signal.Signals) -> bool:
-    """Whether the process handles this signal; unknown: no."""
-    caught = key_values(read_text(f"/proc/{pid}/status") or "").get("SigCgt", "0")
-    return bool(int(caught, 16) >> (number - 1) & 1)
 
 
 def parent_of(pid: int) -> int | None:
@@ -157,14 +150,6 @@ def descriptor_limit_soft(pid: int) -> int | None:
     row = next((line for line in limits.splitlines() if line.startswith("Max open files")), "")
     soft = row.removeprefix("Max open files").split()
     return int(soft[0]) if soft and soft[0].isdigit() else None
-
-
-def owner(pid: int) -> int | None:
-    """Uid; None when it is gone."""
-    try:
-        return Path(f"/proc/{pid}").stat().st_uid
-    except OSError:
-        return None
 
 
 def command_line(pid: int) -> tuple[str, ...]:

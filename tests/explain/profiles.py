@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from prony.evidence.profile import Counters, Profile, Sampling, Stack, TimelineEvent, sampling
+from prony.evidence.profile import Counters, Profile, Sampling, Stack, TimelineEvent
+from prony_explain.sampling import sampling
 
 DATA = Path(__file__).parent / "data"
 SERVERS = Path(__file__).resolve().parents[2] / "servers"

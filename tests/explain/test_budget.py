@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from prony.evidence.profile import Counters, Sampling, sampling
+from prony.evidence.profile import Counters, Sampling
 from prony.evidence.server import CgroupThrottle
 from prony_explain.budget import Budget, Estimate, budget, cost, shares
 from prony_explain.collector import CPU_SLICES, SAMPLES, SLICES
@@ -14,6 +14,7 @@ from prony_explain.cost import TrialCost
 from prony_explain.explanation import LEAST_SEEN, Measured, explain, seen_share
 from prony_explain.per_request import of_trial, per_request
 from prony_explain.rules import Part, rules_for
+from prony_explain.sampling import sampling
 from tests.judge.factory import healthy
 
 from .profiles import STAGED, costs, profile, recorded, staged

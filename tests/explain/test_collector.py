@@ -11,13 +11,14 @@ from dataclasses import replace
 import pytest
 
 from prony.errors import EnvironmentFault
-from prony.evidence.profile import Profile, sampling
+from prony.evidence.profile import Profile
 from prony.evidence.server import ProcessSample
 from prony_explain.collector import Collector, interval_s
 from prony_explain.explanation import seen_share
 from prony_explain.per_request import per_request
 from prony_explain.processes import Chosen, CpuTime, ProcessEnded, choose, runtime_of
 from prony_explain.profilers.base import Profiled, Schedule, Slices, Unavailable
+from prony_explain.sampling import sampling
 from tests.processes import started
 
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from prony.evidence.profile import Stack, TimelineEvent, sampling
+from prony.evidence.profile import Stack, TimelineEvent
 from prony_explain.bars import MOST_MARKS, budget_bars, timeline
 from prony_explain.budget import budget, shares
 from prony_explain.flame import (
@@ -24,6 +24,7 @@ from prony_explain.flame import (
     tree,
 )
 from prony_explain.rules import Part, rules_for
+from prony_explain.sampling import sampling
 
 from .profiles import STAGED, recorded
 

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from prony.errors import EnvironmentFault
-from prony.evidence.profile import Profile, Sampling, Stack, sampling
+from prony.evidence.profile import Profile, Sampling, Stack
 from prony_explain.budget import shares
 from prony_explain.kernel import cpu_samples, scaled, with_kernel
 from prony_explain.profilers.base import Profiled, Schedule, Slices, Unavailable
 from prony_explain.profilers.with_kernel import WithKernel
 from prony_explain.rules import Part, rules_for
+from prony_explain.sampling import sampling
 
 NODE = rules_for("node")
 PYTHON = rules_for("python")

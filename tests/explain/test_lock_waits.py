@@ -6,11 +6,11 @@ import struct
 
 import pytest
 
-from prony.evidence.profile import MOST_EVENTS
 from prony_explain.exports.jfr import method
 from prony_explain.exports.jfr_chunk import Chunk, Method
 from prony_explain.profilers import lock_waits
 from prony_explain.profilers.recording import HEADER, Unreadable, chunks
+from prony_explain.sampling import MOST_EVENTS
 from tests.explain.recordings import NO_TIME, STACK, WAITS, Wait, recording
 
 S = 1_000_000_000

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from prony.evidence.profile import MOST_EVENTS, Profile, sampling
+from prony.evidence.profile import Profile
 from prony.host.proc import cpus_text
 from prony_explain import counters
 from prony_explain.profilers import async_profiler, jvm_log, node, perf, py_spy
 from prony_explain.profilers.base import Schedule, Unavailable, collapsed
+from prony_explain.sampling import MOST_EVENTS, sampling
 
 
 def schedule(*ends_s: float) -> Schedule:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.evidence.profile import sampling
 from prony_explain.rules import Part, Place, defaults, read, rules_for
+from prony_explain.sampling import sampling
 
 from .profiles import SERVERS, STAGED, THREAD, recorded
 

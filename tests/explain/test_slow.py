@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prony.evidence.profile import MOST_EVENTS, LockWait, LockWaits, Profile, Stalls, TimelineEvent
+from prony.evidence.profile import LockWait, LockWaits, Profile, Stalls, TimelineEvent
+from prony_explain.sampling import MOST_EVENTS
 from prony_explain.slow import (
     Beside,
     Requests,

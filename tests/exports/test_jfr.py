@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from prony.evidence.profile import Profile, Sampling, Stack, sampling
+from prony.evidence.profile import Profile, Sampling, Stack
 from prony.report import exports
 from prony.report.cell_view import TrialView
 from prony.report.result import ResultView
 from prony.server.jdk import find_jdks
 from prony_explain.exports.jfr import method
+from prony_explain.sampling import sampling
 from tests.report import factory
 
 JAVA: Stack = ("[exec-1 tid=41]", "java/lang/Thread.run_[0]", "shop/Burn.spin_[j]")

@@ -9,12 +9,13 @@ from dataclasses import replace
 import pytest
 
 from prony.errors import UsageError
-from prony.evidence.profile import Profile, Stack, sampling
+from prony.evidence.profile import Profile, Stack
 from prony.report import exports
 from prony.report.cell_view import TrialView
 from prony.report.result import ResultView
 from prony_explain.kernel import cpu_samples
 from prony_explain.rules import rules_for
+from prony_explain.sampling import sampling
 from tests.report import factory
 
 FIRST: dict[Stack, int] = {("java/Thread.run_[0]", "app/Burn.spin_[j]"): 3, ("libc.so.6`start_thread",): 1}

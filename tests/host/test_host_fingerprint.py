@@ -10,8 +10,9 @@ import pytest
 from prony.evidence.host import Fingerprint
 from prony.host import hardware
 from prony.host.cgroup import cpu_quota
-from prony.host.fingerprint import describe, differences, fingerprint, key_of
+from prony.host.fingerprint import differences, fingerprint, key_of
 from prony.host.hardware import changed, read_sysctls
+from prony_serve.host_facts import describe
 from tests.host.conftest import Grow
 
 INTEL = {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from prony.evidence.hosts import Link
-from prony.host.fingerprint import describe, differences, key_of
+from prony.host.fingerprint import differences, key_of
 from prony_hosts.fingerprint import HostFacts, of_hosts
+from prony_serve.host_facts import describe
 from tests.report.factory import FINGERPRINT
 
 

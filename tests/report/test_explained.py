@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from prony.evidence.engine import Gap
-from prony.evidence.profile import LockWait, LockWaits, Stack, TimelineEvent, sampling
+from prony.evidence.profile import LockWait, LockWaits, Stack, TimelineEvent
 from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part
@@ -27,6 +27,7 @@ from prony_explain.flame import SCRIPT
 from prony_explain.report.chapter import silences, undrawn
 from prony_explain.report.tables import blocks, explanations
 from prony_explain.report.view import explained
+from prony_explain.sampling import sampling
 from tests.explain.profiles import profile, recorded
 
 from . import factory

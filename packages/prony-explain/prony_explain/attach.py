@@ -14,8 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from prony.host.proc import key_values, read_text
-from prony.server import proc
-from prony_explain.processes import NotReached, ProcessEnded, cause, ended
+from prony_explain.processes import NotReached, ProcessEnded, catches, cause, ended, uid_of
 
 PROTOCOL = b"1"
 OPENS_WITHIN_S = 6.0
@@ -91,10 +90,10 @@ def _connected(pid: int) -> socket.socket:
 
 def _wake(pid: int, inner: int, path: Path) -> None:
     """Make the JVM open its socket. It ignores files of other users."""
-    owner = proc.owner(pid)
+    owner = uid_of(pid)
     if owner not in (None, os.geteuid()) and os.geteuid() != 0:
         raise NotAttached(f"the JVM {pid} belongs to another user; run Prony as that user or as root")
-    if not proc.catches(pid, signal.SIGQUIT):
+    if not catches(pid, signal.SIGQUIT):
         ignores = NotAttached(
             f"the JVM {pid} does not handle SIGQUIT (-Xrs or -XX:+DisableAttachMechanism), which would end "
             "it; start it without that option"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from prony.errors import UsageError
+from prony_explain.processes import uid_of
 
 if TYPE_CHECKING:
     from prony.cli.common import Common
@@ -62,7 +63,7 @@ def _named(pids: Sequence[int]) -> str:
 
     alike: dict[str, list[str]] = {}
     for pid in pids:
-        name, who = proc.program(pid), proc.owner(pid)
+        name, who = proc.program(pid), uid_of(pid)
         kind = (f" ({name})" if name else "") + ("" if who is None else f" of {_user(who)}")
         alike.setdefault(kind, []).append(str(pid))
     return "; ".join(f"{', '.join(numbers)}{kind}" for kind, numbers in alike.items())

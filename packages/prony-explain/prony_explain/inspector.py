@@ -16,8 +16,8 @@ import time
 from contextlib import closing
 from typing import Any
 
-from prony.server import proc, sockets
-from prony_explain.processes import NotReached, ProcessEnded, cause, ended
+from prony.server import sockets
+from prony_explain.processes import NotReached, ProcessEnded, catches, cause, ended
 
 FIRST_PORT, LAST_PORT = 9229, 9329
 """Node's default is 9229; cluster workers take the next ones."""
@@ -150,7 +150,7 @@ def _opened(pid: int) -> int | None:
     """The port opened on SIGUSR1; None after a timeout. Raises NotOpened if the signal might end the process,
     or ProcessEnded.
     """
-    if not proc.catches(pid, signal.SIGUSR1):
+    if not catches(pid, signal.SIGUSR1):
         ignores = NotOpened(
             f"the Node process {pid} does not handle SIGUSR1 (--disable-sigusr1, or not Node itself), which "
             "might end it; start it without that option, or with --inspect"

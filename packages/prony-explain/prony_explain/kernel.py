@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from prony.evidence.profile import KERNEL_FRAME, Profile, Samples, Sampling, Stack, sampling
+from prony.evidence.profile import Profile, Samples, Sampling, Stack
 from prony_explain.rules import Part, Rules
+from prony_explain.sampling import KERNEL_FRAME, sampling
 
 IN_KERNEL = frozenset({Part.NETWORK, Part.SCHEDULING, Part.KERNEL})
 OUTSIDE = "[outside the kernel]"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from prony.host.proc import read_text
+from prony.host.proc import key_values, read_text
 from prony.server import proc
 
 Runtime = Literal["jvm", "python", "node", "native"]
@@ -146,3 +147,17 @@ def runtime_of(pid: int) -> Runtime:
     if PYTHON.search(maps) or program.startswith("python"):
         return "python"
     return "native"
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Whether the process handles this signal; unknown: no."""
+    caught = key_values(read_text(f"/proc/{pid}/status") or "").get("SigCgt", "0")
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
+def uid_of(pid: int) -> int | None:
+    """None when it is gone."""
+    try:
+        return Path(f"/proc/{pid}").stat().st_uid
+    except OSError:
+        return None

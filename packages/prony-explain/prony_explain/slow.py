@@ -23,8 +23,9 @@ import numpy as np
 from scipy import special as untyped_special
 
 from prony.evidence.engine import EngineReport
-from prony.evidence.profile import MOST_EVENTS, EventKind, Profile, Stalls, TimelineEvent
+from prony.evidence.profile import EventKind, Profile, Stalls, TimelineEvent
 from prony.numbers import milliseconds
+from prony_explain.sampling import MOST_EVENTS
 
 special: Any = untyped_special
 

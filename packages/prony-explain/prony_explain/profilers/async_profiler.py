@@ -16,11 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from prony.evidence.profile import KERNEL_FRAME, CutShort, LockWaits, Sampling, Stack
-from prony.server import proc
+from prony.evidence.profile import CutShort, LockWaits, Sampling, Stack
 from prony_explain import attach
 from prony_explain.attach import NotAttached
-from prony_explain.processes import NotReached, ProcessEnded, cause
+from prony_explain.processes import NotReached, ProcessEnded, cause, uid_of
 from prony_explain.profilers import jvm_log, lock_waits
 from prony_explain.profilers.base import (
     LEAST_SLICES,
@@ -34,6 +33,7 @@ from prony_explain.profilers.base import (
     ended_early,
 )
 from prony_explain.profilers.recording import Unreadable
+from prony_explain.sampling import KERNEL_FRAME
 
 LIBRARY = "libasyncProfiler.so"
 FOLDERS = {"x86_64": "linux-x64", "aarch64": "linux-arm64"}
@@ -330,7 +330,7 @@ class AsyncProfiler:
         """The library's path for the JVM: the original, or a copy in its /tmp. The path is constant, so that
         a second explanation reuses the loaded library.
         """
-        if self._shares(library) and os.access(library, os.R_OK) and proc.owner(self._pid) == os.geteuid():
+        if self._shares(library) and os.access(library, os.R_OK) and uid_of(self._pid) == os.geteuid():
             return library
         folder = self._root / "tmp" / f"prony-async-profiler-{self._version}"
         folder.mkdir(mode=0o755, exist_ok=True)
@@ -345,7 +345,7 @@ class AsyncProfiler:
     def _own_folder(self) -> Path:
         """Folder for its output, readable by the JVM's user and Prony only."""
         folder = Path(tempfile.mkdtemp(prefix="prony-profile-", dir=self._root / "tmp"))
-        owner = proc.owner(self._pid)
+        owner = uid_of(self._pid)
         if owner is not None and owner != os.geteuid():
             os.chown(folder, owner, -1)
         return folder

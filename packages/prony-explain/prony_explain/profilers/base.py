@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from prony.errors import PronyError
-from prony.evidence.profile import CutShort, LockWaits, Sampling, Stack, TimelineEvent, sampling
+from prony.evidence.profile import CutShort, LockWaits, Sampling, Stack, TimelineEvent
 from prony_explain.processes import ProcessEnded
+from prony_explain.sampling import sampling
 
 BEYOND_S = 20.0
 """Time limit beyond the planned end, after which a profiler stops by itself, in case Prony is killed."""

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from prony.evidence.profile import MOST_EVENTS, TimelineEvent
+from prony.evidence.profile import TimelineEvent
 from prony_explain import attach
 from prony_explain.processes import NotReached, cause
+from prony_explain.sampling import MOST_EVENTS
 
 WHAT = "gc=info,gc+phases=info,safepoint=info,jit+compilation=debug"
 """ZGC logs pauses as phases of a collection."""

@@ -12,8 +12,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from prony.evidence.profile import MOST_EVENTS, LockWait, LockWaits, Sampling, Stack, sampling
+from prony.evidence.profile import LockWait, LockWaits, Sampling, Stack
 from prony_explain.profilers.recording import Chunk, Unreadable, chunks
+from prony_explain.sampling import MOST_EVENTS, sampling
 
 MONITOR, PARK = "jdk.JavaMonitorEnter", "jdk.ThreadPark"
 LOCK_OF: Mapping[str, str] = {MONITOR: "monitorClass", PARK: "parkedClass"}

@@ -6,8 +6,8 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 
-from prony.evidence.profile import KERNEL_FRAME
 from prony_explain.profilers.base import Profiled, Profiler, Schedule, why
+from prony_explain.sampling import KERNEL_FRAME
 
 ENDS_WITHIN_S = 40.0
 """Limit for the second after the first has ended, well before the collector gives up (60 s)."""

@@ -16,7 +16,7 @@ from prony.evidence.engine import Histogram
 from prony.judge.histogram import Decoded, HistogramError, decode
 from prony.report.exports import Exported, Format
 from prony.report.result import ResultView
-from prony.report.tidy import note, recorded
+from prony_frontends._exports.recorded import note, recorded
 
 NS_PER_MS = 1e6
 TICKS_PER_HALF_DISTANCE = 5

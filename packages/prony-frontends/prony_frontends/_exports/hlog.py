@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from prony.report.exports import Exported, Format
 from prony.report.result import ResultView
-from prony.report.tidy import Recorded, note, recorded
+from prony_frontends._exports.recorded import Recorded, note, recorded
 
 NS_PER_MS = 1e6
 

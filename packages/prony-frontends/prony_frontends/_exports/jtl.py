@@ -26,7 +26,7 @@ from prony.judge.window import request_times
 from prony.report.cell_view import CellView
 from prony.report.exports import Exported, Format
 from prony.report.result import ResultView
-from prony.report.tidy import Recorded, note, recorded
+from prony_frontends._exports.recorded import Recorded, note, recorded
 
 COLUMNS = ("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "threadName", "dataType",
            "success", "failureMessage", "bytes", "sentBytes", "grpThreads", "allThreads", "URL", "Latency",

@@ -6,12 +6,13 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from prony.host.fingerprint import describe, differences
+from prony.host.fingerprint import differences
 from prony.report.html.page import SITE_POLICY, policy, render_html
 from prony.report.reading import load_result, remember_answer
 from prony.report.two_results import beside, blocks
 from prony.store import Search
 from prony_serve import running
+from prony_serve.host_facts import describe
 from prony_serve.trends.stored import fingerprints
 from prony_serve.web import asking
 from prony_serve.web.drawing import seconds_line
