@@ -1,6 +1,4 @@
-"""Experiments are found by their trials, tags and time without reading a record; series are in order and say
-what may be compared.
-"""
+"""Experiments are found by their trials, tags and time without reading a record."""
 
 from __future__ import annotations
 
