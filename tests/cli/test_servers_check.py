@@ -85,7 +85,6 @@ def test_a_server_that_cannot_start_is_the_machines_fault(prony: Run, mine: Path
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["./mine"], "declares no workloads; name one (--workload)"),
         ([], "no server was named"),
         (["--all", "./mine"], "both --all and ./mine were given"),
         (["./mine", "-w", "helo"], "unknown workload 'helo', did you mean 'hello'?"),

@@ -269,7 +269,6 @@ def test_a_property_that_the_plan_sets() -> None:
         ("${__setProperty(p,${__UUID})}", "a value of the run"),
         ("${__regexFunction(a(.),$1$)}", "use an extractor"),
         ("${__intSum(${__Random(1,2)},${__iterationNum})}", "a sum of 2 changing numbers"),
-        ("${__V(n_${__Random(3,4)})}", "an argument differs"),
         ("${__digest(SHA-224,${__UUID})}", "SHA-224 of a changing text"),
     ],
 )

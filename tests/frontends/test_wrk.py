@@ -199,7 +199,7 @@ def test_a_header_that_wrk_drops_is_dropped_with_a_note() -> None:
     [
         (["-s", "nowhere.lua", "http://h/"], "nowhere.lua cannot be opened"),
         (["http://h:99999/"], "port"),
-        (["http://h/a b"], "has no blanks"),
+        (["http://h/a b"], "without blanks"),
     ],
 )
 def test_whatever_else_is_wrong_ends_with_1(front: Front, argv: list[str], said: str) -> None:

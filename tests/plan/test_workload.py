@@ -120,7 +120,7 @@ def test_every_workload_of_the_catalogue_declares_what_a_right_response_is(file:
     ("text", "part"),
     [
         ("title: nothing", "the key 'steps' is missing"),
-        ("steps: [{path: '/a b'}]", "no blanks"),
+        ("steps: [{path: '/a b'}]", "without blanks"),
         ("steps: [{path: /, body: a, body_file: b}]", "at most one"),
         ("steps: [{path: /, capture: {id: {json: /id, header: x}}}]", "exactly one of json"),
         ("steps: [{path: /, auth: {}}]", "exactly one of basic"),
