@@ -314,7 +314,7 @@ fn a_request_that_cannot_be_sent_fails_the_user() {
         ),
         (
             "request.headers.a = 'x\\r\\ny: z'",
-            "errors.Invalid character in header content",
+            "errors.ERR_INVALID_CHAR",
         ),
         ("request.url = 'nowhere'", "errors.Invalid URL - nowhere"),
     ] {
