@@ -13,7 +13,8 @@ from prony_frontends.artillery import csv_rows, payload
 from prony_frontends.artillery.js_numbers import cast, number_text
 from prony_frontends.artillery.templates import json_value
 from prony_frontends.artillery.translate import translate
-from tests.frontends.artillery.test_config import script, text
+from tests.frontends.artillery.test_config import text
+from tests.frontends.artillery.test_translate import script
 from tests.frontends.conftest import offered
 from tests.frontends.recorder import Recorder
 
