@@ -274,7 +274,7 @@ pub enum Command {
         #[serde(default)]
         at_monotonic_ns: Option<u64>,
     },
-    /// Users of a closed load rest: whoever comes to its next request waits, with its connection open, for
+    /// Users of a closed load rest: a user that is due to send waits, with its connection open, for
     /// a turn.
     Rest {
         /// As of `start`.

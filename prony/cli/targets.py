@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 
 
 URL_WARM_UP_S = 3.0
-KINDS = "NAME, NAME:VARIANT (prony servers), a folder with a server.yaml, or a command line with {port}"
-LAUNCHED = (
-    "a server of the catalogue (prony servers lists them), a folder with a server.yaml, or a command line "
-    "with {port}"
-)
+_OWN = "a folder with a server.yaml, or a command line with {port}"
+KINDS = f"NAME, NAME:VARIANT (prony servers), {_OWN}"
+LAUNCHED = f"a server of the catalogue (prony servers lists them), {_OWN}"
 
 Target = Annotated[
     str | None,

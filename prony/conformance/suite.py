@@ -196,12 +196,10 @@ def _result(spec: ServerSpec, workload: str, name: str, outcome: CheckOutcome) -
 
 
 def claimed(spec: ServerSpec, asked: Sequence[str]) -> tuple[str, ...]:
-    """The workloads to check: the requested ones, else all that the server declares. Raises UsageError for
-    none or an undeclared one.
+    """The workloads to check: the requested ones, else all that the server declares. Raises UsageError for an
+    undeclared one.
     """
     if not asked:
-        if not spec.workloads:
-            raise UsageError(f"server '{spec.name}' declares no workloads; name one (--workload)")
         return spec.workloads
     for name in asked:
         if spec.workloads and name not in spec.workloads:

@@ -17,7 +17,6 @@ from prony.load.reference import MOST_CONNECTIONS, Certificate, ReferenceLoad, c
 from prony.plan.trial import TrialPlan
 from prony.server import certificates
 from prony.server.cache import cache_dir
-from prony.trial.run import usual_bytes
 from prony.trial.surroundings import Surroundings, TrialObserver
 
 START_S = 0.5
@@ -99,7 +98,7 @@ class Calibrations:
 
 def reference_load(trial: TrialPlan, evidence: Evidence) -> ReferenceLoad | None:
     """The trial's load as the reference server gets it; None where it cannot stand in."""
-    body_bytes, cpus = usual_bytes(evidence), _server_cpus(evidence)
+    body_bytes, cpus = _usual_bytes(evidence), _server_cpus(evidence)
     sides = evidence.partition
     if body_bytes is None or cpus is None or sides is None:
         return None
@@ -147,3 +146,11 @@ def _calibrate(asked: ReferenceLoad, times: int, around: Surroundings) -> Calibr
     with tempfile.TemporaryDirectory(prefix="prony-calibration-") as folder:
         made = certificates.make(Path(folder) / "tls", around.server_address)
         return measure(Certificate(made.ca, made.cert, made.key), times)
+
+
+def _usual_bytes(evidence: Evidence) -> int | None:
+    """The length of a usual response: of the last one of the preflight, else of the most frequent one."""
+    if evidence.probes:
+        return evidence.probes[-1].body_bytes
+    responses = evidence.engine.totals.answers if evidence.engine is not None else ()
+    return responses[0].body_bytes if responses else None

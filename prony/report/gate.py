@@ -23,7 +23,7 @@ from prony.report.out import filled
 from prony.report.pairs import covered_levels, found_together, later_of, looks_of, with_plateau
 from prony.report.result import GateView, PartView
 from prony.report.shape import MOST_SENTENCES, Shape
-from prony.report.wording import MINUS, UNBOUNDED, bends, counted, duration
+from prony.report.wording import UNBOUNDED, bends, counted, duration, signed
 
 MOST_DIGITS = 4
 MORE_BLOCKS = 100
@@ -204,12 +204,6 @@ def _digits(one: FigureChange) -> int:
     ):
         digits += 1
     return digits
-
-
-def signed(ratio: float, digits: int = 1) -> str:
-    """A ratio as a change in per cent: 0.988 is −1.2 %."""
-    text = f"{100 * (ratio - 1):+.{digits}f} %"
-    return text.replace("-", MINUS)
 
 
 def harmful(one: FigureChange) -> str:

@@ -10,14 +10,14 @@ from prony.compare.noninferiority import Change, FigureChange
 from prony.judge.figures import FIGURE
 from prony.numbers import percent
 from prony.report.aa import record_words
-from prony.report.gate import change_numbers, harmful, intervals, signed, undecided_because
+from prony.report.gate import change_numbers, harmful, intervals, undecided_because
 from prony.report.html.plot import GAP, Axis, Plot, text_width
 from prony.report.html.scale import Scale
 from prony.report.html.theme import BUDGET, FINE, MUTED, NOT_CONFORMING
 from prony.report.labels import label_of
 from prony.report.result import GateView, ResultView
 from prony.report.shapes import not_conforming
-from prony.report.wording import escaped
+from prony.report.wording import escaped, signed
 
 NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """Characters that XML 1.0 cannot hold."""

@@ -15,7 +15,7 @@ from prony.report.labels import named
 from prony.report.pairs import CLAIM_WORDS, FEWEST, figure_pairs
 from prony.report.result import PairView, ResultView
 from prony.report.schema import SideOut, TwoFiguresOut, TwoRatiosOut, TwoResultsOut
-from prony.report.wording import MINUS, ratio
+from prony.report.wording import ratio, signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,6 @@ def _change(sides: Sequence[Spread | None]) -> float | None:
     return None if first is None or second is None or not first.median else second.median / first.median - 1
 
 
-def _signed(change: float | None) -> str:
-    return "–" if change is None else f"{100 * change:+.1f} %".replace("-", MINUS)
-
-
 def _agreement(left: PairView | None, right: PairView | None) -> str:
     if left is None or right is None:
         return "only on one host"
@@ -155,7 +151,7 @@ def blocks(found: TwoResults) -> list[Block]:
     )
     figures = []
     for one in found.figures:
-        change = () if found.confounded else (_signed(one.change),)
+        change = () if found.confounded else ("–" if one.change is None else signed(1 + one.change),)
         shown = words(one.where, *(_range(side, one.figure) for side in one.sides), *change)
         figures.append(Row(one.server, shown, named(one.figure)))
     where = Column("where", number=False)

@@ -148,7 +148,7 @@ def bends(low: float | None, high: float | None) -> str:
 
 def bounded(value: float, low: float | None, high: float | None, written: Callable[[float], str]) -> str:
     """`13,835 requests/s`, but `at least 192,000 requests/s` where nothing near bounds it above."""
-    if low is not None and (high is None or high > LOOSE):
+    if low is not None and _is_far(high):
         return f"at least {written(_safe(value * (1 + low), math.floor))}"
     if high is not None and low is None:
         return f"at most {written(_safe(value * (1 + high), math.ceil))}"
@@ -160,8 +160,19 @@ def figure_good_to(
 ) -> str:
     """The figure and how good it is: `13,835 requests/s  −0.3 / +2.1 %`, `at least 192,000 requests/s`."""
     said = bounded(value, low, high, written)
-    one_sided = (low is None) is not (high is None) or (high is not None and high > LOOSE)
+    unknown = low is None and high is None
+    one_sided = not unknown and (low is None or _is_far(high))
     return said if one_sided else f"{said}{gap}{good_to(low, high)}"
+
+
+def _is_far(high: float | None) -> bool:
+    return high is None or high > LOOSE
+
+
+def signed(ratio: float, digits: int = 1) -> str:
+    """A ratio as a change in per cent: 0.988 is −1.2 %."""
+    text = f"{100 * (ratio - 1):+.{digits}f} %"
+    return text.replace("-", MINUS)
 
 
 def per_cent(share: float) -> str:

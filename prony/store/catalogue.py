@@ -290,9 +290,13 @@ class Store:
     def answered(self, experiment_id: str, sentence: str) -> None:
         """Keeps what an experiment comes to, for lists."""
         values = {"experiment_id": experiment_id, "sentence": redaction.text(sentence)}
+        mine = schema.answers.c.experiment_id == experiment_id
+        known = select(schema.answers.c.sentence).where(mine)
+        if self.read(lambda connection: connection.execute(known).scalar()) == values["sentence"]:
+            return
 
         def work(connection: Connection) -> None:
-            connection.execute(delete(schema.answers).where(schema.answers.c.experiment_id == experiment_id))
+            connection.execute(delete(schema.answers).where(mine))
             connection.execute(insert(schema.answers).values(**values))
 
         self._database.write(work)

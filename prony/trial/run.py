@@ -84,14 +84,6 @@ def run_trial(
     ).run()
 
 
-def usual_bytes(evidence: Evidence) -> int | None:
-    """The length of a usual response: of the last one of the preflight, else of the most frequent one."""
-    if evidence.probes:
-        return evidence.probes[-1].body_bytes
-    responses = evidence.engine.totals.answers if evidence.engine is not None else ()
-    return responses[0].body_bytes if responses else None
-
-
 def _sampled(sides: CpuPartition) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The CPU sets to sample. CPUs that both sides may use are everybody's: both then have all."""
     if not sides.common:

@@ -32,9 +32,10 @@ def file(bench: Bench, tmp_path: Path) -> Path:
 
 
 def test_a_result_is_shown_beside_an_exported_one(
-    bench: Bench, file: Path, capsys: pytest.CaptureFixture[str]
+    bench: Bench, file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where only one part of the plan was run: parts are known by their names."""
+    monkeypatch.setenv("COLUMNS", "120")
     mine = asked(PARTS[:1])
     theirs = exported(file, mine, as_json=False)
     before = len(bench.store.experiments())

@@ -78,12 +78,13 @@ def test_responses_unlike_each_other_are_told(serve: Callable[..., Served], fron
 
 
 def test_an_interrupt_after_the_load_costs_the_calibration_and_nothing_else(
-    serve: Callable[..., Served], front: Front, monkeypatch: pytest.MonkeyPatch
+    serve: Callable[..., Served], front: Front, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(calibrating, "calibrate", interrupted)
+    monkeypatch.setenv("PRONY_CACHE", str(tmp_path / "cache"))  # with no ceiling of an earlier test
     server = serve()
     ran = front.context().measure(translated(server.url), SilentProgress())
     assert ran.interrupted

@@ -2,7 +2,7 @@
 //! responses of steps that capture, expect JSON or a regex, or keep cookies are kept, one at a
 //! time, and only up to a limit.
 
-use super::head::unfold;
+use super::folded::unfold;
 
 /// Longer bodies are not kept: what is looked for in them counts as not found.
 pub const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;

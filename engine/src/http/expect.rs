@@ -3,7 +3,7 @@
 
 use memchr::memmem::Finder;
 
-use super::head::unfold;
+use super::folded::unfold;
 use crate::plan::Expect;
 
 /// Which declaration a response did not meet; the first of status, header, size, body.

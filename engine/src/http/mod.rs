@@ -3,6 +3,7 @@
 
 pub mod captured;
 pub mod expect;
+mod folded;
 pub mod head;
 pub mod memory;
 pub mod response;

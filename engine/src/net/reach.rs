@@ -1,5 +1,5 @@
 //! Which families of a name's addresses anybody answers on, tried once before a load. A server often
-//! listens on one of two, and a client that takes them in turn would be half refused.
+//! listens on one of two, and a client that alternates between them would be half refused.
 
 use std::net::TcpStream;
 use std::time::Duration;

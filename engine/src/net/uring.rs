@@ -20,7 +20,7 @@ use io_uring::types::{CancelBuilder, Fd, Fixed};
 use io_uring::{IoUring, cqueue, opcode};
 
 use self::receive::{LEAD_BYTES, StampedRead};
-use self::sends::Told;
+use self::sends::Reported;
 use self::tags::*;
 use super::buffers::BufferRing;
 use super::send_times::{CompletionTimes, SendTimes};
@@ -63,9 +63,9 @@ pub struct Uring {
     wake_buffer: Box<[u8; 8]>,
     stamped_read: StampedRead,
     config: Config,
-    /// Sends whose end is told: they stay in their place until the kernel says that it is done with
+    /// Sends whose end is reported: they stay in their place until the kernel says that it is done with
     /// them.
-    told: Vec<Option<Told>>,
+    reported: Vec<Option<Reported>>,
     free: Vec<u32>,
     spare: Vec<u8>,
     waker: Waker,
@@ -75,7 +75,7 @@ pub struct Uring {
     direct: usize,
     completions: Vec<cqueue::Entry>,
     at: usize,
-    /// Completions that had to make room in the middle of a batch: told with the next one.
+    /// Completions that had to make room in the middle of a batch: reported with the next one.
     drained: Vec<cqueue::Entry>,
     /// Operations that no request waits for and that must not be lost: they go out when there is
     /// room.
@@ -98,7 +98,7 @@ pub struct Uring {
 }
 
 impl Uring {
-    /// By when the completion that is being told had happened.
+    /// By when the completion that is being reported had happened.
     fn happened_ns(&self) -> u64 {
         self.completion_times
             .happened_ns(self.completions.len() - self.at)
@@ -184,10 +184,10 @@ impl Drop for Uring {
         };
         if !done {
             self.buffers.leak();
-            let told = std::mem::take(&mut self.told);
+            let reported = std::mem::take(&mut self.reported);
             let wake_buffer = std::mem::take(&mut self.wake_buffer);
             let stamped_read = std::mem::replace(&mut self.stamped_read, StampedRead::new());
-            std::mem::forget((told, wake_buffer, stamped_read, self.config.clone()));
+            std::mem::forget((reported, wake_buffer, stamped_read, self.config.clone()));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
+    WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
@@ -84,13 +84,13 @@ impl ClientTls {
         let builder = match trust {
             Trust::Anybody => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(TakesAny::new(
-                    &ring::default_provider(),
-                ))),
+                .with_custom_certificate_verifier(Arc::new(Verifier::new(None))),
             Trust::System => builder.with_root_certificates(roots),
             Trust::File => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Pinned::new(roots, listed)?)),
+                .with_custom_certificate_verifier(Arc::new(Verifier::new(Some(Pinned::new(
+                    roots, listed,
+                )?)))),
         };
         let mut config = match (&plan.client_cert, &plan.client_key) {
             (None, None) => builder.with_no_client_auth(),
@@ -294,7 +294,22 @@ fn signs_others(error: &Error) -> bool {
     error.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
 }
 
-impl ServerCertVerifier for Pinned {
+/// Takes a server whose certificate is trusted, or any, but none that does not hold the certificate's key.
+#[derive(Debug)]
+struct Verifier {
+    /// `None`: any certificate is taken.
+    pinned: Option<Pinned>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl Verifier {
+    fn new(pinned: Option<Pinned>) -> Self {
+        let algorithms = ring::default_provider().signature_verification_algorithms;
+        Self { pinned, algorithms }
+    }
+}
+
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -303,9 +318,11 @@ impl ServerCertVerifier for Pinned {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let signed = &self.signed;
+        let Some(Pinned { signed, listed }) = &self.pinned else {
+            return Ok(ServerCertVerified::assertion());
+        };
         match signed.verify_server_cert(end_entity, intermediates, name, ocsp_response, now) {
-            Err(error) if signs_others(&error) && self.listed.contains(end_entity) => {
+            Err(error) if signs_others(&error) && listed.contains(end_entity) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
                 Ok(ServerCertVerified::assertion())
             }
@@ -319,8 +336,7 @@ impl ServerCertVerifier for Pinned {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.signed
-            .verify_tls12_signature(message, certificate, signed)
+        verify_tls12_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -329,56 +345,10 @@ impl ServerCertVerifier for Pinned {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.signed
-            .verify_tls13_signature(message, certificate, signed)
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.signed.supported_verify_schemes()
-    }
-}
-
-/// Takes any certificate, but not a server that does not hold the certificate's key.
-#[derive(Debug)]
-struct TakesAny(WebPkiSupportedAlgorithms);
-
-impl TakesAny {
-    fn new(provider: &CryptoProvider) -> Self {
-        Self(provider.signature_verification_algorithms)
-    }
-}
-
-impl ServerCertVerifier for TakesAny {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }

@@ -1,4 +1,4 @@
-//! Users of a closed load who rest between turns: whoever comes to its next request waits with its
+//! Users of a closed load who rest between turns: a user that is due to send waits with its
 //! connection open until all go on.
 
 use std::collections::VecDeque;

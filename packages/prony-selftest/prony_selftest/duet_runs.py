@@ -5,10 +5,8 @@ server at a time. The same build twice, and a build with 5 % more work.
 from __future__ import annotations
 
 import math
-import os
 import random
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from typing import Any, Literal
 from scipy import stats as untyped_stats
 
 from prony.store import Store
-from prony_selftest.gate_runs import SLOWER_WORK_US, WORK_US, write_server
+from prony_selftest.gate_runs import SLOWER_WORK_US, WORK_US, run_prony, write_server
 from prony_selftest.proportion import upper_bound
 from prony_selftest.tables import Say, prose, table
 
@@ -67,15 +65,10 @@ def duet_blocks(runs: int, say: Say, seed: int = 1) -> Iterator[str]:
 def _block(folder: Path, candidate: str, design: Design, seed: int) -> Block:
     words = ["compare", "./base", f"./{candidate}", *OPTIONS, "--seed", str(seed), "--json"]
     database = folder / "blocks.db"
-    done = subprocess.run(
-        [sys.executable, "-m", "prony", *words, *(["--duet"] if design == "duet" else [])],
-        cwd=folder,
-        env=os.environ | {"PRONY_DB": str(database)},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    try:
+        done = run_prony(folder, [*words, *(["--duet"] if design == "duet" else [])], database, TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return Block(candidate, design, {})
     if not database.exists() or not done.stdout:
         return Block(candidate, design, {})
     store = Store.open(str(database))

@@ -83,21 +83,27 @@ def write_server(folder: Path, work_us: int) -> None:
     (folder / "hello.txt").write_text(HELLO, encoding="utf-8")
 
 
+def run_prony(
+    folder: Path, words: Sequence[str], database: Path, timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """A command as a user runs it in this folder. Raises TimeoutExpired."""
+    return subprocess.run(
+        [sys.executable, "-m", "prony", *words],
+        cwd=folder,
+        env=os.environ | {"PRONY_DB": str(database)},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
 def _gate(folder: Path, candidate: str, seed: int) -> RealGate:
     words = ("gate", "./base", f"./{candidate}", *OPTIONS, "--seed", str(seed), "--json")
     database = folder / f"{candidate}.db"
-    environment = os.environ | {"PRONY_DB": str(database)}
     begun = time.monotonic()
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "prony", *words],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        done = run_prony(folder, words, database, TIMEOUT_S)
     except subprocess.TimeoutExpired:
         return RealGate(None, f"did not end within {TIMEOUT_S} s", 0, time.monotonic() - begun, None)
     took_s = time.monotonic() - begun

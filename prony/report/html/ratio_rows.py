@@ -9,13 +9,12 @@ from markupsafe import Markup
 
 from prony.compare.claim import Claim
 from prony.compare.noninferiority import Change
-from prony.report.gate import signed
 from prony.report.html.scale import Interval, Scale, axis, ratio, ratio_ticks
 from prony.report.html.theme import AT_WORST, INK, MUTED, drawn, square
 from prony.report.labels import label_of
 from prony.report.pairs import CLAIM_WORDS, asked_figures, better_first, drawn_pairs
 from prony.report.result import GateView, PairView, PartView
-from prony.report.wording import ABSENT, within
+from prony.report.wording import ABSENT, signed, within
 from prony.report.wording import ratio as written
 
 FAR = 1.5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -34,7 +33,8 @@ def test_numbers_are_cast_as_by_csv_parse() -> None:
     assert [cast(value) for value in TEXTS] == [None] * len(TEXTS)
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+@pytest.mark.everyday
+@pytest.mark.needs("node")
 def test_numbers_are_written_as_by_node() -> None:
     values = [
         0.1,

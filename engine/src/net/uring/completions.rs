@@ -15,11 +15,11 @@ impl Uring {
         slot.is_some_and(|slot| slot.open && slot.generation & GENERATION == generation)
     }
 
-    /// What a completion says of a connection that is closed is not told: only what it holds is
+    /// What a completion says of a connection that is closed is not reported: only what it holds is
     /// given back.
     #[cold]
     fn discard(&mut self, operation: u64, index: u32, flags: u32) {
-        if operation == SEND_TOLD {
+        if operation == SEND_REPORTED {
             self.free_told(index);
         }
         let buffer = cqueue::buffer_select(flags).and_then(|index| self.buffers.filled(index));
@@ -48,7 +48,7 @@ impl Uring {
                 return None;
             }
             CANCEL => return None,
-            SEND_TOLD => self.told_conn(index)?,
+            SEND_REPORTED => self.told_conn(index)?,
             _ => index,
         };
         if !self.is_current(conn, generation) {
@@ -71,7 +71,7 @@ impl Uring {
                 let code = if result < 0 { -result } else { libc::EPIPE };
                 Some(NetEvent::Broken(conn, Direction::Write, code))
             }
-            SEND_TOLD => self.sent_told(index, conn, result),
+            SEND_REPORTED => self.sent_told(index, conn, result),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Sends whose end is told: bytes made for one request, which stay in place until the kernel is done with
+//! Sends whose end is reported: bytes made for one request, which stay in place until the kernel is done with
 //! them and are refilled while more follows, and fixed ones that may go out in pieces.
 
 use io_uring::opcode;
@@ -9,14 +9,14 @@ use super::Uring;
 use crate::net::uring::tags::*;
 use crate::net::{ConnId, Direction, NetEvent, Payload};
 
-/// A send whose end is told.
-pub(super) struct Told {
+/// A send whose end is reported.
+pub(super) struct Reported {
     conn: ConnId,
     generation: u32,
     payload: Payload,
 }
 
-impl Told {
+impl Reported {
     fn bytes<'a>(&'a self, fixed: &'a [Vec<u8>]) -> &'a [u8] {
         match &self.payload {
             Payload::Fixed(index) => &fixed[*index as usize],
@@ -31,15 +31,15 @@ const MAX_SPARE_BYTES: usize = 1024 * 1024;
 impl Uring {
     /// False: the operation was refused, and the place is free again.
     fn push_told(&mut self, place: u32) -> bool {
-        let Some(told) = &self.told[place as usize] else {
+        let Some(reported) = &self.reported[place as usize] else {
             return false;
         };
-        let conn = told.conn;
-        let bytes = told.bytes(&self.config.fixed);
+        let conn = reported.conn;
+        let bytes = reported.bytes(&self.config.fixed);
         let entry = opcode::Send::new(Fixed(conn), bytes.as_ptr(), bytes.len() as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
             .build()
-            .user_data(tag(SEND_TOLD, told.generation, place));
+            .user_data(tag(SEND_REPORTED, reported.generation, place));
         let pushed = self.push_for(conn, entry);
         if !pushed {
             self.free_told(place);
@@ -48,17 +48,17 @@ impl Uring {
     }
 
     pub(super) fn send_told(&mut self, conn: ConnId, payload: Payload) {
-        let told = Some(Told {
+        let reported = Some(Reported {
             conn,
             generation: self.conns[conn as usize].generation,
             payload,
         });
         let place = if let Some(place) = self.free.pop() {
-            self.told[place as usize] = told;
+            self.reported[place as usize] = reported;
             place
         } else {
-            self.told.push(told);
-            (self.told.len() - 1) as u32
+            self.reported.push(reported);
+            (self.reported.len() - 1) as u32
         };
         if self.push_told(place) {
             self.conns[conn as usize].sending += 1;
@@ -67,13 +67,13 @@ impl Uring {
 
     /// Whose bytes are at this place.
     pub(super) fn told_conn(&self, place: u32) -> Option<ConnId> {
-        Some(self.told.get(place as usize)?.as_ref()?.conn)
+        Some(self.reported.get(place as usize)?.as_ref()?.conn)
     }
 
     /// The kernel is done with the bytes at this place.
     pub(super) fn free_told(&mut self, place: u32) {
-        if let Some(told) = self.told[place as usize].take() {
-            if let Payload::Owned(outgoing) = told.payload {
+        if let Some(reported) = self.reported[place as usize].take() {
+            if let Payload::Owned(outgoing) = reported.payload {
                 let spare = outgoing.into_spare();
                 if spare.capacity() <= MAX_SPARE_BYTES {
                     self.spare = spare;
@@ -85,13 +85,13 @@ impl Uring {
 
     /// It ended: goes on with what follows its bytes, or gives its place back.
     pub(super) fn sent_told(&mut self, place: u32, conn: ConnId, result: i32) -> Option<NetEvent> {
-        let told = self.told.get_mut(place as usize)?.as_mut()?;
-        let length = told.bytes(&self.config.fixed).len();
+        let reported = self.reported.get_mut(place as usize)?.as_mut()?;
+        let length = reported.bytes(&self.config.fixed).len();
         let more = if result < 0 {
             Err(-result)
         } else if (result as usize) < length {
             Err(libc::EPIPE)
-        } else if let Payload::Owned(outgoing) = &mut told.payload {
+        } else if let Payload::Owned(outgoing) = &mut reported.payload {
             outgoing
                 .refill()
                 .map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
@@ -112,13 +112,14 @@ impl Uring {
 
     /// Nothing of what this connection still had to send is to follow.
     pub(super) fn cancel_told(&mut self, conn: ConnId, generation: u32) {
-        let of_conn = |told: &Option<Told>| {
-            told.as_ref()
-                .is_some_and(|told| told.conn == conn && told.generation == generation)
+        let of_conn = |reported: &Option<Reported>| {
+            reported
+                .as_ref()
+                .is_some_and(|reported| reported.conn == conn && reported.generation == generation)
         };
-        for place in 0..self.told.len() {
-            if of_conn(&self.told[place]) {
-                let entry = opcode::AsyncCancel::new(tag(SEND_TOLD, generation, place as u32))
+        for place in 0..self.reported.len() {
+            if of_conn(&self.reported[place]) {
+                let entry = opcode::AsyncCancel::new(tag(SEND_REPORTED, generation, place as u32))
                     .build()
                     .user_data(CANCEL << 60)
                     .flags(Flags::SKIP_SUCCESS);

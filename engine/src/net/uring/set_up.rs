@@ -49,7 +49,7 @@ impl Uring {
             wake_buffer: Box::new([0; 8]),
             stamped_read: StampedRead::new(),
             config,
-            told: Vec::new(),
+            reported: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),
             waker: Waker::new()?,
@@ -101,7 +101,7 @@ impl Uring {
         !(self.local.is_empty() && self.drained.is_empty() && self.backlog.is_empty())
     }
 
-    /// Whether there is something that [`Driver::next`](crate::net::Driver::next) has not told yet.
+    /// Whether there is something that [`Driver::next`](crate::net::Driver::next) has not reported yet.
     pub(in crate::net) fn has_fetched(&self) -> bool {
         self.at < self.completions.len() || !self.local.is_empty()
     }

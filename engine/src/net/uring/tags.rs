@@ -7,8 +7,8 @@ pub(super) const SEND: u64 = 2;
 pub(super) const RECEIVE: u64 = 3;
 pub(super) const CANCEL: u64 = 4;
 pub(super) const WAKE: u64 = 5;
-/// A send whose end is told; the low half of its tag is the place of the bytes and not the connection.
-pub(super) const SEND_TOLD: u64 = 6;
+/// A send whose end is reported; the low half of its tag is the place of the bytes and not the connection.
+pub(super) const SEND_REPORTED: u64 = 6;
 /// The eventfd that a ring waits for beside its own completions.
 pub(super) const EVENTFD: u64 = 7;
 

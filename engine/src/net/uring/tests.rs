@@ -163,15 +163,21 @@ fn two_owned_sends_that_fail_are_no_failure_of_the_next_connection_at_their_inde
     driver.flush().unwrap();
     driver.close(0);
     driver.connect(0, 0);
-    let told = events(&mut driver, 50);
-    assert!(matches!(told[..], [NetEvent::Connected(0)]), "{told:?}");
+    let reported = events(&mut driver, 50);
+    assert!(
+        matches!(reported[..], [NetEvent::Connected(0)]),
+        "{reported:?}"
+    );
     assert!(!driver.is_sending(0));
     assert_eq!(driver.free.len(), 2);
     let (mut second, _) = listener.accept().unwrap();
     drop(first);
     second.write_all(b"hello").unwrap();
-    let told = events(&mut driver, 20);
-    assert!(matches!(told[..], [NetEvent::Received(_)]), "{told:?}");
+    let reported = events(&mut driver, 20);
+    assert!(
+        matches!(reported[..], [NetEvent::Received(_)]),
+        "{reported:?}"
+    );
 }
 
 #[test]
@@ -210,9 +216,9 @@ fn a_fixed_send_that_failed_midway_is_not_taken_for_sent() {
     assert!(driver.is_sending(0));
     // With bytes unread its end is a reset.
     drop(peer);
-    let told = events(&mut driver, 50);
+    let reported = events(&mut driver, 50);
     let broke = |event: &NetEvent| matches!(event, NetEvent::Broken(0, Direction::Write, _));
-    assert!(told.iter().any(broke), "{told:?}");
+    assert!(reported.iter().any(broke), "{reported:?}");
     assert!(!driver.is_sending(0));
     assert_eq!(driver.free.len(), 1);
 }
