@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from prony.cli.common import Common
 from prony.cli.main import is_front_end
 from prony.errors import EnvironmentFault, UsageError
-from prony.experiment import calibrating
+from prony.experiment import calibrating, trials
 from prony.judge.finding import Bias, Finding, Judgement, Kind
 from prony.judge.limits import CheckLimits
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, SteadyWindow, WholeRun
@@ -84,6 +84,7 @@ def test_an_interrupt_after_the_load_costs_the_calibration_and_nothing_else(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(calibrating, "calibrate", interrupted)
+    monkeypatch.setattr(trials, "ceiling_decides", lambda *_: True)  # else the load of this moment does
     monkeypatch.setenv("PRONY_CACHE", str(tmp_path / "cache"))  # with no ceiling of an earlier test
     server = serve()
     ran = front.context().measure(translated(server.url), SilentProgress())
