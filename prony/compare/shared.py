@@ -39,7 +39,7 @@ class LoadSample(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class LoadRatio:
     """A server's figure under `load` ÷ that under `other`. `low` and `high` are None below three processes
-    with both.
+    with both, and have an effect of the order of its loads at its worst.
     """
 
     server: str
@@ -100,9 +100,10 @@ def load_ratios(samples: Sequence[LoadSample], *sweeps: Sequence[str]) -> tuple[
     for pair, result in first.items():
         level = levels.get(pair)
         final = result if level is None else _ratio(samples, *pair, 1 - level) or result
-        ratios.append(
-            LoadRatio(*pair, final.ratio, final.low, final.high, final.confidence, final.n, final.paired)
-        )
+        bends = order_between(samples, *pair)
+        low = None if final.low is None else final.low * math.exp(-bends.down)
+        high = None if final.high is None else final.high * math.exp(bends.up)
+        ratios.append(LoadRatio(*pair, final.ratio, low, high, final.confidence, final.n, final.paired))
     return tuple(ratios)
 
 
@@ -215,19 +216,35 @@ def order_of_one(samples: Sequence[LoadSample], a: str, b: str, load: str) -> So
     the difference of their effects of place and preceding load, where one is found (F test, 5 %).
     """
     both = [sample for sample in samples if sample.server in (a, b)]
-    loads = sorted({sample.after for sample in both if sample.place})
     mine = np.asarray([sample.server == a for sample in both], dtype=np.float64)
     here = np.asarray([sample.server == a and sample.load == load for sample in both])
-    none = Source(ORDER, 0.0, 0.0)
+    loads = sorted({sample.after for sample in both if sample.place})
     if not loads or not here.any():
-        return none
+        return Source(ORDER, 0.0, 0.0)
     logs, levels, places, after = _columns(both, loads)
     orders = np.column_stack([places, after])
     own = orders * mine[:, None]
-    found = _fit(logs, np.column_stack([levels, orders]), own)
+    return _bias(_fit(logs, np.column_stack([levels, orders]), own), own[here].mean(axis=0))
+
+
+def order_between(samples: Sequence[LoadSample], server: str, load: str, other: str) -> Source:
+    """Bias of a server's figure under `load` ÷ that under `other` by the order of its loads: the effects of
+    place and preceding load on the trials of the two, where one is found (F test, 5 %).
+    """
+    own = [sample for sample in samples if sample.server == server]
+    loads = sorted({sample.after for sample in own if sample.place})
+    if not loads:
+        return Source(ORDER, 0.0, 0.0)
+    logs, levels, places, after = _columns(own, loads)
+    orders = np.column_stack([places, after])
+    upper, lower = (orders[[sample.load == name for sample in own]].mean(axis=0) for name in (load, other))
+    return _bias(_fit(logs, levels, orders), upper - lower)
+
+
+def _bias(found: Fit | None, at: Floats) -> Source:
+    """The 95 % interval of the effects at this place, where they are found."""
     if found is None or found.p_value >= 1 - CONFIDENCE:
-        return none
-    at = own[here].mean(axis=0)
+        return Source(ORDER, 0.0, 0.0)
     centre = float(at @ found.effects)
     half = float(special.stdtrit(found.freedom, 0.5 + CONFIDENCE / 2))
     half *= math.sqrt(max(float(at @ found.spread @ at), 0.0))

@@ -34,6 +34,8 @@ class Asked:
     """Why the next request has no response; None if all sent ones have."""
     timed_out: bool = False
     """Whether that request was sent but not answered in time: the server may be busy."""
+    without_tls: bool = False
+    """Whether TLS was not agreed for that request: also a server that starts agrees at once, or never."""
     answered_monotonic_s: float | None = None
     """Time of the last response, by the requesting host's clock."""
 
@@ -128,7 +130,7 @@ def _ask_scenario(
             other = load.model_copy(update={"addresses": (address,)})
             if (result := _ask_scenario(other, scenario, known, start)).silence is None:
                 return result
-    return Asked(probes, in_words(kind, report), kind == "timeout", answered_s)
+    return Asked(probes, in_words(kind, report), kind == "timeout", kind == "tls", answered_s)
 
 
 def _once(step: Step) -> Step:

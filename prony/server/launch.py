@@ -43,6 +43,8 @@ ASKS_AFTER_S = 0.05
 """Longest pause between a wrong response and the next request."""
 REPORT_PATIENCE_S = 10.0
 """After listening: time for the application to print its own figures."""
+TLS_PATIENCE_S = 5.0
+"""After listening: time until TLS must be agreed; what is not supported then never will be."""
 
 
 def launch(
@@ -233,6 +235,8 @@ class RunningServer(GuardedProcess):
             answered = f"it listens but gives no response: {probe.asked.silence}"
             wrong = answered if response is None else response.why_not or answered
             elsewhere = response is not None and response.status == 404
+            if probe.asked.without_tls:
+                deadline_s = min(deadline_s, listening_s + TLS_PATIENCE_S)
             self._poll(deadline_s, f"{wrong}; -w /PATH requests another path" if elsewhere else wrong)
             # Asking costs CPU time, which the server may need to start.
             time.sleep(min(time.monotonic() - begun_s, ASKS_AFTER_S))

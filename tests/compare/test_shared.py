@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from prony.compare.shared import LoadSample, load_ratios, order_effects, order_of_one
+from prony.compare.shared import LoadSample, load_ratios, order_between, order_effects, order_of_one
 from prony.plan.processes import LoadOrders
 
 LOADS = ("1", "8", "64", "512")
@@ -67,6 +67,18 @@ def test_neighbouring_loads_are_paired_by_process() -> None:
         assert one.high is not None
         assert one.low < 2 < one.high
         assert one.high / one.low < 1.03, "the 5 % between processes are not in it"
+
+
+def test_a_load_that_slows_the_next_widens_the_ratio_to_its_neighbour() -> None:
+    """The largest load never follows itself; a quarter of the other's trials do: its ratio is too high."""
+    samples = trials({"512": -0.1})
+    last = LOADS[-1]
+    source = order_between(samples, "a", last, LOADS[-2])
+    assert source.down > 0.1 / 4
+    assert (order_between(trials(), "a", last, LOADS[-2]).down, source.up) == (0, 0)
+    found = next(one for one in load_ratios(samples, LOADS) if (one.server, one.load) == ("a", last))
+    assert found.low is not None
+    assert found.low < 2 < found.ratio
 
 
 def test_loads_that_never_shared_a_process_are_not_paired() -> None:

@@ -159,10 +159,12 @@ def _throttled(evidence: Evidence) -> Taken | str | None:
         return None  # reported by the others
     if window.throttle is None:
         return "whether a CPU quota throttled the server could not be read"
-    held = window.throttle.throttled_s / window.wall_s
-    text = f"a CPU quota throttled the server for {percent(held)} of the window"
+    held_s, periods = window.throttle.throttled_s, window.throttle.periods
+    text = f"a CPU quota throttled the server for {percent(held_s / window.wall_s)} of the window"
     advice = "measure without the quota, or declare the granted CPUs"
-    return Taken("throttled", held / server_cpus(evidence), text, advice)
+    if held_s > 0 and periods > 0:
+        held_s += window.wall_s / periods  # the kernel adds a throttling at its end: one may be missing
+    return Taken("throttled", held_s / window.wall_s / server_cpus(evidence), text, advice)
 
 
 def _client(evidence: Evidence) -> Taken | str | None:

@@ -82,8 +82,8 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         1,
         "client saturated",
-        "a CPU-bound process shares the load generator's CPU",
-        Setup(disturbance=burner("client"), needs=("two-cpus",)),
+        "a real-time process takes the load generator's CPU for 5 ms of each 10",
+        Setup(disturbance=burner("client", real_time=True), needs=("two-cpus", "root")),
         ("client", "isolation"),
         Setup(),
         bent=("requests_per_s", "mean_ms", "p99_ms"),

@@ -17,8 +17,18 @@ CLONE_NEWNET = 0x40000000
 CGROUPS = Path("/sys/fs/cgroup")
 
 
-def burner(side: Side) -> Disturbance:
-    """A process that burns a CPU of this side."""
+HALF_THE_TIME = """import os, time
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+while os.getppid() == {parent}:
+    end = time.monotonic() + 0.005
+    while time.monotonic() < end:
+        pass
+    time.sleep(0.005)
+"""
+
+
+def burner(side: Side, *, real_time: bool = False) -> Disturbance:
+    """A process that burns a CPU of this side; with `real_time` half of its time, before all others."""
 
     @contextmanager
     def burn(running: RunningSetup) -> Iterator[None]:
@@ -26,6 +36,8 @@ def burner(side: Side) -> Disturbance:
         place = f"import os; os.sched_setaffinity(0, {{{cpus[0]}}})"
         # Ends with this process, even if it is killed.
         burn_cpu = f"while os.getppid() == {os.getpid()}: sum(range(9999))"
+        if real_time:
+            burn_cpu = HALF_THE_TIME.format(parent=os.getpid())
         process = subprocess.Popen([sys.executable, "-I", "-S", "-c", f"{place}\n{burn_cpu}"])
         try:
             yield

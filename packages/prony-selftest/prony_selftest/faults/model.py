@@ -144,6 +144,8 @@ class Entry:
     """Figures whose true value is the clean run's: it must lie within the bounds of a conforming faulty
     trial.
     """
+    refused: str = ""
+    """A word of the refusal that this set-up must get before any load; empty: it is measured."""
     other_tools: bool = True
     """Whether wrk and ab can measure this set-up."""
 

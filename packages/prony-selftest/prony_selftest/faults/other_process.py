@@ -6,11 +6,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from prony.errors import EnvironmentFault
 from prony.plan.load import Connections
 from prony.server.build import Built
 from prony.server.launch import launch
@@ -18,7 +17,7 @@ from prony.server.probe import status_probe
 from prony.server.sockets import listeners
 from prony_selftest.faults import forwarder, shared_port
 from prony_selftest.faults.model import Entry, RunningSetup, Setup
-from prony_selftest.faults.single_trial import EntryResult, run_entry, with_
+from prony_selftest.faults.single_trial import EntryResult, refusal, run_entry, with_
 from prony_selftest.faults.trial import spec_of
 
 HOST = "127.0.0.1"
@@ -140,12 +139,3 @@ def _at_start() -> str | None:
         probe = status_probe(server.host, server.port)
         message = refusal(lambda: server.wait_ready(probe, so_far_s + 0.5))
     return message.partition(" (log")[0] if message is not None and "taken by" in message else None
-
-
-def refusal(start: Callable[[], object]) -> str | None:
-    """The error message; None without a refusal."""
-    try:
-        start()
-    except EnvironmentFault as fault:
-        return str(fault)
-    return None

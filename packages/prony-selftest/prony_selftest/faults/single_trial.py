@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from prony.errors import EnvironmentFault
 from prony.judge.finding import Finding, Kind
 from prony_selftest.faults.clean_run import MAIN_FIGURE, CleanResult, disturbed, run_clean
 from prony_selftest.faults.model import Entry, SetupResult, overlaps, said
@@ -35,6 +36,8 @@ def run_entry(entry: Entry, *, tools: bool = False) -> EntryResult:
     absent = missing_for(entry.setup) or missing_for(entry.clean)
     if absent:
         return with_(result, missing=absent)
+    if entry.refused:
+        return _refused(entry, result)
     printed = run_tools(entry.setup) if tools and entry.other_tools else ""
     outcome = run_setup(entry.setup)
     reported, failures = _compared(entry, outcome)
@@ -51,6 +54,24 @@ def run_entry(entry: Entry, *, tools: bool = False) -> EntryResult:
         clean=clean.summary,
         failures=(*failures, *(failure for failure in further if failure)),
     )
+
+
+def _refused(entry: Entry, result: EntryResult) -> EntryResult:
+    said, clean = refusal(lambda: run_setup(entry.setup)) or "measured", run_clean(entry.clean)
+    failures = [alarms] if (alarms := _false_alarms(clean)) is not None else []
+    if entry.refused not in said:
+        failures.append(f"not refused for {entry.refused}")
+    reported = f"refused: {said.partition(' (log: ')[0]}"
+    return with_(result, reported=reported, clean=clean.summary, failures=tuple(failures))
+
+
+def refusal(start: Callable[[], object]) -> str | None:
+    """The error message; None without a refusal."""
+    try:
+        start()
+    except EnvironmentFault as fault:
+        return str(fault)
+    return None
 
 
 def _compared(entry: Entry, outcome: SetupResult) -> tuple[str, tuple[str, ...]]:

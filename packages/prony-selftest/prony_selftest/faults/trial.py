@@ -48,7 +48,7 @@ TLS = ("--tls", "--cert", "{tls_cert}", "--key", "{tls_key}")
 def missing_for(setup: Setup) -> str | None:
     """Missing requirements of a set-up on this host, in words; None if there are none."""
     have = {
-        "root": (os.geteuid() == 0, "the rights of root, for a network namespace"),
+        "root": (os.geteuid() == 0, "the rights of root"),
         "cgroup": (
             os.geteuid() == 0 and can_limit_cpu(),
             "the right to create a control group with a CPU quota",
