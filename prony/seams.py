@@ -34,8 +34,8 @@ class Known:
     help: str = ""
 
 
-FRONTENDS, HOSTS, SERVE, EXPLAIN, SELFTEST, PEERS = (
-    f"prony-{name}" for name in ("frontends", "hosts", "serve", "explain", "selftest", "peers")
+FRONTENDS, HOSTS, SERVE, EXPLAIN, CONFORMANCE, SELFTEST, PEERS = (
+    f"prony-{name}" for name in ("frontends", "hosts", "serve", "explain", "conformance", "selftest", "peers")
 )
 OWN: dict[tuple[str, str], Known] = {
     (COMMANDS, "second-opinion"): Known(PEERS, "Cross-check with other load generators."),
@@ -45,6 +45,7 @@ OWN: dict[tuple[str, str], Known] = {
     (COMMANDS, "selftest"): Known(SELFTEST, "Are injected faults detected, without false alarms?"),
     (COMMANDS, "serve"): Known(SERVE, "All results in a browser, with trends."),
     (COMMANDS, "import"): Known(FRONTENDS, "Another tool's script as a plan file."),
+    (COMMANDS, "servers check"): Known(CONFORMANCE, "Does a server answer as its workloads declare?"),
     (COMMANDS, "results publish"): Known(SERVE, "Write a folder to publish: file, page and main figures."),
     (COMMANDS, "results push"): Known(SERVE, "Send one experiment to a search engine."),
     (FRONT_ENDS, "ab"): Known(FRONTENDS, "ApacheBench's command line and report."),
@@ -61,6 +62,7 @@ OWN: dict[tuple[str, str], Known] = {
     **{(EXPORTS, name): Known(EXPLAIN) for name in ("collapsed", "jfr", "pprof")},
     (HOOKS, "hosts"): Known(HOSTS),
     (HOOKS, "listeners"): Known(SERVE),
+    (HOOKS, "conformance"): Known(CONFORMANCE),
     (HOOKS, "profilers"): Known(EXPLAIN),
     (HOOKS, "attaching"): Known(EXPLAIN),
     (HOOKS, "explanations"): Known(EXPLAIN),

@@ -63,7 +63,7 @@ def beside() -> dict[str, Path]:
 
 def test_what_can_be_left_out_is_imported_by_nothing_that_stays() -> None:
     found = beside()
-    assert len(found) == 6
+    assert len(found) == 7
     for name, folder in {"prony": ROOT / "prony", **found}.items():
         allowed = {name, *ALLOWED.get(name, ())}
         wrong = [

@@ -116,7 +116,7 @@ def test_without_packages_the_help_names_their_commands_with_the_line_that_insta
         ("serve",), ("hosts", "check", "x.yaml"), ("explain", "latest"), ("selftest", "--list"),
         ("aa", "tomcat"),
         ("second-opinion", "http://127.0.0.1:9/"), ("import", "x.jmx", "-o", "x.yaml"), ("wrk", "-c", "1"),
-        ("results", "push", "latest"), ("results", "publish", "latest"),
+        ("results", "push", "latest"), ("results", "publish", "latest"), ("servers", "check", "tomcat"),
         ("load", "http://127.0.0.1:9/", "--explain", "--attach"),
         ("load", "http://127.0.0.1:9/", "--hosts", "hosts.yaml"),
         ("load", "http://127.0.0.1:9/", "--push", "http://127.0.0.1:9/"),

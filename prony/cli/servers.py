@@ -1,4 +1,4 @@
-"""`prony servers`: what can be started; `check` asks whether it answers as its workloads declare."""
+"""`prony servers`: what can be started, and builds of it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from prony.cli import options
-from prony.cli.targets import KINDS
-from prony.errors import EnvironmentFault, ExitCode, UsageError
+from prony.cli import lazily, options
+from prony.errors import EnvironmentFault, ExitCode
 
 if TYPE_CHECKING:
-    from prony.conformance.result import Conformance
-    from prony.plan.workload import Workload
     from prony.server.build import Built
     from prony.server.catalogue import Catalogue
     from prony.server.spec import ServerSpec
@@ -24,7 +21,7 @@ Jdk = Annotated[
     str | None,
     Option("--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."),
 ]
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False, rich_markup_mode=None, cls=lazily.Group)
 
 
 @app.callback(invoke_without_command=True)
@@ -72,7 +69,7 @@ def command(context: typer.Context, json: options.Json = False) -> int:
     return ExitCode.OK
 
 
-def _line(name: str, line: str) -> None:
+def line(name: str, line: str) -> None:
     print(f"prony: {name}: {line}", file=sys.stderr)
 
 
@@ -109,7 +106,7 @@ def build_servers(
     failed: list[str] = []
     for spec in named or everything(Catalogue.load()):
         try:
-            (built,) = build([spec], jdk=jdk, on_line=_line)
+            (built,) = build([spec], jdk=jdk, on_line=line)
         except EnvironmentFault as fault:
             details = f"\n{fault.details}" if fault.details else ""
             print(f"prony: {spec.name}: {fault}{details}", file=sys.stderr)
@@ -147,102 +144,4 @@ def _said(built: Built) -> tuple[str, str]:
     return ("was there" if built.from_cache else f"built in {built.seconds:.0f} s", ", ".join(versions))
 
 
-@app.command("check")
-def check(
-    servers: list[str] = Argument(None, help=f"{KINDS}."),
-    all_servers: bool = Option(False, "--all", help="Every server of the catalogue with every variant."),
-    workload: list[str] = Option(
-        [], "--workload", "-w", help="Only this workload; repeatable [default: all it claims]."
-    ),
-    setting: list[str] = Option([], "--set", help="Set a workload setting, such as delay_ms=50; repeatable."),
-    jdk: Jdk = None,
-    json: options.Json = False,
-) -> int:
-    """Start each server fresh and ask whether it answers as its workloads declare: status, headers, every
-    byte of the body, keep-alive, HEAD, a hundred connections at once, and what no decent client sends.
-    """
-    from prony.conformance.result import START
-    from prony.report.conformance import as_json, summary_table, table
-    from prony.report.console import Console
-    from prony.report.delivery import print_model
-
-    console = Console()
-    done: list[Conformance] = []
-    for spec, under in _tasks(servers or [], all_servers, workload, options.settings(setting)):
-        print(f"prony: {spec.name} under {under.name} …", file=sys.stderr)
-        done.append(_checked(spec, under, jdk))
-        if not json:
-            console.print(table(done[-1]))
-            console.print()
-    if json:
-        print_model(as_json(done))
-    elif len(done) > 1:
-        console.print(summary_table(done))
-    if any(result.check != START for one in done for result in one.failed):
-        return ExitCode.NONCONFORMING
-    return ExitCode.OK if all(one.started for one in done) else ExitCode.ENVIRONMENT
-
-
-def _tasks(
-    named: list[str], every: bool, only: list[str], settings: dict[str, float]
-) -> list[tuple[ServerSpec, Workload]]:
-    """Each server with each workload to check it under. Raises UsageError, before anything is built."""
-    from prony.conformance.suite import check_deviations, claimed
-    from prony.plan import workload
-
-    specs = _chosen(named, every)
-    tasks: list[tuple[ServerSpec, Workload]] = []
-    for spec in specs:
-        check_deviations(spec)
-        if not only and not spec.workloads:
-            tasks.append((spec, workload.from_url("/")))
-            continue
-        names = [name for name in only if name in spec.workloads] if every and only else claimed(spec, only)
-        tasks += [(spec, workload.load(name)) for name in names]
-    if not tasks:
-        raise UsageError(f"no server offers {' or '.join(only)}; prony servers lists what each offers")
-    unknown = set(settings) - {name for _, one in tasks for name in one.settings}
-    if unknown:  # said by a workload that has not got it, in its own words
-        tasks[0][1].with_settings({name: settings[name] for name in unknown})
-    return [
-        (spec, one.with_settings({key: value for key, value in settings.items() if key in one.settings}))
-        for spec, one in tasks
-    ]
-
-
-def _chosen(named: list[str], every: bool) -> list[ServerSpec]:
-    from prony.cli.targets import LAUNCHED, servers
-    from prony.server.catalogue import Catalogue
-
-    if every and named:
-        raise UsageError(f"both --all and {', '.join(named)} were given; give one of them")
-    if not every:
-        if not named:
-            raise UsageError("no server was named; name some (prony servers lists them), or give --all")
-        found = servers(named, instead=f"prony servers check starts it fresh: name {LAUNCHED}")
-        return list({one.name: one.launched for one in found}.values())
-    specs, faults = Catalogue.load().specs()
-    if faults:
-        raise faults[0]
-    return [spec for spec in specs if spec.workloads]
-
-
-def _checked(spec: ServerSpec, under: Workload, jdk: str | None) -> Conformance:
-    """What the suite finds; a build that fails is a result like another."""
-    from prony.conformance.result import START, CheckResult, CheckStatus, Conformance
-    from prony.conformance.suite import check as check_server
-    from prony.server.build import build
-
-    try:
-        built = build([spec], jdk=jdk, on_line=_line)
-    except EnvironmentFault as fault:
-        failed = CheckResult(
-            server=spec.name,
-            workload=under.name,
-            check=START,
-            status=CheckStatus.FAILED,
-            found=str(fault),
-            expected="built",
-        )
-        return Conformance(server=spec.name, workload=under.name, results=(failed,))
-    return check_server(built[0], under)
+lazily.elsewhere(app, "check", "servers")

@@ -11,8 +11,8 @@ from statistics import median, median_high
 from typing import Any, Protocol
 
 from prony import redaction
-from prony.conformance.result import CheckResult, CheckStatus, Conformance
 from prony.errors import EnvironmentFault
+from prony.evidence.conformance import CheckResult, CheckStatus, Conformance
 from prony.evidence.trial import ConformanceFacts, Evidence, Nonconformity, TrialRecord
 from prony.experiment.calibrating import Calibrations
 from prony.experiment.conclude import Conclusion, conclude, unjudged
@@ -260,6 +260,7 @@ def index_of(trial: TrialRecord) -> int:
     return int(trial.id.removeprefix(f"{trial.experiment_id}-").partition("-")[0])
 
 
+NOT_ASKED = ConformanceFacts(passed=0, checks=0)
 _known: dict[tuple[object, ...], ConformanceFacts | None] = {}
 """For as long as this program runs: the points of a sweep are experiments of the same server and workload."""
 
@@ -278,8 +279,9 @@ def conformance_of(
     if key not in _known:
         listener.phase("conformance", CONFORMANCE_S)
         found = testbed.conformance(target, workload, SHORT, spoken, plan.start_timeout_s)
-        _known[key] = _facts(found) if found.started else None
-        for result in found.failed if found.started else ():
+        started = found is not None and found.started
+        _known[key] = NOT_ASKED if found is None else _facts(found) if started else None
+        for result in found.failed if found is not None and started else ():
             listener.note(f"{result.server} does not conform: {result.check}: {result.found}")
     return _known[key]
 

@@ -19,7 +19,6 @@ from prony.plan.objective import Objective
 from prony.plan.plan import Skipped
 from prony.report.aa import OnRecord
 from prony.report.cell_view import Condition, Spread
-from prony.report.conformance import ConformanceOut
 from prony.report.hosts import HostLine
 from prony.report.listings import DoctorOut, DryRunOut, HostsCheckOut, ListOut, NoteOut, PruneOut, ServersOut
 from prony.report.out import Out
@@ -321,7 +320,6 @@ def json_schema() -> dict[str, Any]:
         "results": ListOut.model_json_schema(by_alias=True),
         "prune": PruneOut.model_json_schema(by_alias=True),
         "compare-results": TwoResultsOut.model_json_schema(by_alias=True),
-        "conformance": ConformanceOut.model_json_schema(by_alias=True),
         "rejudge": RejudgedOut.model_json_schema(by_alias=True),
         "hosts-check": HostsCheckOut.model_json_schema(by_alias=True),
         "dry-run": DryRunOut.model_json_schema(by_alias=True),

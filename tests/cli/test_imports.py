@@ -59,7 +59,7 @@ def test_a_load_imports_no_statistics_before_it_is_over(tmp_path: Path) -> None:
     code, names = imported("load", "http://127.0.0.1:9/", "--db", str(tmp_path / "r.db"))
     assert code == 4
     assert (
-        below(names, ("prony.compare", "prony.conformance.suite", "h11", "scipy", "ruptures", *DRAWS)) == []
+        below(names, ("prony.compare", "prony_conformance.suite", "h11", "scipy", "ruptures", *DRAWS)) == []
     )
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from prony.cli import main, measure, servers, targets
-from prony.conformance.result import CheckResult, CheckStatus, Conformance
 from prony.errors import ExitCode, UsageError
+from prony.evidence.conformance import CheckResult, CheckStatus, Conformance
 from prony.experiment.requirements import find_targets
 from prony.experiment.testbed import Targets
 from prony.plan.plan import Plan

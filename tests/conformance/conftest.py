@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from prony.conformance import checks, suite
-from prony.conformance.result import CheckResult
-from prony.conformance.suite import check
+from prony.evidence.conformance import CheckResult
 from prony.plan.workload import Workload
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
+from prony_conformance import checks, suite
+from prony_conformance.suite import check
 
 LIAR = Path(__file__).parent / "faulty_server.py"
 Examine = Callable[..., dict[str, CheckResult]]

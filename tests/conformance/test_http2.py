@@ -16,12 +16,12 @@ from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
 
-from prony.conformance.http2 import Http2Wire
-from prony.conformance.result import CheckResult, CheckStatus
-from prony.conformance.suite import CHECKS
-from prony.conformance.wire import WireError, WireRequest
+from prony.evidence.conformance import CheckResult, CheckStatus
 from prony.server.address import Address
 from prony.server.build import Built
+from prony_conformance.http2 import Http2Wire
+from prony_conformance.suite import CHECKS
+from prony_conformance.wire import WireError, WireRequest
 from tests.conformance.test_suite import HELLO, failed
 
 Make = Callable[..., Built]

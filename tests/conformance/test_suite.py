@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from prony.conformance.result import CheckResult, CheckStatus
-from prony.conformance.suite import CHECKS
-from prony.conformance.walk import walked_once
 from prony.errors import UsageError
+from prony.evidence.conformance import CheckResult, CheckStatus
 from prony.plan.response import Capture, Expectation
 from prony.plan.step import Step
 from prony.plan.workload import Scenario, Workload
 from prony.server.build import Built
+from prony_conformance.suite import CHECKS
+from prony_conformance.walk import walked_once
 
 Make = Callable[..., Built]
 Examine = Callable[..., dict[str, CheckResult]]

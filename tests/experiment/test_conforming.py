@@ -8,8 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from prony.conformance import suite
-from prony.conformance.result import Conformance
+from prony.evidence.conformance import Conformance
 from prony.evidence.host import CpuPartition, Limits
 from prony.experiment import testbed
 from prony.experiment.trials import conformance_of
@@ -19,6 +18,7 @@ from prony.server.build import Built
 from prony.server.catalogue import Catalogue
 from prony.targets.launched import LaunchedServer
 from prony.trial.surroundings import TrialObserver
+from prony_conformance import suite
 from tests.store.store_samples import FINGERPRINT
 from tests.trial.test_targets import HELLO, SHORT
 

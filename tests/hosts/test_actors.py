@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from prony.conformance import suite
 from prony.errors import EnvironmentFault
 from prony.evidence.host import CpuPartition
 from prony.load.contract import EngineLoad
@@ -21,6 +20,7 @@ from prony.plan.target import Launch, Url
 from prony.plan.workload import from_url
 from prony.server import tool
 from prony.server.launch import launch
+from prony_conformance import suite
 from prony_hosts import actors, server_host
 from prony_hosts.actor import Abandoned
 from prony_hosts.actors import LoadHost

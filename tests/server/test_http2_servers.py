@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from prony.conformance import suite
-from prony.conformance.result import CheckStatus
-from prony.conformance.suite import check
+from prony.evidence.conformance import CheckStatus
 from prony.plan.workload import load
 from prony.server.build import build
 from prony.server.catalogue import Catalogue
+from prony_conformance import suite
+from prony_conformance.suite import check
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("hasty_jvm")]
 

@@ -10,8 +10,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from prony.conformance.result import Conformance
+from prony import seams
 from prony.errors import EnvironmentFault
+from prony.evidence.conformance import Conformance
 from prony.evidence.host import CpuPartition
 from prony.evidence.server import (
     CgroupThrottle,
@@ -127,10 +128,11 @@ class ServerHost(MeasuredHost):
         cpus: Sequence[int],
         start_timeout_s: float,
         contents: Mapping[str, bytes],
-    ) -> Conformance:
-        """Checks a fresh process from this host (`prony.conformance.suite.check`)."""
-        from prony.conformance.suite import check  # its own HTTP client
-
+    ) -> Conformance | None:
+        """Checks a fresh process from this host; None where the package that asks is not installed."""
+        check = seams.found(seams.HOOKS, "conformance")
+        if check is None:
+            return None
         built, _ = self.prepare(asked)
         here = files.put(contents, Path(self._scratch.name))
         moved = files.moved_workload(workload, here)
@@ -138,7 +140,7 @@ class ServerHost(MeasuredHost):
         def started(server: RunningServer) -> None:
             self._keep(lambda: setattr(self, "_checked", server), server.stop)
 
-        return check(
+        found: Conformance = check(
             built,
             moved,
             only=only,
@@ -147,6 +149,7 @@ class ServerHost(MeasuredHost):
             on_start=started,
             start_timeout_s=start_timeout_s,
         )
+        return found
 
     def _server(self, asked: Launch) -> LaunchedServer:
         key = asked.model_dump_json()

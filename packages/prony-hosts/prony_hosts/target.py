@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from prony.conformance.result import Conformance
 from prony.errors import EnvironmentFault
+from prony.evidence.conformance import Conformance
 from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.server import (
     CgroupThrottle,
@@ -115,10 +115,10 @@ class HostedServer:
         http_version: HttpVersion,
         cpus: tuple[int, ...],
         start_timeout_s: float,
-    ) -> Conformance:
+    ) -> Conformance | None:
         """Runs the conformance suite on its host."""
         contents = files.of_workload(workload)
-        result: Conformance = self.host.call(
+        result: Conformance | None = self.host.call(
             "conformance",
             self.asked,
             workload,

@@ -9,8 +9,8 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from prony.conformance.result import Conformance
 from prony.errors import EnvironmentFault, UsageError
+from prony.evidence.conformance import Conformance
 from prony.evidence.host import CpuPartition, Fingerprint, Limits, PortRange
 from prony.experiment.testbed import Testbed
 from prony.host.proc import read_text
@@ -124,7 +124,7 @@ class HostsTestbed(Testbed):
         only: tuple[str, ...],
         http_version: HttpVersion,
         start_timeout_s: float,
-    ) -> Conformance:
+    ) -> Conformance | None:
         assert isinstance(target, HostedServer), "only a server on a host is built"
         cpus = self._partition(target.host).server
         return target.checked(workload, only, http_version, cpus, start_timeout_s)

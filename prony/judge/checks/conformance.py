@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prony.evidence.trial import Evidence, Nonconformity
 from prony.judge.check import DeclaredLimits, check
-from prony.judge.finding import Finding
+from prony.judge.finding import Finding, unread
 
 CHECK = "conformance"
 SOURCE = "a wrong response can be fast; docs/conformance.md"
@@ -20,6 +20,9 @@ def conformance(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
     facts = evidence.conformance
     if facts is None:
         return None
+    if not facts.checks:
+        reason = "not checked: the package prony-conformance is not installed"
+        return unread(CHECK, reason, provided="the server responds as declared", limit=LIMIT, source=SOURCE)
     value = f"passed {facts.passed} of {facts.checks}"
     reason = f"{value} before the first trial"
     if facts.declared:

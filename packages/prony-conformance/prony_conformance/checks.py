@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from prony.conformance.http2 import Http2Wire
-from prony.conformance.result import CheckOutcome, CheckStatus
-from prony.conformance.walk import Subject, reads, why_wrong
-from prony.conformance.wire import Line, Wire, WireError, WireRequest, WireResponse
 from prony.errors import EnvironmentFault
+from prony.evidence.conformance import CheckOutcome, CheckStatus
 from prony.load.short import complaint, run_short, short_load
 from prony.plan.load import Connections
 from prony.plan.step import Step
 from prony.plan.workload import Scenario, Workload
+from prony_conformance.http2 import Http2Wire
+from prony_conformance.walk import Subject, reads, why_wrong
+from prony_conformance.wire import Line, Wire, WireError, WireRequest, WireResponse
 
 Check = Callable[[Subject], CheckOutcome]
 CLOSE_PATIENCE_S = 5.0

@@ -11,16 +11,6 @@ from dataclasses import dataclass, field
 
 import h11
 
-from prony.conformance.http2 import Http2Wire
-from prony.conformance.wire import (
-    LONGEST_HEAD_BYTES,
-    PIECE_BYTES,
-    Line,
-    Wire,
-    WireError,
-    WireRequest,
-    WireResponse,
-)
 from prony.load.asked import Asked, ask_once
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
@@ -32,6 +22,16 @@ from prony.plan.target import TlsOptions
 from prony.plan.workload import Scenario, Workload
 from prony.server.address import Address
 from prony.server.spec import HttpVersion
+from prony_conformance.http2 import Http2Wire
+from prony_conformance.wire import (
+    LONGEST_HEAD_BYTES,
+    PIECE_BYTES,
+    Line,
+    Wire,
+    WireError,
+    WireRequest,
+    WireResponse,
+)
 
 HEARD_WITHIN_S = 10.0
 STRIDE = 1_000_000

@@ -9,7 +9,7 @@ from pydantic import Field
 from rich.table import Table
 from rich.text import Text
 
-from prony.conformance.result import CheckStatus, Conformance
+from prony.evidence.conformance import CheckStatus, Conformance
 from prony.report.out import Out
 
 STYLES = {

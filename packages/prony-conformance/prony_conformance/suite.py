@@ -5,11 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from prony.conformance import checks
-from prony.conformance.checks import AS_DECLARED, Check
-from prony.conformance.result import START, CheckOutcome, CheckResult, CheckStatus, Conformance
-from prony.conformance.walk import Subject, walked_once
 from prony.errors import EnvironmentFault, UsageError
+from prony.evidence.conformance import START, CheckOutcome, CheckResult, CheckStatus, Conformance
 from prony.evidence.server import Probe
 from prony.load.asked import Asked, Preflight
 from prony.load.contract import EngineLoad
@@ -21,6 +18,9 @@ from prony.server.build import Built
 from prony.server.launch import RunningServer, launch
 from prony.server.spec import HttpVersion, ServerSpec
 from prony.trial.preparation import Preparation
+from prony_conformance import checks
+from prony_conformance.checks import AS_DECLARED, Check
+from prony_conformance.walk import Subject, walked_once
 
 CHECKS: Mapping[str, Check] = {
     "answers": checks.responses,

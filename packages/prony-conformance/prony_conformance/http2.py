@@ -19,7 +19,8 @@ from h2.errors import ErrorCodes
 from h2.exceptions import H2Error
 from h2.settings import SettingCodes
 
-from prony.conformance.wire import (
+from prony.server.address import Address
+from prony_conformance.wire import (
     BETWEEN_PIECES_S,
     LONGEST_BODY_BYTES,
     PIECE_BYTES,
@@ -33,7 +34,6 @@ from prony.conformance.wire import (
     piece_bytes,
     word,
 )
-from prony.server.address import Address
 
 OF_A_CONNECTION = {"connection", "host", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"}
 """Not sent over HTTP/2 (RFC 9113, 8.2.2); `Host` becomes `:authority`."""
