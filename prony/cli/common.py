@@ -87,6 +87,11 @@ class Common:
         Option("--request-parts", help="Time the phases of each request: connect, send, wait, "
                "receive; costs the client some CPU."),
     ] = False  # fmt: skip
+    instructions: Annotated[
+        bool,
+        Option("--instructions", help="Count the server's instructions per request by the CPU's counter, "
+               "where it can be read."),
+    ] = False  # fmt: skip
     explain: Annotated[
         bool,
         Option("--explain", help="After the measured trials, one more per server with a profiler: "
@@ -214,6 +219,8 @@ class Common:
             trial["driver"] = options.one_of(self.driver, "--driver", ("auto", "io_uring", "epoll"))
         if self.request_parts:
             trial["request_parts"] = True
+        if self.instructions:
+            trial["instructions"] = True
         measured = cell.trial.measured
         if isinstance(measured, SteadyWindow):
             asked: dict[str, Any] = {} if self.windows is None else {"windows": self.windows}

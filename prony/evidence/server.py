@@ -130,6 +130,10 @@ class ServerWindow(Record):
     """Under load, descending; empty for a single process, None when not known."""
     cpu_user_s: float | None = None
     cpu_system_s: float | None = None
+    instructions: int | None = None
+    """Retired by all its processes, user and kernel, by the CPU's counter. None: not requested, or a note
+    says why not.
+    """
     peak_rss_bytes: int | None = None
     rss_end_bytes: int | None = None
     threads_end: int | None = None

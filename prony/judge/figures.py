@@ -61,6 +61,7 @@ class Figures:
     handshakes_per_request: float | None = None
     resumed_share: float | None = None
     server_cpu_us_per_request: float | None = None
+    server_instructions_per_request: float | None = None
     client_cpu_us_per_request: float | None = None
     server_cpu_share: float | None = None
     client_cpu_share: float | None = None
@@ -115,6 +116,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("handshakes_per_request", "TLS handshakes per request", "", 4, False),
     Figure("resumed_share", "TLS sessions resumed", "of handshakes", 2, None),
     Figure("server_cpu_us_per_request", "server CPU per request", "µs", 1, False),
+    Figure("server_instructions_per_request", "server instructions per request", "", 0, False),
     Figure("client_cpu_us_per_request", "client CPU per request", "µs", 2, None),
     Figure("server_cpu_share", "server CPU in use", "of granted", 2, None),
     Figure("client_cpu_share", "busiest client thread", "of a CPU", 2, None),
@@ -233,6 +235,9 @@ def _server(server: ServerWindow, window: Window | None, rate: float | None) -> 
         "peak_rss_mib": None if server.peak_rss_bytes is None else server.peak_rss_bytes / MIB,
         "threads": None if server.threads_end is None else float(server.threads_end),
     }
+    if server.instructions and server.wall_s > 0 and window is not None and window.completed:
+        per_s = server.instructions / server.wall_s
+        values["server_instructions_per_request"] = per_s * window.duration_s / window.completed
     if server.cpu_s is not None and server.wall_s > 0:
         if server.granted_cpus > 0:
             values["server_cpu_share"] = server.cpu_s / server.wall_s / server.granted_cpus

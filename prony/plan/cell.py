@@ -65,6 +65,7 @@ class Cell(Record):
         """The explained trial: the same load, warm-up and window, without extras for figures."""
         update: dict[str, Any] = {
             "published_requests": None, "beside": (), "scaling_probe": False, "log": None,
+            "instructions": False,
         }  # fmt: skip
         if isinstance(self.trial.measured, SteadyWindow):
             update["measured"] = self.trial.measured.model_copy(update={"precision": None})

@@ -59,7 +59,7 @@ def _timed(value: object) -> object:
 WarmUp = Annotated[WarmUpPlan, BeforeValidator(_timed, json_schema_input_type=float | WarmUpPlan)]
 TRIAL_KEYS = (
     "connections", "request_timeout_ms", "connect_timeout_ms", "driver", "preflight", "script",
-    "request_parts", "scaling_probe", "log", "before", "after",
+    "request_parts", "scaling_probe", "instructions", "log", "before", "after",
 )  # fmt: skip
 """Keys with the same name and default in `TrialPlan`."""
 
@@ -290,6 +290,8 @@ class PartKeys(ServerKeys):
     """An additional trial per cell with a profiler; its measurements are no figures."""
     scaling_probe: bool | None = None
     """Ends a capacity trial with half as many users again for seconds: does the rate rise?"""
+    instructions: bool | None = None
+    """Counts the server's instructions per request, where the CPU's counter can be read."""
     soak: bool | None = None
     """Only runs with --duration, which sets its length."""
     optional: bool | None = None

@@ -139,6 +139,8 @@ class TrialPlan(Record):
     """Other load generators with the same load on the same process, in random order around this one."""
     scaling_probe: bool = True
     """Whether a capacity trial ends with seconds under half as many users again."""
+    instructions: bool = False
+    """Whether the server's instructions are counted in the window."""
     injected_faults: tuple[str, ...] = ()
     """Faults of the engine (docs/engine.md) for `prony selftest`; such a trial does not conform."""
 

@@ -19,6 +19,12 @@ SESSIONS = ("sessions_begun", "sessions_completed")
 SESSION_TIMES = ("session_p50_ms", "session_p95_ms", "session_p99_ms")
 OFFERED = ("offered_requests", "completed", "blocked", "due_unsent")
 WINDOW = "over the measured window"
+COST = (
+    "server_cpu_us_per_request",
+    "server_instructions_per_request",
+    "peak_rss_mib",
+    "requests_per_s_per_gib",
+)
 LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Start-up", "a fresh process, before any load", (*JVM, "time_to_ready_s", "start_rss_mib")),
     ("Steady load", WINDOW, ("requests_per_s", "mean_ms", *PERCENTILES, *SERVICE_TIMES, "time_to_steady_s")),
@@ -33,7 +39,7 @@ LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "over the whole run",
         ("connections_per_request", "handshakes_per_request", "resumed_share"),
     ),
-    ("Cost", WINDOW, ("server_cpu_us_per_request", "peak_rss_mib", "requests_per_s_per_gib")),
+    ("Cost", WINDOW, COST),
     (
         "Backing services",
         "not included in the servers' figures",

@@ -202,7 +202,10 @@ GROUPS = (
     ("TLS", ("handshakes_per_request", "resumed_share")),
     (
         "Cost",
-        ("server_cpu_us_per_request", "server_cpu_share", "client_cpu_us_per_request", "client_cpu_share"),
+        (
+            *("server_cpu_us_per_request", "server_instructions_per_request", "server_cpu_share"),
+            *("client_cpu_us_per_request", "client_cpu_share"),
+        ),
     ),
 )
 PARTS = (

@@ -23,6 +23,7 @@ from prony.evidence.host import CpuPartition, HostRow, HostWindow
 from prony.evidence.profile import Profile
 from prony.evidence.server import ServerWindow, ServiceUse, StartUp
 from prony.evidence.trial import Evidence, ScalingProbe, ServerCount, StageReport, ToolRun, WarmUp
+from prony.host.instructions import Instructions
 from prony.host.sampler import HostSampler
 from prony.load.asked import Preflight
 from prony.load.base import Engine, HostLost
@@ -43,6 +44,7 @@ from prony.trial.surroundings import ProfileCollector, Sampler, Surroundings, Tr
 from prony.trial.warming import Phases, PreciseEnough, Warming, warm_up_cpus
 
 START_ESTIMATE_S = 5.0
+INSTRUCTIONS = "server instructions per request"
 T = TypeVar("T")
 CUT_SHORT = "interrupted after the measured part: what follows it (clean-up, stop) was cut short"
 
@@ -370,17 +372,27 @@ class _Trial:
     def _measure(self, run: LoadRun, sampler: Sampler) -> None:
         """The window, or everything from the first request to the last; the server is on its own CPUs."""
         if self.duet is not None:
+            if self.plan.instructions:
+                self._note(f"{INSTRUCTIONS}: not readable, as its window is in turns")
             self._take_turns(run, sampler, self.duet)
             return
         self.listener.phase("window", self.plan.measured_s)
-        with self._profiled(run.server) as opened:
+        with self._counted(run.server) as count, self._profiled(run.server) as profiled:
             sampler.mark()
+
+            def opened() -> None:
+                count()
+                profiled()
+
             if isinstance(self.plan.measured, WholeRun):
                 edges = run.follow(self.plan.deadline_s + DRAIN_S, opened)
             else:
                 edges = run.measure(self.plan.measured_s, PreciseEnough.of(self.plan), opened)
+            instructions = count()
         self._edges = edges
         self._server_window = over_window(edges, run.server, placed=self.under_test.owned)
+        if self._server_window is not None and instructions is not None:
+            self._server_window = self._server_window.model_copy(update={"instructions": instructions})
         if self._found and self._server_window is not None:  # the peak may be that of an earlier load
             self._server_window = self._server_window.model_copy(update={"peak_rss_bytes": None})
         sampler.mark()
@@ -388,6 +400,25 @@ class _Trial:
         if between_s is not None:
             self._host_window = sampler.window(*between_s)
         self._phases.add("window", edges.opened.t_ms, edges.closed.t_ms)
+
+    @contextmanager
+    def _counted(self, server: RunningTarget) -> Iterator[Callable[[], int | None]]:
+        """Yields the server's instructions since the call before; None where they are not read."""
+        if not self.plan.instructions:
+            yield lambda: None
+            return
+        here = type(self.surroundings) is Surroundings
+        with Instructions(server.pids() if here else ()) as counter:
+            read: list[int | None] = [0]
+
+            def count() -> int | None:
+                read.append(counter.read())
+                before, now = read[-2:]
+                return None if now is None or before is None else now - before
+
+            yield count
+        if counter.unread:
+            self._note(f"{INSTRUCTIONS}: not readable, {counter.unread}")
 
     def _take_turns(self, run: LoadRun, sampler: Sampler, duet: Duet) -> None:
         """The window, in turns with the other servers; kept as well where what follows it is cut short."""

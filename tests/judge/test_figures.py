@@ -54,6 +54,9 @@ def test_cpu_per_request_is_a_ratio_of_rates() -> None:
     """The server's readings cover 10.1 s, the engine's window 10.0 s: neither may leak into the figure."""
     late = f.part(f.healthy(), "server_window", wall_s=10.1, cpu_user_s=8.08, cpu_system_s=1.616)
     assert figures(late).server_cpu_us_per_request == pytest.approx(120)
+    counted = f.part(late, "server_window", instructions=2_020_000_000)
+    assert figures(counted).server_instructions_per_request == pytest.approx(25_000)
+    assert figures(late).server_instructions_per_request is None
 
 
 def test_the_open_model_prints_latency_from_the_intended_send() -> None:

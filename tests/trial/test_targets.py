@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.server import Probe, ServerIdentity
 from prony.host.affinity import granted_cpus
+from prony.host.instructions import Instructions
+from prony.judge.figures import figures
 from prony.load.asked import Asked
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.population import Population
@@ -31,6 +34,7 @@ from prony.plan.workload import Workload
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
 from prony.targets import ExternalServer, LaunchedServer, RunningExternal, ServerUnderTest, under_test
+from prony.trial import run
 from prony.trial.load_run import INTERRUPTED
 from prony.trial.run import CUT_SHORT, TrialOutcome, run_trial
 from prony.trial.surroundings import Surroundings
@@ -140,6 +144,33 @@ def test_a_capacity_ends_with_a_probe_that_more_users_do_not_raise_it(url: Url) 
     assert outcome.evidence.engine is not None
     sent = outcome.evidence.engine.totals.sent
     assert outcome.evidence.server_count.requests == sent, "the probe is outside of all counts"
+
+
+COUNTED: dict[str, object] = {"instructions": True, "measured": WholeRun(duration_s=1.0)}
+
+
+def test_instructions_are_counted_over_the_measured_part(url: Url, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the kernel's task clock in place of instructions, which few virtual machines have: nanoseconds."""
+    monkeypatch.setattr(run, "Instructions", partial(Instructions, event=(1, 1)))
+    outcome = measured(ExternalServer(url), Heard(), **COUNTED)
+    window = outcome.evidence.server_window
+    assert window is not None
+    assert window.cpu_s is not None
+    if (count := window.instructions) is None:
+        pytest.skip(outcome.notes[0])
+    assert count == pytest.approx(1e9 * window.cpu_s, rel=0.5, abs=0.1e9)
+    assert figures(outcome.evidence).server_instructions_per_request
+
+
+def test_where_instructions_are_not_readable_a_note_says_why(
+    url: Url, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "Instructions", partial(Instructions, event=(0, 999)))
+    outcome = measured(OnAnotherHost(url), Heard(), **COUNTED)
+    assert outcome.failure is None
+    assert [note for note in outcome.notes if note.startswith(run.INSTRUCTIONS)]
+    assert figures(outcome.evidence).server_instructions_per_request is None
+    assert not measured(OnAnotherHost(url), Heard()).notes
 
 
 @pytest.mark.parametrize(
