@@ -24,8 +24,8 @@ from prony.plan.target import Launch, Target, Url
 from tests.experiment.conftest import trial_plan
 
 EVERYWHERE = {
-    "--seed", "--limits", "--repeat-disturbed", "--request-parts", "--driver", "--server-cpus",
-    "--client-cpus", "--db", "--json", "--report", "--resume", "--budget",
+    "--seed", "--limits", "--repeat-disturbed", "--request-parts", "--instructions", "--driver",
+    "--server-cpus", "--client-cpus", "--db", "--json", "--report", "--resume", "--budget",
 }  # fmt: skip
 STARTS_SERVERS = {"--jdk"}
 needs_peers = pytest.mark.skipif(
@@ -94,6 +94,7 @@ def test_they_change_every_cell_of_the_plan(tmp_path: Path) -> None:
         limits=[str(file), "content_share_max=0.25"],
         driver="epoll",
         request_parts=True,
+        instructions=True,
         jdk="21",
         repeat_disturbed=2,
     )
@@ -102,6 +103,7 @@ def test_they_change_every_cell_of_the_plan(tmp_path: Path) -> None:
     for cell in plan.cells:
         assert cell.limits == {"errors_share_max": 0.5, "content_share_max": 0.25}
         assert (cell.trial.driver, cell.trial.request_parts) == ("epoll", True)
+        assert cell.trial.instructions
         assert isinstance(cell.target, Launch)
         assert cell.target.jdk == "21"
 

@@ -77,6 +77,7 @@ def test_the_table_knows_every_figure_once() -> None:
     assert {figure.name for figure in FIGURES} == known == set(FIGURE)
     elsewhere = {name for name in known if name.startswith("session")}  # open loads of users who walk
     elsewhere |= {"handshakes_per_request", "resumed_share"}  # TLS
+    elsewhere |= {"server_instructions_per_request"}  # on request
     elsewhere |= {name for name in known if name.startswith("service")}  # backing services, connecting
     assert set(figures(f.healthy()).numbers()) == (known - elsewhere) | {"jvm_memory_used_mb"}
 
