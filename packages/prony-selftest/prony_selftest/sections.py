@@ -37,8 +37,7 @@ SIMULATED: Mapping[str, Simulated] = {
     "use": lambda share, say: use_tables(_of(COVERED, share), _of(PAIRS, share), say),
 }
 """Simulated sections: share of the usual number of rounds -> tables."""
-STAGED_RUNS, GATE_RUNS, HONEST_RUNS, DUET_RUNS = 3, 40, 60, 10
-RUNS = {"staged": STAGED_RUNS, "gate": GATE_RUNS, "honest": HONEST_RUNS, "duet": DUET_RUNS}
+RUNS = {"staged": 3, "gate": 40, "honest": 60, "duet": 10, "canary": 12}
 """Sections that take a number of runs, with its default."""
 SECTIONS = (*SIMULATED, "catalogue", *RUNS)
 
@@ -112,6 +111,7 @@ def _on_this_host(asked: Asked, runs: int, say: Say) -> Iterator[str]:
     from prony.host.affinity import pin_self
     from prony.host.partition import partition
     from prony.host.resource_limits import raise_descriptors
+    from prony_selftest.canary_runs import canary_blocks
     from prony_selftest.cover.staged import staged_tables
     from prony_selftest.faults.clean_trials import CleanTrial, clean_trials, clean_trials_table
     from prony_selftest.faults.entries import ALL, run_number
@@ -125,8 +125,8 @@ def _on_this_host(asked: Asked, runs: int, say: Say) -> Iterator[str]:
             trials.append(trial)
             yield clean_trials_table(trials) + "\n"
         return
-    if asked.section == "staged":
-        yield from staged_tables(runs, say)
+    if asked.section in ("staged", "canary"):
+        yield from (staged_tables if asked.section == "staged" else canary_blocks)(runs, say)
         return
     results: list[EntryResult] = []
     for number in asked.numbers or ALL:
