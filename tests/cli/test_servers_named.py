@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.cli import main, measure, servers, targets
+from prony.cli import main, measure, targets
 from prony.errors import ExitCode, UsageError
 from prony.evidence.conformance import CheckResult, CheckStatus, Conformance
 from prony.experiment.requirements import find_targets
@@ -256,6 +256,8 @@ def test_a_plan_finds_its_servers_from_every_folder(
 def test_checks_and_builds_tell_folders_of_one_name_apart(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from prony_conformance import command as conformance_command
+
     seen: list[Path] = []
 
     def checked(spec: ServerSpec, under: Workload, _jdk: str | None) -> Conformance:
@@ -270,7 +272,7 @@ def test_checks_and_builds_tell_folders_of_one_name_apart(
         )
         return Conformance(server=spec.name, workload=under.name, results=(passed,))
 
-    monkeypatch.setattr(servers, "_checked", checked)
+    monkeypatch.setattr(conformance_command, "_checked", checked)
     words = ("./base/app/", str(folder / "candidate/app"), "reference")
     assert typed(monkeypatch, "servers", "check", *words) == 0
     assert seen[:2] == [folder / "base/app", folder / "candidate/app"]
