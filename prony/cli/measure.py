@@ -37,7 +37,7 @@ class Measured:
     store: Store
     identifier: str
     interrupted: bool
-    """The user ended its only trial; what had been measured until then is stored."""
+    """The user ended it; what had been measured until then is stored."""
 
 
 def run(
@@ -96,15 +96,8 @@ def measured(
             experiment = Experiment(
                 plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable), quiet=attended()
             )
-            with saying_how_to_continue(experiment):
-                try:
-                    experiment.run()
-                except KeyboardInterrupt:
-                    begun = bool(experiment.identifier) and bool(store.trials(experiment.identifier))
-                    if len(plan.order()) > 1 or not begun:
-                        raise
-                    return Measured(store, experiment.identifier, interrupted=True)
-        return Measured(store, experiment.identifier, interrupted=False)
+            interrupted = _interrupted(experiment, experiment.run)
+        return Measured(store, experiment.identifier, interrupted)
 
 
 def _checked(
@@ -216,9 +209,9 @@ def resumed(
     may_attach(stored, common, several_hosts=hosts is not None)
     with progress_for(common.json) as progress, listening(common, progress, store) as told:
         experiment = Experiment(stored, targets, store, testbed, told, quiet=attended())
-        with saying_how_to_continue(experiment):
-            experiment.resume(row.id)
-    return show(store, row.id, common, also, theirs)
+        interrupted = _interrupted(experiment, lambda: experiment.resume(row.id))
+    code = show(store, row.id, common, also, theirs)
+    return ExitCode.INTERRUPTED if interrupted else code
 
 
 @contextmanager
@@ -273,13 +266,15 @@ def listening(common: Common, progress: Progress, store: Store) -> Iterator[Prog
         yield Listeners(progress, *others)
 
 
-@contextmanager
-def saying_how_to_continue(experiment: Experiment) -> Iterator[None]:
-    """Who interrupts hours of trials is told at once how they are continued."""
+def _interrupted(experiment: Experiment, measure: Callable[[], object]) -> bool:
+    """Whether the user ended it, after the line that continues it. Raises KeyboardInterrupt where no trial is
+    stored.
+    """
     from prony.experiment.stored import sends_credentials
 
     try:
-        yield
+        measure()
+        return False
     except KeyboardInterrupt:
         command = experiment.plan.resume_command
         if experiment.identifier and command is not None and len(experiment.plan.order()) > 1:
@@ -288,7 +283,9 @@ def saying_how_to_continue(experiment: Experiment) -> Iterator[None]:
             experiment.progress.note(
                 f"interrupted; continue with: prony {command} --resume {experiment.identifier}{again}"
             )
-        raise
+        if not experiment.identifier or not experiment.store.trials(experiment.identifier):
+            raise
+        return True
 
 
 def _same_plan(named: str, stored: Plan, identifier: str) -> None:

@@ -85,10 +85,11 @@ def conforming(view: ResultView) -> str:
     good = sum(trial.conforms for trial in trials)
     if not trials:
         return "nothing was measured"
-    if len(trials) == 1:
+    if max(len(trials), view.planned) == 1:
         return "the trial conforms" if good else "the trial does not conform"
     ended = "" if len(trials) >= view.planned else f" of {view.planned} planned"
-    return f"{good} of {counted(len(trials), 'trial')}{ended} conform"
+    cut_short = "interrupted: " if view.state == "interrupted" else ""
+    return f"{cut_short}{good} of {counted(len(trials), 'trial')}{ended} conform"
 
 
 def provided(found: Answer) -> tuple[str, ...]:

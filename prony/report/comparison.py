@@ -8,7 +8,7 @@ from dataclasses import replace
 from prony.analysis import compared_figure, sample
 from prony.compare.claim import Claim
 from prony.compare.false_differences import false_differences
-from prony.compare.sentence import OBSTACLES, percent_up, remedy
+from prony.compare.sentence import OBSTACLES, floor, percent_up, remedy
 from prony.judge.figures import published_mark
 from prony.judge.finding import Kind
 from prony.report import aa
@@ -44,6 +44,7 @@ from prony.report.trial_tables import group_lines, step_blocks
 from prony.report.wording import bends, good_to, join, within
 
 CLAIMS = tuple(Claim)
+TAIL = "p99_ms"
 ONLY_WHEN_OPEN = frozenset(OFFERED)
 ONLY_WHEN_NOT_ZERO = frozenset({"blocked", "due_unsent", "failed_share"})
 FEWEST_CONNECTIONS_PER_REQUEST = 0.001
@@ -93,7 +94,7 @@ class Comparison(Compared):
     def answers(self, part: PartView, most: int) -> tuple[str, ...]:
         if len(part.servers) > 2 and part.pairs:
             return tuple(ranked(part)[:most])
-        tails = [p for p in part.pairs if p.figure == "p99_ms" != part.asked_figure and p.differs]
+        tails = [p for p in part.pairs if p.figure == TAIL != part.asked_figure and p.differs]
         return tuple(_later_once([*telling(part), *tails][:most])) or of_cells(part)
 
     def blocks(self, part: PartView) -> list[Block]:
@@ -185,37 +186,56 @@ def _later_once(said: Sequence[PairView | str]) -> list[str]:
 
 
 def ranked(part: PartView) -> list[str]:
-    """Whom the best server is shown to differ from, the closest first; whom not; and the worst p99."""
+    """Whom the best server is shown to differ from, the closest first; whom not; and whose p99 is worst."""
     order = [cell.cell.server for cell in best_first(part) if cell.counting]
     if not order:
         return []
     figure = part.asked_figure
-    best_one, *others = order
-    beside = {
-        _other(pair, best_one): pair
-        for pair in part.pairs
-        if pair.figure == figure and best_one in (pair.a, pair.b)
-    }
-    near = [beside[server] for server in others if server in beside and not beside[server].differs]
-    far = [beside[server] for server in others if server in beside and beside[server].differs]
+    far, near = _beside(part, figure, *order)
     said: list[PairView | str] = [*far[: 1 if near else 2]]
     if len(near) == 1:
         said.append(near[0])
     elif near:
-        said.append(_not_told(best_one, lower_is_better(figure), near))
-    tails = [pair for pair in part.pairs if pair.figure == "p99_ms" != figure and pair.differs]
-    worst = max(tails, key=lambda pair: pair.at_least or 0.0, default=None)
-    return _later_once(said if worst is None else [*said, worst])
+        highest = "lowest" if lower_is_better(figure) else "highest"
+        said.append(_not_told(f"{order[0]} has the {highest} median", order[0], near))
+    return _later_once([*said, *worst_tail(part)])
+
+
+def _beside(part: PartView, figure: str, one: str, *others: str) -> tuple[list[PairView], list[PairView]]:
+    """Its pairs with the others, in their order: those that are shown to differ, and the rest."""
+    with_it = [pair for pair in part.pairs if pair.figure == figure and one in (pair.a, pair.b)]
+    beside = {_other(pair, one): pair for pair in with_it}
+    found = [beside[server] for server in others if server in beside]
+    return [pair for pair in found if pair.differs], [pair for pair in found if not pair.differs]
+
+
+def worst_tail(part: PartView) -> list[str]:
+    """Whose p99 is worst, and by how much at the least; of whom that is not shown. Nothing of one server, and
+    where p99 is what the part ranks.
+    """
+    known = {c.cell.server: f for c in part.cells if (f := c.figure(TAIL)) is not None}
+    if part.asked_figure == TAIL or len(known) < 2:
+        return []
+    one, *others = sorted(known, key=lambda server: -known[server].median)
+    far, near = _beside(part, TAIL, one, *others)
+    value = over_trials(TAIL, known[one], known[one].median)
+    which = f"p99 is {'highest' if near else 'worst'} at {one}, {value} ms"
+    if far:
+        least = min(far, key=lambda pair: pair.at_least or 1.0)
+        scope = "at worst" if least.claim is Claim.SHOWN else "for this window"
+        which += f", at least {floor(least.at_least or 1.0)} {_other(least, one)}'s {scope}"
+    return [_not_told(which, one, [replace(pair, settles=None) for pair in near])]
 
 
 def _other(pair: PairView, server: str) -> str:
     return pair.b if pair.a == server else pair.a
 
 
-def _not_told(best_one: str, lower: bool, near: Sequence[PairView]) -> str:
-    close = [_other(p, best_one) for p in near if p.claim is Claim.EQUIVALENT]
+def _not_told(first: str, one: str, near: Sequence[PairView]) -> str:
+    """`first`, and of which others it is not shown."""
+    close = [_other(p, one) for p in near if p.claim is Claim.EQUIVALENT]
     undecided = [p for p in near if p.claim is Claim.OPEN]
-    said = [f"{best_one} has the {'lowest' if lower else 'highest'} median"]
+    said = [first]
     if close:
         within = max(p.within or 0.0 for p in near if p.claim is Claim.EQUIVALENT)
         said.append(
@@ -227,7 +247,7 @@ def _not_told(best_one: str, lower: bool, near: Sequence[PairView]) -> str:
             key=lambda one: one.seconds or 0.0,
             default=None,
         )
-        names = join([_other(p, best_one) for p in undecided])
+        names = join([_other(p, one) for p in undecided])
         how = "" if soonest is None else f"; for one of them {remedy(soonest)}"
         said.append(f"open against {names}{how}")
     return "; ".join(said)

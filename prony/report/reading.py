@@ -94,7 +94,7 @@ def build(row: ExperimentRow, plan: Plan, trials: Sequence[TrialView]) -> Result
     by_cell: dict[str, list[TrialView]] = {}
     for trial in trials:
         by_cell.setdefault(trial.record.cell, []).append(trial)
-    ended = row.status != "running"
+    ended = row.status == "finished"
     parts = tuple(_part(plan, part, by_cell, ended=ended) for part in plan.parts)
     view = ResultView(
         id=row.id,

@@ -215,7 +215,7 @@ def render(view: ResultView, console: Console, *, details: bool = False) -> None
             out.block(block)
     for line in (*provided(found), *view.warnings):
         out.text(Text(line, style="dim"))
-    out.text(Text(_foot(view, found, details), style="dim"))
+    out.text(Text(_foot(view, found, details), style="yellow" if view.state == "interrupted" else "dim"))
     if details:
         if view.plan.note:
             out.text(Text(view.plan.note, style="dim"))

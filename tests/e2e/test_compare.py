@@ -96,9 +96,10 @@ def test_an_interrupt_keeps_what_had_finished_and_leaves_no_process(two: Lab, nu
     process = two.start("compare", "quick-one", "slow-one", *SHORT)
     said_until(process, "trial 2 of 6", ": warm-up")
     process.send_signal(number)
-    _, err = ended(process)
+    out, err = ended(process)
     assert process.returncode == 130, err
-    assert "interrupted" in err
+    assert "continue with: prony compare --resume" in err
+    assert "Interrupted: 1 of 1 trial of 6 planned" in out
     assert "Traceback" not in err
     assert stored_trials(two) == 1
     assert two.leftovers() == []

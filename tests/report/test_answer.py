@@ -12,6 +12,7 @@ from rich.console import Console
 from prony.compare.claim import Claim, Settles
 from prony.compare.sentence import percent_up
 from prony.judge.finding import Bias, Finding
+from prony.plan.part import GateTest
 from prony.report.answer import (
     MOST_CONDITIONS,
     MOST_ROWS,
@@ -22,6 +23,7 @@ from prony.report.answer import (
 )
 from prony.report.cell_view import HEADLINE
 from prony.report.comparison import ranked
+from prony.report.reading import build
 from prony.report.result import PairView, PartView, ResultView
 from prony.report.shape import MOST_SENTENCES
 from prony.report.shapes import shape_of
@@ -72,13 +74,20 @@ BESIDE = {
 }
 
 
+def ranks(part: PartView) -> list[str]:
+    """Without the sentence on p99, which is the last one."""
+    *said, tail = ranked(part)
+    assert "p99" in tail
+    return said
+
+
 def test_the_pairs_with_the_best_one_are_told_nearest_first() -> None:
-    said = ranked(as_claimed(factory.full(), BESIDE))
+    said = ranks(as_claimed(factory.full(), BESIDE))
     assert said == [told((JETTY, UNDERTOW), Claim.SHOWN), told((TOMCAT, UNDERTOW), Claim.SHOWN)]
 
 
 def test_what_is_shown_comes_before_what_is_open() -> None:
-    said = ranked(as_claimed(factory.full(), {**BESIDE, of(UNDERTOW, JETTY): Claim.OPEN}))
+    said = ranks(as_claimed(factory.full(), {**BESIDE, of(UNDERTOW, JETTY): Claim.OPEN}))
     assert said == [told((TOMCAT, UNDERTOW), Claim.SHOWN), told((JETTY, UNDERTOW), Claim.OPEN)]
 
 
@@ -92,7 +101,7 @@ def test_the_first_sentence_is_of_a_part_in_which_something_is_shown() -> None:
 
 def test_several_that_are_not_shown_to_differ_share_a_sentence() -> None:
     near = {of(UNDERTOW, JETTY): Claim.EQUIVALENT, of(UNDERTOW, TOMCAT): Claim.OPEN}
-    (said,) = ranked(as_claimed(factory.full(), near))
+    (said,) = ranks(as_claimed(factory.full(), near))
     assert said.startswith(UNDERTOW)
     assert said.index(JETTY) < said.index("3.2 %") < said.index(TOMCAT)
     assert f"open against {TOMCAT}" in said
@@ -106,24 +115,48 @@ def test_what_would_settle_one_of_them_soonest_is_told() -> None:
         other = pair.a if pair.b == UNDERTOW else pair.b
         return replace(pair, settles=takes.get(other) if UNDERTOW in (pair.a, pair.b) else None)
 
-    (said,) = ranked(replace(part, pairs=tuple(map(settled, part.pairs))))
+    (said,) = ranks(replace(part, pairs=tuple(map(settled, part.pairs))))
     assert "2 more blocks" in said
     assert "4 more blocks" not in said
 
 
-def test_the_clearest_difference_in_the_tail_is_told_last() -> None:
-    part = as_claimed(factory.full(), BESIDE)
-    least = {of(JETTY, TOMCAT): 1.02, of(UNDERTOW, TOMCAT): 1.3}
+@pytest.mark.parametrize(
+    ("claims", "said"),
+    [
+        (
+            {(TOMCAT, JETTY): (Claim.SHOWN, 1.02), (TOMCAT, UNDERTOW): (Claim.SHOWN, 1.3)},
+            f"p99 is worst at {TOMCAT}, {{ms}} ms, at least 1.02x {JETTY}'s at worst",
+        ),
+        (
+            {(TOMCAT, UNDERTOW): (Claim.SHOWN_FOR_WINDOW, 1.3)},
+            f"p99 is highest at {TOMCAT}, {{ms}} ms, at least 1.30x {UNDERTOW}'s for this "
+            f"window; open against {JETTY}",
+        ),
+        (
+            {(TOMCAT, JETTY): (Claim.EQUIVALENT, None)},
+            f"p99 is highest at {TOMCAT}, {{ms}} ms; {JETTY} is equivalent within 3.2 %; "
+            f"open against {UNDERTOW}",
+        ),
+    ],
+    ids=["worst", "partly", "open"],
+)
+def test_whose_p99_is_worst_is_told_last(
+    claims: dict[tuple[str, str], tuple[Claim, float | None]], said: str
+) -> None:
+    slow = {TOMCAT: 21.34, JETTY: 9.0, UNDERTOW: 5.0}
+    view = factory.changed(
+        factory.full(), lambda t: replace(t, figures={**t.figures, TAIL: slow[t.record.server]})
+    )
+    part = as_claimed(view, BESIDE)
 
     def in_the_tail(pair: PairView) -> PairView:
-        at_least = least.get(of(pair.a, pair.b))
-        if pair.figure != TAIL or at_least is None:
+        claim, least = claims.get((pair.a, pair.b)) or claims.get((pair.b, pair.a)) or (Claim.OPEN, None)
+        if pair.figure != TAIL:
             return pair
-        return replace(pair, claim=Claim.SHOWN, at_least=at_least)
+        return replace(pair, claim=claim, at_least=least, within=0.0312, settles=None)
 
-    said = ranked(replace(part, pairs=tuple(map(in_the_tail, part.pairs))))
-    assert len(said) == 3
-    assert said[-1] == told((TOMCAT, UNDERTOW), Claim.OPEN, TAIL)
+    told_last = ranked(replace(part, pairs=tuple(map(in_the_tail, part.pairs))))[-1]
+    assert told_last == said.format(ms="21.340")
 
 
 def test_of_two_servers_the_pair_is_the_answer_and_of_one_its_figure() -> None:
@@ -146,6 +179,32 @@ def test_a_figure_that_nothing_bounds_above_is_at_least_so_much() -> None:
     )
     (said,) = first(view).sentences
     assert said.startswith("at least 7,41")
+
+
+def test_an_interrupted_experiment_says_so_and_its_gate_is_not_decided() -> None:
+    trials = [factory.trial(factory.record(s, b)) for b in range(2) for s in (TOMCAT, JETTY)]
+    view = factory.experiment(trials, (TOMCAT, JETTY), blocks=5, published=False, shape="gate")
+    gate = GateTest(base=TOMCAT, candidate=JETTY, figures=(HEADLINE,), margin=0.03)
+    parts = tuple(
+        part.model_copy(update={"gate": gate, "budget_s": 60.0, "until_clear": 5}) for part in view.plan.parts
+    )
+    plan = view.plan.model_copy(update={"parts": parts})
+
+    def sentences(status: str) -> tuple[str, str, str]:
+        row = replace(factory.row(), status=status)
+        again = build(row, plan, view.trials)
+        out = io.StringIO()
+        render(again, Console(file=out, width=120))
+        return answer(again).sentence, answer(again).conforming, out.getvalue()
+
+    (over, all_of, _), (cut, part_of_it, screen) = sentences("finished"), sentences("interrupted")
+    assert "within the budget" in over
+    assert "not decided yet after 2 blocks" in cut
+    assert (all_of, part_of_it) == (
+        "4 of 4 trials of 10 planned conform",
+        "interrupted: 4 of 4 trials of 10 planned conform",
+    )
+    assert "Interrupted: 4 of 4" in screen
 
 
 def test_servers_that_send_different_responses_are_not_compared() -> None:
