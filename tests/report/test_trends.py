@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -55,13 +56,30 @@ def test_two_hosts_in_turns_are_two_series_with_one_break() -> None:
 
 def test_what_does_not_count_takes_no_part() -> None:
     kinds: list[dict[str, Any]] = [
-        {"conforms": False}, {"quick": True}, {"control": True}
+        {"conforms": False}, {"bias": math.inf}, {"control": True}
     ]  # fmt: skip
     for more in kinds:
         found = of([trial(k, 100.0) if k < 20 else trial(k, 50.0, **more) for k in range(40)])
         assert (found.changes, found.counting, len(found.trials)) == ((), 20, 40)
     none = of([trial(k, 100.0) if k < 20 else trial(k, None, conforms=False) for k in range(40)])
     assert (none.changes, none.counting) == ((), 20)
+
+
+def test_quick_trials_count_and_what_is_badly_known_counts_for_little() -> None:
+    found = of([trial(k, 100.0 if k < 20 else 50.0, quick=True) for k in range(40)])
+    assert [one.trial.id for one in found.changes] == ["t020"]
+    disturbed = math.log(5)  # others may have taken four fifths of the server's CPU
+    values = [100.0, 25.0] * 10
+    trials = [trial(k, v, bias=0.0 if v == 100 else disturbed) for k, v in enumerate(values)]
+    (level,) = of(trials).levels
+    assert level.value == pytest.approx(100.0, rel=0.001)
+    assert [one.weight for one in trials[:2]] == [1.0, pytest.approx(0.00015, rel=0.05)]
+    assert trial(0, 100.0, bias=math.log1p(0.02)).weight == pytest.approx(0.5)
+    # A step that only disturbed trials show is none.
+    steps = [
+        trial(k, 100.0 + k % 3 if k < 20 else 50.0, bias=0.0 if k < 21 else disturbed) for k in range(40)
+    ]
+    assert of(steps).changes == ()
 
 
 def test_a_change_says_its_direction_and_what_differs() -> None:

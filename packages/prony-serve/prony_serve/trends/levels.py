@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,8 @@ FEWEST = 2 * FEWEST_EACH
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of the level between values `index - 1` and `index`. Levels are geometric means over the
-    trials up to the neighbouring changes.
+    """A change of the level between values `index - 1` and `index`. Levels are weighted geometric means over
+    the trials up to the neighbouring changes.
     """
 
     index: int
@@ -52,17 +53,20 @@ class Change:
 def changes(
     values: Sequence[float],
     sessions: Sequence[object] | None = None,
+    weights: Sequence[float] | None = None,
 ) -> tuple[Change, ...]:
     """All changes of at least BAND with FEWEST_EACH trials on either side, ascending. Values must be positive
     and in order of time; any other series has no changes.
 
     `sessions` groups the values, such as by experiment: trials of one night are alike, so the test's sample
-    is the session (None: each trial).
+    is the session (None: each trial). `weights`: of each value, above 0 to 1 (None: all alike); a session has
+    the mean of its values'.
     """
     if len(values) < FEWEST or not all(math.isfinite(value) and value > 0 for value in values):
         return ()
     at = [index for index in otava.indices(values, BAND) if 0 < index < len(values)]
-    series = _Series(values, range(len(values)) if sessions is None else sessions)
+    each = range(len(values)) if sessions is None else sessions
+    series = _Series(values, each, [1.0] * len(values) if weights is None else weights)
     while (weak := _weakest(series.changes(at))) is not None:
         at.remove(weak)
     return tuple(series.changes(at))
@@ -90,6 +94,7 @@ def _fewer(change: Change) -> int:
 class _Series:
     values: Sequence[float]
     sessions: Sequence[object]
+    weights: Sequence[float]
 
     def changes(self, at: Sequence[int]) -> list[Change]:
         """The change at each index."""
@@ -97,27 +102,37 @@ class _Series:
         return [self._change(*edges[k : k + 3]) for k in range(len(at))]
 
     def _change(self, begin: int, at: int, end: int) -> Change:
-        before, after = self.values[begin:at], self.values[at:end]
-        p_value = _p_value(self._means(begin, at), self._means(at, end))
-        return Change(at, _level(before), _level(after), len(before), len(after), p_value)
+        before, after = (level(self.values[a:b], self.weights[a:b]) for a, b in ((begin, at), (at, end)))
+        p_value = _p_value(self._sides(begin, at), self._sides(at, end))
+        return Change(at, before, after, at - begin, end - at, p_value)
 
-    def _means(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Mean logarithm per session."""
-        grouped: dict[object, list[float]] = {}
-        for value, session in zip(self.values[begin:end], self.sessions[begin:end], strict=True):
-            grouped.setdefault(session, []).append(math.log(value))
-        return np.array([math.fsum(logs) / len(logs) for logs in grouped.values()])
+    def _sides(self, begin: int, end: int) -> NDArray[np.float64]:
+        """Per session its mean logarithm, and its weight."""
+        grouped: dict[object, list[tuple[float, float]]] = {}
+        for k in range(begin, end):
+            grouped.setdefault(self.sessions[k], []).append((self.values[k], self.weights[k]))
+        means = [
+            (math.log(level(*zip(*of, strict=True))), fmean(w for _, w in of)) for of in grouped.values()
+        ]
+        return np.array(means).T
 
 
 def _p_value(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
-    """1 with fewer than two sessions on a side; 0 when both sides are constant and differ."""
-    if min(len(left), len(right)) < 2:
-        return 1.0
-    if np.ptp(left) == 0 and np.ptp(right) == 0:
-        return 1.0 if left[0] == right[0] else 0.0
-    summaries = [(part.mean(), part.std(ddof=1), len(part)) for part in (left, right)]
+    """1 with fewer than two sessions' worth on a side; 0 when both sides are constant and differ."""
+    if np.ptp(left[0]) == 0 and np.ptp(right[0]) == 0 and min(left.shape[1], right.shape[1]) > 1:
+        return 1.0 if left[0, 0] == right[0, 0] else 0.0
+    summaries = []
+    for means, weights in (left, right):
+        n = weights.sum() ** 2 / (weights**2).sum()
+        if round(n, 6) < 2:
+            return 1.0
+        mean = np.average(means, weights=weights)
+        summaries.append((mean, math.sqrt(np.average((means - mean) ** 2, weights=weights) * n / (n - 1)), n))
     return float(stats.ttest_ind_from_stats(*summaries[0], *summaries[1], equal_var=True).pvalue)
 
 
-def _level(values: Sequence[float]) -> float:
-    return math.exp(math.fsum(map(math.log, values)) / len(values))
+def level(values: Sequence[float], weights: Sequence[float]) -> float:
+    """Weighted geometric mean."""
+    return math.exp(
+        math.fsum(w * math.log(v) for v, w in zip(values, weights, strict=True)) / math.fsum(weights)
+    )

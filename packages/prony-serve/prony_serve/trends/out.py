@@ -20,7 +20,8 @@ class TrendTrialOut(Out):
     setting: int = Field(description="index in `settings`, from 0")
     conforms: bool
     value: float | None = Field(description="null where no figure is printed")
-    counts: bool = Field(description="conforms, of full length, no control: part of the search")
+    counts: bool = Field(description="conforms, its figure is bounded, no control: part of the search")
+    weight: float = Field(description="0 to 1, in levels and tests: a half where its budget is 2 %")
     quick: bool
     versions: dict[str, str]
     reason: str
@@ -124,6 +125,7 @@ def _trial(one: TrendTrial, setting: int) -> TrendTrialOut:
         conforms=one.conforms,
         value=one.value,
         counts=one.counts,
+        weight=round(one.weight, 4),
         quick=one.quick,
         versions=dict(one.versions),
         reason=one.reason,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -50,6 +51,7 @@ def trend_trial(one: SeriesTrial, figure: str) -> TrendTrial:
         setting=Setting(one.fingerprint_key, one.versions.get(JDK, ""), one.plan_key),
         conforms=conforms,
         value=one.figures.get(figure) if conforms else None,
+        bias=math.inf if one.judgement is None else one.judgement.bias(figure).size,
         quick=one.quick,
         control=one.kind != "trial",
         versions=one.versions,

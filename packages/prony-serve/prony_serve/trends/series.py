@@ -20,7 +20,7 @@ from prony.evidence.server import COMMIT
 from prony.judge.figures import FIGURE
 from prony.report.labels import label_of, rounded, unit_of
 from prony.report.wording import counted, number
-from prony_serve.trends.levels import FEWEST, FEWEST_EACH, Change, changes
+from prony_serve.trends.levels import FEWEST, FEWEST_EACH, Change, changes, level
 
 JDK = "jdk"
 """Key of the JDK in a server's versions."""
@@ -58,6 +58,8 @@ class TrendTrial:
     conforms: bool
     value: float | None
     """None where no figure may be printed, or the trial lacks it."""
+    bias: float = 0.0
+    """The figure's whole budget on the log scale, its larger side; infinite where that is not bounded."""
     quick: bool = False
     control: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -67,9 +69,14 @@ class TrendTrial:
 
     @property
     def counts(self) -> bool:
-        """Whether its value takes part in the search: conforming, full length, no control."""
+        """Whether its value takes part in the search: conforming, bounded, no control."""
         printed = self.value is not None and math.isfinite(self.value) and self.value > 0
-        return printed and self.conforms and not self.quick and not self.control
+        return printed and self.conforms and math.isfinite(self.bias) and not self.control
+
+    @property
+    def weight(self) -> float:
+        """1 without a bias, a half where its budget is as large as a change that counts."""
+        return 1 / (1 + (self.bias / math.log1p(BAND)) ** 2)
 
     @property
     def commit(self) -> str:
@@ -174,7 +181,8 @@ def trend(
         for setting in settings:
             own = [trial for trial in ordered if trial.setting == setting and trial.counts]
             nights = [trial.experiment_id for trial in own]
-            found = changes([trial.value or 0.0 for trial in own], nights)
+            weights = [trial.weight for trial in own]
+            found = changes([trial.value or 0.0 for trial in own], nights, weights)
             points += [_point(own, change, figure, differences) for change in found]
             levels += _levels(own, found)
         if not any(sum(t.counts for t in ordered if t.setting == setting) >= FEWEST for setting in settings):
@@ -215,10 +223,10 @@ def _levels(own: Sequence[TrendTrial], points: Sequence[Change]) -> list[Level]:
     edges = [0, *(point.index for point in points), len(own)]
     levels = []
     for begin, end in pairwise(edges):
-        values = [trial.value for trial in own[begin:end] if trial.value]
-        if values:
-            middle = math.exp(math.fsum(map(math.log, values)) / len(values))
-            levels.append(Level(own[begin].setting, own[begin], own[end - 1], middle, len(values)))
+        part = own[begin:end]
+        if part:
+            middle = level([trial.value or 0.0 for trial in part], [trial.weight for trial in part])
+            levels.append(Level(part[0].setting, part[0], part[-1], middle, len(part)))
     return levels
 
 

@@ -10,15 +10,21 @@ from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, func, or_, select
 
 from prony import redaction
 from prony.evidence.host import Fingerprint
+from prony.judge.finding import Judgement
 from prony.store import Search, Store, schema
 from prony.store.columns import column_time, is_time, stored_figures, time_of
 from prony.store.search import EXPLAINED, within
 
 _E, _T, _TS = schema.experiments.c, schema.trials.c, schema.trial_summaries.c
+_J = schema.judgements.c
+_EVERY = schema.judgements.alias().c
+_NEWEST = (
+    select(func.max(_EVERY.id)).where(_EVERY.trial_id == _T.id).correlate(schema.trials).scalar_subquery()
+)
 
 AS_STORED = (
     "experiment_id", "cell", "block", "kind", "quick", "fingerprint_key", "plan_key", "conforms", "bound_by",
@@ -58,6 +64,8 @@ class SeriesTrial:
     """Why it does not conform, at most 300 characters; else empty."""
     failure: str | None
     figures: dict[str, Any]
+    judgement: Judgement | None
+    """The newest; None where it cannot be read."""
     versions: dict[str, str]
     build_key: str | None
     prony_version: str
@@ -108,12 +116,14 @@ def series_trials(
         select(
             *(_T.id, _T.experiment_id, _T.block, _T.kind, _T.quick, _T.started, _T.failure),
             *(_T.fingerprint_key, _T.prony_version, _TS.cell, _TS.plan_key, _TS.conforms, _TS.bound_by),
-            *(_TS.reason, _TS.figures, _TS.versions, _TS.build_key),
+            *(_TS.reason, _TS.figures, _TS.versions, _TS.build_key, _J.judgement),
         )
         .select_from(
-            schema.trials.join(schema.trial_summaries).join(schema.experiments, _E.id == _T.experiment_id)
+            schema.trials.join(schema.trial_summaries)
+            .join(schema.experiments, _E.id == _T.experiment_id)
+            .outerjoin(schema.judgements, _J.trial_id == _T.id)
         )
-        .where(*conditions)
+        .where(*conditions, or_(_J.id.is_(None), _J.id == _NEWEST))
         .order_by(_E.created, _TS.number)
     )
     rows: list[Any] = [
@@ -165,8 +175,15 @@ def _series_trial(row: Row[Any], *, repeated: bool) -> SeriesTrial:
         reason=redaction.text(row.reason) or "; ".join(odd),
         failure=None if row.failure is None else redaction.text(row.failure),
         figures=figures,
+        judgement=_judgement(row.judgement),
         versions=_mapping(row.versions),
     )
+
+
+def _judgement(text: str | None) -> Judgement | None:
+    with suppress(ValueError):
+        return None if text is None else Judgement.model_validate_json(text)
+    return None
 
 
 def _mapping(text: str) -> dict[str, str]:
