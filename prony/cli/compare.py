@@ -30,6 +30,9 @@ def command(
         None,
         help=f"Two or more that Prony starts: {KINDS}; or the URLs of running ones.",
     ),
+    image: list[str] | None = Option(
+        None, "--image", metavar="NAME", help="A container image, by podman or docker; repeatable."
+    ),
     trials: int | None = Option(
         None, "--trials", help="Number of trials per server, each in a fresh process [default: 5, quick: 3]."
     ),
@@ -48,11 +51,13 @@ def command(
     proof of the bound.
     """
     from prony.cli import measure
+    from prony.plan.target import IMAGE
 
-    named = servers_named(servers or [])
+    words = [*(servers or []), *(f"{IMAGE}{one}" for one in image or [])]
+    named = servers_named(words)
     hosts = None if common.hosts is None else seams.need(seams.HOOKS, "hosts", "--hosts")
     machines = 1 if hosts is None else hosts.machines(common.hosts)
-    _check_servers(servers or [], named, machines=machines)
+    _check_servers(words, named, machines=machines)
     trial = asked.trial(named)
     first = options.trials(trials if trials is not None else (3 if asked.quick else 5))
     plan = _plan(named, trial, first, asked, seed=options.seed(common.seed))
@@ -67,7 +72,7 @@ def _plan(servers: list[Server], trial: TrialPlan, trials: int, asked: AskedTria
     from prony.plan.plan import one_part
 
     def cell(server: Server) -> Cell:
-        moved = server.spec is not None and trial.warm_up.method != "pinned"
+        moved = server.spec is not None and server.spec.image is None and trial.warm_up.method != "pinned"
         controls = 1 if moved and not asked.quick else 0
         known = history_of(trial.workload, server.name) if server.catalogued else ()
         return server.cell(trial, trials, controls=controls, published=known)

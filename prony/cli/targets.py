@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 URL_WARM_UP_S = 3.0
-_OWN = "a folder with a server.yaml, or a command line with {port}"
+_OWN = "a folder with a server.yaml, a command line with {port}, or image:NAME"
 KINDS = f"NAME, NAME:VARIANT (prony servers), {_OWN}"
 LAUNCHED = f"a server of the catalogue (prony servers lists them), {_OWN}"
 
@@ -64,10 +64,12 @@ class Server:
     @property
     def catalogued(self) -> bool:
         """Whether its name is one of the catalogue's, and not that of a folder."""
-        from prony.plan.target import Launch, is_path
+        from prony.plan.target import Launch, is_image, is_path
 
         target = self.target
-        return isinstance(target, Launch) and target.folder is None and not is_path(target.address)
+        if not isinstance(target, Launch) or target.folder is not None:
+            return False
+        return not is_path(target.address) and not is_image(target.address)
 
     def known_as(self, name: str) -> Server:
         """The same under another name, wherever it is spoken of."""
@@ -77,17 +79,20 @@ class Server:
         return replace(self, name=name, target=target, spec=self.spec.model_copy(update={"name": name}))
 
     def cell(self, trial: TrialPlan, trials: int = 1, **more: Any) -> Cell:
-        """So many trials of it, in the only part of a plan."""
+        """So many trials of it, in the only part of a plan; a container has a fixed CPU set."""
         from prony.plan.cell import cell_of
         from prony.plan.plan import MAIN
+        from prony.plan.trial import pinned
 
+        if self.spec is not None and self.spec.image is not None and trial.warm_up.method == "all-cpus":
+            trial = trial.model_copy(update={"warm_up": pinned(trial.warm_up)})
         return cell_of(MAIN, self.name, self.target, trial, trials, **more)
 
 
 def server(word: str, *, instead: str | None = None, catalogue: Catalogue | None = None) -> Server:
     """The server of this word: NAME, NAME:VARIANT+setting=value, the path of a server.yaml or of its folder
-    in place of NAME, a URL, or a command line. `instead`: of a command that starts its servers itself, the
-    remedy for a URL. Raises UsageError.
+    in place of NAME, a URL, a command line, or `image:NAME`. `instead`: of a command that starts its servers
+    itself, the remedy for a URL. Raises UsageError.
     """
     from prony.plan.target import is_url, launched, parse_url
     from prony.server.catalogue import Catalogue

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from prony.evidence.server import CgroupThrottle
-from prony.host.proc import ROOT, read_int, read_text
+from prony.host.proc import ROOT, TICKS_PER_S, read_int, read_text
 
 Levels = tuple[CgroupThrottle, ...]
 """Of each level with a quota, nearest first: any of them may stop the process."""
@@ -60,6 +61,52 @@ def between(first: Levels | None, last: Levels | None) -> CgroupThrottle | None:
     return max(differences, key=lambda one: one.throttled_s)
 
 
+@dataclass(frozen=True, slots=True)
+class GroupUse:
+    """Of a control group and those below it, so far."""
+
+    cpu_user_s: float
+    cpu_system_s: float
+    memory_bytes: int
+    """Without the page cache that the kernel would drop first."""
+    peak_bytes: int | None
+    """With it; None before Linux 5.19."""
+
+
+def use(pid: int, name: str, root: Path = ROOT) -> GroupUse | None:
+    """Of the group of `pid` that carries this name (a container's id); None: there is none, or unreadable."""
+    cpu, memory = (_named(root, str(pid), name, controller) for controller in ("cpuacct", "memory"))
+    if cpu is None or memory is None:
+        return None
+    stat, kept = _pairs(cpu / "cpu.stat"), _pairs(memory / "memory.stat")
+    user_s, system_s = (stat.get(f"{mode}_usec", 0) / 1e6 for mode in ("user", "system"))
+    total_s, now = stat.get("usage_usec", 0) / 1e6, read_int(memory / "memory.current")
+    peak = read_int(memory / "memory.peak")
+    if now is None:  # v1, whose times are in ticks beside an exact sum in nanoseconds
+        ticks = _pairs(cpu / "cpuacct.stat")
+        user_s, system_s = (ticks.get(mode, 0) / TICKS_PER_S for mode in ("user", "system"))
+        total_s = (read_int(cpu / "cpuacct.usage") or 0) / 1e9
+        now = read_int(memory / "memory.usage_in_bytes")
+        peak = read_int(memory / "memory.max_usage_in_bytes")
+    if now is None or not total_s:
+        return None
+    exact = total_s / ((user_s + system_s) or total_s)
+    dropped = kept.get("total_inactive_file", kept.get("inactive_file", 0))
+    return GroupUse(user_s * exact, system_s * exact or total_s, max(0, now - dropped), peak)
+
+
+def _named(root: Path, who: str, name: str, controller: str) -> Path | None:
+    """The highest group that carries this name, in the controller's hierarchy of v1, else in that of v2."""
+    v1 = _group(root, who, controller)
+    folders = _folders(root, who, None if v1 is None else controller)
+    return next((one for one in reversed([*folders]) if name in one.name), None)
+
+
+def _pairs(file: Path) -> dict[str, int]:
+    lines = (line.split() for line in (read_text(file) or "").splitlines())
+    return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdecimal()}
+
+
 def _has_quota(level: Path) -> bool:
     """A hierarchy's root and levels without the controller have none."""
     for file, unlimited in (("cpu.max", "max"), ("cpu.cfs_quota_us", "-1")):
@@ -71,11 +118,7 @@ def _has_quota(level: Path) -> bool:
 
 
 def _counters(level: Path) -> CgroupThrottle | None:
-    try:
-        pairs = (line.split() for line in (level / "cpu.stat").read_text(encoding="ascii").splitlines())
-        stat = {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}
-    except (OSError, ValueError):
-        return None
+    stat = _pairs(level / "cpu.stat")
     if "nr_periods" not in stat:
         return None
     throttled_s = (

@@ -20,6 +20,10 @@ _URL = re.compile(r"[A-Za-z][\w+.-]*://|unix:/|localhost(/|$)|([^/\s:=+]+|\[[^/\
 """Start of a URL: a scheme or HOST:PORT (variants of servers are not numbers)."""
 
 
+IMAGE = "image:"
+"""Before the name of a container image."""
+
+
 class TlsOptions(Record):
     """TLS options of an https URL."""
 
@@ -64,7 +68,7 @@ class Launch(Record):
     """Whether Prony starts and stops it."""
     address: str
     """NAME, NAME:VARIANT or NAME:VARIANT+setting=value; NAME may be the absolute path of a server.yaml or of
-    its folder. With `folder` a command line.
+    its folder; or image:NAME. With `folder` a command line.
     """
     folder: Path | None = None
     """Where a command line runs, absolute."""
@@ -134,6 +138,11 @@ Target = Annotated[Launch | Url, Field(discriminator="kind")]
 def is_url(word: str) -> bool:
     """Whether it is `http://HOST:PORT/PATH`, `HOST:PORT` or `unix:/PATH`."""
     return _URL.match(word) is not None
+
+
+def is_image(word: str) -> bool:
+    """Whether it is a container image, such as `image:nginx:1.29`."""
+    return word.startswith(IMAGE)
 
 
 def is_command(word: str) -> bool:

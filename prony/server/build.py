@@ -20,6 +20,7 @@ from pathlib import Path
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.server import COMMIT
+from prony.server import container
 from prony.server.cache import cache_dir, prune
 from prony.server.catalogue import DEFAULTS_FILE, SERVER_FILE
 from prony.server.jdk import Jdk, choose, find_jdks
@@ -81,6 +82,13 @@ def build(
     built = []
     for spec, (own, tool) in zip(specs, prepared, strict=True):
         begun = time.monotonic()
+        if spec.image is not None:
+            on_line(spec.name, "looking for the image")
+            key, port = container.pulled(spec.image)
+            at = spec.model_copy(update={"url": f"http://127.0.0.1:{port}"})
+            took_s = time.monotonic() - begun
+            built.append(Built(at, key=key[:16], seconds=took_s, versions={"image": key[:12]}))
+            continue
         agent = _agent(spec, own, there, on_line) if own is not None else None
         commit = _commit(spec)
         if spec.build is None or tool is None:
@@ -109,6 +117,8 @@ def lacking(spec: ServerSpec) -> str | None:
     compiled = spec.build is not None and spec.build.tool == "maven"
     services = find_services(spec.services, spec.name, spec.folder.parent)
     try:
+        if spec.image is not None:
+            container.program()
         for service in services:
             service.find_program()
         _prepare(spec, spec.jdk_asked, find_jdks() if compiled or spec.on_jvm else ())

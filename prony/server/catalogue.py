@@ -9,9 +9,9 @@ from pathlib import Path
 
 from prony.errors import UsageError
 from prony.plan.catalogue_roots import roots as catalogue_roots
-from prony.plan.target import divided, is_path
+from prony.plan.target import divided, is_image, is_path
 from prony.plan.yamlfile import nearest, read_mapping, validate
-from prony.server.command_line import server_of
+from prony.server.command_line import image_of, server_of
 from prony.server.spec import Ceilings, Layer, ServerSpec, Value, Variant, overlay
 
 SERVER_FILE = "server.yaml"
@@ -72,11 +72,11 @@ class Catalogue:
         self, address: str, settings: Settings | None = None, folder: Path | None = None
     ) -> ServerSpec:
         """The server addressed as `name`, `name:variant+variant+setting=value`, by the path of a server.yaml
-        or its folder, or with `folder` by the command line to run there. Raises UsageError: unknown names
-        with the nearest known one, faults in a file with its line.
+        or its folder, `image:NAME`, or with `folder` by the command line to run there. Raises UsageError:
+        unknown names with the nearest known one, faults in a file with its line.
         """
-        if folder is not None:
-            spec = server_of(address, folder)
+        if folder is not None or is_image(address):
+            spec = image_of(address) if folder is None else server_of(address, folder)
             return spec if settings is None else configure(spec, settings)
         name, rest = divided(address)
         words = [word for word in rest.split("+") if word]

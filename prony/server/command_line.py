@@ -9,6 +9,7 @@ import shlex
 from pathlib import Path, PurePath
 
 from prony.errors import UsageError
+from prony.plan.target import IMAGE
 from prony.server.spec import ServerSpec
 
 _VARIABLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
@@ -47,6 +48,16 @@ def server_of(line: str, folder: Path) -> ServerSpec:
         command=words,
         env=variables,
         workdir=".",
+    )
+
+
+def image_of(address: str) -> ServerSpec:
+    """The server of `image:NAME`, called by that name. Raises UsageError."""
+    image = address.removeprefix(IMAGE).strip()
+    if not image or image.startswith("-") or len(image.split()) > 1:
+        raise UsageError(f"'{address}' names no image; expected one such as {IMAGE}nginx:1.29")
+    return ServerSpec(
+        name=image, file=Path.cwd() / "server.yaml", title=image, command=("{container}",), image=image
     )
 
 

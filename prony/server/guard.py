@@ -165,6 +165,9 @@ class Guard:
     def _clean(self) -> None:
         import shutil  # only now: a guard that waits needs none of it
 
+        if after := self.spec["after"]:
+            with suppress(OSError):
+                os.waitpid(os.posix_spawn(after[0], after, self.spec["env"]), 0)
         shutil.rmtree(self.spec["scratch"], ignore_errors=True)
 
 

@@ -216,6 +216,8 @@ class ProcessSpec:
     """Its CPUs in the window: the guard stays off them."""
     cwd: Path | None = None
     """None: an empty one in `scratch`."""
+    after: Sequence[str] = ()
+    """Runs at the end, however it comes."""
 
     def line(self) -> bytes:
         process_spec = {
@@ -227,6 +229,7 @@ class ProcessSpec:
             "guard_cpus": sorted(set(granted_cpus()) - set(self.own_cpus)),
             "lab_pid": os.getpid(),
             "scratch": str(self.scratch),
+            "after": list(self.after),
         }
         return json.dumps(process_spec).encode() + b"\n"
 

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ from prony.server.address import Address
 from prony.server.agent import LONGEST_SOCKET_PATH, AgentClient
 from prony.server.build import Built
 from prony.server.command import environment, expand
+from prony.server.container import Container
 from prony.server.guarded import GuardedProcess, ProcessSpec, log_file, make_scratch, start_guard
 from prony.server.listening import ListenerWatch, connections_by_process
 from prony.server.probe import request_count, status_probe
@@ -93,16 +94,20 @@ def launch(
         made = certificates.make(scratch / "tls", host) if spec.scheme == "https" and not spec.url else None
         if made is not None:
             values |= made.placeholders()
-        command = expand(built, values, flags)
+        container = None if spec.image is None else Container.of(spec.image, cpus)
+        if container is not None:
+            until_started.callback(container.remove)
+        command = expand(built, values, flags) if container is None else container.starting
         now = cpus or granted_cpus()
         process_spec = ProcessSpec(
             command,
-            environment(built, values),
+            environment(built, values) if container is None else dict(os.environ),
             scratch,
             log,
             cpus=sorted(now),
             own_cpus=cpus,
             cwd=None if spec.workdir is None else spec.folder / spec.workdir,
+            after=() if container is None else container.removing,
         )
         process, started = start_guard(process_spec, f"server {spec.name}")
         until_started.pop_all()
@@ -121,6 +126,7 @@ def launch(
         agent=AgentClient(socket_path) if with_agent else None,
         ca=made.ca if made is not None else None,
         services=backing,
+        container=container,
     )
 
 
@@ -169,6 +175,8 @@ class RunningServer(GuardedProcess):
     """The certificate to trust (PEM) when one was made for this run; gone after the stop."""
     services: Sequence[RunningService] = ()
     """Backing services: started before it, stopped after it, not among its processes."""
+    container: Container | None = None
+    """Where it is an image: `pid` is its client's until it has begun."""
     _owned_at_ready: bool | None = None
     _watch: ListenerWatch = field(init=False)
     _limit_at_ready: int | None = None
@@ -179,6 +187,28 @@ class RunningServer(GuardedProcess):
 
     def _listeners(self) -> frozenset[int] | None:
         return sockets.listening_inodes(self.port, self.host)
+
+    def pids(self) -> tuple[int, ...]:
+        return GuardedProcess.pids(self) if self.container is None else self.container.pids()
+
+    def sample(self) -> ProcessSample | None:
+        return GuardedProcess.sample(self) if self.container is None else self.container.sample()
+
+    def set_affinity(self, cpus: Iterable[int]) -> bool:
+        """A container keeps its CPU set."""
+        if self.container is not None:
+            return set(cpus) == set(self.own_cpus)
+        return GuardedProcess.set_affinity(self, cpus)
+
+    def _await_port(self, deadline_s: float) -> float:
+        if self.container is None:
+            return GuardedProcess._await_port(self, deadline_s)
+        while (begun := self.container.begun()) is None:
+            self._poll(deadline_s, "its container has not begun")
+        self.pid = begun
+        while not self._listeners():  # nobody's at the start, and another user's may not be readable
+            self._poll(deadline_s, f"nothing listens on port {self.port}")
+        return time.monotonic()
 
     @property
     def address(self) -> Address:

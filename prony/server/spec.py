@@ -171,6 +171,8 @@ class ServerSpec(Record):
     deviates: dict[str, str] = Field(default_factory=dict)
     """Conformance check, or WORKLOAD/CHECK -> why this server may fail it."""
     variants: dict[str, Variant] = Field(default_factory=dict)
+    image: str | None = None
+    """The container image that it is, in place of a command."""
 
     @field_validator("url")
     @classmethod
