@@ -18,6 +18,8 @@ from prony.host import cgroup
 from prony.server import proc
 
 PROGRAMS = ("podman", "docker")
+DEFAULT = "docker.io/library"
+"""Where a name without a slash is pulled from, by docker's rule."""
 PULL_TIMEOUT_S = 1800.0
 ANSWERS_WITHIN_S = 60.0
 
@@ -35,7 +37,7 @@ def pulled(image: str) -> tuple[str, int]:
     try:
         said = _run("image", "inspect", image)
     except EnvironmentFault:
-        _run("pull", image, timeout_s=PULL_TIMEOUT_S)
+        _run("pull", image if "/" in image else f"{DEFAULT}/{image}", timeout_s=PULL_TIMEOUT_S)
         said = _run("image", "inspect", image)
     described: dict[str, Any] = json.loads(said)[0]
     exposed = (described.get("Config") or {}).get("ExposedPorts") or {}
@@ -55,7 +57,7 @@ def _run(*words: str, timeout_s: float = ANSWERS_WITHIN_S) -> str:
         )  # fmt: skip
     except subprocess.CalledProcessError as fault:
         why = next(reversed(fault.stderr.strip().splitlines()), f"exit code {fault.returncode}")
-        raise EnvironmentFault(f"{' '.join(command)}: {why}", details=fault.stderr) from fault
+        raise EnvironmentFault(f"{' '.join(command)}: {why}") from fault
     except subprocess.TimeoutExpired as fault:
         raise EnvironmentFault(f"{' '.join(command)} gave no response within {timeout_s:g} s") from fault
     return done.stdout

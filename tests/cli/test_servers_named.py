@@ -183,6 +183,24 @@ def test_a_command_line_is_a_server_of_every_command(
     assert under.spec.env == ({"MODE": "x"} if word.startswith("MODE") else {})
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.usefixtures("folder")
+def test_an_image_is_a_server_of_every_command(
+    command: str, plans: list[Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = COMMANDS[command]("image:nginx:1.29", "image:reg.example:5000/caddy@sha256:12")
+    assert typed(monkeypatch, *words) == 0
+    if command == "compare":
+        assert typed(monkeypatch, command, "--image", "nginx:1.29", "--image", words[2][len("image:") :]) == 0
+        assert plans[0].servers == plans[1].servers == ("nginx:1.29", words[2][len("image:") :])
+    cell = plans[-1].cells[0]
+    assert cell.server == "nginx:1.29"
+    assert cell.trial.warm_up.method in ("pinned", "fixed"), "its CPU set is that of its creation"
+    under = Targets().of(cell)
+    assert isinstance(under, LaunchedServer)
+    assert under.spec.image == "nginx:1.29"
+
+
 @pytest.mark.parametrize("command", [*COMMANDS, "servers check", "servers build"])
 @pytest.mark.parametrize(
     ("word", "said"),

@@ -112,6 +112,9 @@ def test_what_is_no_image_says_so(
     with pytest.raises(EnvironmentFault, match="pull localhost/app:1: Error: manifest unknown"):
         build([spec])
     assert podman()[-1] == "pull localhost/app:1"
+    with pytest.raises(EnvironmentFault, match="manifest unknown"):
+        build([Catalogue.load([]).resolve("image:app:1")])
+    assert podman()[-1] == "pull docker.io/library/app:1"
     with pytest.raises(EnvironmentFault, match="exposes no TCP port; add EXPOSE"):
         built(tmp_path, "{}")
     for word in ("image:", "image:a b", "image:--privileged"):
