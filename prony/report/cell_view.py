@@ -31,8 +31,6 @@ class TrialView:
     record: TrialRecord
     judgement: Judgement
     figures: Mapping[str, float] = field(default_factory=dict)
-    change_points_ms: tuple[float, ...] = ()
-    """Where the level of throughput changed, in the engine's time."""
 
     @property
     def conforms(self) -> bool:

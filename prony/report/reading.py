@@ -26,7 +26,6 @@ from prony.report.result import PartView, ResultView, ServerView, explained
 from prony.report.shape import shared_views
 from prony.report.shapes import shape_named
 from prony.report.wording import duration, join
-from prony.steady.detector import change_points_ms
 from prony.store import ExperimentRow, Store, StoredTrial, transfer
 from prony.trial.load_run import INTERRUPTED
 
@@ -118,13 +117,7 @@ def plan_yaml(plan: Plan) -> str:
 
 def viewed(record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> TrialView:
     """A trial with its newest judgement, and with the figures that only tables of cells show."""
-    evidence = record.evidence
-    return TrialView(
-        record=record,
-        judgement=judgement,
-        figures={**cell_figures(evidence), **figures},
-        change_points_ms=change_points_ms(evidence.engine.rows) if evidence.engine is not None else (),
-    )
+    return TrialView(record, judgement, {**cell_figures(record.evidence), **figures})
 
 
 def _part(

@@ -25,7 +25,6 @@ from prony.plan.trial import TrialPlan
 from prony.report.cell_view import TrialView
 from prony.report.reading import build
 from prony.report.result import PairView, ResultView
-from prony.steady.detector import change_points_ms
 from prony.store import ExperimentRow
 
 from .trial_evidence import STARTED, USERS, WINDOW_S, evidence
@@ -154,13 +153,7 @@ def judgement(*troubles: Finding, bound_by: str = "server-cpu") -> Judgement:
 
 def trial(made: TrialRecord, *troubles: Finding) -> TrialView:
     """A trial as the laboratory would show it."""
-    engine = made.evidence.engine
-    return TrialView(
-        record=made,
-        judgement=judgement(*troubles),
-        figures=conclude(made).figures,
-        change_points_ms=change_points_ms(engine.rows) if engine is not None else (),
-    )
+    return TrialView(record=made, judgement=judgement(*troubles), figures=conclude(made).figures)
 
 
 PUBLISHED: dict[str, dict[str, float]] = {

@@ -25,10 +25,11 @@ def test_neither_records_nor_plans_are_read(store: Store, add: Add) -> None:
     with listening() as said:
         store.search(Search(server="tomcat*", conforming=True, tag="x", text="y"), limit=10)
         store.search()
-        series_trials(store, "tomcat:async", "hello", "closed-10")
         series_names(store)
+    with listening() as of_a_series:  # whose weights are in its judgements
+        series_trials(store, "tomcat:async", "hello", "closed-10")
     assert said
-    for one in said:
+    for one in (*said, *(text.replace("judgements.judgement", "") for text in of_a_series)):
         for large in (
             "trials.record",
             "experiments.spec",

@@ -19,6 +19,7 @@ from prony.report.html.theme import ACCENTS, accent, drawn, shape
 from prony.report.labels import label_of, named, rounded
 from prony.report.result import PartView
 from prony.report.wording import join, number, ratio
+from prony.steady.detector import change_points_ms
 
 WIDE, NARROW = 860, 372
 """Widths in CSS pixels for which the large charts are laid out; the page picks one by its own width."""
@@ -123,12 +124,14 @@ class Drawer:
             f"first second {number(rows[0].completed_per_s)}/s, window {shown}{after}"
         )
 
+        changes_s = [ms / 1000 for ms in change_points_ms(evidence.engine.rows if evidence.engine else ())]
+
         def draw(width: int, key: str) -> str:
             return charts.throughput(
                 charts.thinned(trial),
                 series=self.series(cell),
                 phases=[(p.name, p.start_ms / 1000, p.end_ms / 1000) for p in evidence.phases],
-                changes_s=[ms / 1000 for ms in trial.change_points_ms],
+                changes_s=changes_s,
                 mark_s=charts.mark_s(trial),
                 until_s=until_s,
                 most_per_s=most_per_s,
