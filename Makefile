@@ -18,7 +18,7 @@ PROFILE ?= setup
 BENCHES := bench bench-builds bench-hosts bench-million bench-serve
 $(BENCHES): export PROFILE := release
 
-.PHONY: help setup servers seeded-store demo test test-all test-programs wheels audit lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million bench-serve fuzz peers lock clean
+.PHONY: help setup servers seeded-store demo media test test-all test-programs wheels audit lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million bench-serve fuzz peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -55,6 +55,9 @@ servers: setup ## Build every server below servers/ (Maven, npm, pip), each once
 
 demo: setup ## Compare Spring Boot on Tomcat, Jetty and Undertow (quick), and write report.html
 	$(BIN)/prony compare spring-tomcat spring-jetty spring-undertow --quick --report $(DEMO_REPORT)
+
+media: setup ## The recording and the pictures of docs/media, from real runs (5 minutes, Chromium)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.media docs/media
 
 # Whose rarely run tests run, too (tests/rooms.py): none in `test`, all in `test-all`, in .ci/run those that changed.
 ROOMS ?=
