@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from rich.cells import cell_len
@@ -190,7 +191,7 @@ def test_an_interrupted_experiment_says_so_and_its_gate_is_not_decided() -> None
     )
     plan = view.plan.model_copy(update={"parts": parts})
 
-    def sentences(status: str) -> tuple[str, str, str]:
+    def sentences(status: Literal["finished", "interrupted"]) -> tuple[str, str, str]:
         row = replace(factory.row(), status=status)
         again = build(row, plan, view.trials)
         out = io.StringIO()
