@@ -94,6 +94,7 @@ def markdown(view: ResultView, drawing: str) -> str:
     if gate is None:
         return "No gate.\n"
     mark = {Change.NO_WORSE: "✅", Change.WORSE: "❌"}.get(gate.change, "⚠️")
+    said = "interrupted" if view.state == "interrupted" and mark == "⚠️" else gate.change.value
     rows = [
         f"| {_plain(label_of(one.figure))} | {'–' if one.ratio is None else signed(one.ratio)} | "
         f"{' | '.join(_plain(interval or '–') for interval in intervals(one))} | "
@@ -101,7 +102,7 @@ def markdown(view: ResultView, drawing: str) -> str:
         for one in gate.figures
     ]
     lines = [
-        f"### {mark} Prony gate: {gate.change.value}",
+        f"### {mark} Prony gate: {said}",
         "",
         _plain(gate.sentence) + ".",
         "",

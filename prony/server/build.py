@@ -86,8 +86,8 @@ def build(
             on_line(spec.name, "looking for the image")
             key, port = container.pulled(spec.image)
             at = spec.model_copy(update={"url": f"http://127.0.0.1:{port}"})
-            took_s = time.monotonic() - begun
-            built.append(Built(at, key=key[:16], seconds=took_s, versions={"image": key[:12]}))
+            found = {"image": key[:12]}
+            built.append(Built(at, key=key[:16], seconds=time.monotonic() - begun, versions=found))
             continue
         agent = _agent(spec, own, there, on_line) if own is not None else None
         commit = _commit(spec)

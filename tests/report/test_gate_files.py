@@ -153,3 +153,10 @@ def test_no_bound_is_rounded_across_the_margin() -> None:
     assert change_numbers(near) == ("+4.500 % [+3.500 %, +6.000 %], at worst [+3.004 %, +6.000 %]")
     assert change_numbers(replace(near, low=None, high=None)) == "+4.5 % (no interval)"
     assert change_numbers(replace(near, ratio=None)) == "no figure"
+
+
+def test_an_interrupted_gate_is_none_that_cannot_tell() -> None:
+    open_gate = replace(GATE, change=Change.CANNOT_TELL)
+    assert markdown(view(open_gate), "x.svg").startswith("### ⚠️ Prony gate: cannot tell\n")
+    cut = replace(view(open_gate), state="interrupted")
+    assert markdown(cut, "x.svg").startswith("### ⚠️ Prony gate: interrupted\n")
