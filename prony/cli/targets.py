@@ -67,9 +67,9 @@ class Server:
         from prony.plan.target import Launch, is_image, is_path
 
         target = self.target
-        if not isinstance(target, Launch) or target.folder is not None:
-            return False
-        return not is_path(target.address) and not is_image(target.address)
+        return isinstance(target, Launch) and not (
+            target.folder or is_path(target.address) or is_image(target.address)
+        )
 
     def known_as(self, name: str) -> Server:
         """The same under another name, wherever it is spoken of."""
