@@ -18,8 +18,7 @@ from prony.host import cgroup
 from prony.server import proc
 
 PROGRAMS = ("podman", "docker")
-DEFAULT = "docker.io/library"
-"""Where a name without a slash is pulled from, by docker's rule."""
+DEFAULT = "docker.io/library"  # docker's rule for a name without a slash
 PULL_TIMEOUT_S = 1800.0
 ANSWERS_WITHIN_S = 60.0
 
