@@ -82,6 +82,17 @@ def json_is(path: str, value: str = "", **more: bool) -> str:
                    flag("JSONVALIDATION", bool(value)), *(flag(*pair) for pair in more.items()))  # fmt: skip
 
 
+def response_is(text: str, rule: int, field: str = "response_data", ignores: bool = False) -> str:
+    """Rule 2 contains, 4 not, 8 equals, 16 substring."""
+    escaped = text.replace('"', "&quot;")
+    return element(
+        "ResponseAssertion",
+        f'<collectionProp name="Asserion.test_strings">{prop("1", escaped)}</collectionProp>',
+        prop("Assertion.test_field", f"Assertion.{field}"), prop("Assertion.test_type", rule),
+        flag("Assertion.assume_success", ignores),
+    )  # fmt: skip
+
+
 def counter(name: str) -> str:
     return element("CounterConfig", prop("CounterConfig.start", 1), prop("CounterConfig.incr", 1),
                    prop("CounterConfig.name", name), flag("CounterConfig.per_user", True))  # fmt: skip
@@ -212,6 +223,19 @@ CASES = {
                 "one": ("$.users[*].id", "2"), "no": ("$.users[*].id", "9"), "deep": ("$..name", "b.*"),
             }.items()
         ), "/a /a /a /a /a /a", "some+ none- empty- one+ no- deep+",
+    ),
+    "compared with values of the run": Case(
+        lambda p: rows_of("c,w") + counter("i") + one("/a", p, json_of("t", "$.token", "", "0"))
+        + one("/a", p, response_is('"token":"${t}"', 16), name="t")
+        + one("/a", p, json_of("u", "$.id", "", "0") + response_is('"id":${u},', 16), name="u")
+        + one("/x?${w}", p, response_is('"name":"${w}"', 2), name="w")
+        + one("/a", p, response_is("${w}", 20), name="n")
+        + one("/b", p, response_is('"id":${i},', 16), name="i")
+        + one("/gone", p, response_is("${c}", 8, "response_code", True), name="c")
+        + one("/a", p, response_is("Content-Length: ${c}", 16, "response_headers"), name="h"),
+        "/a /a /a /x?a /a /b /gone /a /a /a /a /x?z /a /b /gone /a",
+        "/a+ t+ u+ w+ n- i+ c+ h- /a+ t+ u+ w- n+ i+ c- h+", loops=2,
+        files={"d.csv": f"404,a\n{len(BODY)},z\n".encode()},
     ),
     "concatenated": Case(
         lambda p: one("/a", p, json_of("n;m;z", "$.users[*].id;$.id;$.no", "-1;-1;-1", "0;0;0",
