@@ -20,6 +20,7 @@ BODY = (
 SITE = {f"/{path}": Response(BODY) for path in ("a", "b", "c", "l", "x", "y", "z", "1", "2", "t1", "b/1,2")}
 PAGES = {
     "/bad": Response(status=500),
+    "/lines": Response("one:1\r\ntwo"),
     "/page": Response(
         "<html><head><title>T6</title></head><body><p><input name='k' value='n'></p></body></html>"
     ),
@@ -90,6 +91,14 @@ def response_is(text: str, rule: int, field: str = "response_data", ignores: boo
         f'<collectionProp name="Asserion.test_strings">{prop("1", escaped)}</collectionProp>',
         prop("Assertion.test_field", f"Assertion.{field}"), prop("Assertion.test_type", rule),
         flag("Assertion.assume_success", ignores),
+    )  # fmt: skip
+
+
+def regex_of(name: str, pattern: str, template: str = "$1$", number: int = 1, head: str = "false") -> str:
+    return element(
+        "RegexExtractor", prop("RegexExtractor.refname", name), prop("RegexExtractor.regex", pattern),
+        prop("RegexExtractor.template", template), prop("RegexExtractor.match_number", number),
+        prop("RegexExtractor.default", "D"), prop("RegexExtractor.useHeaders", head),
     )  # fmt: skip
 
 
@@ -223,6 +232,17 @@ CASES = {
                 "one": ("$.users[*].id", "2"), "no": ("$.users[*].id", "9"), "deep": ("$..name", "b.*"),
             }.items()
         ), "/a /a /a /a /a /a", "some+ none- empty- one+ no- deep+",
+    ),
+    "ends of lines": Case(
+        lambda p: one("/lines", p, regex_of("a", "one(.*)") + regex_of("h", "Type: (.+)", head="true")
+                      + regex_of("n", r"Type: text/(.+)\n", head="true"))
+        + one("/x?${a}.${h}.${n}", p), "/lines /x?:1.text/html.html",
+    ),
+    "no template": Case(lambda p: one("/a", p, regex_of("v", "id", "")) + one("/x?[${v}]", p), "/a /x?[]"),
+    "matches that are not there": Case(
+        lambda p: one("/a", p, regex_of("v", '"id":(.)', number=-1) + regex_of("w", "no(.)", number=-1))
+        + one("/x?${v_9}.${w}", p, name="v") + one("/y?${v}.${w}", p),
+        "/a /y?D.D", "/a+ v- /y+",
     ),
     "compared with values of the run": Case(
         lambda p: rows_of("c,w") + counter("i") + one("/a", p, json_of("t", "$.token", "", "0"))

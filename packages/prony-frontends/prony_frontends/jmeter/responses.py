@@ -38,7 +38,7 @@ PATTERN = re.compile(r"[\\.^$*+?{}\[\]()|]")
 PATH = re.compile(r"\$((?:\.[A-Za-z_][\w-]*|\['[^'\\]*'\]|\[\d+\])*)")
 HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n]*)")
 STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^'\\]*)'\]|\[(\d+)\]")
-SPECIAL = re.compile(r"=~|\w\(|\(@|\[\?")
+SPECIAL = re.compile(r"""=~|\w\(|\(@|\[\?|\['[^']*'\s*,""")
 """Syntax of JMeter's JSON paths beyond RFC 9535."""
 FILTER = re.compile(
     r"""\[\?\((?:@(?:\.[A-Za-z_][\w-]*|\['[^'\\]*'\]|\[\d+\])*|[=!]=|[<>]=?|&&|\|\||[!()]|-?\d+(?:\.\d+)?"""
