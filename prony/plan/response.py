@@ -32,6 +32,19 @@ Codes = Annotated[tuple[int, ...], BeforeValidator(_codes)]
 """Status codes; `2xx` is the whole class."""
 
 
+class FilledText(Record):
+    """A text with placeholders that must occur in a part of the response."""
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+    text: str
+    part: Literal["body", "head", "status"] = Field(default="body", alias="in")
+    whole: bool = False
+    """Whether the part must equal the text."""
+    absent: bool = False
+    """Whether it must not."""
+
+
 class Expectation(Record):
     """Expectations on a response; all given ones must hold."""
 
@@ -73,6 +86,8 @@ class Expectation(Record):
     """JSON path (RFC 9535) -> regex that must match in one of its values, as in `json_matches`; under load
     only.
     """
+    filled: tuple[FilledText, ...] = ()
+    """Texts with placeholders; under load only."""
 
     @model_validator(mode="after")
     def _lengths_agree(self) -> Self:
@@ -91,7 +106,7 @@ class Expectation(Record):
         return any(
             getattr(self, name) not in (None, (), {})
             for name in type(self).model_fields
-            if name.startswith(("body_", "json_")) or name in ("min_bytes", "max_bytes")
+            if name.startswith(("body_", "json_")) or name in ("min_bytes", "max_bytes", "filled")
         )
 
     def why_not(self, status: int, headers: dict[str, str], body: bytes) -> str | None:

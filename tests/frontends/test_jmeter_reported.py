@@ -20,6 +20,7 @@ BODY = (
 SITE = {f"/{path}": Response(BODY) for path in ("a", "b", "c", "l", "x", "y", "z", "1", "2", "t1", "b/1,2")}
 PAGES = {
     "/bad": Response(status=500),
+    "/lines": Response("one:1\r\ntwo"),
     "/page": Response(
         "<html><head><title>T6</title></head><body><p><input name='k' value='n'></p></body></html>"
     ),
@@ -80,6 +81,25 @@ def xpath_of(name: str, query: str, tidied: bool) -> str:
 def json_is(path: str, value: str = "", **more: bool) -> str:
     return element("JSONPathAssertion", prop("JSON_PATH", path), prop("EXPECTED_VALUE", value),
                    flag("JSONVALIDATION", bool(value)), *(flag(*pair) for pair in more.items()))  # fmt: skip
+
+
+def response_is(text: str, rule: int, field: str = "response_data", ignores: bool = False) -> str:
+    """Rule 2 contains, 4 not, 8 equals, 16 substring."""
+    escaped = text.replace('"', "&quot;")
+    return element(
+        "ResponseAssertion",
+        f'<collectionProp name="Asserion.test_strings">{prop("1", escaped)}</collectionProp>',
+        prop("Assertion.test_field", f"Assertion.{field}"), prop("Assertion.test_type", rule),
+        flag("Assertion.assume_success", ignores),
+    )  # fmt: skip
+
+
+def regex_of(name: str, pattern: str, template: str = "$1$", number: int = 1, head: str = "false") -> str:
+    return element(
+        "RegexExtractor", prop("RegexExtractor.refname", name), prop("RegexExtractor.regex", pattern),
+        prop("RegexExtractor.template", template), prop("RegexExtractor.match_number", number),
+        prop("RegexExtractor.default", "D"), prop("RegexExtractor.useHeaders", head),
+    )  # fmt: skip
 
 
 def counter(name: str) -> str:
@@ -212,6 +232,30 @@ CASES = {
                 "one": ("$.users[*].id", "2"), "no": ("$.users[*].id", "9"), "deep": ("$..name", "b.*"),
             }.items()
         ), "/a /a /a /a /a /a", "some+ none- empty- one+ no- deep+",
+    ),
+    "ends of lines": Case(
+        lambda p: one("/lines", p, regex_of("a", "one(.*)") + regex_of("h", "Type: (.+)", head="true")
+                      + regex_of("n", r"Type: text/(.+)\n", head="true"))
+        + one("/x?${a}.${h}.${n}", p), "/lines /x?:1.text/html.html",
+    ),
+    "no template": Case(lambda p: one("/a", p, regex_of("v", "id", "")) + one("/x?[${v}]", p), "/a /x?[]"),
+    "matches that are not there": Case(
+        lambda p: one("/a", p, regex_of("v", '"id":(.)', number=-1) + regex_of("w", "no(.)", number=-1))
+        + one("/x?${v_9}.${w}", p, name="v") + one("/y?${v}.${w}", p),
+        "/a /y?D.D", "/a+ v- /y+",
+    ),
+    "compared with values of the run": Case(
+        lambda p: rows_of("c,w") + counter("i") + one("/a", p, json_of("t", "$.token", "", "0"))
+        + one("/a", p, response_is('"token":"${t}"', 16), name="t")
+        + one("/a", p, json_of("u", "$.id", "", "0") + response_is('"id":${u},', 16), name="u")
+        + one("/x?${w}", p, response_is('"name":"${w}"', 2), name="w")
+        + one("/a", p, response_is("${w}", 20), name="n")
+        + one("/b", p, response_is('"id":${i},', 16), name="i")
+        + one("/gone", p, response_is("${c}", 8, "response_code", True), name="c")
+        + one("/a", p, response_is("Content-Length: ${c}", 16, "response_headers"), name="h"),
+        "/a /a /a /x?a /a /b /gone /a /a /a /a /x?z /a /b /gone /a",
+        "/a+ t+ u+ w+ n- i+ c+ h- /a+ t+ u+ w- n+ i+ c- h+", loops=2,
+        files={"d.csv": f"404,a\n{len(BODY)},z\n".encode()},
     ),
     "concatenated": Case(
         lambda p: one("/a", p, json_of("n;m;z", "$.users[*].id;$.id;$.no", "-1;-1;-1", "0;0;0",

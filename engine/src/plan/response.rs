@@ -149,6 +149,9 @@ pub struct Expect {
     /// What must be in a JSON body.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub json: Vec<JsonExpect>,
+    /// Texts with placeholders.
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub filled: Vec<FilledText>,
 }
 
 impl Expect {
@@ -160,8 +163,38 @@ impl Expect {
             &self.head_matches,
             &self.head_not_matches,
         ];
-        !self.json.is_empty() || regexes.iter().any(|texts| !texts.is_empty())
+        !self.json.is_empty()
+            || !self.filled.is_empty()
+            || regexes.iter().any(|texts| !texts.is_empty())
     }
+}
+
+/// A text that must occur in a part of the response. Its placeholders are filled in after what is
+/// captured from the response.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FilledText {
+    pub text: String,
+    #[serde(default, rename = "in")]
+    pub part: FilledPart,
+    /// The part must be this text.
+    #[serde(default)]
+    pub whole: bool,
+    /// It must not.
+    #[serde(default)]
+    pub absent: bool,
+}
+
+/// What a filled text is compared with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FilledPart {
+    #[default]
+    Body,
+    /// The line with the status, and the headers.
+    Head,
+    /// The status code.
+    Status,
 }
 
 /// One value of a JSON body: that it is there, also what it is, or that it is not there. With `path`:

@@ -15,7 +15,7 @@ use super::resources::Resources;
 use super::template::{BadTemplate, Scope, Template};
 use super::vars::{Shared, Vars};
 use crate::http::captured::CapturedResponse;
-use crate::plan::{CachePlan, Capture, Expect, JsonExpect, ResponsePart};
+use crate::plan::{CachePlan, Capture, Expect, FilledPart, FilledText, JsonExpect, ResponsePart};
 
 /// What a step does with a kept response.
 #[derive(Debug, Default)]
@@ -24,6 +24,7 @@ pub struct Look {
     json: Vec<ExpectedJson>,
     /// JSON pointer, and the value that must be there as JSON.
     filled: Vec<(String, Template)>,
+    texts: Vec<(FilledText, Template)>,
     regexes: Vec<Sought>,
     /// Who sets the cookies that the user keeps; `None`: it keeps none.
     pub cookies: Option<Arc<CookieHost>>,
@@ -148,6 +149,7 @@ impl Look {
             captures: compiled.collect::<Result<_, String>>()?,
             json,
             filled: Vec::new(),
+            texts: Vec::new(),
             regexes,
             cookies,
             cache: None,
@@ -199,6 +201,13 @@ impl Look {
                 self.filled.push((expect.pointer.clone(), filled));
             }
         }
+        for expect in &expect.filled {
+            let filled =
+                Template::compile(&expect.text, scope).map_err(|BadTemplate { at, why }| {
+                    format!("expects the text {:?}, character {at}: {why}", expect.text)
+                })?;
+            self.texts.push((expect.clone(), filled));
+        }
         Ok(())
     }
 
@@ -208,13 +217,15 @@ impl Look {
     }
 
     fn judges(&self) -> bool {
-        !self.json.is_empty() || !self.regexes.is_empty()
+        !self.json.is_empty() || !self.regexes.is_empty() || !self.texts.is_empty()
     }
 
     pub fn needs_body(&self) -> bool {
         let reads = |sought: &Sought| sought.part == ResponsePart::Body;
+        let looks = |(text, _): &(FilledText, Template)| text.part == FilledPart::Body;
         !self.json.is_empty()
             || self.regexes.iter().any(reads)
+            || self.texts.iter().any(looks)
             || self.resources.is_some()
             || self
                 .captures
@@ -237,7 +248,7 @@ impl Look {
 
     /// Whether it holds the response against values of the user.
     pub fn compares_values(&self) -> bool {
-        !self.filled.is_empty()
+        !self.filled.is_empty() || !self.texts.is_empty()
     }
 
     /// Sets the user's values; the first thing that was not as declared. From a response that is
@@ -284,6 +295,13 @@ impl Look {
             let lacks = capture.take(seen, json.as_ref(), vars, rng).err();
             missed = missed.or(lacks);
         }
+        if right && missed.is_none() {
+            missed = self.texts.iter().find_map(|(text, filled)| {
+                let mut wanted = Vec::new();
+                filled.render(RequestPart::Body, shared, vars, rng, &mut wanted);
+                text.missed(&wanted, seen)
+            });
+        }
         missed
     }
 
@@ -298,6 +316,22 @@ impl Look {
             .iter()
             .filter(|sought| sought.part == part)
             .all(|sought| sought.regex.is_match(text) == sought.wanted)
+    }
+}
+
+impl FilledText {
+    fn missed(&self, wanted: &[u8], seen: &CapturedResponse) -> Option<Missed> {
+        let (part, missed) = match self.part {
+            FilledPart::Body => (&seen.body[..], Missed::Expectation),
+            FilledPart::Head => (&seen.head[..], Missed::Head),
+            FilledPart::Status => (seen.status().unwrap_or_default(), Missed::Head),
+        };
+        let there = if self.whole {
+            part == wanted
+        } else {
+            memchr::memmem::find(part, wanted).is_some()
+        };
+        (there == self.absent).then_some(missed)
     }
 }
 

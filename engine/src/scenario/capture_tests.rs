@@ -148,6 +148,58 @@ fn what_is_expected_may_hold_values_of_the_run() {
 }
 
 #[test]
+fn texts_may_hold_values_of_the_run() {
+    let of = |text: Value| -> Look {
+        let expect: Expect = serde_json::from_value(json!({ "filled": [text] })).unwrap();
+        assert!(expect.needs_copy());
+        let mut scope = Scope::default();
+        let slot = scope.capture("v");
+        scope.visible.push(slot);
+        let mut look = Look::compile(&[], &expect, None, &Numbered::default(), |_| 0).unwrap();
+        look.fill(&expect, &mut scope).unwrap();
+        look
+    };
+    let mut vars = Vars::new(ValueCounts {
+        captured: 1,
+        ..ValueCounts::default()
+    });
+    for (text, value, missed) in [
+        (json!({"text": "b${v}"}), "c", None),
+        (json!({"text": "b${v}"}), "d", Some(Missed::Expectation)),
+        (json!({"text": "b${v}", "absent": true}), "d", None),
+        (json!({"text": "ab${v}", "whole": true}), "c", None),
+        (
+            json!({"text": "b${v}", "whole": true}),
+            "c",
+            Some(Missed::Expectation),
+        ),
+        (
+            json!({"text": "${v}", "in": "status", "whole": true}),
+            "200",
+            None,
+        ),
+        (
+            json!({"text": "${v}", "in": "status"}),
+            "404",
+            Some(Missed::Head),
+        ),
+        (json!({"text": "X: ${v}", "in": "head"}), "1", None),
+        (
+            json!({"text": "X: ${v}", "in": "head"}),
+            "2",
+            Some(Missed::Head),
+        ),
+    ] {
+        vars.set(0, value.as_bytes().to_vec());
+        let mut seen = CapturedResponse::new(true);
+        seen.begin(b"HTTP/1.1 200 OK\r\nX: 1\r\n\r\n");
+        seen.feed(b"abc");
+        let found = of(text.clone()).take(&seen, true, &Shared::default(), &mut vars, &mut rng());
+        assert_eq!(found, missed, "{text} {value}");
+    }
+}
+
+#[test]
 fn all_that_are_found_are_kept_as_one_list() {
     let capture =
         json!([{"name": "a", "jsonpath": "$..id", "match": -1, "as_json": true, "default": "[]"}]);

@@ -58,15 +58,16 @@ class _Reader:
         self.at = 0
         self.made: list[str] = []
         self.groups = self.depth = 0
-        self.repeatable = False
-        """Whether the preceding item can be repeated."""
+        self.dots = self.repeatable = False
+        """Whether there is a `.`, and whether the preceding item can be repeated."""
 
     def whole(self) -> Pattern:
         while self.at < len(self.text):
             self._next()
         if self.depth:
             raise NotTaken("a group that is not closed", malformed=True)
-        return Pattern("".join(self.made), self.groups)
+        any_but_line_ends = "(?R)" if self.dots else ""  # neither \r nor \n, as in Java and JavaScript
+        return Pattern(any_but_line_ends + "".join(self.made), self.groups)
 
     def _next(self) -> None:
         match self.text[self.at]:
@@ -98,6 +99,7 @@ class _Reader:
                 self.repeatable = False
                 return
             case char:
+                self.dots |= char == "."
                 self._add(char, 1)
         self.repeatable = True
 

@@ -276,9 +276,10 @@ def test_long_loops_are_loops_of_the_plan(tmp_path: Path) -> None:
 - loop:
     - post: {url: '/{{ $loopCount }}', json: {n: '{{ $loopCount }}'}, ifTrue: $loopCount < 7}
     - loop:
-        - get: {url: '/{{ word }}/{{ $loopCount }}'}
+        - get: {url: '/{{ word }}/{{ turn }}'}
       over: [a, b]
       loopElement: word
+      loopValue: turn
   count: 5-6000
 - loop:
     - get: {url: /x}

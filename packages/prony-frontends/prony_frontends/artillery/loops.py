@@ -18,6 +18,15 @@ def uses_turn(node: ScriptNode) -> bool:
     return any(name in text for name in ("$loopCount", "$loopElement", *named))
 
 
+def refuse_shared_turn(node: ScriptNode, inner: list[ScriptNode]) -> None:
+    """An inner loop overwrites the outer one's turn in Artillery. Raises Refused where both have one name."""
+    loops = [step for step in inner if isinstance(step.value, dict) and "loop" in step.value]
+    own = repr([step.value for step in inner if step not in loops])
+    name = names_of(node)[0]
+    if name in own and any(names_of(loop)[0] == name for loop in loops):
+        raise node.refused(f"{name} in a loop around a loop", "give one of them a loopValue of its own")
+
+
 def names_of(node: ScriptNode) -> tuple[str, str]:
     """Names of the loop's count and element."""
     value, element = node.get("loopValue"), node.get("loopElement")

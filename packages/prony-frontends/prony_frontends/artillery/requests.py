@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from pydantic import ValidationError
 
@@ -76,6 +76,8 @@ class ScriptSettings:
     target: Url
     base_path: str
     """Path of config.target, prefixed unchanged to relative URLs."""
+    auth: Auth | None
+    """Of the user and password in config.target."""
     headers: ScriptNode | None
     """Default headers instead of the user agent."""
     expects: bool
@@ -131,7 +133,7 @@ def request(
     url = params.get("url") or params.get("uri")
     if url is None:
         raise params.wrong("a url")
-    server, path = _where(url, params.get("qs"), scope, settings, built)
+    server, path, auth = _where(url, params.get("qs"), scope, settings, built)
     body, parts, content_type = _body(method, params, scope)
     found = looked(params, scope, settings.strict)
     otherwise = STATUS_200 if settings.default_200 else NOTHING
@@ -162,7 +164,7 @@ def request(
             set_cookies=own,
             body=body,
             body_parts=parts,
-            auth=None if "authorization" in headers else _auth(params.get("auth"), scope),
+            auth=None if "authorization" in headers else _auth(params.get("auth"), scope) or auth,
             capture=found.captures,
             expect=expectation(NOTHING, found, True).model_copy(update={"status": ()})
             if settings.hook
@@ -209,13 +211,16 @@ def _hops(params: ScriptNode, scope: NameScope) -> int | None:
 
 def _where(
     url: ScriptNode, qs: ScriptNode | None, scope: NameScope, settings: ScriptSettings, built: bool
-) -> tuple[str | None, str]:
-    """The server, where it differs from the target, and the path; for built requests a placeholder path."""
+) -> tuple[str | None, str, Auth | None]:
+    """The server, where it differs from the target, and the path; for built requests a placeholder path. And
+    what its user and password become.
+    """
     server: str | None = None
+    auth = settings.auth
     written = str(UNDEFINED) if is_undefined(url, scope) else rendered(url, scope)
     text = re.sub(r"[\t\r\n]", "", written.rstrip())
     if built and not text.startswith(("http://", "https://", "/")):
-        return None, "/"
+        return None, "/", auth
     if text.startswith(("http://", "https://")):
         scheme, _, rest = text.partition("://")
         authority = re.split("[/?#]", rest, maxsplit=1)[0]
@@ -224,6 +229,7 @@ def _where(
             raise url.refused(
                 "a host that is drawn during the run", "write the host, or give it with --target"
             )
+        auth = of_userinfo(authority)
         there = parse_url(f"{scheme}://{authority}").target
         if there.url != settings.target.url:
             server = there.url
@@ -244,7 +250,14 @@ def _where(
     if MALFORMED.search(_literal(path + mark + query)):
         raise UserFails(url, "a URL with a % that encodes nothing", "URI malformed")
     in_query = SAFE.replace("'", "") + "{}`"
-    return server, _quoted_around(path, SAFE) + mark + _quoted_around(query, in_query)
+    return server, _quoted_around(path, SAFE) + mark + _quoted_around(query, in_query), auth
+
+
+def of_userinfo(authority: str) -> Auth | None:
+    """The header that Node sends for `user:password@host`."""
+    userinfo, at, _ = authority.rpartition("@")
+    user, _, password = userinfo.partition(":")
+    return Auth(basic=Basic(user=unquote(user), password=unquote(password))) if at else None
 
 
 def _host(target: Url) -> str:

@@ -157,6 +157,12 @@ def _capture(spec: ScriptNode, strict: bool) -> Capture:
     # Artillery then clears the variable.
     default = None if (strict if own is None else own.value is not False) else ""
     path, regexp, header = spec.get("json"), spec.get("regexp"), spec.get("header")
+    if path is not None and str(path.value).endswith(".length"):
+        raise path.refused("a list's length in a capture", "capture the list, or a count of the response")
+    if header is not None and header.value == "set-cookie":
+        raise header.refused(
+            "capture of all lines of set-cookie", "capture one with a regexp, or leave it out"
+        )
     if path is not None:
         multiple = spec.children.get("multiple")
         every = multiple is not None and multiple.value is False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,8 +24,8 @@ class _TooLarge(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as Artillery's parser reads it: `yes`, `on` and dates stay texts, tabs separate, duplicate keys
-    are errors.
+    """YAML as Artillery's parser reads it: `yes` and `on` stay texts, 1e3 is a number, tabs separate,
+    duplicate keys are errors.
     """
 
     def __init__(self, text: str) -> None:
@@ -65,16 +66,21 @@ class _Loader(yaml.SafeLoader):
 
 
 _Loader.yaml_implicit_resolvers = {
-    first: [
-        (tag, pattern)
-        for tag, pattern in resolvers
-        if tag not in ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp")
-    ]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
 )
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
+
+
+class Date(str):
+    """An unquoted date, as JSON.stringify writes it."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +256,12 @@ def _build(loader: _Loader, node: yaml.Node, file: str, budget: _Budget) -> Scri
     if isinstance(node, yaml.SequenceNode):
         children = {index: _build(loader, value, file, budget) for index, value in enumerate(node.value)}
         return ScriptNode([child.value for child in children.values()], file, line, children)
-    return ScriptNode(_whole_characters(loader.construct_object(node)), file, line, {})
+    value = loader.construct_object(node)
+    if isinstance(value, datetime.date):
+        moment = value if isinstance(value, datetime.datetime) else datetime.datetime(*value.timetuple()[:3])
+        utc = moment if moment.tzinfo is None else moment.astimezone(datetime.UTC).replace(tzinfo=None)
+        value = Date(f"{utc.isoformat(timespec='milliseconds')}Z")
+    return ScriptNode(_whole_characters(value), file, line, {})
 
 
 def _whole_characters(value: Any) -> Any:

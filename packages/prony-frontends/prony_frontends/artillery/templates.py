@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from prony.errors import UsageError
 from prony_frontends.artillery.js_numbers import number_text
-from prony_frontends.artillery.script import ScriptNode
+from prony_frontends.artillery.script import Date, ScriptNode
 
 Escape = Literal["plain", "url", "json"]
 TOKEN = re.compile(r"\{\{\{?\s*(.*?)\s*\}\}\}?", re.DOTALL)
@@ -98,6 +98,8 @@ def capture_name(name: str) -> str:
 
 def rendered(node: ScriptNode, scope: NameScope, escape: Escape = "plain") -> str:
     """The text with the plan model's placeholders; literal parts are escaped. Raises Refused."""
+    if isinstance(node.value, Date):
+        raise node.refused("an unquoted date outside of json", "quote it")
     return text_of(str_of(node.value), node, scope, escape)
 
 
@@ -174,7 +176,7 @@ def json_text(node: ScriptNode, scope: NameScope) -> str:
     if isinstance(node.value, dict):
         pairs = (
             f"{_key(key, child, scope)}:{json_text(child, scope)}"
-            for key, child in node.items()
+            for key, child in sorted(node.items(), key=lambda pair: "{{" in pair[0])  # filled keys come last
             if not is_undefined(child, scope)
         )
         return "{" + ",".join(pairs) + "}"

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from prony.errors import UsageError
 from prony.plan.load import Connections, WholeRun
 from prony.plan.script import Script
-from prony.plan.step import calls
+from prony.plan.step import Auth, calls
 from prony.plan.step import requests as every_request
 from prony.plan.target import TlsOptions, Url, parse_url
 from prony.plan.trial import TrialPlan, fixed
@@ -30,7 +30,7 @@ from prony_frontends.artillery.json_values import names_kept_as_json
 from prony_frontends.artillery.payload import payload
 from prony_frontends.artillery.phases import NamedPhase, schedule
 from prony_frontends.artillery.processor import NONE, Processor, processor
-from prony_frontends.artillery.requests import GOT_AGENT, USER_AGENT, ScriptSettings
+from prony_frontends.artillery.requests import GOT_AGENT, USER_AGENT, ScriptSettings, of_userinfo
 from prony_frontends.artillery.script import ScriptNode
 from prony_frontends.artillery.script_context import at_load, config_of, load_scope, scope_of, whole_script
 from prony_frontends.artillery.sections import WALKED, lists_of, section
@@ -95,7 +95,7 @@ def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
     notes += left_out(root, config)
     plugins = _plugins(config)
     http, defaults = _http(config, notes)
-    target, base_path = _target(config, scope)
+    target, base_path, auth = _target(config, scope)
     headers = at_load(None if defaults is None else defaults.get("headers"), early)
     cookies = at_load(None if defaults is None else defaults.get("cookie"), early, "undefined")
     notes += scope.uses.said
@@ -104,6 +104,7 @@ def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
     settings = ScriptSettings(
         target,
         base_path,
+        auth,
         headers,
         expects="expect" in plugins,
         default_200=_is_on(config, "expectDefault200"),
@@ -225,7 +226,7 @@ def _called(
     return script_of(own_processor, surroundings)
 
 
-def _target(config: ScriptNode, scope: NameScope) -> tuple[Url, str]:
+def _target(config: ScriptNode, scope: NameScope) -> tuple[Url, str, Auth | None]:
     node = config.get("target")
     if node is None:
         raise UsageError(f"{config.place}: config.target is missing; write it, or give --target URL")
@@ -237,8 +238,9 @@ def _target(config: ScriptNode, scope: NameScope) -> tuple[Url, str]:
     except UsageError as fault:
         raise UsageError(f"{node.place}: {fault}") from fault
     # A trailing slash stays, so that paths then begin with two slashes, as in Artillery.
-    base_path = urlsplit(url).path
-    return target, base_path.replace("${", "$${")
+    parts = urlsplit(url)
+    base_path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+    return target, base_path.replace("${", "$${"), of_userinfo(parts.netloc)
 
 
 def _plugins(config: ScriptNode) -> frozenset[str]:

@@ -17,6 +17,7 @@ from prony_frontends.artillery.loops import (
     captured_list,
     names_of,
     numeric,
+    refuse_shared_turn,
     repeated,
     turns_of,
     uses_turn,
@@ -237,6 +238,7 @@ class Walk:
 
     def loop(self, node: ScriptNode, scope: NameScope) -> None:
         inner = list(flattened(node.children["loop"].elements()))
+        refuse_shared_turn(node, inner)
         for note in node.unread("the key of a loop", LOOP_KEYS):
             self.note(note)
         asks = node.get("whileTrue")

@@ -10,7 +10,7 @@ from prony.plan.blocks import Condition, Loop
 from prony.plan.response import Capture
 from prony.plan.step import Block, Entry
 from prony_frontends import markup
-from prony_frontends.jmeter.functions import KnownValues
+from prony_frontends.jmeter.functions import KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.responses import check_path, from_top, pointer_of, taken
 from prony_frontends.markup import AttributeOf, TextOf
@@ -81,6 +81,8 @@ def captures(extractors: Sequence[JmxNode], values: KnownValues) -> tuple[dict[s
             values.note(f"{node.element}: it reads the last response, not the redirects before it")
         for variable, capture in _EXTRACT[node.tag](node, values):
             name = values.changing(variable, node)
+            if capture.get("match") == -1 and "default" in capture and node.tag != "JSONPostProcessor":
+                values.initial[name] = Text.of(capture["default"]).engine
             if name in by_name:
                 name = _again(name, variable, capture, by_name, after, node, values)
             by_name[name] = Capture.model_validate({**capture, "always": True})
@@ -146,13 +148,10 @@ def _match(text: str, node: JmxNode, values: KnownValues, usual: int) -> Found:
     return {} if number == 1 else {"match": max(number, -1)}
 
 
-def _part(node: JmxNode, tag: str, values: KnownValues) -> Found:
+def _part(node: JmxNode, tag: str) -> Found:
     source = node.value(f"{tag}.useHeaders", "false")
     if source == "true":
         return {"in": "head"}
-    if source == "unescaped":
-        values.note(f"{node.element}: it reads the raw body (JMeter decodes HTML entities)")
-        return {}
     if source not in ("false", ""):
         raise node.refused(f"it reads '{source}'", "let it read the body or the response headers")
     return {}
@@ -160,10 +159,13 @@ def _part(node: JmxNode, tag: str, values: KnownValues) -> Found:
 
 def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     text = values.constant(node.value("RegexExtractor.regex"), node)
-    template = node.value("RegexExtractor.template", "$1$") or "$1$"
+    template = node.value("RegexExtractor.template")
     group = re.fullmatch(r"\$(\d{1,3})\$", template)
     last = max(map(int, re.findall(r"\$(\d{1,3})\$", template)), default=0)
     regex = taken(text, node)
+    found = regex.text
+    if node.value("RegexExtractor.useHeaders") == "true":  # whose lines end with \n in JMeter
+        found = found.replace("\\n", "\\r?\\n")
     groups = regex.groups
     if last > groups:
         raise node.wrong(f"at least {last} groups in the pattern '{text}', as the template says")
@@ -180,9 +182,9 @@ def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
         yield (
             own,
             {
-                "regex": regex.text,
+                "regex": found,
                 "group": number,
-                **_part(node, "RegexExtractor", values),
+                **_part(node, "RegexExtractor"),
                 **which,
                 "default": literal,
             },
@@ -190,9 +192,9 @@ def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     yield (
         variable,
         {
-            "regex": regex.text,
+            "regex": found,
             **({"group": int(group.group(1))} if group else {"template": template}),
-            **_part(node, "RegexExtractor", values),
+            **_part(node, "RegexExtractor"),
             **which,
             **_or_else(node, values, "RegexExtractor"),
         },
@@ -206,7 +208,7 @@ def _boundary(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]
         node.value("BoundaryExtractor.refname"),
         {
             "boundary": {"left": left, "right": right},
-            **_part(node, "BoundaryExtractor", values),
+            **_part(node, "BoundaryExtractor"),
             **_match(node.value("BoundaryExtractor.match_number"), node, values, 0),
             **_or_else(node, values, "BoundaryExtractor"),
         },

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote_plus, unquote_plus
 
 from prony.errors import UsageError
-from prony.plan.blocks import Pace
+from prony.plan.blocks import Condition, Pace
 from prony.plan.step import Block, Entry
 from prony.plan.workload import Feeder
 from prony_frontends.base import Refused
@@ -179,6 +179,17 @@ class KnownValues:
         self.variables[variable] = Text.placeholder(name)
         return self.variables[variable]
 
+    def keep_reference(self, variable: str) -> None:
+        """Without such a match, `${name_2}` is sent as it is written."""
+        base, _, which = variable.rpartition("_")
+        if self.stores is None or not which.isdigit():
+            return
+        count = f"{self.several[base]}_matchNr"
+        self.used.add(count)
+        literal = Block(set={f"{self.several[base]}_{which}": Text.of("${" + variable + "}").engine})
+        fewer = Condition(left=f"${{{count}}}", op="<", right=which)
+        self.stores.append(Block(condition=fewer, steps=(literal,)))
+
     def note(self, sentence: str) -> None:
         """Say it once."""
         if sentence not in self.notes:
@@ -327,6 +338,13 @@ class _Reader:
 
     def _variable(self, name: str) -> Text:
         text = self.values.variables.get(name) or self.values.one_of_several(name)
+        base, _, which = name.rpartition("_")
+        if text is None and base in self.values.values and re.fullmatch(r"\d+|matchNr|g", which):
+            raise self.where.refused(
+                f"${{{name}}} of a variable with a single match", "extract all matches (-1), or use its value"
+            )
+        if text is not None and base in self.values.several and self.values.stores is not None:
+            self.values.keep_reference(name)
         if text is not None:
             if name not in self.values.values:
                 self.values.referred.add(name)

@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from prony.plan.response import Expectation
+from prony.plan.response import Expectation, FilledText
 from prony_frontends import markup
-from prony_frontends.jmeter.functions import KnownValues
+from prony_frontends.jmeter.functions import KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
+from prony_frontends.jmeter.uris import may_match
 from prony_frontends.patterns import NotTaken, Pattern, pattern
 
 ASSERTIONS = frozenset(
@@ -37,7 +38,7 @@ PATTERN = re.compile(r"[\\.^$*+?{}\[\]()|]")
 PATH = re.compile(r"\$((?:\.[A-Za-z_][\w-]*|\['[^'\\]*'\]|\[\d+\])*)")
 HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n]*)")
 STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^'\\]*)'\]|\[(\d+)\]")
-SPECIAL = re.compile(r"=~|\w\(|\(@|\[\?")
+SPECIAL = re.compile(r"""=~|\w\(|\(@|\[\?|\['[^']*'\s*,""")
 """Syntax of JMeter's JSON paths beyond RFC 9535."""
 FILTER = re.compile(
     r"""\[\?\((?:@(?:\.[A-Za-z_][\w-]*|\['[^'\\]*'\]|\[\d+\])*|[=!]=|[<>]=?|&&|\|\||[!()]|-?\d+(?:\.\d+)?"""
@@ -72,6 +73,7 @@ class _Expected:
     absent: list[str] = field(default_factory=list)
     paths: dict[str, str] = field(default_factory=dict)
     """JSON path -> regex for one of its values as a text."""
+    filled: list[FilledText] = field(default_factory=list)
 
     def add(self, key: str, *texts: str) -> None:
         self.texts.setdefault(key, []).extend(texts)
@@ -119,6 +121,7 @@ def expectation(
             "json_exists": tuple(combined.exists),
             "json_absent": tuple(combined.absent),
             "json_paths": combined.paths,
+            "filled": tuple(combined.filled),
         }
     )
 
@@ -136,7 +139,14 @@ def _response(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     node.ignore("Assertion.custom_message")
     if _passed_over(node, found, values):
         return
-    texts = [values.constant(entry.text, node) for entry in node.members("Asserion.test_strings")]
+    held, values.stores = values.stores, None
+    patterns = [values.text(entry.text, node) for entry in node.members("Asserion.test_strings")]
+    values.stores = held
+    if any(text.constant is None for text in patterns):
+        _changing(node, where, patterns, kind, found, values)
+        found.status = set(EVERY) if assume else found.status
+        return
+    texts = [text.constant or "" for text in patterns]
     if not texts:  # nothing to check, which passes in JMeter
         return
     rule = kind & (MATCH | CONTAINS | EQUALS | SUBSTRING)
@@ -160,6 +170,28 @@ def _response(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     FIELDS[where](texts, rule, inverse, enough, found)
     if assume:
         found.status = set(EVERY)
+
+
+def _changing(
+    node: JmxNode, where: str, texts: Sequence[Text], kind: int, found: _Expected, values: KnownValues
+) -> None:
+    """Texts with changing values."""
+    whole = bool(kind & (MATCH | EQUALS))
+    part = FILLED.get(where)
+    if part is None or (part == "head" and whole) or (kind & OR and len(texts) > 1):
+        raise node.refused(
+            "a value that changes from request to request, in this field or with Or",
+            "compare it with the text response, the response code or a part of the headers",
+        )
+    for piece in (piece for text in texts for piece in text.parts if kind & (MATCH | CONTAINS)):
+        if may_match(piece, PATTERN.pattern, values) if piece.dynamic else PATTERN.search(piece.text):
+            raise node.refused(
+                f"'{piece.text}', which may be a pattern, with a value that changes from request to request",
+                "choose Substring or Equals",
+            )
+    found.filled += [
+        FilledText(text=text.engine, part=part, whole=whole, absent=bool(kind & NOT)) for text in texts
+    ]
 
 
 def _passed_over(node: JmxNode, found: _Expected, values: KnownValues) -> bool:
@@ -237,6 +269,12 @@ FIELDS = {
     "Assertion.response_message": _message,
 }
 """Parts of a response that an assertion may check besides the status."""
+FILLED: dict[str, Literal["body", "head", "status"]] = {
+    "Assertion.response_data": "body",
+    "Assertion.response_headers": "head",
+    "Assertion.response_code": "status",
+}
+"""Those that it may compare with a changing value."""
 
 
 def _status(

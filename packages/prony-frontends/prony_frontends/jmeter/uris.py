@@ -49,22 +49,24 @@ def faulty(url: Text, parameters: Text, values: KnownValues) -> Faulty | None:
 
 
 def _faulty(part: TextPart, pattern: str, values: KnownValues) -> list[Condition]:
-    source, *filters = part.text.split(" | ")
-    kind, _, options = source.partition(" ")
-    if not part.dynamic or kind in CLEAN or source.startswith("random int") or source in values.clean:
-        return []
-    if {"form", "url", "base64"} & set(filters):
-        return []
-    feeder, _, column = source.partition(".")
-    if kind == "random" and not re.search(pattern, options.replace(" ", "")):
-        return []
-    if (
-        column
-        and feeder in values.feeders
-        and not any(re.search(pattern, value) for value in rows.column(values.feeders[feeder], column))
-    ):
+    encoded = {"form", "url", "base64"} & set(part.text.split(" | ")[1:])
+    if not part.dynamic or encoded or not may_match(part, pattern, values):
         return []
     return [Condition(left="${" + part.text + "}", op="matches", right=pattern)]
+
+
+def may_match(part: TextPart, pattern: str, values: KnownValues) -> bool:
+    """Whether a changing value may match a regex, which letters and digits do not."""
+    source = part.text.partition(" | ")[0]
+    kind, _, options = source.partition(" ")
+    if kind in CLEAN or source.startswith("random int") or source in values.clean:
+        return False
+    feeder, _, column = source.partition(".")
+    if kind == "random" and not re.search(pattern, options.replace(" ", "")):
+        return False
+    if not column or feeder not in values.feeders:
+        return True
+    return any(re.search(pattern, value) for value in rows.column(values.feeders[feeder], column))
 
 
 def fault(url: str) -> str | None:
