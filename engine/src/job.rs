@@ -40,9 +40,6 @@ pub use servers::ServerJob;
 pub use shape::OpenJob;
 pub use step::{StepJob, WRITTEN_ANEW};
 
-/// The longest body over TLS: it is encrypted in memory before it is sent.
-const MAX_SEALED_BYTES: u64 = 64 * 1024 * 1024;
-
 /// A plan that is ready to run.
 #[derive(Debug)]
 pub struct Job {
@@ -80,6 +77,8 @@ pub struct Job {
     pub most_head_bytes: usize,
     /// What the unfinished responses of one thread may take together.
     pub partial_answer_bytes: u64,
+    /// Bodies are files.
+    pub reads_files: bool,
     /// Whether the time of each request is taken apart.
     pub parts: bool,
     /// Which of the slowest requests are listed.
@@ -128,16 +127,7 @@ impl Job {
         let (servers, addresses) = servers::together(target, others)?;
         let hosts: Vec<Server<'_>> = servers.iter().map(ServerJob::written).collect();
         let scenarios = Scenarios::compile(plan, &hosts)?;
-        let longest = scenarios
-            .steps
-            .iter()
-            .map(|step| step.request.streamed_bytes())
-            .max();
-        if let Some(bytes) = longest.filter(|bytes| tls.is_some() && *bytes > MAX_SEALED_BYTES) {
-            return refuse(format!(
-                "body.file has {bytes} bytes, but over https a body is encrypted in memory, whole: expected at most {MAX_SEALED_BYTES}"
-            ));
-        }
+        let reads_files = scenarios.steps.iter().any(|step| step.request.has_file());
         let shows = script.as_ref().is_some_and(|script| script.looks);
         let mut fixed = Vec::new();
         let mut steps = Vec::new();
@@ -181,7 +171,7 @@ impl Job {
                     || step.follow_redirects > 0
                     || plan.responses,
                 captures: scenarios.depends_on(compiled),
-                alone: compiled.request.expects_continue() || compiled.request.streamed_bytes() > 0,
+                alone: compiled.request.expects_continue() || compiled.request.has_file(),
                 ends_group: step.follow_redirects > 0
                     || !step.end_on.is_empty()
                     || step.think.is_some(),
@@ -240,6 +230,7 @@ impl Job {
             responses: plan.responses.then(Responses::default),
             most_head_bytes: plan.limits.header_bytes as usize,
             partial_answer_bytes: plan.limits.partial_answer_bytes,
+            reads_files,
             interval_ns: ms_to_ns(plan.interval_ms),
             after_ns: plan.stop.after_ms.map(ms_to_ns),
             open: shape.open,

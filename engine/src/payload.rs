@@ -1,11 +1,11 @@
 //! What is sent on a connection: bytes by number, which are sent again and again, or bytes that
-//! were written for one send, with a file behind them that is read while it goes out. It knows
-//! nothing of sockets or requests.
+//! were written for one send, with a file behind them. It knows nothing of sockets or requests.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
 /// What is sent.
 #[derive(Debug)]
@@ -16,8 +16,9 @@ pub enum Payload {
     Owned(Outgoing),
 }
 
-/// A file is read and sent in pieces of this size.
-const PIECE_BYTES: u64 = 256 * 1024;
+/// No thread that measures reads, or encrypts, more of a body in one turn: what others wait for
+/// comes between two pieces.
+pub const PIECE_BYTES: usize = 64 * 1024;
 
 /// A file that follows the bytes.
 #[derive(Debug)]
@@ -27,8 +28,10 @@ pub struct Rest {
     left: u64,
     /// In the chunked coding, one chunk per piece.
     chunked: bool,
-    /// The last, empty chunk has been made.
+    /// The last piece has been taken.
     ended: bool,
+    /// The piece that is being read.
+    pub read: Option<Receiver<io::Result<Vec<u8>>>>,
 }
 
 impl Rest {
@@ -38,11 +41,12 @@ impl Rest {
             at: 0,
             left: length,
             chunked,
-            ended: !chunked,
+            ended: length == 0 && !chunked,
+            read: None,
         }
     }
 
-    /// How many bytes will still go out.
+    /// How many bytes go out, before the first piece was taken.
     fn wire_bytes(&self) -> u64 {
         if !self.chunked {
             return self.left;
@@ -54,16 +58,75 @@ impl Rest {
                 format!("{piece:x}").len() as u64 + 4
             }
         };
-        let whole = self.left / PIECE_BYTES * framing(PIECE_BYTES);
-        self.left + whole + framing(self.left % PIECE_BYTES) + 5
+        let piece = PIECE_BYTES as u64;
+        self.left + self.left / piece * framing(piece) + framing(self.left % piece) + 5
+    }
+
+    /// Whether a piece is being read or is still to be.
+    fn follows(&self) -> bool {
+        self.read.is_some() || !self.ended
+    }
+
+    /// The next piece, to be read into this memory. `None`: there is none.
+    pub fn next_piece(&mut self, bytes: Vec<u8>) -> Option<Piece> {
+        if self.ended {
+            return None;
+        }
+        let length = self.left.min(PIECE_BYTES as u64);
+        let at = self.at;
+        self.at += length;
+        self.left -= length;
+        self.ended = self.left == 0;
+        Some(Piece {
+            bytes,
+            file: Arc::clone(&self.file),
+            at,
+            length: length as usize,
+            chunked: self.chunked,
+            last: self.ended,
+        })
+    }
+}
+
+/// A piece of a file that is to be read.
+#[derive(Debug)]
+pub struct Piece {
+    bytes: Vec<u8>,
+    file: Arc<File>,
+    at: u64,
+    length: usize,
+    chunked: bool,
+    last: bool,
+}
+
+impl Piece {
+    /// As it goes out; an error when the file cannot be read or has become shorter.
+    pub fn read(self) -> io::Result<Vec<u8>> {
+        let mut bytes = self.bytes;
+        bytes.clear();
+        if self.length > 0 {
+            if self.chunked {
+                bytes.extend_from_slice(format!("{:x}\r\n", self.length).as_bytes());
+            }
+            let from = bytes.len();
+            bytes.resize(from + self.length, 0);
+            self.file.read_exact_at(&mut bytes[from..], self.at)?;
+            if self.chunked {
+                bytes.extend_from_slice(b"\r\n");
+            }
+        }
+        if self.chunked && self.last {
+            bytes.extend_from_slice(b"0\r\n\r\n");
+        }
+        Ok(bytes)
     }
 }
 
 /// Bytes for one send, and the file that follows them.
 #[derive(Debug, Default)]
 pub struct Outgoing {
-    bytes: Vec<u8>,
-    rest: Option<Box<Rest>>,
+    pub bytes: Vec<u8>,
+    pub rest: Option<Box<Rest>>,
 }
 
 impl Outgoing {
@@ -80,38 +143,15 @@ impl Outgoing {
         &self.bytes
     }
 
+    /// Whether anything follows them.
+    #[inline]
+    pub fn follows(&self) -> bool {
+        self.rest.as_ref().is_some_and(|rest| rest.follows())
+    }
+
     /// The bytes and all that follows.
     pub fn wire_bytes(&self) -> u64 {
         self.bytes.len() as u64 + self.rest.as_ref().map_or(0, |rest| rest.wire_bytes())
-    }
-
-    /// After [`Self::bytes`] were sent: puts what follows in their place. False when nothing does;
-    /// an error when the file cannot be read or has become shorter.
-    pub fn refill(&mut self) -> io::Result<bool> {
-        let Some(rest) = &mut self.rest else {
-            return Ok(false);
-        };
-        self.bytes.clear();
-        let piece = rest.left.min(PIECE_BYTES) as usize;
-        if piece > 0 {
-            if rest.chunked {
-                self.bytes
-                    .extend_from_slice(format!("{piece:x}\r\n").as_bytes());
-            }
-            let from = self.bytes.len();
-            self.bytes.resize(from + piece, 0);
-            rest.file.read_exact_at(&mut self.bytes[from..], rest.at)?;
-            if rest.chunked {
-                self.bytes.extend_from_slice(b"\r\n");
-            }
-            rest.at += piece as u64;
-            rest.left -= piece as u64;
-        }
-        if rest.left == 0 && !rest.ended {
-            rest.ended = true;
-            self.bytes.extend_from_slice(b"0\r\n\r\n");
-        }
-        Ok(!self.bytes.is_empty())
     }
 
     /// Takes apart what is sent up to the first empty line and what follows it.
@@ -137,15 +177,17 @@ mod tests {
     #[test]
     fn the_announced_length_is_what_goes_out() {
         let file = tempfile::tempfile().unwrap();
-        for length in [0, 1, PIECE_BYTES - 1, PIECE_BYTES, 2 * PIECE_BYTES + 17] {
+        let piece = PIECE_BYTES as u64;
+        for length in [0, 1, piece - 1, piece, 2 * piece + 17] {
             file.set_len(length).unwrap();
             for chunked in [false, true] {
-                let rest = Rest::new(Arc::new(file.try_clone().unwrap()), length, chunked);
-                let mut outgoing = Outgoing::new(b"head".to_vec(), Some(rest));
-                let announced = outgoing.wire_bytes();
-                let mut sent = outgoing.bytes().len();
-                while outgoing.refill().unwrap() {
-                    sent += outgoing.bytes().len();
+                let mut rest = Rest::new(Arc::new(file.try_clone().unwrap()), length, chunked);
+                let announced = rest.wire_bytes();
+                let mut sent = 0;
+                while let Some(piece) = rest.next_piece(Vec::new()) {
+                    let bytes = piece.read().unwrap();
+                    assert!((1..PIECE_BYTES + 20).contains(&bytes.len()));
+                    sent += bytes.len();
                 }
                 assert_eq!(announced, sent as u64, "{length} {chunked}");
             }
@@ -155,7 +197,11 @@ mod tests {
     #[test]
     fn a_file_that_became_shorter_is_an_error() {
         let file = tempfile::tempfile().unwrap();
-        let mut outgoing = Outgoing::new(Vec::new(), Some(Rest::new(Arc::new(file), 10, false)));
-        assert!(outgoing.refill().is_err());
+        let mut rest = Rest::new(Arc::new(file), 10, false);
+        let piece = rest.next_piece(Vec::new()).unwrap();
+        assert_eq!(
+            piece.read().unwrap_err().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
     }
 }

@@ -147,14 +147,6 @@ fn cases(folder: &std::path::Path) -> Vec<Case> {
             "session user",
         ),
         (
-            "`body.file` of more than 64 MiB",
-            all(&[
-                &secure,
-                &sending(&json!({"body": {"file": file("huge", 65 << 20)}})),
-            ]),
-            "67108864",
-        ),
-        (
             "`other_targets` and",
             all(&[&others, &json!({"connection": {"pipeline": 2}})]),
             "connection.pipeline",

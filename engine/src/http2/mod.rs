@@ -18,6 +18,7 @@ use std::sync::Arc;
 use prony_h2::{Client, Fields};
 
 use crate::measure::http2::Http2Figures;
+use crate::net::read_ahead::ReadAhead;
 use crate::net::sys::Waker;
 use crate::net::{Config, ConnId, Driver, NetEvent, Owners, Received, Sharing};
 use crate::payload::{Outgoing, Payload};
@@ -82,6 +83,8 @@ struct Body {
     /// So much of [`Outgoing::bytes`] has gone out.
     at: usize,
     left: u64,
+    /// The next piece of its file is being read.
+    unread: bool,
     /// Since when the server's windows are used up.
     blocked_ns: Option<u64>,
 }
@@ -177,6 +180,8 @@ pub struct Http2Driver<D> {
     spare: Vec<u8>,
     figures: Http2Figures,
     times_sends: bool,
+    read_ahead: ReadAhead,
+    waker: Waker,
 }
 
 impl<D: Driver> Http2Driver<D> {
@@ -253,6 +258,16 @@ impl<D: Driver> Driver for Http2Driver<D> {
         let servers = config.connections / sharing.users.max(1);
         let groups = servers * sharing.connections;
         let prepared = config.fixed.iter().map(|_| None).collect();
+        let wire = D::new(Config {
+            connections: groups * SIDES,
+            fixed: Arc::from([]),
+            http2: None,
+            owners: Owners {
+                sides: SIDES,
+                clients: sharing.connections,
+            },
+            ..config.clone()
+        })?;
         Ok(Self {
             sharing,
             tls: config.tls.clone(),
@@ -269,16 +284,9 @@ impl<D: Driver> Driver for Http2Driver<D> {
             spare: Vec::new(),
             figures: Http2Figures::default(),
             times_sends: config.times_sends,
-            wire: D::new(Config {
-                connections: groups * SIDES,
-                fixed: Arc::from([]),
-                http2: None,
-                owners: Owners {
-                    sides: SIDES,
-                    clients: sharing.connections,
-                },
-                ..config
-            })?,
+            read_ahead: config.read_ahead.clone(),
+            waker: wire.waker(),
+            wire,
         })
     }
 
@@ -391,7 +399,7 @@ impl<D: Driver> Driver for Http2Driver<D> {
     fn release(&mut self, _received: Received) {}
 
     fn waker(&self) -> Waker {
-        self.wire.waker()
+        self.waker.clone()
     }
 
     #[inline]

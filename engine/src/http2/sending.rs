@@ -5,6 +5,7 @@ use prony_h2::{ErrorCode, Fields};
 
 use super::message::{Written, read_request};
 use super::{Body, Http2Driver, Prepared, SideState, Waiting};
+use crate::net::read_ahead::Refill;
 use crate::net::{ConnId, Direction, Driver, NetEvent};
 use crate::payload::{Outgoing, Payload};
 
@@ -18,6 +19,8 @@ enum Progress {
     Blocked,
     /// More follows after the next send.
     Later,
+    /// The next piece of its file is being read.
+    Unread,
     /// The file cannot be read.
     Failed(i32),
 }
@@ -134,11 +137,20 @@ impl<D: Driver> Http2Driver<D> {
         }
     }
 
-    fn keep_body(&mut self, conn: ConnId, side: ConnId, outgoing: Outgoing, at: usize, left: u64) {
+    fn keep_body(
+        &mut self,
+        conn: ConnId,
+        side: ConnId,
+        mut outgoing: Outgoing,
+        at: usize,
+        left: u64,
+    ) {
+        self.read_ahead.begin(&mut outgoing, &self.waker);
         let body = Body {
             outgoing,
             at,
             left,
+            unread: false,
             blocked_ns: None,
         };
         self.places[conn as usize].body = Some(Box::new(body));
@@ -164,13 +176,14 @@ impl<D: Driver> Http2Driver<D> {
             }
             let bytes = &body.outgoing.bytes()[body.at..];
             if bytes.is_empty() {
-                body.at = 0;
-                match body.outgoing.refill() {
-                    Ok(true) => continue,
-                    Ok(false) => break Progress::Failed(libc::EIO),
-                    Err(error) => {
-                        break Progress::Failed(error.raw_os_error().unwrap_or(libc::EIO));
+                match self.read_ahead.refill(&mut body.outgoing, &self.waker) {
+                    Ok(Refill::Piece) => {
+                        body.at = 0;
+                        continue;
                     }
+                    Ok(Refill::Later) => break Progress::Unread,
+                    Ok(Refill::Nothing) => break Progress::Failed(libc::EIO),
+                    Err(code) => break Progress::Failed(code),
                 }
             }
             let bytes = &bytes[..bytes
@@ -193,9 +206,10 @@ impl<D: Driver> Http2Driver<D> {
             let blocked_ns = self.wire.now_ns().saturating_sub(since_ns);
             self.figures.was_blocked(blocked_ns);
         }
+        body.unread = matches!(progress, Progress::Unread);
         match progress {
             Progress::Whole => return false,
-            Progress::Later => {}
+            Progress::Later | Progress::Unread => {}
             Progress::Blocked => {
                 let now_ns = self.wire.now_ns();
                 body.blocked_ns.get_or_insert(now_ns);
@@ -232,7 +246,7 @@ impl<D: Driver> Http2Driver<D> {
             }
             self.send_bodies(side);
             if self.sides[side as usize].out.is_empty() {
-                return true;
+                return !self.reads(side);
             }
             if self.times_sends {
                 self.note_accepted(side);
@@ -246,9 +260,16 @@ impl<D: Driver> Http2Driver<D> {
             self.wire.send(side, Payload::Owned(outgoing));
             // What the windows allow of bodies follows when the kernel has taken this.
             if !self.can_send_more(side) {
-                return true;
+                return !self.reads(side);
             }
         }
+    }
+
+    /// Whether the next piece of a body is being read.
+    fn reads(&self, side: ConnId) -> bool {
+        let bodies = self.sides[side as usize].senders.iter();
+        let bodies = bodies.filter_map(|conn| self.places[*conn as usize].body.as_ref());
+        bodies.into_iter().any(|body| body.unread)
     }
 
     fn send_bodies(&mut self, side: ConnId) {

@@ -7,7 +7,6 @@ use prony_h2::frame::{self, FrameHeader, HEADER_BYTES, flag, kind};
 use prony_h2::hpack::{Encoder, Indexing};
 
 use super::*;
-use crate::fault::Faults;
 use crate::measure::counters::ErrorKind;
 use crate::net::Sharing;
 use crate::net::address::Address;
@@ -117,25 +116,15 @@ struct Test {
 
 impl Test {
     fn new(users: usize, connections: usize) -> Self {
+        let address = Address::new("127.0.0.1:1".parse().unwrap());
         let config = Config {
-            connections: users,
-            addresses: Arc::from(vec![Address::new("127.0.0.1:1".parse().unwrap())]),
-            sources: Arc::from([]),
             fixed: Arc::from(vec![GET.to_vec()]),
-            times_sends: false,
-            receive_stamps: false,
-            faults: Faults::NONE,
-            tls: None,
-            owners: Owners {
-                sides: 1,
-                clients: users,
-            },
-            seed: 1,
             http2: Some(Sharing {
                 connections,
                 users,
                 client: CLIENT,
             }),
+            ..Config::new(users, vec![address])
         };
         Self {
             driver: Http2Driver::new(config).unwrap(),

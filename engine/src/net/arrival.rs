@@ -91,15 +91,13 @@ mod tests {
     use std::collections::BTreeSet;
     use std::io::Write;
     use std::net::TcpListener;
-    use std::sync::Arc;
     use std::time::Duration;
 
     use super::*;
-    use crate::fault::Faults;
     use crate::net::address::Address;
     use crate::net::epoll::Epoll;
     use crate::net::uring::Uring;
-    use crate::net::{Driver, NetEvent, Owners};
+    use crate::net::{Driver, NetEvent};
 
     fn control(level: i32, kind: i32, seconds: u64, ns: u64) -> Vec<u8> {
         let mut bytes = (CONTROL_BYTES as u64).to_ne_bytes().to_vec();
@@ -168,21 +166,11 @@ mod tests {
     /// What is written is read 20 ms later.
     fn looks_late<D: Driver>(conn: ConnId) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::new(listener.local_addr().unwrap());
         let config = Config {
-            connections: 32,
-            addresses: Arc::from(vec![Address::new(listener.local_addr().unwrap())]),
-            sources: Arc::from([]),
-            fixed: Arc::from([]),
-            times_sends: false,
             receive_stamps: true,
-            faults: Faults::NONE,
-            tls: None,
-            http2: None,
-            owners: Owners {
-                sides: 1,
-                clients: 1,
-            },
             seed: SEED,
+            ..Config::new(32, vec![address])
         };
         let mut driver = match D::new(config) {
             Ok(driver) => driver,

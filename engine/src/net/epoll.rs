@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, sockopt};
 
 use super::arrival::{self, Control};
+use super::read_ahead::Refill;
 use super::send_times::SendTimes;
 use super::sys::{Waker, monotonic_ns, receive_with_control, stream_socket, until};
 use super::{Config, ConnId, Direction, Driver, NetEvent, Payload, Received};
@@ -46,6 +47,8 @@ pub struct Epoll {
     config: Config,
     /// Owned payloads that the kernel did not take completely.
     owned: HashMap<ConnId, Outgoing>,
+    /// Connections whose next piece follows in the next turn, so that others come between.
+    behind: Vec<ConnId>,
     spare: Vec<u8>,
     epoll: OwnedFd,
     waker: Waker,
@@ -106,29 +109,58 @@ impl Epoll {
     fn write_owned(&mut self, conn: ConnId, mut outgoing: Outgoing, from: u32) {
         let slot = &mut self.conns[conn as usize];
         slot.unsent = None;
-        let mut from = from as usize;
-        let code = loop {
-            match write_some(slot.socket.as_ref(), outgoing.bytes(), from) {
-                Ok(to) if to < outgoing.bytes().len() => {
-                    slot.unsent = Some((OWNED, to as u32));
-                    self.owned.insert(conn, outgoing);
-                    return;
+        let length = outgoing.bytes().len();
+        let unsent = match write_some(slot.socket.as_ref(), outgoing.bytes(), from as usize) {
+            Ok(to) if to < length => Ok(Some(to)),
+            Ok(_) => {
+                let refill = self.config.read_ahead.refill(&mut outgoing, &self.waker);
+                if matches!(refill, Ok(Refill::Piece | Refill::Later))
+                    && !self.behind.contains(&conn)
+                {
+                    self.behind.push(conn);
                 }
-                Ok(_) => {}
-                Err(code) => break code,
+                refill.map(|refill| match refill {
+                    Refill::Piece => Some(0),
+                    Refill::Later => Some(length),
+                    Refill::Nothing => None,
+                })
             }
-            from = 0;
-            match outgoing.refill() {
-                Ok(true) => {}
-                Ok(false) => {
-                    self.spare = outgoing.into_spare();
-                    self.accepted.set_now(conn);
-                    return;
-                }
-                Err(error) => break error.raw_os_error().unwrap_or(libc::EIO),
-            }
+            Err(code) => Err(code),
         };
-        self.local.push_back((conn, slot.generation, code));
+        match unsent {
+            Ok(Some(from)) => {
+                slot.unsent = Some((OWNED, from as u32));
+                self.owned.insert(conn, outgoing);
+            }
+            Ok(None) => {
+                self.spare = outgoing.into_spare();
+                self.accepted.set_now(conn);
+            }
+            Err(code) => self.local.push_back((conn, slot.generation, code)),
+        }
+    }
+
+    /// Writes what did not go out before, and a piece at most of what is behind it.
+    fn write_on(&mut self, conn: ConnId) {
+        let Some((fixed, from)) = self.conns[conn as usize].unsent else {
+            return;
+        };
+        match self.owned.remove(&conn) {
+            Some(outgoing) if fixed == OWNED => self.write_owned(conn, outgoing, from),
+            _ => self.write(conn, fixed, from),
+        }
+    }
+
+    /// Whether one of them has a piece that is not written yet.
+    fn write_behind(&mut self) -> bool {
+        for conn in std::mem::take(&mut self.behind) {
+            self.write_on(conn);
+        }
+        let has_piece = |conn: &ConnId| {
+            let unsent = self.conns[*conn as usize].unsent;
+            unsent.is_some_and(|(_, from)| from == 0)
+        };
+        self.behind.iter().any(has_piece)
     }
 
     fn wait_for_events(&mut self, until_ns: Option<u64>) -> Result<(), Errno> {
@@ -278,6 +310,7 @@ impl Driver for Epoll {
             accepted: SendTimes::new(&config),
             config,
             owned: HashMap::new(),
+            behind: Vec::new(),
             spare: Vec::new(),
             epoll,
             waker,
@@ -303,7 +336,10 @@ impl Driver for Epoll {
         self.accepted.clear(conn);
         match payload {
             Payload::Fixed(fixed) => self.write(conn, fixed, 0),
-            Payload::Owned(outgoing) => self.write_owned(conn, outgoing, 0),
+            Payload::Owned(mut outgoing) => {
+                self.config.read_ahead.begin(&mut outgoing, &self.waker);
+                self.write_owned(conn, outgoing, 0);
+            }
         }
     }
 
@@ -337,10 +373,10 @@ impl Driver for Epoll {
     fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
         self.at = 0;
         self.ready.clear();
-        let until_ns = if self.local.is_empty() {
-            until_ns
-        } else {
+        let until_ns = if self.write_behind() || !self.local.is_empty() {
             Some(monotonic_ns())
+        } else {
+            until_ns
         };
         match self.wait_for_events(until_ns) {
             Ok(()) | Err(Errno::INTR) => Ok(()),
@@ -369,14 +405,11 @@ impl Driver for Epoll {
                 // Looked at again: bytes may have come with it.
                 return Some(self.finish_connect(conn));
             }
-            if let Some((fixed, from)) = slot.unsent
+            if slot.unsent.is_some()
                 && events.intersects(EventFlags::OUT | EventFlags::HUP | EventFlags::ERR)
             {
                 self.ready[self.at].flags = events.difference(EventFlags::OUT);
-                match self.owned.remove(&conn) {
-                    Some(outgoing) if fixed == OWNED => self.write_owned(conn, outgoing, from),
-                    _ => self.write(conn, fixed, from),
-                }
+                self.write_on(conn);
             }
             let ended = events.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
             if !ended && !events.contains(EventFlags::IN) {

@@ -8,6 +8,7 @@ pub mod epoll;
 pub mod faulty;
 pub mod probe;
 pub mod reach;
+pub mod read_ahead;
 pub mod rings;
 mod send_times;
 pub mod sys;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 use address::Address;
 use buffers::Filled;
+use read_ahead::ReadAhead;
 
 use crate::fault::Faults;
 use crate::measure::counters::ErrorKind;
@@ -55,9 +57,32 @@ pub struct Config {
     /// For the driver of HTTP/2: connections are then those that users have, and this says which of
     /// them are one.
     pub http2: Option<Sharing>,
+    /// Reads the files that bodies are.
+    pub read_ahead: ReadAhead,
 }
 
 impl Config {
+    /// So many connections to these addresses in plain, and nothing else that is asked for.
+    pub fn new(connections: usize, addresses: Vec<Address>) -> Self {
+        Self {
+            connections,
+            addresses: Arc::from(addresses),
+            sources: Arc::from([]),
+            fixed: Arc::from([]),
+            times_sends: false,
+            receive_stamps: false,
+            faults: Faults::NONE,
+            tls: None,
+            owners: Owners {
+                sides: 1,
+                clients: 1,
+            },
+            seed: 1,
+            http2: None,
+            read_ahead: ReadAhead::default(),
+        }
+    }
+
     /// Where a connection comes from.
     pub fn source(&self, conn: ConnId) -> Option<&Address> {
         match self.sources.len() {
@@ -271,6 +296,7 @@ pub trait Driver: Sized {
 
     fn release(&mut self, received: Received);
 
+    /// Ends a wait from another thread.
     fn waker(&self) -> sys::Waker;
 
     /// The driver's clock: monotonic time, or virtual time in a simulation.

@@ -135,20 +135,9 @@ pub fn round_trip<D: Driver>() -> Result<(), String> {
 
 fn set_up<D: Driver>(addresses: Vec<Address>) -> Result<D, String> {
     let config = Config {
-        connections: 1,
-        addresses: Arc::from(addresses),
-        sources: Arc::from([]),
         fixed: Arc::from(vec![b"ping".to_vec()]),
-        times_sends: false,
         receive_stamps: true,
-        faults: Faults::NONE,
-        tls: None,
-        http2: None,
-        owners: Owners {
-            sides: 1,
-            clients: 1,
-        },
-        seed: 1,
+        ..Config::new(1, addresses)
     };
     D::new(config).map_err(|error| format!("the kernel refuses to set it up: {error}"))
 }

@@ -2,12 +2,18 @@
 //! it. Where a load has servers with TLS and others without, what goes to the others is passed on as
 //! it is.
 
+mod sealing;
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
 use rustls::ClientConfig;
 
+use self::sealing::Unsealed;
+use super::read_ahead::ReadAhead;
 use super::sys::Waker;
 use super::{Config, ConnId, Direction, Driver, NetEvent, Owners, Payload, Received};
 use crate::payload::Outgoing;
@@ -26,9 +32,13 @@ pub struct TlsDriver<D> {
     /// By connection: the address that it goes to.
     addresses: Vec<u16>,
     fixed: Arc<[Vec<u8>]>,
+    read_ahead: ReadAhead,
+    waker: Waker,
     conns: Vec<Option<Box<Conn>>>,
     /// Whose handshake has ended with something to send, which no request has taken along yet.
     unsent: Vec<ConnId>,
+    /// Who has something to seal when the last piece has been sent.
+    sealing: Vec<ConnId>,
     /// What is left to say of the last event of the driver beneath.
     pending: VecDeque<NetEvent>,
     /// Bytes of the wire while they are opened, and the plain bytes of the last
@@ -47,6 +57,8 @@ struct Conn {
     /// The server has said that nothing more will come.
     ended: bool,
     said_farewell: bool,
+    /// What of a payload has not been sealed.
+    unsealed: Option<Box<Unsealed>>,
 }
 
 impl<D: Driver> TlsDriver<D> {
@@ -60,6 +72,11 @@ impl<D: Driver> TlsDriver<D> {
     fn is_cut_short(&self, conn: ConnId) -> bool {
         let slot = self.conns[conn as usize].as_ref();
         slot.is_some_and(|slot| !slot.ended)
+    }
+
+    fn is_sealing(&self, conn: ConnId) -> bool {
+        let slot = self.conns[conn as usize].as_ref();
+        slot.is_some_and(|slot| slot.unsealed.is_some())
     }
 
     /// Whether this connection goes to a server without TLS.
@@ -105,6 +122,7 @@ impl<D: Driver> TlsDriver<D> {
                     outgoing: Vec::new(),
                     ended: false,
                     said_farewell: false,
+                    unsealed: None,
                 }));
                 self.wire
                     .send(conn, Payload::Owned(Outgoing::new(outgoing, None)));
@@ -177,46 +195,13 @@ impl<D: Driver> TlsDriver<D> {
         self.pending.pop_front()
     }
 
-    /// `last`: with TLS's farewell behind it.
-    fn seal(&mut self, conn: ConnId, payload: Payload, last: bool) -> Result<(), String> {
-        let Some(slot) = self.conns[conn as usize].as_mut() else {
-            return Ok(());
-        };
-        let mut out = std::mem::take(&mut slot.outgoing);
-        if out.capacity() == 0 {
-            out = self.wire.spare();
-            out.clear();
-        }
-        match payload {
-            Payload::Fixed(fixed) => slot
-                .session
-                .seal(&self.fixed[fixed as usize], &mut out)
-                .map_err(|error| error.to_string())?,
-            // A file that follows is sealed whole: its records cannot be made one by one while the
-            // driver beneath sends.
-            Payload::Owned(mut outgoing) => loop {
-                slot.session
-                    .seal(outgoing.bytes(), &mut out)
-                    .map_err(|error| error.to_string())?;
-                if !outgoing.refill().map_err(|error| error.to_string())? {
-                    break;
-                }
-            },
-        }
-        if last {
-            slot.said_farewell = slot.session.end(&mut out).is_ok();
-        }
-        self.wire
-            .send(conn, Payload::Owned(Outgoing::new(out, None)));
-        Ok(())
-    }
-
     /// The farewell of TLS, which must be on its way before the connection is closed.
     fn say_farewell(&mut self, conn: ConnId) {
         let Some(slot) = self.conns[conn as usize].as_mut() else {
             return;
         };
-        if !slot.session.is_established() || slot.said_farewell || self.wire.is_sending(conn) {
+        let sending = slot.unsealed.is_some() || self.wire.is_sending(conn);
+        if !slot.session.is_established() || slot.said_farewell || sending {
             return;
         }
         let mut out = std::mem::take(&mut slot.outgoing);
@@ -254,20 +239,25 @@ impl<D: Driver> Driver for TlsDriver<D> {
             io::Error::other("a TLS driver was asked for without a configuration")
         })?;
         let (client, store) = tls.for_thread();
+        let connections = config.connections.max(1);
+        let wire = D::new(config.clone())?;
         Ok(Self {
             config: client,
             store,
             owners: config.owners,
             unsent: Vec::new(),
+            sealing: Vec::new(),
             tls,
-            addresses: vec![0; config.connections.max(1)],
+            read_ahead: config.read_ahead.clone(),
+            addresses: vec![0; connections],
             fixed: Arc::clone(&config.fixed),
-            conns: (0..config.connections.max(1)).map(|_| None).collect(),
+            conns: (0..connections).map(|_| None).collect(),
             pending: VecDeque::new(),
             sealed: Vec::new(),
             plain: Vec::new(),
             arrived_ns: None,
-            wire: D::new(config)?,
+            waker: wire.waker(),
+            wire,
         })
     }
 
@@ -280,8 +270,12 @@ impl<D: Driver> Driver for TlsDriver<D> {
         if self.is_plain(conn) {
             return self.wire.send(conn, payload);
         }
-        if let Err(reason) = self.seal(conn, payload, false) {
-            self.pending.push_back(unsecured(conn, reason));
+        let mut unsealed = Unsealed { payload, at: 0 };
+        if let Payload::Owned(outgoing) = &mut unsealed.payload {
+            self.read_ahead.begin(outgoing, &self.waker);
+        }
+        if let Err(event) = self.seal(conn, unsealed, false) {
+            self.pending.push_back(event);
         }
     }
 
@@ -290,7 +284,7 @@ impl<D: Driver> Driver for TlsDriver<D> {
             return self.wire.send(conn, payload);
         }
         // What cannot be sent any more is closed with the rest.
-        let _ = self.seal(conn, payload, true);
+        let _ = self.seal(conn, Unsealed { payload, at: 0 }, true);
     }
 
     fn forget_client(&mut self, conn: ConnId) {
@@ -304,7 +298,7 @@ impl<D: Driver> Driver for TlsDriver<D> {
     }
 
     fn is_sending(&self, conn: ConnId) -> bool {
-        self.wire.is_sending(conn)
+        self.wire.is_sending(conn) || self.is_sealing(conn)
     }
 
     fn spare(&mut self) -> Vec<u8> {
@@ -312,7 +306,8 @@ impl<D: Driver> Driver for TlsDriver<D> {
     }
 
     fn accepted_ns(&self, conn: ConnId) -> Option<u64> {
-        self.wire.accepted_ns(conn)
+        let all_sealed = !self.is_sealing(conn);
+        all_sealed.then(|| self.wire.accepted_ns(conn)).flatten()
     }
 
     fn take_put_off(&mut self) -> u64 {
@@ -322,16 +317,18 @@ impl<D: Driver> Driver for TlsDriver<D> {
     fn close(&mut self, conn: ConnId) {
         self.say_farewell(conn);
         self.conns[conn as usize] = None;
+        self.sealing.retain(|of| *of != conn);
         self.pending.retain(|event| event.conn() != Some(conn));
         self.wire.close(conn);
     }
 
     fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
         self.finish_handshakes();
-        let until_ns = if self.pending.is_empty() {
-            until_ns
-        } else {
+        let at_once = !self.sealing.is_empty() && self.seal_on();
+        let until_ns = if at_once || !self.pending.is_empty() {
             Some(self.now_ns())
+        } else {
+            until_ns
         };
         self.wire.wait(until_ns)
     }
@@ -384,7 +381,7 @@ impl<D: Driver> Driver for TlsDriver<D> {
     fn release(&mut self, _received: Received) {}
 
     fn waker(&self) -> Waker {
-        self.wire.waker()
+        self.waker.clone()
     }
 
     #[inline]

@@ -25,7 +25,7 @@ use self::tags::*;
 use super::buffers::BufferRing;
 use super::send_times::{CompletionTimes, SendTimes};
 use super::sys::{Waker, monotonic_ns, stream_socket};
-use super::{Config, ConnId, Driver, NetEvent, Payload, Received, arrival};
+use super::{Config, ConnId, Direction, Driver, NetEvent, Payload, Received, arrival};
 
 const QUEUE: u32 = 1024;
 const BUFFER_GROUP: u16 = 0;
@@ -54,6 +54,8 @@ struct Conn {
 enum Local {
     ConnectFailed(i32),
     Refused(i32),
+    /// A file could not be read.
+    Broken(i32),
 }
 
 /// One ring with its connections.
@@ -67,6 +69,8 @@ pub struct Uring {
     /// them.
     reported: Vec<Option<Reported>>,
     free: Vec<u32>,
+    /// Places, and their connections, whose next piece is being read.
+    unread: Vec<(u32, ConnId)>,
     spare: Vec<u8>,
     waker: Waker,
     /// Signalled by other rings that this one waits for.
@@ -311,6 +315,7 @@ impl Driver for Uring {
                 return Some(match what {
                     Local::ConnectFailed(code) => NetEvent::ConnectFailed(conn, code),
                     Local::Refused(code) => NetEvent::Refused(conn, code),
+                    Local::Broken(code) => NetEvent::Broken(conn, Direction::Write, code),
                 });
             }
         }

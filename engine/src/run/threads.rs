@@ -14,6 +14,7 @@ use crate::net::Driver;
 use crate::net::epoll::Epoll;
 use crate::net::faulty::Faulty;
 use crate::net::probe::round_trip;
+use crate::net::read_ahead::ReadAhead;
 use crate::net::rings::{Rings, most_per_ring};
 use crate::net::sys::{Waker, set_realtime};
 use crate::net::tls::TlsDriver;
@@ -114,11 +115,17 @@ impl LoadThreads {
         } else {
             plan.cpus.iter().copied().map(Some).collect()
         };
+        // Where these threads are not: it must not take their time.
+        let read_ahead = match job.reads_files {
+            true => ReadAhead::start().map_err(no_thread)?,
+            false => ReadAhead::default(),
+        };
         let mut threads = Vec::new();
         let mut ready = Vec::new();
         for (thread, cpu) in cpus.iter().enumerate() {
             let (commands, inbox) = channel();
             let link = WorkerLink {
+                read_ahead: read_ahead.clone(),
                 thread,
                 threads: cpus.len(),
                 commands: inbox,
@@ -164,6 +171,10 @@ fn forward(coordinator: Sender<Message>) -> crate::worker::MessageSink {
     Box::new(move |message: WorkerMessage| coordinator.send(Message::Worker(message)).is_ok())
 }
 
+fn no_thread(error: std::io::Error) -> String {
+    format!("a thread cannot be started: {error}")
+}
+
 fn spawn(
     job: Arc<Job>,
     link: WorkerLink,
@@ -198,6 +209,6 @@ fn spawn(
                 (false, true) => run::<TlsDriver<Epoll>>(&job, link),
             }
         })
-        .map_err(|error| format!("a thread cannot be started: {error}"))?;
+        .map_err(no_thread)?;
     Ok(placed)
 }

@@ -157,11 +157,8 @@ impl Request {
     }
 
     /// Length of the file that is read while it goes out; 0 when there is none.
-    pub fn streamed_bytes(&self) -> u64 {
-        match &self.body {
-            Some(Content::File(_, length)) => *length,
-            _ => 0,
-        }
+    pub fn has_file(&self) -> bool {
+        matches!(self.body, Some(Content::File(..)))
     }
 
     /// Whether the body waits until the server asks for it.

@@ -5,6 +5,7 @@ use std::sync::mpsc::Receiver;
 
 use crate::measure::schedule::{Span, Turn};
 use crate::measure::segment::Segment;
+use crate::net::read_ahead::ReadAhead;
 use crate::net::sys::Waker;
 use crate::record::Notice;
 
@@ -46,6 +47,7 @@ pub enum WorkerMessage {
 
 /// A thread's place among the others and its line to the coordinator.
 pub struct WorkerLink {
+    pub read_ahead: ReadAhead,
     pub thread: usize,
     pub threads: usize,
     pub commands: Receiver<WorkerCommand>,

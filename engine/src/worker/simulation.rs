@@ -31,6 +31,7 @@ use crate::measure::segment::{Cut, OpenLoad, PartTimes, Segment};
 use crate::measure::steps::{StepFigures, add_all};
 use crate::measure::uniformity::Uniformity;
 use crate::measure::user_time::LifePart;
+use crate::net::read_ahead::ReadAhead;
 use crate::pace::share::Share;
 use crate::pace::share::tests::one_of;
 use crate::script::Language;
@@ -99,6 +100,7 @@ fn simulate_thread(
     let finished: Arc<Mutex<Option<u64>>> = Arc::default();
     let told = Arc::clone(&finished);
     let link = WorkerLink {
+        read_ahead: ReadAhead::default(),
         thread: place.thread,
         threads: place.threads,
         commands: inbox,

@@ -74,6 +74,7 @@ pub(super) fn start<D: Driver>(job: &Arc<Job>, link: &WorkerLink) -> io::Result<
             users: job.places(users),
             client: http2.client,
         }),
+        read_ahead: link.read_ahead.clone(),
     };
     let driver = set_up::<D>(&config)?;
     let ready = WorkerMessage::Ready {

@@ -39,6 +39,7 @@ impl Uring {
                 if result >= 0 || passes.contains(&-result) {
                     self.arm_waker();
                 }
+                self.send_read();
                 return Some(NetEvent::Woken);
             }
             EVENTFD => {

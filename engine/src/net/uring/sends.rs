@@ -5,7 +5,8 @@ use io_uring::opcode;
 use io_uring::squeue::Flags;
 use io_uring::types::Fixed;
 
-use super::Uring;
+use super::{Local, Uring};
+use crate::net::read_ahead::Refill;
 use crate::net::uring::tags::*;
 use crate::net::{ConnId, Direction, NetEvent, Payload};
 
@@ -47,7 +48,10 @@ impl Uring {
         pushed
     }
 
-    pub(super) fn send_told(&mut self, conn: ConnId, payload: Payload) {
+    pub(super) fn send_told(&mut self, conn: ConnId, mut payload: Payload) {
+        if let Payload::Owned(outgoing) = &mut payload {
+            self.config.read_ahead.begin(outgoing, &self.waker);
+        }
         let reported = Some(Reported {
             conn,
             generation: self.conns[conn as usize].generation,
@@ -87,27 +91,58 @@ impl Uring {
     pub(super) fn sent_told(&mut self, place: u32, conn: ConnId, result: i32) -> Option<NetEvent> {
         let reported = self.reported.get_mut(place as usize)?.as_mut()?;
         let length = reported.bytes(&self.config.fixed).len();
-        let more = if result < 0 {
+        let refill = if result < 0 {
             Err(-result)
         } else if (result as usize) < length {
             Err(libc::EPIPE)
         } else if let Payload::Owned(outgoing) = &mut reported.payload {
-            outgoing
-                .refill()
-                .map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
+            self.config.read_ahead.refill(outgoing, &self.waker)
         } else {
-            Ok(false)
+            Ok(Refill::Nothing)
         };
-        if more == Ok(true) {
-            if !self.push_told(place) {
-                self.sent(conn);
+        let code = self.follow(place, conn, refill)?;
+        Some(NetEvent::Broken(conn, Direction::Write, code))
+    }
+
+    /// Goes on with what follows at a place when it has been read.
+    pub(super) fn send_read(&mut self) {
+        for (place, conn) in std::mem::take(&mut self.unread) {
+            if let Some(Reported {
+                payload: Payload::Owned(outgoing),
+                ..
+            }) = &mut self.reported[place as usize]
+            {
+                let refill = self.config.read_ahead.refill(outgoing, &self.waker);
+                if let Some(code) = self.follow(place, conn, refill) {
+                    self.tell_locally(conn, Local::Broken(code));
+                }
             }
-            return None;
+        }
+    }
+
+    /// Sends the piece, waits for it, or gives the place back; with the `errno` of a failure.
+    fn follow(
+        &mut self,
+        place: u32,
+        conn: ConnId,
+        refill: Result<Refill, i32>,
+    ) -> Option<i32> {
+        match refill {
+            Ok(Refill::Piece) => {
+                if !self.push_told(place) {
+                    self.sent(conn);
+                }
+                return None;
+            }
+            Ok(Refill::Later) => {
+                self.unread.push((place, conn));
+                return None;
+            }
+            Ok(Refill::Nothing) | Err(_) => {}
         }
         self.free_told(place);
         self.sent(conn);
-        let code = more.err()?;
-        Some(NetEvent::Broken(conn, Direction::Write, code))
+        refill.err()
     }
 
     /// Nothing of what this connection still had to send is to follow.
@@ -118,8 +153,16 @@ impl Uring {
                 .is_some_and(|reported| reported.conn == conn && reported.generation == generation)
         };
         for place in 0..self.reported.len() {
-            if of_conn(&self.reported[place]) {
-                let entry = opcode::AsyncCancel::new(tag(SEND_REPORTED, generation, place as u32))
+            if !of_conn(&self.reported[place]) {
+                continue;
+            }
+            let place = place as u32;
+            let reads = self.unread.iter().position(|(unread, _)| *unread == place);
+            if let Some(at) = reads {
+                self.unread.swap_remove(at);
+                self.free_told(place);
+            } else {
+                let entry = opcode::AsyncCancel::new(tag(SEND_REPORTED, generation, place))
                     .build()
                     .user_data(CANCEL << 60)
                     .flags(Flags::SKIP_SUCCESS);

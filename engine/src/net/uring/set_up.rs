@@ -51,6 +51,7 @@ impl Uring {
             config,
             reported: Vec::new(),
             free: Vec::new(),
+            unread: Vec::new(),
             spare: Vec::new(),
             waker: Waker::new()?,
             eventfd: None,

@@ -6,9 +6,8 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use super::*;
-use crate::fault::Faults;
 use crate::net::address::Address;
-use crate::net::{Direction, Owners};
+use crate::net::Direction;
 use crate::payload::Outgoing;
 
 const MS: u64 = 1_000_000;
@@ -18,21 +17,11 @@ const LONG: usize = 16 << 20;
 /// `None`, with a printed reason, where the host has no io_uring.
 fn driver(connections: usize) -> Option<(Uring, TcpListener)> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::new(listener.local_addr().unwrap());
     let config = Config {
-        connections,
-        addresses: Arc::from(vec![Address::new(listener.local_addr().unwrap())]),
-        sources: Arc::from([]),
         fixed: Arc::from(vec![b"ping".to_vec(), vec![b'x'; LONG]]),
-        times_sends: false,
         receive_stamps: true,
-        faults: Faults::NONE,
-        tls: None,
-        http2: None,
-        owners: Owners {
-            sides: 1,
-            clients: 1,
-        },
-        seed: 1,
+        ..Config::new(connections, vec![address])
     };
     match Uring::new(config) {
         Ok(driver) => Some((driver, listener)),
