@@ -21,7 +21,7 @@ use crate::net::address::Address;
 use crate::pace::ramp::Ramp;
 use crate::pace::share::{Part, Share};
 use crate::pace::think::ThinkTime;
-use crate::plan::{Plan, RatesPlan, Reuse, SlowestPlan};
+use crate::plan::{Close, Plan, RatesPlan, Reuse, SlowestPlan};
 use crate::population::Populations;
 use crate::report::Responses;
 use crate::scenario::capture::Look;
@@ -71,6 +71,7 @@ pub struct Job {
     pub per_session: bool,
     /// So many requests go out together.
     pub pipeline: u32,
+    pub close: Close,
     pub connect_timeout_ns: u64,
     pub tls_timeout_ns: u64,
     pub request_timeout_ns: u64,
@@ -220,6 +221,7 @@ impl Job {
                 Reuse::PerRequest => 1,
             },
             pipeline: plan.connection.pipeline,
+            close: plan.connection.close,
             connect_timeout_ns: ms_to_ns(plan.timeouts.connect_ms),
             tls_timeout_ns: ms_to_ns(plan.timeouts.tls_ms.unwrap_or(plan.timeouts.connect_ms)),
             request_timeout_ns: ms_to_ns(plan.timeouts.request_ms),

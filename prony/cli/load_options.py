@@ -189,6 +189,11 @@ class AskedLoad:
         int | None,
         Option("--requests-per-connection", help="Requests per connection; the client then closes it."),
     ] = None
+    close: Annotated[
+        str | None,
+        Option("--close", help="Who closes a connection first: client, wait (for the server, at most 1 s) or "
+               "reset [default: client]."),
+    ] = None  # fmt: skip
     pipeline: Annotated[
         int,
         Option("--pipeline", help="Pipelining: requests sent together before the first response is awaited."),
@@ -275,6 +280,7 @@ READ: dict[str, tuple[str, str, Callable[[Any, str], Any]]] = {
     "iterations": ("measured", "iterations_per_user", lambda number, _: options.requests(number)),
     "connection_per_request": ("connections", "keep_alive", lambda *_: False),
     "requests_per_connection": ("connections", "max_requests", _as_typed),
+    "close": ("connections", "close", _one_of("client", "wait", "reset")),
     "pipeline": ("connections", "pipeline", _as_typed),
     "http_version": ("connections", "http_version", _one_of("1.0", "1.1", "2")),
     "streams": ("connections", "streams", _as_typed),

@@ -155,6 +155,7 @@ class Counters(EngineRecord):
     connections_opened: int | None = None
     connections_closed_by_server: int | None = None
     connections_closed_by_client: int | None = None
+    connections_closed_first_by_server: int | None = None
     addresses: tuple[AddressCounts, ...] = ()
     tls_handshakes: int | None = None
     tls_resumptions: int | None = None

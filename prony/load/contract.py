@@ -178,6 +178,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
             "max_requests": load.connections.max_requests,
             "pipeline": load.connections.pipeline,
             **({} if load.connections.family is None else {"family": load.connections.family}),
+            **({} if load.connections.close == "client" else {"close": load.connections.close}),
         },
         "http_version": load.connections.http_version,
         **_http2(load),

@@ -259,6 +259,8 @@ class Connections(Record):
     """
     family: Literal["ipv4", "ipv6"] | None = None
     """Only addresses of this family. Default: both, unless only one answers before the load."""
+    close: Literal["client", "wait", "reset"] = "client"
+    """Who closes first, and so has a port in TIME_WAIT: client, server (awaited for at most 1 s), nobody."""
     tls_sessions: Literal["user", "shared", "none"] = "user"
     """Whose sessions a handshake resumes: the user's own, any user's of its thread, or nobody's."""
     tls_version: Literal["1.2", "1.3"] | None = None
@@ -284,6 +286,8 @@ class Connections(Record):
                 "pipeline does not go with keep_alive: false or http_version '1.0': leave them out"
             )
         shares = self.streams > 1 or self.count is not None
+        if self.http_version == "2" and self.close == "wait":
+            raise ValueError("close: wait does not go with http_version '2': give client or reset")
         if self.http_version != "2":
             if shares:
                 raise ValueError("streams and count are for http_version '2': add it, or leave them out")

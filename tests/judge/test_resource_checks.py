@@ -140,6 +140,12 @@ class TestPortsDuring:
     def test_connections_that_the_server_closed_cost_no_port(self) -> None:
         assert ports(self.churn(connections_closed_by_server=26_990), LIMITS).kind is FINE
 
+    @pytest.mark.parametrize(("first", "kind"), [(26_990, FINE), (0, PROVIDED)])
+    def test_an_end_that_the_server_only_announced_costs_a_port(self, first: int, kind: object) -> None:
+        ended = {"connections_closed_by_server": 26_990, "connections_closed_by_client": 0}
+        seen = self.churn(**ended, connections_closed_first_by_server=first)
+        assert ports(seen, LIMITS).kind is kind
+
     def test_foreign_time_wait_is_not_ours(self) -> None:
         crowded = f.part(f.healthy(), "host_window", sockets_close={"TIME_WAIT": 28_000})
         assert ports(crowded, LIMITS).kind is FINE

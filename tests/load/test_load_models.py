@@ -223,6 +223,24 @@ def test_the_plan_of_tls(tmp_path: Path) -> None:
     assert plan["connection"] == {"reuse": "keep_alive", "max_requests": 3, "pipeline": 1}
 
 
+@pytest.mark.parametrize(("close", "written"), [("client", {}), ("reset", {"close": "reset"})])
+def test_who_closes_first_is_in_the_plan(close: Any, written: dict[str, str]) -> None:
+    load = EngineLoad(
+        url="http://127.0.0.1:1",
+        workload=HELLO,
+        load=ClosedLoad(users=1),
+        connections=Connections(close=close),
+        cpus=(),
+    )
+    connection = engine_plan(load)["connection"]
+    assert {key: value for key, value in connection.items() if key == "close"} == written
+
+
+def test_nobody_waits_for_the_end_of_a_shared_connection() -> None:
+    with pytest.raises(ValueError, match="close: wait"):
+        Connections(http_version="2", close="wait")
+
+
 def test_facts_of_sessions_count_the_requests_of_a_walk() -> None:
     walk = {"name": "w", "steps": [{"path": "/a", "repeat": 3}, {"path": "/b"}], "loops": 2}
     load = OpenLoad(phases=(RatePhase(duration_s=2, from_per_s=0, to_per_s=10),), session="user")

@@ -2,7 +2,7 @@
 
 use super::{PlanError, refuse};
 use crate::pace::share::Part;
-use crate::plan::{HttpVersion, Load, Plan, Reuse, Scenario};
+use crate::plan::{Close, HttpVersion, Load, Plan, Reuse, Scenario};
 
 const MOST_WINDOW_BYTES: u32 = (1 << 31) - 1;
 /// Every connection begins with this window, and none has less.
@@ -30,6 +30,11 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             "connection.pipeline is {}, but http_version is 2, which has streams: expected 1, and users who share connections (http2.connections)",
             plan.connection.pipeline
         ));
+    }
+    if plan.connection.close == Close::Wait {
+        return refuse(
+            "connection.close is wait, but http_version is 2, whose connections have no last response: expected client or reset",
+        );
     }
     if !plan.injected_faults.is_empty() {
         return refuse("injected_faults is set, expected http_version 1.1 or 1.0 with it");

@@ -103,6 +103,7 @@ pub struct Counters {
     pub connections_opened: u64,
     pub connections_closed_by_server: u64,
     pub connections_closed_by_client: u64,
+    pub connections_closed_first_by_server: u64,
     pub connect_attempts: u64,
     pub tls_handshakes: u64,
     pub tls_resumptions: u64,
@@ -165,6 +166,7 @@ impl Default for Counters {
             connections_opened: 0,
             connections_closed_by_server: 0,
             connections_closed_by_client: 0,
+            connections_closed_first_by_server: 0,
             connect_attempts: 0,
             tls_handshakes: 0,
             tls_resumptions: 0,
@@ -314,6 +316,7 @@ impl Counters {
         self.connections_opened += other.connections_opened;
         self.connections_closed_by_server += other.connections_closed_by_server;
         self.connections_closed_by_client += other.connections_closed_by_client;
+        self.connections_closed_first_by_server += other.connections_closed_first_by_server;
         self.connect_attempts += other.connect_attempts;
         self.tls_handshakes += other.tls_handshakes;
         self.tls_resumptions += other.tls_resumptions;

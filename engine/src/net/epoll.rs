@@ -14,7 +14,7 @@ use rustix::net::{RecvFlags, SendFlags, sockopt};
 use super::arrival::{self, Control};
 use super::read_ahead::Refill;
 use super::send_times::SendTimes;
-use super::sys::{Waker, monotonic_ns, receive_with_control, stream_socket, until};
+use super::sys::{Waker, monotonic_ns, receive_with_control, until};
 use super::{Config, ConnId, Direction, Driver, NetEvent, Payload, Received};
 use crate::payload::Outgoing;
 use prony_common::process::raise_file_limit;
@@ -67,7 +67,7 @@ pub struct Epoll {
 
 impl Epoll {
     fn try_connect(&mut self, conn: ConnId, address: usize) -> io::Result<()> {
-        let socket = stream_socket(&self.config.addresses[address], self.config.source(conn))?;
+        let socket = self.config.socket(conn, &self.config.addresses[address])?;
         let stamped = arrival::ask(&self.config, conn, address, &socket);
         let address = &self.config.addresses[address];
         let generation = self.conns[conn as usize].generation;

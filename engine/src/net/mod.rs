@@ -12,11 +12,17 @@ pub mod read_ahead;
 pub mod rings;
 mod send_times;
 pub mod sys;
+#[cfg(test)]
+mod tests;
 pub mod tls;
 pub mod uring;
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::net::sockopt;
 
 use address::Address;
 use buffers::Filled;
@@ -54,6 +60,8 @@ pub struct Config {
     pub owners: Owners,
     /// Draws which connections are stamped.
     pub seed: u64,
+    /// Connections end by a reset.
+    pub resets: bool,
     /// For the driver of HTTP/2: connections are then those that users have, and this says which of
     /// them are one.
     pub http2: Option<Sharing>,
@@ -78,17 +86,27 @@ impl Config {
                 clients: 1,
             },
             seed: 1,
+            resets: false,
             http2: None,
             read_ahead: ReadAhead::default(),
         }
     }
 
     /// Where a connection comes from.
-    pub fn source(&self, conn: ConnId) -> Option<&Address> {
+    fn source(&self, conn: ConnId) -> Option<&Address> {
         match self.sources.len() {
             0 => None,
             count => self.sources.get(conn as usize % count),
         }
+    }
+
+    /// A socket for a connection to this address.
+    fn socket(&self, conn: ConnId, to: &Address) -> io::Result<OwnedFd> {
+        let socket = sys::stream_socket(to, self.source(conn))?;
+        if self.resets && !to.is_unix() {
+            sockopt::set_socket_linger(&socket, Some(Duration::ZERO))?;
+        }
+        Ok(socket)
     }
 }
 

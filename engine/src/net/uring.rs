@@ -24,7 +24,7 @@ use self::sends::Reported;
 use self::tags::*;
 use super::buffers::BufferRing;
 use super::send_times::{CompletionTimes, SendTimes};
-use super::sys::{Waker, monotonic_ns, stream_socket};
+use super::sys::{Waker, monotonic_ns};
 use super::{Config, ConnId, Direction, Driver, NetEvent, Payload, Received, arrival};
 
 const QUEUE: u32 = 1024;
@@ -121,7 +121,7 @@ impl Uring {
             .addresses
             .get(address)
             .ok_or(io::ErrorKind::InvalidInput)?;
-        let socket = stream_socket(to, self.config.source(conn))?;
+        let socket = self.config.socket(conn, to)?;
         let stamped = arrival::ask(&self.config, conn, address, &socket);
         let (pointer, length) = (to.as_ptr(), to.length());
         // The ring holds the socket from here on; the descriptor itself is closed again when

@@ -19,6 +19,9 @@ pub struct Connection {
     /// So many requests go out on a connection together before their responses are waited for.
     #[serde(default = "default_pipeline")]
     pub pipeline: u32,
+    /// Who ends a connection that is not to be used again.
+    #[serde(default)]
+    pub close: Close,
 }
 
 impl Default for Connection {
@@ -28,12 +31,26 @@ impl Default for Connection {
             family: None,
             max_requests: None,
             pipeline: default_pipeline(),
+            close: Close::default(),
         }
     }
 }
 
 fn default_pipeline() -> u32 {
     1
+}
+
+/// How a connection ends: who closes first has its port in TIME_WAIT.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Close {
+    /// The client closes at once.
+    #[default]
+    Client,
+    /// After the last response the client waits for the server to close, a second at most.
+    Wait,
+    /// The client resets: nobody is in TIME_WAIT, and what was not sent yet is lost.
+    Reset,
 }
 
 /// A family of IP addresses.

@@ -232,6 +232,14 @@ impl Record {
         }
     }
 
+    /// The server's end of an open connection has come.
+    pub fn server_closed_first(&mut self) {
+        if !self.shares() {
+            let counters = &mut self.recorder.counters;
+            counters.connections_closed_first_by_server += 1;
+        }
+    }
+
     /// The TLS handshake ended well.
     pub fn secured(&mut self, index: u32, took_ns: u64) {
         if let Some(rows) = &mut self.rows {

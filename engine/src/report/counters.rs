@@ -40,6 +40,9 @@ pub struct CounterReport {
     pub connections_opened: u64,
     pub connections_closed_by_server: u64,
     pub connections_closed_by_client: u64,
+    /// Of both: the server's end was seen before the client closed, so that the port in TIME_WAIT is
+    /// the server's. Not counted with HTTP/2.
+    pub connections_closed_first_by_server: u64,
     pub connect_attempts: u64,
     /// Connections and requests by address of the target.
     pub addresses: Vec<AddressReport>,
@@ -184,6 +187,7 @@ impl CounterReport {
             connections_opened: counters.connections_opened,
             connections_closed_by_server: counters.connections_closed_by_server,
             connections_closed_by_client: counters.connections_closed_by_client,
+            connections_closed_first_by_server: counters.connections_closed_first_by_server,
             connect_attempts: counters.connect_attempts,
             addresses: Vec::new(),
             tls_handshakes: counters.tls_handshakes,

@@ -308,6 +308,9 @@ impl Users {
             UserEvent::Lost { kind, reason } => self.on_lost(index, kind, reason, cx),
             UserEvent::Refused(reason) => self.on_refused(index, reason, cx),
             UserEvent::Closed { sending, truncated } => {
+                if self.all[index as usize].connected {
+                    cx.record.server_closed_first();
+                }
                 self.on_closed(index, (sending, truncated), cx)
             }
             UserEvent::Broken { kind, sending } => self.on_broken(index, kind, sending, cx),

@@ -2,13 +2,17 @@
 //! on.
 
 use super::phase::Phase;
-use super::{Action, Context, Users};
+use super::{Action, Context, Next, Users};
 use crate::fault::Fault;
 use crate::http::response::Response;
 use crate::measure::counters::ErrorKind;
+use crate::plan::Close;
 use crate::record::Answered;
 use crate::scenario::capture::Missed;
 use crate::scenario::capture_source::MOST_VALUE_BYTES;
+
+/// Then the client closes.
+const LONGEST_CLOSING_NS: u64 = 1_000_000_000;
 
 impl Users {
     /// Records the response that came next; whether the user's iteration ends with it.
@@ -189,13 +193,24 @@ impl Users {
             if behind {
                 breaks_off = self.lose_rest(index, ErrorKind::PrematureClose, cx);
             }
+            if self.job.close == Close::Wait && !(closed || unsent || behind || breaks_off) {
+                let user = &mut self.all[index as usize];
+                user.enter(Phase::Closing, cx.now_ns, &mut cx.record.recorder);
+                return Action::next(Next::WaitUntil(cx.now_ns + LONGEST_CLOSING_NS));
+            }
             self.close(index, !by_server, cx.record);
         }
+        self.go_on_after(index, breaks_off, cx).closing(closes)
+    }
+
+    /// On after a response: to where it leads, or to the next request.
+    #[inline]
+    fn go_on_after(&mut self, index: u32, breaks_off: bool, cx: &mut Context<'_>) -> Action {
         if self.redirects.leads(index) {
             self.intend(index, cx.now_ns);
-            return self.begin_request(index, cx).closing(closes);
+            return self.begin_request(index, cx);
         }
-        self.advance(index, breaks_off, cx).closing(closes)
+        self.advance(index, breaks_off, cx)
     }
 
     /// What was in flight ends without a response; the connection is of no more use.
@@ -285,6 +300,7 @@ impl Users {
     ) -> Action {
         let was_open = self.close(index, by_client, cx.record);
         match self.all[index as usize].phase {
+            Phase::Closing => self.go_on_after(index, false, cx).closing(true),
             // Closed before the request went out: no request was harmed.
             Phase::Queued => self.connect(index, cx).closing(true),
             Phase::Idle if was_open => self.cool(index, cx.now_ns).closing(true),

@@ -14,6 +14,8 @@ pub enum Phase {
     /// Its request goes out with the next group of sends.
     Queued,
     InFlight,
+    /// The last response of its connection has come, and the server is to close that.
+    Closing,
     Thinking,
     /// The same, before its first request, which has its place in the quota already.
     Holding,
@@ -40,6 +42,7 @@ impl Phase {
     fn part(self) -> Option<LifePart> {
         match self {
             Self::InFlight
+            | Self::Closing
             | Self::Thinking
             | Self::Holding
             | Self::Idling

@@ -118,7 +118,10 @@ impl Users {
             UserEvent::Closed { .. } | UserEvent::Broken { .. } => false,
             _ => true,
         };
-        self.close_parked(connection, by_client, cx.record);
+        let was_open = self.close_parked(connection, by_client, cx.record);
+        if was_open && matches!(event, UserEvent::Closed { .. }) {
+            cx.record.server_closed_first();
+        }
     }
 
     fn close_parked(&mut self, connection: u32, by_client: bool, record: &mut Record) -> bool {

@@ -376,3 +376,40 @@ proptest! {
         prop_assert_eq!(completed, 6);
     }
 }
+
+#[test]
+fn who_waits_for_the_servers_end_goes_on_when_it_comes_or_after_a_second() {
+    let waits = |plan: &mut Value| {
+        plan["connection"] = json!({"reuse": "per_request", "close": "wait"});
+    };
+    let mut alone = Alone::new(waits);
+    let _ = alone.timer();
+    let _ = alone.on(UserEvent::Connected);
+    alone.send();
+    let action = alone.receive(response("x").as_bytes());
+    let until_ns = alone.now_ns + 1_000 * MS;
+    assert_eq!(
+        (action.next, action.close),
+        (Next::WaitUntil(until_ns), false)
+    );
+    let action = alone.on(UserEvent::Closed {
+        sending: false,
+        truncated: false,
+    });
+    assert!(action.close && matches!(action.next, Next::Connect { .. }));
+    assert_eq!(alone.completed(), 1);
+    let _ = alone.on(UserEvent::Connected);
+    alone.send();
+    let _ = alone.receive(response("x").as_bytes());
+    let action = alone.timer();
+    assert_eq!((action.next, action.close), (Next::End, true));
+    let counters = &alone.record.recorder.counters;
+    assert_eq!(
+        (
+            counters.connections_closed_by_server,
+            counters.connections_closed_first_by_server,
+            counters.connections_closed_by_client
+        ),
+        (1, 1, 1)
+    );
+}

@@ -248,6 +248,7 @@ impl Users {
                 self.begin_request(index, cx)
             }
             Phase::Connecting | Phase::Warming => self.connect_expired(index, cx),
+            Phase::Closing => self.lose_idle(index, true, cx),
             // One timer serves all requests of a connection: it is set anew only when it fires, not
             // with every request.
             Phase::InFlight => {

@@ -8,6 +8,7 @@ use super::Worker;
 use super::messages::{WorkerCommand, WorkerLink, WorkerMessage};
 use crate::job::Job;
 use crate::net::{Config, Driver, Owners, Sharing};
+use crate::plan::Close;
 
 /// Runs a thread to its end; what goes wrong is told to the coordinator.
 pub fn run<D: Driver>(job: &Arc<Job>, link: WorkerLink) {
@@ -68,6 +69,7 @@ pub(super) fn start<D: Driver>(job: &Arc<Job>, link: &WorkerLink) -> io::Result<
             sides: 1,
             clients: users,
         },
+        resets: job.close == Close::Reset,
         seed: job.seed.wrapping_add(link.thread as u64),
         http2: job.http2.map(|http2| Sharing {
             connections: http2.shared(&job.share(link.thread, link.threads), users),

@@ -143,8 +143,11 @@ def _used(evidence: Evidence, host: Limits, limits: PortsLimits, totals: Counter
     """
     hold_s = _hold_s(host, limits)
     opened = totals.connections_opened or 0
-    by_server = min(opened, totals.connections_closed_by_server or 0)
+    ended, first = totals.connections_closed_by_server or 0, totals.connections_closed_first_by_server
+    by_server = min(opened, ended if first is None else first)
     closed = totals.connections_closed_by_client
+    if closed is not None and first is not None:
+        closed += max(0, ended - by_server)
     by_client = opened - by_server if closed is None else min(opened - by_server, closed)
     seen = _seen_waiting(evidence)
     left = by_client * min(1.0, hold_s / elapsed_s)

@@ -223,6 +223,7 @@ SUMMED = (
     "connections_opened",
     "connections_closed_by_server",
     "connections_closed_by_client",
+    "connections_closed_first_by_server",
     "tls_handshakes",
     "tls_resumptions",
     "service_time_sum_s",
