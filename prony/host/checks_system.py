@@ -23,6 +23,9 @@ _RINGS_UNLOCKED = (5, 12)
 _RINGS_LOCKED_AGAIN = (6, 14)
 """... and first where it does again, as mapped regions (6.18 with 64 KiB: no ring)."""
 
+_ENDS_IN_ANY_ORDER = (6, 13)
+"""First kernel whose rings free closed connections in any order (axboe/liburing#1192)."""
+
 
 @doctor_check("emulation", "An emulated load generator measures the emulator: no trial will conform.")
 def emulation(r: Readings) -> Verdict | None:
@@ -43,7 +46,10 @@ def io_uring(r: Readings) -> Verdict:
         return "unknown", "prony-engine probe failed", advice
     driver = r.drivers["io_uring"]
     if driver.works:
-        return "ok", driver.reason or "works"
+        version = _kernel_version(r.fingerprint.kernel)
+        old = version is not None and version < _ENDS_IN_ANY_ORDER
+        reasoned = f"; Linux {r.fingerprint.kernel}: closing reasoned from its source, not tested" if old else ""
+        return "ok", (driver.reason or "works") + reasoned
     disabled = r.fingerprint.sysctls.get("kernel.io_uring_disabled", "0")
     advice = (
         "sudo sysctl kernel.io_uring_disabled=0; until then epoll is used."

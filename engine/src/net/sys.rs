@@ -82,6 +82,13 @@ fn leaves_time(runtime: &str) -> bool {
     runtime.trim().parse::<i64>().is_ok_and(|us| us >= 0)
 }
 
+/// Major and minor version of the kernel.
+pub(super) fn kernel_version() -> Option<(u32, u32)> {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
+    let mut numbers = release.split(['.', '-']).map(|number| number.trim().parse());
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
 /// The wall clock, for the record only.
 pub fn unix_ns() -> u64 {
     clock_ns(ClockId::Realtime)

@@ -13,11 +13,12 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{CancelBuilder, Fd, Fixed};
 use io_uring::{IoUring, cqueue, opcode};
+use rustix::net::Shutdown;
 
 use self::receive::{LEAD_BYTES, StampedRead};
 use self::sends::Reported;
@@ -76,6 +77,8 @@ pub struct Uring {
     /// Signalled by other rings that this one waits for.
     eventfd: Option<Waker>,
     conns: Vec<Conn>,
+    /// By connection, on kernels that must be told of its end ([`set_up::ends_late`]); else empty.
+    sockets: Vec<Option<OwnedFd>>,
     direct: usize,
     completions: Vec<cqueue::Entry>,
     at: usize,
@@ -124,8 +127,8 @@ impl Uring {
         let socket = self.config.socket(conn, to)?;
         let stamped = arrival::ask(&self.config, conn, address, &socket);
         let (pointer, length) = (to.as_ptr(), to.length());
-        // The ring holds the socket from here on; the descriptor itself is closed again when
-        // `socket` is dropped.
+        // The ring holds the socket from here on; the descriptor itself is closed again where it is not
+        // kept.
         self.ring
             .submitter()
             .register_files_update(conn, &[socket.as_raw_fd()])?;
@@ -133,6 +136,9 @@ impl Uring {
         slot.open = true;
         slot.connecting = true;
         slot.stamped = stamped;
+        if let Some(kept) = self.sockets.get_mut(conn as usize) {
+            *kept = Some(socket);
+        }
         let entry = opcode::Connect::new(Fixed(conn), pointer, length)
             .build()
             .user_data(self.tag(CONNECT, conn));
@@ -269,6 +275,11 @@ impl Driver for Uring {
             }
             if slot.sending > 0 {
                 self.cancel_told(conn, slot.generation);
+            }
+            let socket = self.sockets.get_mut(conn as usize).and_then(Option::take);
+            if let Some(socket) = socket.filter(|_| !self.config.resets) {
+                // An end that the other side made needs none.
+                let _ = rustix::net::shutdown(socket, Shutdown::Both);
             }
             // Takes effect at once; operations under way keep the socket until they end, by the
             // cancellations above. The only failure would be an index out of range, which

@@ -10,8 +10,14 @@ use super::{BUFFER_GROUP, Conn, MAX_DIRECT, QUEUE, Uring};
 use crate::net::Config;
 use crate::net::buffers::BufferRing;
 use crate::net::send_times::{CompletionTimes, SendTimes};
-use crate::net::sys::Waker;
+use crate::net::sys::{Waker, kernel_version};
 use prony_common::process::raise_file_limit;
+
+/// Before Linux 6.13 a ring frees what it held in the order in which that was given up: a connection that
+/// only receives, and that nothing comes on, holds back the end of every other (axboe/liburing#1192).
+pub(super) fn ends_late(kernel: (u32, u32)) -> bool {
+    kernel < (6, 13)
+}
 
 impl Uring {
     /// One of several rings of a thread says without being asked whether it has work, and has
@@ -56,6 +62,7 @@ impl Uring {
             waker: Waker::new()?,
             eventfd: None,
             conns: vec![Conn::default(); connections],
+            sockets: Vec::new(),
             direct,
             completions: Vec::with_capacity(1024),
             at: 0,
@@ -71,8 +78,15 @@ impl Uring {
             accepted,
             completion_times: CompletionTimes::default(),
         };
+        if kernel_version().is_none_or(ends_late) {
+            driver.keep_sockets();
+        }
         driver.arm_waker();
         Ok(driver)
+    }
+
+    pub(super) fn keep_sockets(&mut self) {
+        self.sockets = self.conns.iter().map(|_| None).collect();
     }
 
     /// Lets [`Driver::wait`](crate::net::Driver::wait) return also when `eventfd` is signalled.

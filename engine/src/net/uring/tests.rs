@@ -211,3 +211,25 @@ fn a_fixed_send_that_failed_midway_is_not_taken_for_sent() {
     assert!(!driver.is_sending(0));
     assert_eq!(driver.free.len(), 1);
 }
+
+#[test]
+fn where_the_ring_frees_late_the_end_of_a_connection_does_not_wait_for_it() {
+    use super::set_up::ends_late;
+    assert!(ends_late((6, 1)) && ends_late((6, 12)) && !ends_late((6, 13)));
+    let Some((mut driver, listener)) = driver(1) else {
+        return;
+    };
+    driver.keep_sockets();
+    connect(&mut driver, 0);
+    let (mut peer, _) = listener.accept().unwrap();
+    // What holds the socket back there: another reference to it.
+    let held = driver.sockets[0].as_ref().unwrap().try_clone().unwrap();
+    driver.close(0);
+    let limit = std::time::Duration::from_secs(5);
+    peer.set_read_timeout(Some(limit)).unwrap();
+    assert_eq!(peer.read(&mut [0; 1]).unwrap(), 0);
+    drop(held);
+    assert!(events(&mut driver, 20).is_empty());
+    connect(&mut driver, 0);
+    assert!(driver.sockets[0].is_some());
+}
