@@ -21,7 +21,7 @@ use crate::refusal::{check_think, duration};
 pub const MAX_USERS: u32 = 16_000_000;
 const MAX_PHASES: usize = 10_000;
 /// Slow requests that a thread keeps: 1.6 MB.
-const MOST_SLOWEST: u32 = 100_000;
+const MAX_SLOWEST: u32 = 100_000;
 /// More than a network can carry.
 const MAX_RATE_PER_S: f64 = 1e8;
 
@@ -97,9 +97,9 @@ fn check_slowest(plan: &Plan) -> Result<(), PlanError> {
             "slowest.share is {share}, expected above 0 and at most 1"
         ));
     }
-    if !(1..=MOST_SLOWEST).contains(&most) {
+    if !(1..=MAX_SLOWEST).contains(&most) {
         return refuse(format!(
-            "slowest.most is {most}, expected 1 to {MOST_SLOWEST}"
+            "slowest.most is {most}, expected 1 to {MAX_SLOWEST}"
         ));
     }
     Ok(())
@@ -345,14 +345,14 @@ pub fn check_window_ms(duration_ms: f64) -> Result<(), PlanError> {
 }
 
 /// Most turns of a window.
-const MOST_TURNS: usize = 100_000;
+const MAX_TURNS: usize = 100_000;
 
 /// Checks commanded turns: each begins, is measured from a moment on, and ends.
 pub fn check_turns(turns: &[[f64; 3]]) -> Result<(), PlanError> {
-    if !(1..=MOST_TURNS).contains(&turns.len()) {
+    if !(1..=MAX_TURNS).contains(&turns.len()) {
         let found = turns.len();
         return refuse(format!(
-            "turns has {found} entries; expected 1 to {MOST_TURNS}"
+            "turns has {found} entries; expected 1 to {MAX_TURNS}"
         ));
     }
     let instants: Vec<f64> = turns.iter().flatten().copied().collect();

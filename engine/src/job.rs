@@ -30,7 +30,7 @@ use crate::scenario::request::RenderContext;
 use crate::scenario::vars::Vars;
 use crate::script::{Language, Script};
 use crate::sources;
-use crate::target::{MOST_ADDRESSES, ResolvedTarget};
+use crate::target::{MAX_ADDRESSES, ResolvedTarget};
 use crate::tls::config::ClientTls;
 use shape::LoadShape;
 
@@ -75,9 +75,9 @@ pub struct Job {
     pub connect_timeout_ns: u64,
     pub tls_timeout_ns: u64,
     pub request_timeout_ns: u64,
-    pub most_head_bytes: usize,
+    pub max_head_bytes: usize,
     /// What the unfinished responses of one thread may take together.
-    pub partial_answer_bytes: u64,
+    pub partial_response_bytes: u64,
     /// Bodies are files.
     pub reads_files: bool,
     /// Whether the time of each request is taken apart.
@@ -176,11 +176,11 @@ impl Job {
                 ends_group: step.follow_redirects > 0
                     || !step.end_on.is_empty()
                     || step.think.is_some(),
-                most_redirects: step.follow_redirects,
+                max_redirects: step.follow_redirects,
                 keeps_method: step.redirects_keep_method,
                 end_on: step.end_on.clone(),
                 ends_run_on_error: step.ends_run_on_error,
-                most_ns: step.expect.max_ms.map(ms_to_ns),
+                max_ns: step.expect.max_ms.map(ms_to_ns),
                 looks: compiled.look.is_some()
                     || shows
                     || step.follow_redirects > 0
@@ -230,8 +230,8 @@ impl Job {
             receive_stamps: plan.receive_stamps,
             log,
             responses: plan.responses.then(Responses::default),
-            most_head_bytes: plan.limits.header_bytes as usize,
-            partial_answer_bytes: plan.limits.partial_answer_bytes,
+            max_head_bytes: plan.limits.header_bytes as usize,
+            partial_response_bytes: plan.limits.partial_response_bytes,
             reads_files,
             interval_ns: ms_to_ns(plan.interval_ms),
             after_ns: plan.stop.after_ms.map(ms_to_ns),
@@ -355,9 +355,9 @@ fn script_addresses(
             })
         })
         .collect();
-    if all.len() > MOST_ADDRESSES {
+    if all.len() > MAX_ADDRESSES {
         return refuse(format!(
-            "the script connects to {} addresses, expected at most {MOST_ADDRESSES}",
+            "the script connects to {} addresses, expected at most {MAX_ADDRESSES}",
             all.len()
         ));
     }

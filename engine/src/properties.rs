@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::check::read_plan;
 use crate::http::expect::Expectation;
 use crate::http::head::{HeadCache, parser};
+use crate::http::memory::Budget;
 use crate::http::response::{Exchange, Response, ResponseReader};
 use crate::plan::Expect;
 use crate::scenario::filter::RequestPart;
@@ -67,10 +68,11 @@ fn read(
     let expectation = Expectation::new(&Expect::default());
     let mut reader = ResponseReader::default();
     let mut exchange = Exchange {
-        most_head_bytes: 65_536,
+        max_head_bytes: 65_536,
         head_request,
         expectation: &expectation,
         recent,
+        budget: &Budget::new(u64::MAX),
         captured: None,
         continues: false,
         more: false,

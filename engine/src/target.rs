@@ -11,7 +11,7 @@ use crate::plan::{self, Family, Plan};
 use crate::refusal::{PlanError, refuse};
 
 /// More addresses than this are no list that somebody wrote.
-pub const MOST_ADDRESSES: usize = 4_096;
+pub const MAX_ADDRESSES: usize = 4_096;
 
 /// What goes into `Host` for a Unix socket, which has no name of its own.
 const UNIX_AUTHORITY: &str = "localhost";
@@ -94,9 +94,9 @@ impl ResolvedTarget {
                 }
             }
         }
-        if addresses.len() > MOST_ADDRESSES {
+        if addresses.len() > MAX_ADDRESSES {
             return refuse(format!(
-                "target.addresses stands for {} addresses, expected at most {MOST_ADDRESSES}",
+                "target.addresses stands for {} addresses, expected at most {MAX_ADDRESSES}",
                 addresses.len()
             ));
         }

@@ -21,7 +21,7 @@ fn responses_that_never_end_take_no_more_than_their_budget_and_are_counted() {
     for driver in drivers() {
         let plan = plan(server.address, driver, |plan| {
             plan["load"]["users"] = 8.into();
-            plan["limits"]["partial_answer_bytes"] = (2 * MIB).into();
+            plan["limits"]["partial_response_bytes"] = (2 * MIB).into();
             plan["scenarios"][0]["steps"][0]["capture"] =
                 json!([{"name": "id", "regex": "id=(.*)"}]);
             plan["timeouts"]["request_ms"] = 2_000.into();
@@ -33,7 +33,7 @@ fn responses_that_never_end_take_no_more_than_their_budget_and_are_counted() {
             "{totals}"
         );
         let reason = totals["error_reasons"]["answer_memory"].as_str().unwrap();
-        assert!(reason.contains("limits.partial_answer_bytes"), "{reason}");
+        assert!(reason.contains("limits.partial_response_bytes"), "{reason}");
         assert_eq!(totals["failed"], 40, "{totals}");
     }
 }

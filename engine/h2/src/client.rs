@@ -19,7 +19,7 @@ impl Client {
     /// Opens a connection: what is to be sent first goes to `out`.
     pub fn new(config: Config, out: &mut Vec<u8>) -> Self {
         out.extend_from_slice(PREFACE);
-        let heads = Heads::new(config.table_bytes, config.most_head_bytes, Reads::Responses);
+        let heads = Heads::new(config.table_bytes, config.max_head_bytes, Reads::Responses);
         Self::begin(config, Requester, heads, &settings::of_client(&config), out)
     }
 
@@ -27,7 +27,7 @@ impl Client {
     pub fn may_open(&self) -> bool {
         let most = match self.settings {
             None => 1,
-            Some(settings) => settings.most_streams.unwrap_or(u32::MAX),
+            Some(settings) => settings.max_streams.unwrap_or(u32::MAX),
         };
         !self.is_closing() && self.streams.len() < most as usize
     }
@@ -38,8 +38,8 @@ impl Client {
     }
 
     /// How many streams the server takes at once; `None`: it has not said, or any number.
-    pub fn most_streams(&self) -> Option<u32> {
-        self.settings.and_then(|settings| settings.most_streams)
+    pub fn max_streams(&self) -> Option<u32> {
+        self.settings.and_then(|settings| settings.max_streams)
     }
 
     /// Sends the head of a request; `end`: it has no body. The stream's id. Only while

@@ -81,8 +81,8 @@ pub fn write(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>
 }
 
 /// Writes a header block, as HEADERS and as many CONTINUATION as it takes.
-pub fn write_block(stream: u32, block: &[u8], end: bool, most_bytes: usize, out: &mut Vec<u8>) {
-    let most = most_bytes.max(1);
+pub fn write_block(stream: u32, block: &[u8], end: bool, max_bytes: usize, out: &mut Vec<u8>) {
+    let most = max_bytes.max(1);
     let (first, mut rest) = block.split_at(block.len().min(most));
     let ends = |rest: &[u8]| {
         if rest.is_empty() {

@@ -70,9 +70,9 @@ impl Head {
             && self.authority.is_empty())
     }
 
-    fn add(&mut self, name: &[u8], value: &[u8], most_bytes: usize, reads: Reads) {
+    fn add(&mut self, name: &[u8], value: &[u8], max_bytes: usize, reads: Reads) {
         self.list_bytes += field_bytes(name, value);
-        if self.list_bytes > most_bytes {
+        if self.list_bytes > max_bytes {
             self.too_long = true;
             return;
         }
@@ -200,7 +200,7 @@ struct Known {
 pub(crate) struct Heads {
     decoder: Decoder,
     reads: Reads,
-    most_bytes: usize,
+    max_bytes: usize,
     known: Vec<Known>,
     /// The version of the tables for which `known` holds.
     version: u64,
@@ -214,11 +214,11 @@ pub(crate) struct Heads {
 pub(crate) struct HeadPlace(Option<u8>);
 
 impl Heads {
-    pub fn new(table_bytes: u32, most_bytes: u32, reads: Reads) -> Self {
+    pub fn new(table_bytes: u32, max_bytes: u32, reads: Reads) -> Self {
         Self {
             reads,
             decoder: Decoder::new(table_bytes),
-            most_bytes: most_bytes as usize,
+            max_bytes: max_bytes as usize,
             known: Vec::new(),
             version: 0,
             next: 0,
@@ -240,10 +240,9 @@ impl Heads {
             return Ok(HeadPlace(Some(place as u8)));
         }
         self.passing.clear();
-        let (head, most_bytes, reads) = (&mut self.passing, self.most_bytes, self.reads);
-        self.decoder.decode(block, |name, value| {
-            head.add(name, value, most_bytes, reads)
-        })?;
+        let (head, max_bytes, reads) = (&mut self.passing, self.max_bytes, self.reads);
+        self.decoder
+            .decode(block, |name, value| head.add(name, value, max_bytes, reads))?;
         // A block that changes the tables means something else the next time.
         if self.decoder.version() != version || block.len() > LONGEST_REMEMBERED_BYTES {
             return Ok(HeadPlace(None));

@@ -13,7 +13,7 @@ const CONFIG: Config = Config {
     stream_window_bytes: 70_000,
     connection_window_bytes: 100_000,
     table_bytes: 4096,
-    most_head_bytes: 4096,
+    max_head_bytes: 4096,
 };
 
 /// What a client made of some bytes: its events, and how it ended.
@@ -108,9 +108,9 @@ pub fn server_reads(bytes: &[u8], cuts: &[usize]) {
 /// What a server is told of requests, and how it ended. What it is told of bodies depends on the
 /// cuts, but for their ends.
 fn serve<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Option<String>) {
-    const MOST_STREAMS: u32 = 5;
+    const MAX_STREAMS: u32 = 5;
     let (mut told, mut out) = (Vec::new(), Vec::new());
-    let mut server = Server::new(CONFIG, MOST_STREAMS, &mut out);
+    let mut server = Server::new(CONFIG, MAX_STREAMS, &mut out);
     let mut response = Fields::default();
     response.push(b":status", b"200", Indexing::Kept);
     for mut piece in pieces {
@@ -127,7 +127,7 @@ fn serve<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Option<Str
                 Err(error) => return (told, Some(error.to_string())),
             };
             told.push(said);
-            assert!(server.open_streams() <= MOST_STREAMS as usize);
+            assert!(server.open_streams() <= MAX_STREAMS as usize);
             if let Some(key) = answered {
                 server.respond(key, &response, false, &mut out);
                 server.send(key, b"hello", true, &mut out);

@@ -12,7 +12,7 @@ use crate::stream::Stream;
 #[derive(Debug)]
 pub struct Responder {
     /// Streams that it takes at once.
-    most_streams: u32,
+    max_streams: u32,
     /// It has said GOAWAY: the last stream that it answers.
     leaves_after: Option<u32>,
 }
@@ -23,13 +23,13 @@ pub type Server = Connection<Responder>;
 impl Server {
     /// Begins a connection: what is to be sent first goes to `out`. The client's preface is read as
     /// the first of its bytes.
-    pub fn new(config: Config, most_streams: u32, out: &mut Vec<u8>) -> Self {
-        let heads = Heads::new(config.table_bytes, config.most_head_bytes, Reads::Requests);
+    pub fn new(config: Config, max_streams: u32, out: &mut Vec<u8>) -> Self {
+        let heads = Heads::new(config.table_bytes, config.max_head_bytes, Reads::Requests);
         let role = Responder {
-            most_streams,
+            max_streams,
             leaves_after: None,
         };
-        let ours = settings::of_server(&config, most_streams);
+        let ours = settings::of_server(&config, max_streams);
         Self::begin(config, role, heads, &ours, out)
     }
 
@@ -133,7 +133,7 @@ impl Role for Responder {
         }
         let whole = !(head.method.is_empty() || head.scheme.is_empty() || head.path.is_empty());
         let announced = head.content_length.unwrap_or(0);
-        let refused = if connection.streams.len() >= connection.role.most_streams as usize {
+        let refused = if connection.streams.len() >= connection.role.max_streams as usize {
             connection.tally.streams_refused += 1;
             Some(ErrorCode::REFUSED_STREAM)
         } else if head.too_long {

@@ -23,7 +23,7 @@ pub struct Config {
     /// Of the dynamic table, either way.
     pub table_bytes: u32,
     /// The longest list of header fields, as RFC 9113 counts it (section 6.5.2).
-    pub most_head_bytes: u32,
+    pub max_head_bytes: u32,
 }
 
 /// What the other side allows.
@@ -31,7 +31,7 @@ pub struct Config {
 pub struct Settings {
     pub table_bytes: u32,
     /// `None`: any number.
-    pub most_streams: Option<u32>,
+    pub max_streams: Option<u32>,
     pub window_bytes: u32,
     pub frame_bytes: u32,
 }
@@ -40,7 +40,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             table_bytes: DEFAULT_TABLE_BYTES,
-            most_streams: None,
+            max_streams: None,
             window_bytes: DEFAULT_WINDOW_BYTES,
             frame_bytes: DEFAULT_FRAME_BYTES,
         }
@@ -64,7 +64,7 @@ impl Settings {
                         "SETTINGS_ENABLE_PUSH that is not 0, which a client may set to 1",
                     ));
                 }
-                id::MAX_CONCURRENT_STREAMS => self.most_streams = Some(value),
+                id::MAX_CONCURRENT_STREAMS => self.max_streams = Some(value),
                 id::INITIAL_WINDOW_SIZE if value > MAX_WINDOW_BYTES => {
                     return Err(ConnectionError::flow_control(
                         "SETTINGS_INITIAL_WINDOW_SIZE above 2^31-1",
@@ -92,10 +92,10 @@ pub fn of_client(config: &Config) -> Vec<u8> {
     payload
 }
 
-/// A server's. `most_streams`: how many it takes at once.
-pub fn of_server(config: &Config, most_streams: u32) -> Vec<u8> {
+/// A server's. `max_streams`: how many it takes at once.
+pub fn of_server(config: &Config, max_streams: u32) -> Vec<u8> {
     let mut payload = Vec::new();
-    add(id::MAX_CONCURRENT_STREAMS, most_streams, &mut payload);
+    add(id::MAX_CONCURRENT_STREAMS, max_streams, &mut payload);
     add_limits(config, &mut payload);
     payload
 }
@@ -107,7 +107,7 @@ fn add_limits(config: &Config, payload: &mut Vec<u8>) {
     if config.table_bytes != DEFAULT_TABLE_BYTES {
         add(id::HEADER_TABLE_SIZE, config.table_bytes, payload);
     }
-    add(id::MAX_HEADER_LIST_SIZE, config.most_head_bytes, payload);
+    add(id::MAX_HEADER_LIST_SIZE, config.max_head_bytes, payload);
 }
 
 fn add(id: u16, value: u32, payload: &mut Vec<u8>) {
@@ -137,7 +137,7 @@ mod tests {
         settings.apply(&payload.concat(), false).unwrap();
         let expected = Settings {
             table_bytes: 0,
-            most_streams: Some(7),
+            max_streams: Some(7),
             window_bytes: 1 << 20,
             frame_bytes: 32_768,
         };

@@ -21,7 +21,7 @@ const CONFIG: Config = Config {
     stream_window_bytes: 1 << 20,
     connection_window_bytes: 1 << 24,
     table_bytes: 4096,
-    most_head_bytes: 65_536,
+    max_head_bytes: 65_536,
 };
 
 /// A frame as the server read it.

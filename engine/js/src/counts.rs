@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use prony_script::Figures;
 
 /// More names than this are a defect of the script; what comes under further ones is counted together.
-const MOST_NAMES: usize = 1_000;
+const MAX_NAMES: usize = 1_000;
 /// Likewise of different values of a histogram: further ones are rounded to two digits.
-const MOST_VALUES: usize = 20_000;
+const MAX_VALUES: usize = 20_000;
 const OTHERS: &str = "(other names)";
 
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Counts {
         self.with(|figures| {
             let values = of(&mut figures.histograms, name);
             let mut tenths = (value * 10.0).round() as i64;
-            if values.len() >= MOST_VALUES && !values.contains_key(&tenths) {
+            if values.len() >= MAX_VALUES && !values.contains_key(&tenths) {
                 tenths = two_digits(tenths);
             }
             *values.entry(tenths).or_insert(0) += 1;
@@ -49,7 +49,7 @@ impl Counts {
 
 /// What is counted under a name.
 fn of<T: Default>(named: &mut BTreeMap<String, T>, name: String) -> &mut T {
-    let name = if named.len() < MOST_NAMES || named.contains_key(&name) {
+    let name = if named.len() < MAX_NAMES || named.contains_key(&name) {
         name
     } else {
         OTHERS.to_owned()
@@ -94,18 +94,18 @@ mod tests {
     #[test]
     fn names_and_values_without_end_take_bounded_memory() {
         let counts = Counts::default();
-        for number in 0..2 * MOST_NAMES {
+        for number in 0..2 * MAX_NAMES {
             counts.count(number.to_string(), 1.0);
         }
-        for number in 0..2 * MOST_VALUES {
+        for number in 0..2 * MAX_VALUES {
             counts.record("h".to_owned(), number as f64);
         }
         let figures = counts.figures();
-        assert_eq!(figures.counters.len(), MOST_NAMES + 1);
-        assert_eq!(figures.counters[OTHERS], MOST_NAMES as u64);
+        assert_eq!(figures.counters.len(), MAX_NAMES + 1);
+        assert_eq!(figures.counters[OTHERS], MAX_NAMES as u64);
         let values = &figures.histograms["h"];
-        assert!(values.len() < MOST_VALUES + 1_000);
-        assert_eq!(values.values().sum::<u64>(), 2 * MOST_VALUES as u64);
+        assert!(values.len() < MAX_VALUES + 1_000);
+        assert_eq!(values.values().sum::<u64>(), 2 * MAX_VALUES as u64);
         assert_eq!((two_digits(123_456), two_digits(-7)), (120_000, -7));
     }
 }

@@ -5,16 +5,16 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// The longest file that a script reads.
-const MOST_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A file, whole. A pipe or a device is not opened: it may have no end, or keep the thread waiting.
 pub fn whole(path: &Path) -> io::Result<Vec<u8>> {
     only_plain(&fs::metadata(path)?)?;
     let mut bytes = Vec::new();
-    let mut file = fs::File::open(path)?.take(MOST_BYTES + 1);
+    let mut file = fs::File::open(path)?.take(MAX_BYTES + 1);
     file.read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let why = format!("it has more than {MOST_BYTES} bytes");
+    if bytes.len() as u64 > MAX_BYTES {
+        let why = format!("it has more than {MAX_BYTES} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     Ok(bytes)
@@ -48,9 +48,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("long");
         let long = fs::File::create(&file).unwrap();
-        long.set_len(MOST_BYTES).unwrap();
-        assert_eq!(whole(&file).unwrap().len() as u64, MOST_BYTES);
-        long.set_len(MOST_BYTES + 1).unwrap();
+        long.set_len(MAX_BYTES).unwrap();
+        assert_eq!(whole(&file).unwrap().len() as u64, MAX_BYTES);
+        long.set_len(MAX_BYTES + 1).unwrap();
         let error = whole(&file).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
         assert!(

@@ -23,9 +23,9 @@ const PROCESSOR: &str = include_str!("processor.js");
 /// Where processor.js leaves the functions through which it is called.
 const CALLS: &str = "prony:calls";
 /// One interpreter with all that its users keep.
-const MOST_MEMORY_BYTES: usize = 256 * 1024 * 1024;
+const MAX_MEMORY_BYTES: usize = 256 * 1024 * 1024;
 /// Of the 2 MiB that a thread has.
-const MOST_STACK_BYTES: usize = 512 * 1024;
+const MAX_STACK_BYTES: usize = 512 * 1024;
 
 /// When the call under way must have ended.
 #[derive(Debug)]
@@ -102,8 +102,8 @@ impl JsThread {
             format!("{}: JavaScript cannot begin: {error}", setup.file.display())
         };
         let runtime = Runtime::new().map_err(said)?;
-        runtime.set_memory_limit(MOST_MEMORY_BYTES);
-        runtime.set_max_stack_size(MOST_STACK_BYTES);
+        runtime.set_memory_limit(MAX_MEMORY_BYTES);
+        runtime.set_max_stack_size(MAX_STACK_BYTES);
         runtime.set_loader(Beside, Beside);
         let deadline = Deadline::new(setup.call_timeout);
         let asked = Arc::clone(&deadline);

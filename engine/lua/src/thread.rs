@@ -10,7 +10,7 @@ use mlua::{UserDataMethods, Value, WeakLua};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A table nested deeper holds itself.
-const MOST_NESTED: usize = 100;
+const MAX_NESTED: usize = 100;
 
 /// The names of ports.
 const SERVICES: &str = "/etc/services";
@@ -109,7 +109,7 @@ pub fn unknown(lua: &Lua, key: Value) -> Result<Option<LuaString>, Error> {
 
 /// The same value in another interpreter.
 fn carry(value: Value, to: &Lua, depth: usize) -> Result<Value, Error> {
-    if depth > MOST_NESTED {
+    if depth > MAX_NESTED {
         return Err(Error::runtime(
             "a table that holds itself cannot go from one thread to another",
         ));

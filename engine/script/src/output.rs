@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::Printed;
 
 /// More output than this is dropped, and the report says so.
-const MOST_PRINTED_BYTES: usize = 4 * 1024 * 1024;
+const MAX_PRINTED_BYTES: usize = 4 * 1024 * 1024;
 
 /// The parts of a script's life, which the report keeps apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Output {
                 ScriptPhase::Run => &mut printed.run,
                 ScriptPhase::Done => &mut printed.done,
             };
-            if into.len() + text.len() > MOST_PRINTED_BYTES {
+            if into.len() + text.len() > MAX_PRINTED_BYTES {
                 printed.left_out = true;
             } else {
                 into.push_str(&String::from_utf8_lossy(text));

@@ -25,7 +25,7 @@ const HEADER_TABLE_BYTES: u32 = 4096;
 /// Of a body as much is made at once as goes into a frame.
 const FRAME_BYTES: usize = 16 * 1024;
 /// Streams that are over and still among those whose windows are used up, at most.
-const MOST_STALE: usize = 64;
+const MAX_STALE: usize = 64;
 const STATS: &[u8] = b"/__prony/stats";
 
 /// What the connections of a thread share.
@@ -73,7 +73,7 @@ impl Http2 {
             stream_window_bytes: limits.window_bytes,
             connection_window_bytes: CONNECTION_WINDOW_BYTES,
             table_bytes: HEADER_TABLE_BYTES,
-            most_head_bytes: request::HEAD_LIMIT_BYTES as u32,
+            max_head_bytes: request::HEAD_LIMIT_BYTES as u32,
         };
         let mut server = Server::new(config, limits.streams, out);
         // It was compared before; the server has still to hear it.
@@ -227,7 +227,7 @@ impl Http2 {
             }
         }
         // Streams that were given up are not waited for.
-        if self.blocked.len() > MOST_STALE + 2 * self.server.open_streams() {
+        if self.blocked.len() > MAX_STALE + 2 * self.server.open_streams() {
             self.blocked
                 .retain(|key| thread.streams.find(*key).is_some());
         }
@@ -399,7 +399,7 @@ mod tests {
         stream_window_bytes: 1,
         connection_window_bytes: 65_535,
         table_bytes: 4096,
-        most_head_bytes: 65_536,
+        max_head_bytes: 65_536,
     };
 
     #[test]
@@ -444,6 +444,6 @@ mod tests {
             http2.received(&mut thread, reset, &mut to_client);
         }
         assert_eq!(http2.server.open_streams(), 0);
-        assert!(http2.blocked.len() <= MOST_STALE, "{}", http2.blocked.len());
+        assert!(http2.blocked.len() <= MAX_STALE, "{}", http2.blocked.len());
     }
 }

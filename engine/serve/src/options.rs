@@ -16,7 +16,7 @@ use super::values::{self, Delay, Fields};
 const DEFAULT_ADDRESS: &str = "127.0.0.1:0";
 const DEFAULT_RECORD_BYTES: u64 = 1 << 20;
 /// What one connection may take of the server's memory is bounded by its streams.
-const MOST_STREAMS: u32 = 1_000_000;
+const MAX_STREAMS: u32 = 1_000_000;
 
 /// What a client of HTTP/2 may do at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +137,7 @@ impl Args {
 
     fn read_http2(&self) -> Result<Option<Http2Limits>, String> {
         let streams = read("streams", self.streams.as_deref(), |text| {
-            values::whole(text, 1..=u64::from(MOST_STREAMS), "the number")
+            values::whole(text, 1..=u64::from(MAX_STREAMS), "the number")
         })?;
         let window = read("window-bytes", self.window_bytes.as_deref(), |text| {
             values::whole(text, 1..=u64::from(frame::MAX_WINDOW_BYTES), "the window")

@@ -4,10 +4,10 @@ use super::{PlanError, refuse};
 use crate::pace::share::Part;
 use crate::plan::{Close, HttpVersion, Load, Plan, Reuse, Scenario};
 
-const MOST_WINDOW_BYTES: u32 = (1 << 31) - 1;
+const MAX_WINDOW_BYTES: u32 = (1 << 31) - 1;
 /// Every connection begins with this window, and none has less.
-const LEAST_CONNECTION_WINDOW_BYTES: u32 = 65_535;
-const MOST_TABLE_BYTES: u32 = 65_536;
+const MIN_CONNECTION_WINDOW_BYTES: u32 = 65_535;
+const MAX_TABLE_BYTES: u32 = 65_536;
 
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let alpn = plan.target.tls.as_ref().map_or(&[][..], |tls| &tls.alpn);
@@ -59,21 +59,21 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
 fn check_http2(plan: &Plan) -> Result<(), PlanError> {
     let http2 = plan.http2.clone().unwrap_or_default();
     let window = http2.stream_window_bytes;
-    if !(1..=MOST_WINDOW_BYTES).contains(&window) {
+    if !(1..=MAX_WINDOW_BYTES).contains(&window) {
         return refuse(format!(
-            "http2.stream_window_bytes is {window}, expected 1 to {MOST_WINDOW_BYTES}"
+            "http2.stream_window_bytes is {window}, expected 1 to {MAX_WINDOW_BYTES}"
         ));
     }
     let window = http2.connection_window_bytes;
-    if !(LEAST_CONNECTION_WINDOW_BYTES..=MOST_WINDOW_BYTES).contains(&window) {
+    if !(MIN_CONNECTION_WINDOW_BYTES..=MAX_WINDOW_BYTES).contains(&window) {
         return refuse(format!(
-            "http2.connection_window_bytes is {window}, expected {LEAST_CONNECTION_WINDOW_BYTES} to {MOST_WINDOW_BYTES}"
+            "http2.connection_window_bytes is {window}, expected {MIN_CONNECTION_WINDOW_BYTES} to {MAX_WINDOW_BYTES}"
         ));
     }
     let table = http2.header_table_bytes;
-    if table > MOST_TABLE_BYTES {
+    if table > MAX_TABLE_BYTES {
         return refuse(format!(
-            "http2.header_table_bytes is {table}, expected at most {MOST_TABLE_BYTES}"
+            "http2.header_table_bytes is {table}, expected at most {MAX_TABLE_BYTES}"
         ));
     }
     let Some(connections) = http2.connections else {

@@ -8,7 +8,7 @@ use crate::plan::{HttpVersion, Load, Plan, Reuse, Scenario, Session, walks_branc
 const HEADER_BYTES: std::ops::RangeInclusive<u32> = 256..=1024 * 1024;
 
 /// With less, one piece of a response as it is received would be too much.
-const LEAST_PARTIAL_BYTES: u64 = 64 * 1024;
+const MIN_PARTIAL_BYTES: u64 = 64 * 1024;
 
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let bytes = plan.limits.header_bytes;
@@ -19,10 +19,10 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             HEADER_BYTES.end()
         ));
     }
-    let bytes = plan.limits.partial_answer_bytes;
-    if bytes < LEAST_PARTIAL_BYTES {
+    let bytes = plan.limits.partial_response_bytes;
+    if bytes < MIN_PARTIAL_BYTES {
         return refuse(format!(
-            "limits.partial_answer_bytes is {bytes}, expected {LEAST_PARTIAL_BYTES} or more"
+            "limits.partial_response_bytes is {bytes}, expected {MIN_PARTIAL_BYTES} or more"
         ));
     }
     if plan.http_version == HttpVersion::V1_0 {

@@ -6,7 +6,7 @@ use crate::plan::{PathForm, Plan, Scenario, Step};
 const MAX_STEPS: usize = 1_000;
 const MAX_LOOPS: u32 = 1_000_000_000;
 /// Servers of one load, the target among them.
-const MOST_TARGETS: usize = 64;
+const MAX_TARGETS: usize = 64;
 /// More are a circle.
 const MAX_REDIRECTS: u32 = 100;
 /// One bit for each while a body streams by.
@@ -61,9 +61,9 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
 
 fn check_targets(plan: &Plan) -> Result<(), PlanError> {
     let others = plan.other_targets.len();
-    if others >= MOST_TARGETS {
+    if others >= MAX_TARGETS {
         return refuse(format!(
-            "other_targets holds {others}, expected fewer than {MOST_TARGETS}"
+            "other_targets holds {others}, expected fewer than {MAX_TARGETS}"
         ));
     }
     for step in plan.scenarios.iter().flat_map(Scenario::requests) {
@@ -263,9 +263,9 @@ fn check_expectation(step: &Step) -> Result<(), PlanError> {
             "expect has body_bytes beside min_bytes or max_bytes, expected one length or its bounds",
         );
     }
-    if let Some(most_ms) = expect.max_ms.filter(|ms| !(ms.is_finite() && *ms > 0.0)) {
+    if let Some(max_ms) = expect.max_ms.filter(|ms| !(ms.is_finite() && *ms > 0.0)) {
         return refuse(format!(
-            "expect.max_ms is {most_ms}, expected a number above 0"
+            "expect.max_ms is {max_ms}, expected a number above 0"
         ));
     }
     Ok(())

@@ -3,17 +3,17 @@
 use super::{PlanError, duration, refuse};
 use crate::plan::{HttpVersion, Load, Node, Plan, Reuse, Session};
 
-const MOST_THREADS: u32 = 1_000;
+const MAX_THREADS: u32 = 1_000;
 /// Shorter ones would end calls on a busy host.
-const LEAST_CALL_TIMEOUT_MS: f64 = 100.0;
+const MIN_CALL_TIMEOUT_MS: f64 = 100.0;
 
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let engine_threads = plan.threads.cpus.len().max(1);
     if let Some(rates) = plan.rates {
         duration("rates.every_ms", rates.every_ms, false)?;
-        if (rates.groups as usize) < engine_threads || rates.groups > MOST_THREADS {
+        if (rates.groups as usize) < engine_threads || rates.groups > MAX_THREADS {
             return refuse(format!(
-                "rates.groups is {}, expected {engine_threads} (the threads of the engine) to {MOST_THREADS}",
+                "rates.groups is {}, expected {engine_threads} (the threads of the engine) to {MAX_THREADS}",
                 rates.groups
             ));
         }
@@ -31,16 +31,16 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         }
         return Ok(());
     };
-    if script.threads == 0 || script.threads > MOST_THREADS {
+    if script.threads == 0 || script.threads > MAX_THREADS {
         return refuse(format!(
-            "script.threads is {}, expected 1 to {MOST_THREADS}",
+            "script.threads is {}, expected 1 to {MAX_THREADS}",
             script.threads
         ));
     }
     duration("script.call_timeout_ms", script.call_timeout_ms, false)?;
-    if script.call_timeout_ms < LEAST_CALL_TIMEOUT_MS {
+    if script.call_timeout_ms < MIN_CALL_TIMEOUT_MS {
         return refuse(format!(
-            "script.call_timeout_ms is {}, expected at least {LEAST_CALL_TIMEOUT_MS}",
+            "script.call_timeout_ms is {}, expected at least {MIN_CALL_TIMEOUT_MS}",
             script.call_timeout_ms
         ));
     }

@@ -4,15 +4,15 @@ use super::{PlanError, refuse};
 use crate::plan::Plan;
 
 /// More do not make weights any better.
-const MOST_SLOTS: u32 = 1_000_000;
+const MAX_SLOTS: u32 = 1_000_000;
 
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let Some(share) = &plan.share else {
         return Ok(());
     };
-    if share.of == 0 || share.of > MOST_SLOTS {
+    if share.of == 0 || share.of > MAX_SLOTS {
         return refuse(format!(
-            "share.of is {}, expected 1 to {MOST_SLOTS}",
+            "share.of is {}, expected 1 to {MAX_SLOTS}",
             share.of
         ));
     }

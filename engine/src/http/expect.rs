@@ -44,7 +44,7 @@ pub struct Expectation {
     /// The length is none other.
     exact: bool,
     fewest_bytes: u64,
-    most_bytes: u64,
+    max_bytes: u64,
 }
 
 impl Expectation {
@@ -72,7 +72,7 @@ impl Expectation {
             differs_from: expect.body_not_equals.as_ref().map(bytes),
             exact: expect.body_bytes.is_some(),
             fewest_bytes: expect.body_bytes.or(expect.min_bytes).unwrap_or(0),
-            most_bytes: expect.body_bytes.or(expect.max_bytes).unwrap_or(u64::MAX),
+            max_bytes: expect.body_bytes.or(expect.max_bytes).unwrap_or(u64::MAX),
         }
     }
 
@@ -120,7 +120,7 @@ impl Expectation {
     }
 
     fn check_size(&self, bytes: u64) -> Option<Unmet> {
-        if bytes >= self.fewest_bytes && bytes <= self.most_bytes {
+        if bytes >= self.fewest_bytes && bytes <= self.max_bytes {
             None
         } else if self.exact {
             Some(Unmet::Body)

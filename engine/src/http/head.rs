@@ -52,10 +52,10 @@ pub fn parser() -> httparse::ParserConfig {
 }
 
 /// Reads a head from the start of `input`: its length and what it says, or `None` when it is not
-/// complete. One longer than `most_bytes` is taken for endless.
+/// complete. One longer than `max_bytes` is taken for endless.
 pub fn read_head(
     input: &[u8],
-    most_bytes: usize,
+    max_bytes: usize,
     head_request: bool,
     expectation: &Expectation,
 ) -> Result<Option<(usize, Head)>, BadResponse> {
@@ -64,21 +64,21 @@ pub fn read_head(
     let mut response = httparse::Response::new(&mut []);
     let mut parsed = parser().parse_response_with_uninit_headers(&mut response, input, &mut usual);
     if parsed == Err(httparse::Error::TooManyHeaders) {
-        let most = input.len().min(most_bytes) / SHORTEST_LINE_BYTES;
+        let most = input.len().min(max_bytes) / SHORTEST_LINE_BYTES;
         many.resize(most, MaybeUninit::uninit());
         response = httparse::Response::new(&mut []);
         parsed = parser().parse_response_with_uninit_headers(&mut response, input, &mut many);
     }
     let length = match parsed {
         Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) if input.len() > most_bytes => {
+        Ok(httparse::Status::Partial) if input.len() > max_bytes => {
             return Err(BadResponse::HeadTooLong);
         }
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(BadResponse::HeadTooLong),
         Err(_) => return Err(BadResponse::Malformed),
     };
-    if length > most_bytes {
+    if length > max_bytes {
         return Err(BadResponse::HeadTooLong);
     }
     let (Some(status), Some(minor)) = (response.code, response.version) else {

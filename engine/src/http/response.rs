@@ -4,7 +4,7 @@
 
 use super::expect::{BodyCheck, Expectation, Unmet};
 use super::head::{BadResponse, Framing, Head, HeadCache, read_head};
-use super::memory::{Held, UsedUp};
+use super::memory::{Budget, Held, UsedUp};
 use crate::http::captured::CapturedResponse;
 use prony_common::chunked::Chunked;
 
@@ -12,9 +12,11 @@ use prony_common::chunked::Chunked;
 pub struct Exchange<'a> {
     pub head_request: bool,
     /// A longer head is taken for endless.
-    pub most_head_bytes: usize,
+    pub max_head_bytes: usize,
     pub expectation: &'a Expectation,
     pub recent: &'a mut HeadCache,
+    /// Of the memory of what is incomplete.
+    pub budget: &'a Budget,
     /// Where a copy of the response goes, when one is wanted.
     pub captured: Option<&'a mut CapturedResponse>,
     /// Set when the server asked for the body (100).
@@ -107,7 +109,7 @@ impl ResponseReader {
             Some(Partial::Head(mut stored, mut held)) => {
                 held.set(stored.len() + input.len())?;
                 let worth_reading = extend_head(&mut stored, input);
-                if stored.len() > exchange.most_head_bytes || worth_reading {
+                if stored.len() > exchange.max_head_bytes || worth_reading {
                     drop(held);
                     self.read_from_head(&stored, exchange)
                 } else {
@@ -130,7 +132,7 @@ impl ResponseReader {
                 return Ok(None);
             }
             let Some((length, head)) = head_of(input, exchange)? else {
-                let mut held = Held::default();
+                let mut held = exchange.budget.nothing();
                 held.set(input.len())?;
                 self.partial = Some(Box::new(Partial::Head(input.to_vec(), held)));
                 return Ok(None);
@@ -162,7 +164,7 @@ impl ResponseReader {
                     captured.begin(head_bytes);
                     captured
                 }),
-                held: Held::default(),
+                held: exchange.budget.nothing(),
             };
             return self.read_body(body, rest, exchange);
         }
@@ -286,7 +288,7 @@ fn head_of(
     }
     let found = read_head(
         input,
-        exchange.most_head_bytes,
+        exchange.max_head_bytes,
         exchange.head_request,
         exchange.expectation,
     )?;

@@ -9,6 +9,7 @@ struct Client {
     expectation: Expectation,
     recent: HeadCache,
     head_request: bool,
+    budget: Budget,
 }
 
 impl Client {
@@ -21,35 +22,42 @@ impl Client {
             }),
             recent: HeadCache::default(),
             head_request,
+            budget: Budget::new(u64::MAX),
         }
     }
 
-    fn feed(&mut self, input: &[u8]) -> Result<Option<Response>, BadResponse> {
+    fn of(budget: &Budget) -> Self {
+        Self {
+            budget: budget.clone(),
+            ..Self::new(false)
+        }
+    }
+
+    fn with<T>(
+        &mut self,
+        captured: Option<&mut CapturedResponse>,
+        act: impl FnOnce(&mut ResponseReader, &mut Exchange<'_>) -> T,
+    ) -> T {
         let mut exchange = Exchange {
             head_request: self.head_request,
-            most_head_bytes: 65_536,
+            max_head_bytes: 65_536,
             expectation: &self.expectation,
             recent: &mut self.recent,
-            captured: None,
+            budget: &self.budget,
+            captured,
             continues: false,
             more: false,
             behind: 0,
         };
-        self.reader.feed(input, &mut exchange)
+        act(&mut self.reader, &mut exchange)
+    }
+
+    fn feed(&mut self, input: &[u8]) -> Result<Option<Response>, BadResponse> {
+        self.with(None, |reader, exchange| reader.feed(input, exchange))
     }
 
     fn close(&mut self) -> Option<Response> {
-        let mut exchange = Exchange {
-            head_request: self.head_request,
-            most_head_bytes: 65_536,
-            expectation: &self.expectation,
-            recent: &mut self.recent,
-            captured: None,
-            continues: false,
-            more: false,
-            behind: 0,
-        };
-        self.reader.close(&mut exchange)
+        self.with(None, ResponseReader::close)
     }
 }
 
@@ -142,8 +150,8 @@ fn an_endless_head_is_refused_in_bounded_memory() {
 
 #[test]
 fn responses_that_never_end_share_the_memory_of_their_thread() {
-    crate::http::memory::set_budget(10_000);
-    let mut begun: Vec<Client> = (0..10).map(|_| Client::new(false)).collect();
+    let budget = Budget::new(10_000);
+    let mut begun: Vec<Client> = (0..10).map(|_| Client::of(&budget)).collect();
     let mut results = Vec::new();
     for client in &mut begun {
         let head = format!("HTTP/1.1 200 OK\r\nX: {}", "a".repeat(1_500));
@@ -167,25 +175,16 @@ fn responses_that_never_end_share_the_memory_of_their_thread() {
 
 #[test]
 fn copies_of_bodies_share_it_too_and_bodies_that_are_not_copied_need_none() {
-    crate::http::memory::set_budget(100_000);
+    let budget = Budget::new(100_000);
     let begin = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n";
     let feed = |wanted: Option<&mut CapturedResponse>| {
-        let mut client = Client::new(false);
-        let mut exchange = Exchange {
-            head_request: false,
-            most_head_bytes: 65_536,
-            expectation: &client.expectation,
-            recent: &mut client.recent,
-            captured: wanted,
-            continues: false,
-            more: false,
-            behind: 0,
-        };
-        let mut result = client.reader.feed(begin, &mut exchange);
-        for _ in 0..15 {
-            result = result.and_then(|_| client.reader.feed(&[b'x'; 10_000], &mut exchange));
-        }
-        result
+        Client::of(&budget).with(wanted, |reader, exchange| {
+            let mut result = reader.feed(begin, exchange);
+            for _ in 0..15 {
+                result = result.and_then(|_| reader.feed(&[b'x'; 10_000], exchange));
+            }
+            result
+        })
     };
     assert_eq!(feed(None), Ok(None));
     assert_eq!(

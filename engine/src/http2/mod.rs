@@ -248,7 +248,7 @@ impl<D: Driver> Http2Driver<D> {
 impl<D: Driver> Driver for Http2Driver<D> {
     const NAME: &'static str = D::NAME;
     const SEND_GROUP: usize = SEND_GROUP;
-    const FETCHES_LATE: bool = D::FETCHES_LATE;
+    const STAMPS_EACH_READ: bool = D::STAMPS_EACH_READ;
     const SECURES: bool = D::SECURES;
 
     fn new(config: Config) -> io::Result<Self> {
@@ -303,7 +303,7 @@ impl<D: Driver> Driver for Http2Driver<D> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.hand_over();
+        self.submit();
         self.wire.flush()
     }
 
@@ -338,7 +338,7 @@ impl<D: Driver> Driver for Http2Driver<D> {
     }
 
     fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
-        self.hand_over();
+        self.submit();
         let until_ns = if self.told.is_empty() {
             until_ns
         } else {
@@ -374,7 +374,7 @@ impl<D: Driver> Driver for Http2Driver<D> {
                     None => {
                         // Sends that the kernel has taken by now may be followed by others.
                         if !self.dirty.is_empty() {
-                            self.hand_over();
+                            self.submit();
                         }
                         if self.told.is_empty() {
                             return None;

@@ -9,7 +9,7 @@ use crate::measure::http2::Http2Figures;
 use crate::net::{ConnId, Driver, NetEvent, Received};
 
 /// What is written in return may wait for a server that does not read up to this.
-const MOST_UNREAD_BYTES: usize = 16 * 1024 * 1024;
+const MAX_UNREAD_BYTES: usize = 16 * 1024 * 1024;
 
 /// What is to be done when the bytes that came are used up.
 #[derive(Default)]
@@ -83,8 +83,8 @@ impl<D: Driver> Http2Driver<D> {
         let slot = &mut self.sides[side as usize];
         slot.out = out;
         slot.completed += completed;
-        let overflows = slot.out.len() > MOST_UNREAD_BYTES;
-        if let Some(limit) = client.most_streams() {
+        let overflows = slot.out.len() > MAX_UNREAD_BYTES;
+        if let Some(limit) = client.max_streams() {
             let known = self.figures.max_concurrent_streams.into_iter();
             self.figures.max_concurrent_streams = known.chain([limit]).min();
         }
@@ -119,7 +119,7 @@ impl<D: Driver> Http2Driver<D> {
         *self.figures.connection_errors.entry(code.0).or_default() += 1;
         if slot.state == SideState::Open {
             slot.senders.clear();
-            self.hand_over_side(side);
+            self.submit_side(side);
             // A driver that cannot flush says so at its next wait.
             let _ = self.wire.flush();
         }

@@ -10,7 +10,7 @@ use crate::net::{ConnId, Direction, Driver, NetEvent};
 use crate::payload::{Outgoing, Payload};
 
 /// Bodies wait in the client when so much is on its way to the kernel.
-const MOST_UNSENT_BYTES: usize = 256 * 1024;
+const MAX_UNSENT_BYTES: usize = 256 * 1024;
 
 /// What of a body goes out now.
 enum Progress {
@@ -171,7 +171,7 @@ impl<D: Driver> Http2Driver<D> {
         };
         let before = body.left;
         let progress = loop {
-            if slot.out.len() > MOST_UNSENT_BYTES {
+            if slot.out.len() > MAX_UNSENT_BYTES {
                 break Progress::Later;
             }
             let bytes = &body.outgoing.bytes()[body.at..];
@@ -226,17 +226,17 @@ impl<D: Driver> Http2Driver<D> {
     }
 
     /// Hands over what is to go out, as far as the driver beneath takes it.
-    pub(super) fn hand_over(&mut self) {
+    pub(super) fn submit(&mut self) {
         for side in std::mem::take(&mut self.dirty) {
             self.sides[side as usize].dirty = false;
-            if !self.hand_over_side(side) {
+            if !self.submit_side(side) {
                 self.mark_dirty(side);
             }
         }
     }
 
     /// Whether nothing is left that could go out now.
-    pub(super) fn hand_over_side(&mut self, side: ConnId) -> bool {
+    pub(super) fn submit_side(&mut self, side: ConnId) -> bool {
         loop {
             if self.sides[side as usize].state != SideState::Open {
                 return true;
@@ -274,7 +274,7 @@ impl<D: Driver> Http2Driver<D> {
 
     fn send_bodies(&mut self, side: ConnId) {
         for _ in 0..self.sides[side as usize].senders.len() {
-            if self.sides[side as usize].out.len() > MOST_UNSENT_BYTES {
+            if self.sides[side as usize].out.len() > MAX_UNSENT_BYTES {
                 return;
             }
             if let Some(conn) = self.sides[side as usize].senders.pop_front()

@@ -25,7 +25,7 @@ impl Http2Job {
                 stream_window_bytes: http2.stream_window_bytes,
                 connection_window_bytes: http2.connection_window_bytes,
                 table_bytes: http2.header_table_bytes,
-                most_head_bytes: plan.limits.header_bytes,
+                max_head_bytes: plan.limits.header_bytes,
             },
         })
     }

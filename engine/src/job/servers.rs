@@ -9,7 +9,7 @@ use crate::net::address::Address;
 use crate::plan::{self, HttpVersion, Plan};
 use crate::scenario::compile::Server;
 use crate::scenario::redirect::TargetOrigin;
-use crate::target::{MOST_ADDRESSES, ResolvedTarget};
+use crate::target::{MAX_ADDRESSES, ResolvedTarget};
 use crate::tls::config::ClientTls;
 
 /// One server.
@@ -81,9 +81,9 @@ pub fn together(
             host: server.host,
         });
     }
-    if addresses.len() > MOST_ADDRESSES {
+    if addresses.len() > MAX_ADDRESSES {
         return refuse(format!(
-            "target and other_targets stand for {} addresses, expected at most {MOST_ADDRESSES}",
+            "target and other_targets stand for {} addresses, expected at most {MAX_ADDRESSES}",
             addresses.len()
         ));
     }

@@ -32,9 +32,9 @@ pub struct StepJob {
     /// a pause of its own follows it.
     pub ends_group: bool,
     /// The longest service time that is right.
-    pub most_ns: Option<u64>,
+    pub max_ns: Option<u64>,
     /// So many are followed, one after the other.
-    pub most_redirects: u32,
+    pub max_redirects: u32,
     /// After 301 and 302 a POST stays one.
     pub keeps_method: bool,
     /// What ends the iteration.

@@ -133,7 +133,7 @@ impl Log {
     }
 
     /// The rows of a thread; waits while the writer has too many.
-    fn hand_over(&self, batch: RowBatch) {
+    fn submit(&self, batch: RowBatch) {
         let message = match self.batches.try_send(LogMessage::Rows(batch)) {
             Ok(()) => return,
             Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => message,
@@ -175,14 +175,14 @@ impl Rows {
     pub fn push(&mut self, row: Row, log: &Log) {
         self.rows.push(row);
         if self.rows.len() >= BATCH_ROWS {
-            self.hand_over(log);
+            self.submit(log);
         }
     }
 
-    pub fn hand_over(&mut self, log: &Log) {
+    pub fn submit(&mut self, log: &Log) {
         if !self.rows.is_empty() {
             let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(BATCH_ROWS));
-            log.hand_over(RowBatch {
+            log.submit(RowBatch {
                 thread: self.thread,
                 rows,
             });

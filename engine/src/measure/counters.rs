@@ -217,7 +217,7 @@ impl ErrorKind {
     pub fn reason(self) -> Option<&'static str> {
         match self {
             Self::ResponseMemory => Some(
-                "incomplete responses exhausted the load generator's memory budget per thread (limits.partial_answer_bytes)",
+                "incomplete responses exhausted the load generator's memory budget per thread (limits.partial_response_bytes)",
             ),
             _ => None,
         }

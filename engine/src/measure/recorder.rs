@@ -199,13 +199,13 @@ impl Recorder {
 
     /// Requests that wait for something outside of the client.
     #[inline]
-    fn outside(&self) -> u64 {
+    fn outstanding(&self) -> u64 {
         self.in_flight + self.waiting
     }
 
     /// A request waits for a connection of its own.
     pub fn waits(&mut self, at_ns: u64) {
-        if self.outside() == 0 {
+        if self.outstanding() == 0 {
             self.busy_since_ns = at_ns;
         }
         self.waiting += 1;
@@ -213,14 +213,14 @@ impl Recorder {
 
     /// It was sent, or never will be.
     pub fn waited(&mut self, at_ns: u64) {
-        self.end_in_vain(at_ns);
+        self.close_quiet_span(at_ns);
         self.waiting -= 1;
     }
 
     /// Where nothing but what ends now without a response was waited for, nothing is from here on.
     /// The time until here must not be forgotten.
-    fn end_in_vain(&mut self, at_ns: u64) {
-        if self.outside() == 1 {
+    fn close_quiet_span(&mut self, at_ns: u64) {
+        if self.outstanding() == 1 {
             self.push_quiet(at_ns);
             self.last_end_ns = self.last_end_ns.max(at_ns);
         }
@@ -230,7 +230,7 @@ impl Recorder {
     #[inline]
     pub fn sent(&mut self, at_ns: u64) {
         self.integrate(at_ns);
-        if self.outside() == 0 {
+        if self.outstanding() == 0 {
             self.busy_since_ns = at_ns;
         }
         self.in_flight += 1;
@@ -273,7 +273,7 @@ impl Recorder {
     /// A request in flight ended without a response.
     pub fn lost(&mut self, at_ns: u64, sent_ns: u64, kind: ErrorKind) {
         self.integrate(at_ns);
-        self.end_in_vain(at_ns);
+        self.close_quiet_span(at_ns);
         self.in_flight -= 1;
         self.counters.lost_time_ns += u128::from(at_ns.saturating_sub(sent_ns));
         self.counters.fail(kind);
@@ -341,7 +341,7 @@ impl Recorder {
         if self.window.is_none() || to_ns <= self.last_end_ns {
             return;
         }
-        let busy_from_ns = if self.outside() == 0 {
+        let busy_from_ns = if self.outstanding() == 0 {
             to_ns
         } else {
             self.busy_since_ns.max(self.last_end_ns)
@@ -350,7 +350,7 @@ impl Recorder {
             from_ns: self.last_end_ns,
             busy_from_ns,
             to_ns,
-            in_flight: self.outside(),
+            in_flight: self.outstanding(),
         });
     }
 

@@ -286,7 +286,7 @@ fn write_some(socket: Option<&OwnedFd>, bytes: &[u8], mut from: usize) -> Result
 impl Driver for Epoll {
     const NAME: &'static str = "epoll";
     const SEND_GROUP: usize = 1;
-    const FETCHES_LATE: bool = true;
+    const STAMPS_EACH_READ: bool = true;
 
     fn new(config: Config) -> io::Result<Self> {
         raise_file_limit();

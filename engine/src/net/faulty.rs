@@ -17,7 +17,7 @@ pub struct Faulty<D> {
 impl<D: Driver> Driver for Faulty<D> {
     const NAME: &'static str = D::NAME;
     const SEND_GROUP: usize = D::SEND_GROUP;
-    const FETCHES_LATE: bool = D::FETCHES_LATE;
+    const STAMPS_EACH_READ: bool = D::STAMPS_EACH_READ;
     const SECURES: bool = D::SECURES;
 
     fn new(config: Config) -> io::Result<Self> {

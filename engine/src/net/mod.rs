@@ -238,7 +238,7 @@ pub trait Driver: Sized {
     /// Whether bytes are fetched one connection at a time, so that each [`NetEvent::Received`] has
     /// a time of its own. Otherwise all events of a batch had happened when [`Driver::wait`]
     /// returned.
-    const FETCHES_LATE: bool;
+    const STAMPS_EACH_READ: bool;
     /// Whether connections need a TLS handshake: [`NetEvent::Connected`] is then followed by
     /// [`NetEvent::Secured`].
     const SECURES: bool = false;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::address::Address;
 
 /// So many addresses of a family are tried.
-const MOST_TRIED: usize = 16;
+const MAX_TRIED: usize = 16;
 /// An attempt is given up after this time, or that of the plan's connections.
 const LONGEST: Duration = Duration::from_secs(1);
 
@@ -42,7 +42,7 @@ fn anybody_answers(addresses: &[Address], longest: Duration) -> bool {
     let sockets = addresses.iter().filter_map(Address::socket);
     std::thread::scope(|scope| {
         let tries: Vec<_> = sockets
-            .take(MOST_TRIED)
+            .take(MAX_TRIED)
             .map(|socket| scope.spawn(move || TcpStream::connect_timeout(&socket, longest).is_ok()))
             .collect();
         // The scope waits for the others.

@@ -14,7 +14,7 @@ use prony_common::process::raise_file_limit;
 const MOST: usize = 1 << 16;
 
 /// How many connections one ring can have.
-pub fn most_per_ring() -> usize {
+pub fn max_per_ring() -> usize {
     (raise_file_limit() as usize).clamp(1, MOST)
 }
 
@@ -45,10 +45,10 @@ impl Rings {
 impl Driver for Rings {
     const NAME: &'static str = Uring::NAME;
     const SEND_GROUP: usize = Uring::SEND_GROUP;
-    const FETCHES_LATE: bool = Uring::FETCHES_LATE;
+    const STAMPS_EACH_READ: bool = Uring::STAMPS_EACH_READ;
 
     fn new(config: Config) -> io::Result<Self> {
-        let most = most_per_ring();
+        let most = max_per_ring();
         let mut rings = Vec::new();
         let completed = Waker::new()?;
         let mut left = config.connections.max(1);

@@ -85,7 +85,9 @@ fn leaves_time(runtime: &str) -> bool {
 /// Major and minor version of the kernel.
 pub(super) fn kernel_version() -> Option<(u32, u32)> {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
-    let mut numbers = release.split(['.', '-']).map(|number| number.trim().parse());
+    let mut numbers = release
+        .split(['.', '-'])
+        .map(|number| number.trim().parse());
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 

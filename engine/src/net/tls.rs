@@ -231,7 +231,7 @@ fn explain(error: &rustls::Error, was_established: bool) -> String {
 impl<D: Driver> Driver for TlsDriver<D> {
     const NAME: &'static str = D::NAME;
     const SEND_GROUP: usize = D::SEND_GROUP;
-    const FETCHES_LATE: bool = D::FETCHES_LATE;
+    const STAMPS_EACH_READ: bool = D::STAMPS_EACH_READ;
     const SECURES: bool = true;
 
     fn new(config: Config) -> io::Result<Self> {

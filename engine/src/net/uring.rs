@@ -3,10 +3,10 @@
 //! the kernel per batch.
 
 mod completions;
-mod handover;
 mod receive;
 mod sends;
 mod set_up;
+mod submission;
 mod tags;
 #[cfg(test)]
 mod tests;
@@ -205,7 +205,7 @@ impl Drop for Uring {
 impl Driver for Uring {
     const NAME: &'static str = "io_uring";
     const SEND_GROUP: usize = 64;
-    const FETCHES_LATE: bool = false;
+    const STAMPS_EACH_READ: bool = false;
 
     fn new(config: Config) -> io::Result<Self> {
         Self::set_up(config, false)
@@ -243,7 +243,7 @@ impl Driver for Uring {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.hand_over()?;
+        self.submit()?;
         if self.accepted.is_kept() {
             // A send that the kernel takes at once has completed by now.
             let waiting = self.drained.len() + self.ring.completion().len();
@@ -302,7 +302,7 @@ impl Driver for Uring {
         } else {
             until_ns
         };
-        self.hand_over_and_wait(until_ns)?;
+        self.submit_and_wait(until_ns)?;
         self.completions.append(&mut self.drained);
         self.completions.extend(self.ring.completion());
         if self.accepted.is_kept() {

@@ -3,9 +3,9 @@
 
 /// Before anything is known.
 const FIRST_NS: u64 = 50_000;
-const LEAST_NS: u64 = 10_000;
+const MIN_NS: u64 = 10_000;
 /// A host that is later than this is disturbed, not slow: waiting shorter would not help.
-const MOST_NS: u64 = 200_000;
+const MAX_NS: u64 = 200_000;
 /// A wake-up that is later than the estimate raises it by this part of itself, ...
 const RAISE_PART: u64 = 8;
 /// ... and any other lowers it by so much less that, in the long run, one in a hundred is later.
@@ -33,7 +33,7 @@ impl Lateness {
         } else {
             self.ns - step_ns / (LATER_ONE_IN - 1)
         };
-        self.ns = next_ns.clamp(LEAST_NS, MOST_NS);
+        self.ns = next_ns.clamp(MIN_NS, MAX_NS);
     }
 
     pub fn ns(self) -> u64 {
@@ -69,10 +69,10 @@ mod tests {
         for _ in 0..100 {
             lateness.observe(1_000_000_000);
         }
-        assert_eq!(lateness.ns(), MOST_NS);
+        assert_eq!(lateness.ns(), MAX_NS);
         for _ in 0..10_000 {
             lateness.observe(0);
         }
-        assert_eq!(lateness.ns(), LEAST_NS);
+        assert_eq!(lateness.ns(), MIN_NS);
     }
 }

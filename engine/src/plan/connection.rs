@@ -157,15 +157,15 @@ pub struct Limits {
     pub header_bytes: u32,
     /// Memory budget per thread for incomplete responses: their heads, and bodies that are copied
     /// for captures.
-    #[serde(default = "default_partial_answer_bytes")]
-    pub partial_answer_bytes: u64,
+    #[serde(default = "default_partial_response_bytes")]
+    pub partial_response_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             header_bytes: default_header_bytes(),
-            partial_answer_bytes: default_partial_answer_bytes(),
+            partial_response_bytes: default_partial_response_bytes(),
         }
     }
 }
@@ -174,7 +174,7 @@ fn default_header_bytes() -> u32 {
     64 * 1024
 }
 
-fn default_partial_answer_bytes() -> u64 {
+fn default_partial_response_bytes() -> u64 {
     256 * 1024 * 1024
 }
 

@@ -132,7 +132,7 @@ impl Record {
     /// Ends the present segment.
     pub fn cut(&mut self, cut: Cut, at_ns: u64, at_edge: AtEdge, wall_ns: u64) {
         if let (Some(rows), Some(log)) = (&mut self.rows, &self.job.log) {
-            rows.hand_over(log);
+            rows.submit(log);
         }
         let cpu_ns = thread_cpu_ns();
         let mut segment = self.recorder.cut(cut, at_ns, at_edge, cpu_ns, wall_ns);

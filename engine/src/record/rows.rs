@@ -147,7 +147,7 @@ impl LogRows {
         self.rows.push(row, log);
     }
 
-    pub(super) fn hand_over(&mut self, log: &Log) {
-        self.rows.hand_over(log);
+    pub(super) fn submit(&mut self, log: &Log) {
+        self.rows.submit(log);
     }
 }

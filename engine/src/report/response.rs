@@ -13,8 +13,8 @@ use crate::measure::counters::ErrorKind;
 use crate::units::ms;
 
 /// So many are told, and so many bytes of their bodies.
-const MOST_TOLD: usize = 1_000;
-const MOST_BODY_BYTES: usize = 64 * 1024 * 1024;
+const MAX_TOLD: usize = 1_000;
+const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
 /// One response; of those that were led on by redirects the last.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -51,10 +51,10 @@ impl Responses {
     ) {
         let Ok(mut told) = self.0.lock() else { return };
         let (responses, bytes) = &mut *told;
-        if responses.len() == MOST_TOLD {
+        if responses.len() == MAX_TOLD {
             return;
         }
-        let kept = !seen.too_long && *bytes + seen.body.len() <= MOST_BODY_BYTES;
+        let kept = !seen.too_long && *bytes + seen.body.len() <= MAX_BODY_BYTES;
         *bytes += if kept { seen.body.len() } else { 0 };
         responses.push(ResponseReport {
             step_index,

@@ -7,7 +7,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use super::Message;
 use crate::check::{PlanError, refuse};
 use crate::fault::Faults;
-use crate::http::memory;
 use crate::http2::Http2Driver;
 use crate::job::Job;
 use crate::net::Driver;
@@ -15,7 +14,7 @@ use crate::net::epoll::Epoll;
 use crate::net::faulty::Faulty;
 use crate::net::probe::round_trip;
 use crate::net::read_ahead::ReadAhead;
-use crate::net::rings::{Rings, most_per_ring};
+use crate::net::rings::{Rings, max_per_ring};
 use crate::net::sys::{Waker, set_realtime};
 use crate::net::tls::TlsDriver;
 use crate::net::uring::Uring;
@@ -188,7 +187,6 @@ fn spawn(
         .spawn(move || {
             let _ = tell_place.send(Place::take(pin, realtime));
             set_exact_timers();
-            memory::set_budget(job.partial_answer_bytes);
             if job.http2.is_some() {
                 return match (driver == Uring::NAME, job.tls.is_some()) {
                     (true, false) => run::<Http2Driver<Rings>>(&job, link),
@@ -198,7 +196,7 @@ fn spawn(
                 };
             }
             let users = job.share(link.thread, link.threads).of(job.users);
-            let several = driver == Uring::NAME && job.connections(users) > most_per_ring();
+            let several = driver == Uring::NAME && job.connections(users) > max_per_ring();
             match (driver == Uring::NAME, job.tls.is_some()) {
                 (true, false) if several => run::<Rings>(&job, link),
                 (true, true) if several => run::<TlsDriver<Rings>>(&job, link),

@@ -1,7 +1,7 @@
 //! What a block may say: one kind, and only the lists that belong to it. Errors are sentences; it knows
 //! nothing of what is made of a block.
 
-use super::fork::MOST_AT_ONCE;
+use super::fork::MAX_AT_ONCE;
 use crate::plan::{Block, Choice, Pace, Parallel};
 
 /// Exactly one kind, and the lists that belong to it.
@@ -93,9 +93,9 @@ fn check_pace(pace: &Pace) -> Result<(), String> {
 }
 
 fn check_parallel(parallel: &Parallel) -> Result<(), String> {
-    if !(1..=MOST_AT_ONCE).contains(&parallel.at_once) {
+    if !(1..=MAX_AT_ONCE).contains(&parallel.at_once) {
         return Err(format!(
-            "parallel.at_once is {}, expected 1 to {MOST_AT_ONCE}",
+            "parallel.at_once is {}, expected 1 to {MAX_AT_ONCE}",
             parallel.at_once
         ));
     }

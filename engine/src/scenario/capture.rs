@@ -7,7 +7,7 @@ use rand::Rng;
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
-use super::capture_source::{CaptureSource, MOST_VALUE_BYTES, check_pointer, json_path, regex};
+use super::capture_source::{CaptureSource, MAX_VALUE_BYTES, check_pointer, json_path, regex};
 use super::cookies::CookieHost;
 use super::filter::RequestPart;
 use super::names::{Numbered, check_name};
@@ -79,7 +79,7 @@ pub enum Missed {
     Head,
     Expectation,
     Capture,
-    /// A value has more than [`MOST_VALUE_BYTES`].
+    /// A value has more than [`MAX_VALUE_BYTES`].
     TooLong,
 }
 
@@ -411,8 +411,8 @@ impl Compiled {
         };
         let mut found = self.from.find(seen, json, most, self.as_json);
         let lengths = || found.iter().skip(before).map(|value| value.len());
-        let too_long = lengths().any(|bytes| bytes > MOST_VALUE_BYTES)
-            || self.as_json && lengths().sum::<usize>() > MOST_VALUE_BYTES;
+        let too_long = lengths().any(|bytes| bytes > MAX_VALUE_BYTES)
+            || self.as_json && lengths().sum::<usize>() > MAX_VALUE_BYTES;
         if too_long {
             found.clear();
         }

@@ -9,7 +9,7 @@ use crate::http::captured::CapturedResponse;
 use crate::plan::{Capture, ResponsePart};
 
 /// The longest value: users keep theirs, and there may be many of them.
-pub const MOST_VALUE_BYTES: usize = 1024 * 1024;
+pub const MAX_VALUE_BYTES: usize = 1024 * 1024;
 
 /// A place that a capture looks at.
 #[derive(Debug)]

@@ -76,14 +76,14 @@ fn what_is_not_found_is_said_or_has_its_default() {
 fn a_value_that_is_too_long_is_not_kept() {
     let body = |bytes: usize| format!(r#"{{"id":"{}"}}"#, "x".repeat(bytes));
     let plain = json!([{"name": "a", "json": "/id"}]);
-    let (missed, values) = taken(plain.clone(), &body(MOST_VALUE_BYTES));
+    let (missed, values) = taken(plain.clone(), &body(MAX_VALUE_BYTES));
     assert!(missed.is_none() && values[0].is_some());
-    let long = body(MOST_VALUE_BYTES + 1);
+    let long = body(MAX_VALUE_BYTES + 1);
     assert_eq!(taken(plain, &long), (Some(Missed::TooLong), vec![None]));
     let other = json!([{"name": "a", "json": "/id", "default": "-"}]);
     let instead = (Some(Missed::TooLong), vec![Some("-".to_owned())]);
     assert_eq!(taken(other, &long), instead);
-    let list = format!(r#"{{"items":[{0},{0}]}}"#, body(MOST_VALUE_BYTES / 2));
+    let list = format!(r#"{{"items":[{0},{0}]}}"#, body(MAX_VALUE_BYTES / 2));
     let listed = json!([{"name": "a", "jsonpath": "$.items[*].id", "match": -1, "as_json": true}]);
     assert_eq!(taken(listed, &list).0, Some(Missed::TooLong));
 }

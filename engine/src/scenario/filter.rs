@@ -44,7 +44,7 @@ pub enum Filter {
 }
 
 /// The longest number that is filled up with zeros.
-const MOST_DIGITS: usize = 64;
+const MAX_DIGITS: usize = 64;
 const DIGESTS: [&str; 5] = ["md5", "sha1", "sha256", "sha384", "sha512"];
 
 impl Filter {
@@ -63,9 +63,9 @@ impl Filter {
                     Ok(Self::At(pointer.to_owned()))
                 }
                 Some(("digits", number)) => match number.parse() {
-                    Ok(digits @ 1..=MOST_DIGITS) => Ok(Self::Digits(digits)),
+                    Ok(digits @ 1..=MAX_DIGITS) => Ok(Self::Digits(digits)),
                     _ => Err(format!(
-                        "asks for {number} digits, expected 1 to {MOST_DIGITS}"
+                        "asks for {number} digits, expected 1 to {MAX_DIGITS}"
                     )),
                 },
                 Some(("plus", number)) => number

@@ -2,7 +2,7 @@
 //! knows nothing of connections.
 
 /// Branches may be so many at once at the most.
-pub const MOST_AT_ONCE: u32 = 256;
+pub const MAX_AT_ONCE: u32 = 256;
 
 /// A captured value, where there is one.
 type Value = Option<Box<[u8]>>;

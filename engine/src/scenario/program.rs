@@ -20,7 +20,7 @@ use crate::pace::think::ThinkTime;
 use crate::plan::Rounding;
 
 /// So many operations may lie between two requests: more are a loop that nothing in it can end.
-pub const MOST_OPERATIONS: u32 = 200_000;
+pub const MAX_OPERATIONS: u32 = 200_000;
 
 /// A user for whom no passage is left waits so long: longer than a run.
 const NEVER_NS: u64 = 30 * 24 * 3600 * 1_000_000_000;
@@ -288,7 +288,7 @@ impl Program {
         now_ns: u64,
         passed: &mut Passed,
     ) -> Advance {
-        for _ in 0..MOST_OPERATIONS {
+        for _ in 0..MAX_OPERATIONS {
             let Some(op) = self.ops.get(cursor.at) else {
                 return Advance::Walked;
             };

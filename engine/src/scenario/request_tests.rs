@@ -26,7 +26,11 @@ fn written(request: &Request, last: bool) -> String {
     };
     let mut outgoing = request.write(last, &mut context, Vec::new());
     let mut all = outgoing.bytes().to_vec();
-    while let Some(piece) = outgoing.rest.as_mut().and_then(|rest| rest.next_piece(Vec::new())) {
+    while let Some(piece) = outgoing
+        .rest
+        .as_mut()
+        .and_then(|rest| rest.next_piece(Vec::new()))
+    {
         all.extend(piece.read().unwrap());
     }
     String::from_utf8(all).unwrap()

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use memchr::memmem;
 use url::{Position, Url};
 
-use super::capture_source::{MOST_VALUE_BYTES, regex};
+use super::capture_source::{MAX_VALUE_BYTES, regex};
 use super::markup::{Tag, Tags};
 use super::names::check_name;
 use super::redirect::TargetOrigin;
@@ -53,7 +53,7 @@ impl Resources {
             let path = &url[Position::BeforePath..Position::AfterQuery];
             let path = escaped(path.strip_prefix('/').unwrap_or(path));
             let quoted = serde_json::Value::from(path).to_string();
-            if list.len() + quoted.len() + 2 > MOST_VALUE_BYTES {
+            if list.len() + quoted.len() + 2 > MAX_VALUE_BYTES {
                 break;
             }
             if list.len() > 1 {

@@ -2,8 +2,8 @@
 //! responses have no body. It knows nothing of Lua.
 
 /// More in one batch than these are a mistake in the script.
-pub const MOST_REQUESTS: usize = 10_000;
-const MOST_HEADERS: usize = 128;
+pub const MAX_REQUESTS: usize = 10_000;
+const MAX_HEADERS: usize = 128;
 
 /// One request of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ fn read_into(requests: &mut Vec<BatchedRequest>, bytes: &[u8]) -> Result<(), Str
             break;
         }
         let number = requests.len() + 1;
-        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
         let head_bytes = match request.parse(rest) {
             Ok(httparse::Status::Complete(length)) => length,
@@ -64,8 +64,8 @@ fn read_into(requests: &mut Vec<BatchedRequest>, bytes: &[u8]) -> Result<(), Str
             .ok_or_else(|| format!("the body of request {number} in it has no end"))?;
         requests.push(BatchedRequest { end, head });
         from = end;
-        if requests.len() > MOST_REQUESTS {
-            return Err(format!("it holds more than {MOST_REQUESTS} requests"));
+        if requests.len() > MAX_REQUESTS {
+            return Err(format!("it holds more than {MAX_REQUESTS} requests"));
         }
     }
     if requests.is_empty() {

@@ -14,7 +14,7 @@ const OWN_TICKETS: usize = 4;
 /// Where all share them, each of as many connections as may be opened at once needs one.
 const SHARED_TICKETS: usize = 4096;
 /// Clients whose sessions a thread remembers, at a few KiB each: beyond, some do without.
-const MOST_CLIENTS: usize = 16 * 1024;
+const MAX_CLIENTS: usize = 16 * 1024;
 
 /// The sessions of one thread.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl Clients {
             self.all.resize_with(client + 1, || None);
         }
         if self.all[client].is_none() {
-            if self.count == MOST_CLIENTS {
+            if self.count == MAX_CLIENTS {
                 self.make_room();
             }
             self.count += 1;
@@ -184,15 +184,15 @@ mod tests {
     #[test]
     fn so_many_clients_are_remembered_and_no_more() {
         let store = SessionStore::new(false);
-        for client in 0..MOST_CLIENTS + 10 {
+        for client in 0..MAX_CLIENTS + 10 {
             learn(&store, client, 0);
         }
         let known = |client: &usize| {
             let clients = store.clients();
             clients.all.get(*client).is_some_and(Option::is_some)
         };
-        assert_eq!((0..MOST_CLIENTS + 10).filter(known).count(), MOST_CLIENTS);
-        assert_eq!(store.clients().count, MOST_CLIENTS);
-        assert!(!known(&0) && known(&MOST_CLIENTS));
+        assert_eq!((0..MAX_CLIENTS + 10).filter(known).count(), MAX_CLIENTS);
+        assert_eq!(store.clients().count, MAX_CLIENTS);
+        assert!(!known(&0) && known(&MAX_CLIENTS));
     }
 }

@@ -22,7 +22,7 @@ impl Users {
         user.enter(Phase::Connecting, cx.now_ns, &mut cx.record.recorder);
         let first = user.connects(cx.now_ns);
         let limit_ns = self.limit_ns(index, cx.now_ns + self.job.connect_timeout_ns);
-        let begins = first && self.acts(index, cx.now_ns, cx.record);
+        let begins = first && self.record_send_lag(index, cx.now_ns, cx.record);
         let action = if under_way {
             Action::next(Next::WaitUntil(limit_ns))
         } else {
@@ -114,7 +114,7 @@ impl Users {
         self.close(index, true, cx.record);
         if self.all[index as usize].phase == Phase::Warming {
             // No request waits for it, so none has failed.
-            return self.cool(index, cx.now_ns).closing(true);
+            return self.schedule_reconnect(index, cx.now_ns).closing(true);
         }
         self.allowance.request_ended(cx.now_ns);
         let ended = self.ended(index, self.all[index as usize].since_ns);
@@ -127,7 +127,7 @@ impl Users {
                 return self.rest(index, cx.now_ns, cx).closing(true);
             }
             self.release(index, Phase::Idle, cx);
-            return self.cool(index, cx.now_ns).closing(true);
+            return self.schedule_reconnect(index, cx.now_ns).closing(true);
         }
         let user = &mut self.all[index as usize];
         let due_ns = cx.now_ns + user.back_off_ns();
@@ -169,7 +169,7 @@ impl Users {
 
     /// A place without a user has lost its connection, or got none. Another attempt follows, at
     /// first soon, then less and less so.
-    pub(super) fn cool(&mut self, index: u32, now_ns: u64) -> Action {
+    pub(super) fn schedule_reconnect(&mut self, index: u32, now_ns: u64) -> Action {
         let user = &mut self.all[index as usize];
         user.phase = Phase::Idle;
         Action::next(Next::Vacant {

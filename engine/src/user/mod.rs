@@ -1,6 +1,27 @@
 //! The users of one thread as a machine without I/O: an event and the time go in, what to do next
 //! comes out. It owns where each user is in its scenario, the requests it has under way, its
 //! values, and its end. It must not know of drivers, timers or messages.
+//!
+//! Where a user goes from each phase. *On* is to its next request: `Queued` on an open connection, else
+//! `Connecting`; before it `Thinking` where it pauses, `Idling` where an iteration sends nothing, `Halted`
+//! while all users rest; `Joining` or `Resting` where a branch ends; `Ended` (open load: `Idle`) at its end.
+//!
+//! | phase | event | next |
+//! |---|---|---|
+//! | `Waiting`, `Idling`, `Thinking`, `BackingOff` | timer | on |
+//! | `Holding` | timer | `Queued`, `Connecting` |
+//! | `Halted` | users resume | on |
+//! | `Connecting` | connected, secured | `Queued` |
+//! | `Connecting` | failed, timer | `BackingOff`; open load: `Idle` |
+//! | `Queued` | sent | `InFlight` |
+//! | `Queued` | closed | `Connecting` |
+//! | `InFlight` | response, loss, timer | on; `Closing` where the server is to close |
+//! | `Closing` | closed, timer | on |
+//! | `Joining`, `Resting` | the others' branches end, a branch begins | on |
+//! | `Idle` | arrival | `Queued`, `Connecting`, `Holding` |
+//! | `Idle` | a connection is to be kept ready | `Warming` |
+//! | `Warming` | connected, secured, failed, timer | `Idle` |
+//! | `Warming` | arrival | `Connecting` |
 
 mod branches;
 mod connection;
@@ -30,6 +51,7 @@ use rand::rngs::SmallRng;
 use crate::fault::Faults;
 use crate::http::captured::CapturedResponse;
 use crate::http::head::HeadCache;
+use crate::http::memory::Budget;
 use crate::job::Job;
 use crate::measure::counters::ErrorKind;
 use crate::measure::running::Running;
@@ -202,6 +224,8 @@ pub struct Users {
     surroundings: Surroundings,
     all: Vec<User>,
     head_caches: Vec<HeadCaches>,
+    /// Of incomplete responses.
+    budget: Budget,
     values: UserValues,
     /// `None`: each has one request under way at most.
     queues: Option<Box<Queues>>,
@@ -262,6 +286,7 @@ impl Users {
                 .chain((count..places).map(|_| User::lane()))
                 .collect(),
             head_caches: job.steps.iter().map(|_| HeadCaches::default()).collect(),
+            budget: Budget::new(job.partial_response_bytes),
             values: UserValues::new(job, count, place.clone()),
             queues: job.queues_requests().then(|| Box::new(Queues::new(count))),
             redirects: Redirects::default(),

@@ -9,7 +9,7 @@ use crate::record::Ended;
 impl Users {
     /// How often a user walks its scenario.
     #[inline]
-    fn most_iterations(&self, index: u32) -> u64 {
+    fn max_iterations(&self, index: u32) -> u64 {
         self.job
             .populations
             .of(self.values.number(index))
@@ -96,7 +96,7 @@ impl Users {
     /// Counts an iteration; whether another follows.
     #[inline]
     fn has_iterations_left(&mut self, index: u32) -> bool {
-        let most = self.most_iterations(index);
+        let most = self.max_iterations(index);
         let user = &mut self.all[index as usize];
         user.iterations += 1;
         user.iterations < most

@@ -9,7 +9,7 @@ use crate::measure::counters::ErrorKind;
 use crate::plan::Close;
 use crate::record::Answered;
 use crate::scenario::capture::Missed;
-use crate::scenario::capture_source::MOST_VALUE_BYTES;
+use crate::scenario::capture_source::MAX_VALUE_BYTES;
 
 /// Then the client closes.
 const LONGEST_CLOSING_NS: u64 = 1_000_000_000;
@@ -73,12 +73,12 @@ impl Users {
             took_ns = self.redirects.took_ns(index, took_ns);
         }
         if self.job.steps[step].looks {
-            let missed = self.look(index, (response.status, wrong.is_none()), cx);
+            let missed = self.capture(index, (response.status, wrong.is_none()), cx);
             wrong = wrong.or(missed);
         }
         let late = self.job.steps[step]
-            .most_ns
-            .is_some_and(|most_ns| took_ns > most_ns);
+            .max_ns
+            .is_some_and(|max_ns| took_ns > max_ns);
         wrong = wrong.or(late.then_some(ErrorKind::ExpectDuration));
         if let Some(figure) = chain_figure {
             cx.record
@@ -112,7 +112,7 @@ impl Users {
     /// Takes what the step wants from the response that was captured, `right` as far as is known;
     /// what was wrong with it.
     #[inline(never)]
-    fn look(
+    fn capture(
         &mut self,
         index: u32,
         (status, right): (u16, bool),
@@ -136,7 +136,7 @@ impl Users {
             Missed::Expectation => ErrorKind::ExpectBody,
             Missed::Capture => ErrorKind::Capture,
             Missed::TooLong => {
-                let reason = format!("a captured value has more than {MOST_VALUE_BYTES} bytes");
+                let reason = format!("a captured value has more than {MAX_VALUE_BYTES} bytes");
                 let counters = &mut cx.record.recorder.counters;
                 counters.explain(ErrorKind::Capture, reason);
                 ErrorKind::Capture
@@ -303,7 +303,7 @@ impl Users {
             Phase::Closing => self.go_on_after(index, false, cx).closing(true),
             // Closed before the request went out: no request was harmed.
             Phase::Queued => self.connect(index, cx).closing(true),
-            Phase::Idle if was_open => self.cool(index, cx.now_ns).closing(true),
+            Phase::Idle if was_open => self.schedule_reconnect(index, cx.now_ns).closing(true),
             _ => Action::STAY.closing(true),
         }
     }

@@ -42,9 +42,10 @@ impl Users {
         let step = &self.job.steps[place];
         let mut exchange = Exchange {
             head_request: head.unwrap_or(step.head_request),
-            most_head_bytes: self.job.most_head_bytes,
+            max_head_bytes: self.job.max_head_bytes,
             expectation: &step.expectation,
             recent: self.head_caches[place].of(head),
+            budget: &self.budget,
             captured: Self::wanted(&mut self.captured, step),
             continues: false,
             more,

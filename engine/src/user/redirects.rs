@@ -104,7 +104,7 @@ impl Users {
         }
         let user = &self.all[index as usize];
         let step = &self.job.steps[usize::from(user.step)];
-        let most = step.most_redirects;
+        let most = step.max_redirects;
         let Some(location) = self.captured.headers("location").next() else {
             return Ok(false);
         };

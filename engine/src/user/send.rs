@@ -254,7 +254,7 @@ impl Users {
         let limit_ns = self.limit_ns(index, at_ns + self.job.request_timeout_ns);
         let holds = self.holds(index);
         Sent {
-            begins: acts && self.acts(index, at_ns, record),
+            begins: acts && self.record_send_lag(index, at_ns, record),
             limit_ns: if holds {
                 limit_ns.min(at_ns + LONGEST_HELD_NS)
             } else {
@@ -267,7 +267,7 @@ impl Users {
     /// The request of a place was sent, or its connection begun where none was ready; whether it is
     /// the first of its user.
     #[inline]
-    pub(super) fn acts(&mut self, index: u32, at_ns: u64, record: &mut Record) -> bool {
+    pub(super) fn record_send_lag(&mut self, index: u32, at_ns: u64, record: &mut Record) -> bool {
         let Some(open) = &self.open else { return false };
         let intended_ns = open.intended_ns[index as usize];
         let lag_ns = at_ns.saturating_sub(intended_ns);

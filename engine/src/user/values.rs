@@ -20,7 +20,7 @@ use crate::scenario::vars::Vars;
 
 /// So many requests, one after the other, may be spared by a cache: more are a loop that nothing in
 /// it can end.
-const MOST_PASSED_OVER: u32 = 100_000;
+const MAX_PASSED_OVER: u32 = 100_000;
 
 /// What one user carries.
 #[derive(Default)]
@@ -243,7 +243,7 @@ impl UserValues {
             captures: captures(job, pending.clone()),
         };
         let shared = &job.scenarios.shared;
-        for _ in 0..MOST_PASSED_OVER {
+        for _ in 0..MAX_PASSED_OVER {
             let was_idle = cursor.is_idle();
             let passed = &mut self.passed;
             match program.advance(cursor, vars, (shared, rng), unanswered, now_ns, passed) {

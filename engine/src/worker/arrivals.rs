@@ -90,7 +90,7 @@ impl OpenArrivals {
 
     /// When this thread must look at its arrivals: a little before the next is due; when no more
     /// come, at the end of the phases.
-    pub(super) fn look_ns(&self, now_ns: u64) -> u64 {
+    pub(super) fn wake_at_ns(&self, now_ns: u64) -> u64 {
         match self.due_ns() {
             u64::MAX if now_ns < self.end_ns() => self.end_ns(),
             u64::MAX => u64::MAX,

@@ -114,7 +114,7 @@ impl<'a, D: Driver> Worker<'a, D> {
     fn run(mut self) -> io::Result<()> {
         self.warm()?;
         while !self.stopped {
-            let (from_ns, until_ns) = (self.now_ns, self.look_ns());
+            let (from_ns, until_ns) = (self.now_ns, self.wake_at_ns());
             self.driver.wait(Some(until_ns))?;
             self.stamp();
             let woke_ns = self.now_ns;
@@ -122,7 +122,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                 open.woke(from_ns, until_ns, woke_ns);
             }
             let mut dealt_with = false;
-            self.in_batch = !D::FETCHES_LATE;
+            self.in_batch = !D::STAMPS_EACH_READ;
             while !self.stopped {
                 let Some(event) = self.driver.next() else {
                     break;
@@ -130,7 +130,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                 if self.driver.faults().has(Fault::StalledThread) && !dealt_with {
                     self.stand_still();
                 }
-                if D::FETCHES_LATE {
+                if D::STAMPS_EACH_READ {
                     self.stamp();
                 }
                 dealt_with = true;
@@ -175,7 +175,7 @@ impl<'a, D: Driver> Worker<'a, D> {
     }
 
     /// When to look again at the latest.
-    fn look_ns(&self) -> u64 {
+    fn wake_at_ns(&self) -> u64 {
         let first_ns = self.wheel.next_ns().filter(|_| !self.told_finished);
         let mut timer_ns = first_ns.unwrap_or(u64::MAX);
         if self.driver.faults().has(Fault::LateTimers) {
@@ -184,7 +184,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         let pace_ns = match &self.open {
             None if self.users.any_resumes() => 0,
             None => self.users.next_retirement_ns(),
-            Some(open) => open.look_ns(self.now_ns),
+            Some(open) => open.wake_at_ns(self.now_ns),
         };
         let rates = self.record.recorder.rates.as_ref();
         timer_ns

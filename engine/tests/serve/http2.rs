@@ -13,7 +13,7 @@ const CONFIG: Config = Config {
     stream_window_bytes: 1 << 24,
     connection_window_bytes: 1 << 24,
     table_bytes: 4096,
-    most_head_bytes: 65_536,
+    max_head_bytes: 65_536,
 };
 
 /// What has come of one stream.
@@ -261,7 +261,7 @@ fn a_body_goes_out_as_the_clients_windows_allow() {
 fn limits_are_what_the_options_say() {
     let server = Server::start("--http2 --streams 3 --window-bytes 1024");
     let mut connection = Connection::new(&server, CONFIG);
-    assert_eq!(connection.client.most_streams(), Some(3));
+    assert_eq!(connection.client.max_streams(), Some(3));
     let (number, id) = connection.open("POST", "/echo", false);
     let (body, mut sent, mut waits) = (vec![b'x'; 10_000], 0, 0);
     while sent < body.len() {

@@ -10,7 +10,7 @@ use crate::frame::{
 /// Frames in a row that bring nothing on (PING, SETTINGS, PRIORITY, unknown ones and the like): more
 /// are a flood. An honest server sends a few between two responses, an honest client between two
 /// requests.
-pub const MOST_IDLE_FRAMES: u32 = 10_000;
+pub const MAX_IDLE_FRAMES: u32 = 10_000;
 
 /// What has come of a frame whose rest has not.
 #[derive(Debug, Default)]
@@ -200,7 +200,7 @@ impl<R: Role> Connection<R> {
     /// A frame that brings nothing on.
     pub(crate) fn idles(&mut self, reason: &'static str) -> Result<(), ConnectionError> {
         self.idle_frames += 1;
-        if self.idle_frames > MOST_IDLE_FRAMES {
+        if self.idle_frames > MAX_IDLE_FRAMES {
             return Err(ConnectionError::flood(reason));
         }
         Ok(())
@@ -282,7 +282,7 @@ impl<R: Role> Connection<R> {
         };
         block.bytes.extend_from_slice(payload);
         // It would have to be decoded to keep the tables: it is given up with the connection.
-        let most = self.config.most_head_bytes.max(DEFAULT_FRAME_BYTES) as usize;
+        let most = self.config.max_head_bytes.max(DEFAULT_FRAME_BYTES) as usize;
         if block.bytes.len() > 2 * most {
             return Err(ConnectionError::flood("a header block that does not end"));
         }

@@ -8,7 +8,7 @@ mod frames;
 
 pub(crate) use data::first_window;
 #[cfg(test)]
-pub(crate) use frames::MOST_IDLE_FRAMES;
+pub(crate) use frames::MAX_IDLE_FRAMES;
 
 use std::collections::VecDeque;
 
@@ -234,13 +234,13 @@ impl<R: Role> Connection<R> {
     pub(crate) fn write_head(&mut self, id: u32, fields: &Fields, end: bool, out: &mut Vec<u8>) {
         self.idle_frames = 0;
         self.tally.header_list_bytes_sent += fields.list_bytes() as u64;
-        let most_bytes = self.settings.unwrap_or_default().frame_bytes as usize;
+        let max_bytes = self.settings.unwrap_or_default().frame_bytes as usize;
         let number = fields.number().filter(|number| *number < KEPT_BLOCKS);
         let Some(number) = number else {
             self.block.clear();
             encode(&mut self.encoder, fields, &mut self.block);
             self.tally.header_block_bytes_sent += self.block.len() as u64;
-            return frame::write_block(id, &self.block, end, most_bytes, out);
+            return frame::write_block(id, &self.block, end, max_bytes, out);
         };
         let number = number as usize;
         if self.kept.len() <= number {
@@ -255,7 +255,7 @@ impl<R: Role> Connection<R> {
             kept.version = version.filter(|_| version == self.encoder.version());
         }
         self.tally.header_block_bytes_sent += kept.bytes.len() as u64;
-        frame::write_block(id, &kept.bytes, end, most_bytes, out);
+        frame::write_block(id, &kept.bytes, end, max_bytes, out);
     }
 
     /// Sends of a body what the windows allow, and says how much that was. `end`: the

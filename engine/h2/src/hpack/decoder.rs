@@ -12,17 +12,17 @@ pub struct BadBlock(pub &'static str);
 pub struct Decoder {
     table: Table,
     /// What the other side was allowed to take for its table.
-    most_bytes: usize,
+    max_bytes: usize,
     name: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl Decoder {
-    pub fn new(most_bytes: u32) -> Self {
-        let most_bytes = most_bytes as usize;
+    pub fn new(max_bytes: u32) -> Self {
+        let max_bytes = max_bytes as usize;
         Self {
-            table: Table::new(most_bytes),
-            most_bytes,
+            table: Table::new(max_bytes),
+            max_bytes,
             name: Vec::new(),
             value: Vec::new(),
         }
@@ -51,7 +51,7 @@ impl Decoder {
                     ));
                 }
                 let bytes = integer::read(&mut input, 5).ok_or(SHORT)?;
-                if bytes > self.most_bytes {
+                if bytes > self.max_bytes {
                     return Err(BadBlock("the table grows beyond what SETTINGS allow"));
                 }
                 self.table.set_limit(bytes);

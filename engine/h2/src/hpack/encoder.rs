@@ -21,23 +21,23 @@ pub enum Indexing {
 pub struct Encoder {
     table: Table,
     /// We do not take more than this, whatever the other side allows.
-    most_bytes: usize,
+    max_bytes: usize,
     /// The least and the last limit since the last block; it must begin with them.
     resized: Option<(usize, usize)>,
 }
 
 impl Encoder {
-    pub fn new(most_bytes: u32) -> Self {
+    pub fn new(max_bytes: u32) -> Self {
         Self {
-            table: Table::new(most_bytes.min(super::DEFAULT_TABLE_BYTES) as usize),
-            most_bytes: most_bytes as usize,
+            table: Table::new(max_bytes.min(super::DEFAULT_TABLE_BYTES) as usize),
+            max_bytes: max_bytes as usize,
             resized: None,
         }
     }
 
     /// The other side allows so much for the table.
     pub fn allow(&mut self, bytes: u32) {
-        let limit = (bytes as usize).min(self.most_bytes);
+        let limit = (bytes as usize).min(self.max_bytes);
         if limit != self.table.limit() {
             self.table.set_limit(limit);
             let least = self.resized.map_or(limit, |resized| resized.0.min(limit));

@@ -2,7 +2,7 @@
 //! hold more than it should.
 
 use super::*;
-use crate::connection::MOST_IDLE_FRAMES;
+use crate::connection::MAX_IDLE_FRAMES;
 
 const OK: (&str, &str) = (":status", "200");
 
@@ -403,7 +403,7 @@ fn a_flood_of_frames_that_bring_nothing_on_ends_the_connection() {
                 Ok(_) => most += 1,
                 Err(error) => break error,
             }
-            assert!(most <= MOST_IDLE_FRAMES, "no end");
+            assert!(most <= MAX_IDLE_FRAMES, "no end");
         };
         assert_eq!(error.code, ErrorCode::ENHANCE_YOUR_CALM);
         assert!(pair.out.len() <= 20 * most as usize);
@@ -454,7 +454,7 @@ fn header_blocks_without_an_end_are_a_flood_whatever_their_pieces() {
         pair.get(1);
         pair.hears(&framed(kind::HEADERS, 0, 1, &[]));
         let bytes = framed(kind::CONTINUATION, 0, 1, &vec![0; piece]);
-        let error = (0..=MOST_IDLE_FRAMES).find_map(|_| pair.tries(&bytes).err());
+        let error = (0..=MAX_IDLE_FRAMES).find_map(|_| pair.tries(&bytes).err());
         assert_eq!(error.unwrap().code, ErrorCode::ENHANCE_YOUR_CALM);
     }
 }

@@ -171,7 +171,7 @@ fn no_more_streams_are_open_than_the_server_takes() {
     assert!(pair.client.may_open());
     pair.get(2);
     assert!(!pair.client.may_open());
-    assert_eq!(pair.client.most_streams(), Some(2));
+    assert_eq!(pair.client.max_streams(), Some(2));
     let head = pair.head(first, true, &[OK]);
     pair.hears(&head);
     assert!(pair.client.may_open());

@@ -1,7 +1,7 @@
 //! The server's side, against our client and against frames that no client should send.
 
 use super::*;
-use crate::connection::MOST_IDLE_FRAMES;
+use crate::connection::MAX_IDLE_FRAMES;
 use crate::server::Server;
 
 /// A client and a server, and what each of them was told.
@@ -13,11 +13,11 @@ struct Talk {
 }
 
 impl Talk {
-    fn new(config: Config, most_streams: u32) -> Self {
+    fn new(config: Config, max_streams: u32) -> Self {
         let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
         Self {
             client: Client::new(CONFIG, &mut to_server),
-            server: Server::new(config, most_streams, &mut to_client),
+            server: Server::new(config, max_streams, &mut to_client),
             to_server,
             to_client,
         }
@@ -341,7 +341,7 @@ fn no_client_makes_the_server_hold_more_and_more() {
     let (result, _) = hears(&resets(3000));
     assert_eq!(result.unwrap().len(), 6001);
     // Streams that were never taken are a flood.
-    let many: Vec<_> = (0..MOST_IDLE_FRAMES + 20)
+    let many: Vec<_> = (0..MAX_IDLE_FRAMES + 20)
         .map(|number| get(number * 2 + 1, true))
         .collect();
     assert_eq!(

@@ -28,7 +28,12 @@ impl Unsealed {
 impl<D: Driver> TlsDriver<D> {
     /// Seals a piece of a payload; the next one is sealed when this has been sent. `last`: all of it,
     /// with TLS's farewell behind it.
-    pub(super) fn seal(&mut self, conn: ConnId, mut unsealed: Unsealed, last: bool) -> Result<(), NetEvent> {
+    pub(super) fn seal(
+        &mut self,
+        conn: ConnId,
+        mut unsealed: Unsealed,
+        last: bool,
+    ) -> Result<(), NetEvent> {
         let Some(slot) = self.conns[conn as usize].as_mut() else {
             return Ok(());
         };

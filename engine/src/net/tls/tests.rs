@@ -28,7 +28,7 @@ struct Wire {
 impl Driver for Wire {
     const NAME: &'static str = "wire";
     const SEND_GROUP: usize = 1;
-    const FETCHES_LATE: bool = false;
+    const STAMPS_EACH_READ: bool = false;
 
     fn new(_: Config) -> io::Result<Self> {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -171,10 +171,7 @@ fn a_file_is_encrypted_a_piece_per_turn_as_it_is_read() {
     file.write_all(&body).unwrap();
     let (mut driver, orders) = secured(Vec::new());
     let rest = Rest::new(Arc::new(file), body.len() as u64, false);
-    driver.send(
-        0,
-        Payload::Owned(Outgoing::new(HEAD.to_vec(), Some(rest))),
-    );
+    driver.send(0, Payload::Owned(Outgoing::new(HEAD.to_vec(), Some(rest))));
     for _ in 0..3 {
         driver.wait(None).unwrap();
         assert!(driver.next().is_none());

@@ -121,12 +121,7 @@ impl Uring {
     }
 
     /// Sends the piece, waits for it, or gives the place back; with the `errno` of a failure.
-    fn follow(
-        &mut self,
-        place: u32,
-        conn: ConnId,
-        refill: Result<Refill, i32>,
-    ) -> Option<i32> {
+    fn follow(&mut self, place: u32, conn: ConnId, refill: Result<Refill, i32>) -> Option<i32> {
         match refill {
             Ok(Refill::Piece) => {
                 if !self.push_told(place) {

@@ -6,8 +6,8 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use super::*;
-use crate::net::address::Address;
 use crate::net::Direction;
+use crate::net::address::Address;
 use crate::payload::Outgoing;
 
 const MS: u64 = 1_000_000;

@@ -63,7 +63,7 @@ pub(super) struct Simulated {
 impl Driver for Simulated {
     const NAME: &'static str = "simulated";
     const SEND_GROUP: usize = 16;
-    const FETCHES_LATE: bool = false;
+    const STAMPS_EACH_READ: bool = false;
 
     fn new(_config: Config) -> io::Result<Self> {
         Ok(Self {

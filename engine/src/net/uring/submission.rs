@@ -35,7 +35,7 @@ const ABSOLUTE_TIMER: u32 = 1 << 5;
 struct WaitArgument {
     signal_mask: u64,
     signal_mask_bytes: u32,
-    least_wait_us: u32,
+    min_wait_us: u32,
     timespec: u64,
 }
 
@@ -60,7 +60,7 @@ impl Uring {
         // this value, which gives it back only when the kernel is done with it (`Drop`); received
         // bytes go to the registered buffers.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
-            match self.hand_over() {
+            match self.submit() {
                 Ok(true) => {}
                 Ok(false) => return Err(libc::EBUSY),
                 Err(error) => return Err(error.raw_os_error().unwrap_or(libc::EIO)),
@@ -99,14 +99,14 @@ impl Uring {
 
     /// Hands everything in the queue to the kernel. False: it takes nothing for the moment, and all
     /// is still in the queue.
-    pub(super) fn hand_over(&mut self) -> io::Result<bool> {
+    pub(super) fn submit(&mut self) -> io::Result<bool> {
         let mut attempt = 0;
         loop {
             let result = if attempt == 0 {
-                self.submit()
+                self.enter()
             } else {
                 // Only then are completions posted that were kept back.
-                self.look()
+                self.poll()
             };
             match result {
                 Ok(_) => return Ok(true),
@@ -127,9 +127,9 @@ impl Uring {
 
     /// The same, and waits for something to happen, until a monotonic time at the latest. The next
     /// batch is there to be fetched.
-    pub(super) fn hand_over_and_wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
+    pub(super) fn submit_and_wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
         self.push_backlog();
-        let result = self.submit_and_wait(until_ns);
+        let result = self.enter_and_wait(until_ns);
         let refused_waits = std::mem::take(&mut self.refused_waits);
         match result {
             Ok(_) => Ok(()),
@@ -147,7 +147,7 @@ impl Uring {
         }
     }
 
-    fn submit_and_wait(&mut self, until_ns: Option<u64>) -> io::Result<usize> {
+    fn enter_and_wait(&mut self, until_ns: Option<u64>) -> io::Result<usize> {
         #[cfg(test)]
         if let Some(code) = self.refusals.pop_front() {
             return Err(io::Error::from_raw_os_error(code));
@@ -158,7 +158,7 @@ impl Uring {
         }
     }
 
-    fn submit(&mut self) -> io::Result<usize> {
+    fn enter(&mut self) -> io::Result<usize> {
         #[cfg(test)]
         if let Some(code) = self.refusals.pop_front() {
             return Err(io::Error::from_raw_os_error(code));
@@ -168,7 +168,7 @@ impl Uring {
 
     /// Hands everything over and lets the kernel post what has happened, without a timer and
     /// without sleeping.
-    fn look(&mut self) -> io::Result<usize> {
+    fn poll(&mut self) -> io::Result<usize> {
         #[cfg(test)]
         if let Some(code) = self.refusals.pop_front() {
             return Err(io::Error::from_raw_os_error(code));
@@ -190,7 +190,7 @@ impl Uring {
     fn wait_until(&mut self, until_ns: u64) -> io::Result<usize> {
         let left = until(until_ns);
         if left.is_zero() {
-            return self.look();
+            return self.poll();
         }
         if !self.waits_by_clock {
             let spec = Timespec::from(left);
@@ -204,7 +204,7 @@ impl Uring {
         let argument = WaitArgument {
             signal_mask: 0,
             signal_mask_bytes: 0,
-            least_wait_us: 0,
+            min_wait_us: 0,
             timespec: (&raw const spec) as u64,
         };
         let flags = GET_EVENTS | EXTENDED_ARGUMENT | ABSOLUTE_TIMER;
