@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::histogram::{Digits, Durations};
+use super::histogram::Durations;
 use super::http2::Http2Figures;
 use super::responses::ResponseCounts;
 use crate::http::expect::Unmet;
@@ -90,7 +90,7 @@ impl ErrorKind {
 }
 
 /// Counters of one thread over one span, or of many added up.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Counters {
     pub sent: u64,
     pub completed: u64,
@@ -125,7 +125,7 @@ pub struct Counters {
     pub in_flight_integral_ns: i128,
     /// Σ of the client's own times before sends.
     pub turnaround_ns: u128,
-    pub turnaround: Durations,
+    pub turnaround: Durations<2>,
     pub think_drawn_ns: u128,
     pub think_actual_ns: u128,
     pub think_count: u64,
@@ -150,53 +150,6 @@ pub struct Counters {
     pub sessions_completed: u64,
     /// Only of HTTP/2.
     pub http2: Option<Box<Http2Figures>>,
-}
-
-impl Default for Counters {
-    fn default() -> Self {
-        Self {
-            sent: 0,
-            completed: 0,
-            failed: 0,
-            abandoned: 0,
-            errors: [0; ErrorKind::ALL.len()],
-            responses: ResponseCounts::default(),
-            bytes_sent: 0,
-            bytes_received: 0,
-            connections_opened: 0,
-            connections_closed_by_server: 0,
-            connections_closed_by_client: 0,
-            connections_closed_first_by_server: 0,
-            connect_attempts: 0,
-            tls_handshakes: 0,
-            tls_resumptions: 0,
-            tls_agreed: BTreeMap::new(),
-            connect_time: Durations::new(Digits::Three),
-            tls_time: Durations::new(Digits::Three),
-            reasons: BTreeMap::new(),
-            first_head: None,
-            service_time_ns: 0,
-            lost_time_ns: 0,
-            in_flight_integral_ns: 0,
-            turnaround_ns: 0,
-            turnaround: Durations::new(Digits::Two),
-            think_drawn_ns: 0,
-            think_actual_ns: 0,
-            think_count: 0,
-            think_overshoot: Durations::new(Digits::Three),
-            eaddrnotavail: 0,
-            emfile: 0,
-            submissions_put_off: 0,
-            cookies_dropped: 0,
-            offered: 0,
-            blocked: 0,
-            expired: 0,
-            users_integral_ns: 0,
-            sessions_begun: 0,
-            sessions_completed: 0,
-            http2: None,
-        }
-    }
 }
 
 impl ErrorKind {
@@ -305,21 +258,18 @@ impl Counters {
         for (mine, theirs) in self.errors.iter_mut().zip(other.errors) {
             *mine += theirs;
         }
+        add_fields! { self, other;
+            sent, completed, failed, abandoned, bytes_sent, bytes_received,
+            connections_opened, connections_closed_by_server,
+            connections_closed_by_client, connections_closed_first_by_server,
+            connect_attempts, tls_handshakes, tls_resumptions, service_time_ns,
+            lost_time_ns, in_flight_integral_ns, turnaround_ns, think_drawn_ns,
+            think_actual_ns, think_count, eaddrnotavail, emfile, submissions_put_off,
+            cookies_dropped, offered, blocked, expired, users_integral_ns,
+            sessions_begun, sessions_completed,
+        }
         self.responses.add(&other.responses);
         self.think_overshoot.add(&other.think_overshoot);
-        self.sent += other.sent;
-        self.completed += other.completed;
-        self.failed += other.failed;
-        self.abandoned += other.abandoned;
-        self.bytes_sent += other.bytes_sent;
-        self.bytes_received += other.bytes_received;
-        self.connections_opened += other.connections_opened;
-        self.connections_closed_by_server += other.connections_closed_by_server;
-        self.connections_closed_by_client += other.connections_closed_by_client;
-        self.connections_closed_first_by_server += other.connections_closed_first_by_server;
-        self.connect_attempts += other.connect_attempts;
-        self.tls_handshakes += other.tls_handshakes;
-        self.tls_resumptions += other.tls_resumptions;
         for (agreed, count) in &other.tls_agreed {
             *self.tls_agreed.entry(*agreed).or_default() += count;
         }
@@ -331,24 +281,7 @@ impl Counters {
         for (kind, reason) in &other.reasons {
             self.reasons.entry(*kind).or_insert_with(|| reason.clone());
         }
-        self.service_time_ns += other.service_time_ns;
-        self.lost_time_ns += other.lost_time_ns;
-        self.in_flight_integral_ns += other.in_flight_integral_ns;
-        self.turnaround_ns += other.turnaround_ns;
         self.turnaround.add(&other.turnaround);
-        self.think_drawn_ns += other.think_drawn_ns;
-        self.think_actual_ns += other.think_actual_ns;
-        self.think_count += other.think_count;
-        self.eaddrnotavail += other.eaddrnotavail;
-        self.emfile += other.emfile;
-        self.submissions_put_off += other.submissions_put_off;
-        self.cookies_dropped += other.cookies_dropped;
-        self.offered += other.offered;
-        self.blocked += other.blocked;
-        self.expired += other.expired;
-        self.users_integral_ns += other.users_integral_ns;
-        self.sessions_begun += other.sessions_begun;
-        self.sessions_completed += other.sessions_completed;
         if let Some(figures) = &other.http2 {
             self.http2.get_or_insert_default().add(figures);
         }

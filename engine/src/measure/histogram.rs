@@ -5,32 +5,15 @@ use hdrhistogram::Histogram;
 /// The longest duration told apart: an hour. A longer one is recorded as this and counted as saturated.
 pub const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// How many digits are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Digits {
-    /// For what is compared: service times, latencies.
-    Three = 3,
-    /// For what is only watched: a tenth of the memory.
-    Two = 2,
-}
-
-/// Durations from 1 ns to 1 h.
-#[derive(Debug, Clone)]
-pub struct Durations {
+/// Durations from 1 ns to 1 h, with so many digits: three for what is compared, as service times are; two,
+/// in a tenth of the memory, for what is only watched.
+#[derive(Debug, Clone, Default)]
+pub struct Durations<const DIGITS: u8 = 3> {
     histogram: Option<Box<Histogram<u64>>>,
-    digits: Digits,
     saturated: u64,
 }
 
-impl Durations {
-    pub fn new(digits: Digits) -> Self {
-        Self {
-            histogram: None,
-            digits,
-            saturated: 0,
-        }
-    }
-
+impl<const DIGITS: u8> Durations<DIGITS> {
     #[inline]
     pub fn record(&mut self, ns: u64) {
         if ns > LONGEST_NS {
@@ -47,7 +30,7 @@ impl Durations {
     #[cold]
     fn record_first(&mut self, ns: u64) {
         // The bounds are valid for every number of digits, so this never fails.
-        if let Ok(mut histogram) = Histogram::new_with_bounds(1, LONGEST_NS, self.digits as u8) {
+        if let Ok(mut histogram) = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS) {
             histogram.saturating_record(ns.max(1));
             self.histogram = Some(Box::new(histogram));
         }
@@ -118,7 +101,7 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_kept_at_the_end_and_counted() {
-        let mut durations = Durations::new(Digits::Three);
+        let mut durations: Durations = Durations::default();
         assert_eq!((durations.count(), durations.max_ns()), (0, None));
         durations.record(0);
         durations.record(LONGEST_NS * 2);
@@ -129,7 +112,7 @@ mod tests {
 
     #[test]
     fn sums_hold_all_samples() {
-        let (mut a, mut b) = (Durations::new(Digits::Three), Durations::new(Digits::Three));
+        let (mut a, mut b): (Durations, Durations) = Default::default();
         a.add(&b);
         assert_eq!(a.count(), 0);
         for ns in 1..=1000 {
@@ -143,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_away_must_be_there() {
-        let (mut all, mut some) = (Durations::new(Digits::Three), Durations::new(Digits::Three));
+        let (mut all, mut some): (Durations, Durations) = Default::default();
         [1_000, 2_000, 2_000]
             .into_iter()
             .for_each(|ns| all.record(ns));
@@ -151,12 +134,12 @@ mod tests {
         some.record(2_000);
         assert_eq!(all.without(&some).unwrap().count(), 2);
         assert!(some.without(&all).is_none());
-        assert!(Durations::new(Digits::Three).without(&some).is_none());
+        assert!(Durations::default().without(&some).is_none());
     }
 
     #[test]
     fn very_many_samples_overflow_nothing() {
-        let mut durations = Durations::new(Digits::Three);
+        let mut durations: Durations = Durations::default();
         (1..=1000).for_each(|ms| durations.record(ms * 1_000_000));
         for _ in 0..40 {
             durations.add(&durations.clone());

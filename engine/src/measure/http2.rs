@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+
 /// Figures of one thread over one span, or of many added up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Http2Figures {
@@ -55,36 +56,24 @@ fn add_all(mine: &mut BTreeMap<u32, u64>, theirs: &BTreeMap<u32, u64>) {
 
 impl Http2Figures {
     pub fn add(&mut self, other: &Self) {
-        self.connect_attempts += other.connect_attempts;
-        self.connections_opened += other.connections_opened;
-        self.connections_closed_by_server += other.connections_closed_by_server;
-        self.connections_closed_by_client += other.connections_closed_by_client;
-        self.bytes_sent += other.bytes_sent;
-        self.bytes_received += other.bytes_received;
-        self.streams_opened += other.streams_opened;
+        add_fields! { self, other;
+            connect_attempts, connections_opened, connections_closed_by_server,
+            connections_closed_by_client, bytes_sent, bytes_received, streams_opened,
+            streams_unprocessed, pings_received, settings_received,
+            header_list_bytes_sent, header_block_bytes_sent, header_list_bytes_received,
+            header_block_bytes_received, header_fields_received, stream_waits,
+            stream_wait_ns, send_blocks, send_blocked_ns, receive_window_used_up,
+        }
         add_all(&mut self.resets_received, &other.resets_received);
         add_all(&mut self.stream_errors, &other.stream_errors);
         add_all(&mut self.goaways_received, &other.goaways_received);
         add_all(&mut self.connection_errors, &other.connection_errors);
-        self.streams_unprocessed += other.streams_unprocessed;
-        self.pings_received += other.pings_received;
-        self.settings_received += other.settings_received;
-        self.header_list_bytes_sent += other.header_list_bytes_sent;
-        self.header_block_bytes_sent += other.header_block_bytes_sent;
-        self.header_list_bytes_received += other.header_list_bytes_received;
-        self.header_block_bytes_received += other.header_block_bytes_received;
-        self.header_fields_received += other.header_fields_received;
         let limits = self.max_concurrent_streams.into_iter();
         self.max_concurrent_streams = limits.chain(other.max_concurrent_streams).min();
-        self.stream_waits += other.stream_waits;
-        self.stream_wait_ns += other.stream_wait_ns;
         self.longest_stream_wait_ns = self
             .longest_stream_wait_ns
             .max(other.longest_stream_wait_ns);
-        self.send_blocks += other.send_blocks;
-        self.send_blocked_ns += other.send_blocked_ns;
         self.longest_send_block_ns = self.longest_send_block_ns.max(other.longest_send_block_ns);
-        self.receive_window_used_up += other.receive_window_used_up;
     }
 
     pub fn waited_for_stream(&mut self, ns: u64) {

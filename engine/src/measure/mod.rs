@@ -2,6 +2,11 @@
 //! instants, added up elsewhere. Nothing here knows of sockets, HTTP or output formats, and no
 //! clock is read here: times come in.
 
+/// Adds up the fields of these names.
+macro_rules! add_fields {
+    ($to:expr, $from:expr; $($field:ident),* $(,)?) => { $($to.$field += $from.$field;)* };
+}
+
 pub mod addresses;
 pub mod counters;
 pub mod edges;

@@ -1,24 +1,15 @@
 //! Requests that waited for their own connection: their response times count from the begin of the
 //! attempt to connect, those of all others are their service times. Knows nothing of connections.
 
-use super::histogram::{Digits, Durations};
+use super::histogram::Durations;
 
 /// The requests of a closed load that opened a connection.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Opened {
     /// Of those that are in the histogram of all service times.
     service_time: Durations,
     /// From the begin of the attempt to connect; also of attempts that timed out.
     response_time: Durations,
-}
-
-impl Default for Opened {
-    fn default() -> Self {
-        Self {
-            service_time: Durations::new(Digits::Three),
-            response_time: Durations::new(Digits::Three),
-        }
-    }
 }
 
 impl Opened {
@@ -51,7 +42,7 @@ mod tests {
 
     #[test]
     fn a_request_on_an_open_connection_counts_with_its_service_time() {
-        let mut all = Durations::new(Digits::Three);
+        let mut all: Durations = Durations::default();
         let mut opened = Opened::default();
         assert!(opened.response_time(&all).is_none());
         for service_ns in [1_000, 2_000, 3_000] {

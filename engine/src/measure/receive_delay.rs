@@ -1,25 +1,16 @@
 //! How long what had arrived lay in its socket before the thread looked at it, of a sample of the
 //! reads. It must not know who says when it arrived.
 
-use super::histogram::{Digits, Durations};
+use super::histogram::Durations;
 
 /// The reads of one thread.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ReceiveDelay {
     /// All of them, also those of which nothing else is known.
     pub reads: u64,
     /// Of those whose arrival is known: from the arrival of their last packet to the time that their
     /// bytes are given.
-    pub delays: Durations,
-}
-
-impl Default for ReceiveDelay {
-    fn default() -> Self {
-        Self {
-            reads: 0,
-            delays: Durations::new(Digits::Two),
-        }
-    }
+    pub delays: Durations<2>,
 }
 
 impl ReceiveDelay {

@@ -6,7 +6,7 @@ use super::addresses::AddressFigures;
 use super::counters::{Counters, ErrorKind};
 use super::edges::AtEdge;
 use super::gaps::{Quiet, SHORTEST_GAP_NS};
-use super::histogram::{Digits, Durations};
+use super::histogram::Durations;
 use super::http2::Http2Figures;
 use super::opened::Opened;
 use super::rates::Rates;
@@ -33,7 +33,7 @@ pub struct Recorder {
     pub opened: Opened,
     steps: Vec<StepFigures>,
     addresses: Vec<AddressFigures>,
-    pub loop_lag: Durations,
+    pub loop_lag: Durations<2>,
     pub receive_delay: ReceiveDelay,
     pub open_load: OpenLoad,
     pub parts: PartTimes,
@@ -87,11 +87,11 @@ impl Recorder {
             window_from_ns: from_ns,
             from_ns,
             counters: Counters::default(),
-            service_time: Durations::new(Digits::Three),
+            service_time: Durations::default(),
             opened: Opened::default(),
             steps: Vec::new(),
             addresses: Vec::new(),
-            loop_lag: Durations::new(Digits::Two),
+            loop_lag: Durations::default(),
             receive_delay: ReceiveDelay::default(),
             open_load: OpenLoad::default(),
             parts: PartTimes::default(),
@@ -390,11 +390,11 @@ impl Recorder {
             from_ns: self.from_ns,
             to_ns: at_ns,
             counters: std::mem::take(&mut self.counters),
-            service_time: std::mem::replace(&mut self.service_time, Durations::new(Digits::Three)),
+            service_time: std::mem::take(&mut self.service_time),
             opened: std::mem::take(&mut self.opened),
             steps: self.steps.iter_mut().map(std::mem::take).collect(),
             addresses: self.addresses.iter_mut().map(std::mem::take).collect(),
-            loop_lag: std::mem::replace(&mut self.loop_lag, Durations::new(Digits::Two)),
+            loop_lag: std::mem::take(&mut self.loop_lag),
             receive_delay: std::mem::take(&mut self.receive_delay),
             loops: std::mem::take(&mut self.loops),
             cpu_ns: cpu_ns - self.cpu_before_ns,

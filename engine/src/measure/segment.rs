@@ -4,7 +4,7 @@ use super::addresses::AddressFigures;
 use super::counters::Counters;
 use super::edges::AtEdge;
 use super::gaps::Quiet;
-use super::histogram::{Digits, Durations};
+use super::histogram::Durations;
 use super::opened::Opened;
 use super::rates::RateCounts;
 use super::receive_delay::ReceiveDelay;
@@ -34,7 +34,7 @@ pub enum Cut {
 }
 
 /// What only an open load is measured by; without one it takes no memory.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct OpenLoad {
     /// From the intended send to the last byte, or to the timeout.
     pub latency: Durations,
@@ -42,16 +42,6 @@ pub struct OpenLoad {
     pub send_lag: Durations,
     /// From the intended arrival of a user to the end of its last response; of those who walked to the end.
     pub session_time: Durations,
-}
-
-impl Default for OpenLoad {
-    fn default() -> Self {
-        Self {
-            latency: Durations::new(Digits::Three),
-            send_lag: Durations::new(Digits::Three),
-            session_time: Durations::new(Digits::Three),
-        }
-    }
 }
 
 impl OpenLoad {
@@ -63,7 +53,7 @@ impl OpenLoad {
 }
 
 /// The parts of the service times of answered requests: together they are the service time.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PartTimes {
     /// From the send to the moment when the kernel had taken the last byte of the request.
     pub send: Durations,
@@ -71,16 +61,6 @@ pub struct PartTimes {
     pub wait: Durations,
     /// From there to the last byte.
     pub receive: Durations,
-}
-
-impl Default for PartTimes {
-    fn default() -> Self {
-        Self {
-            send: Durations::new(Digits::Three),
-            wait: Durations::new(Digits::Three),
-            receive: Durations::new(Digits::Three),
-        }
-    }
 }
 
 impl PartTimes {
@@ -109,7 +89,7 @@ pub struct Segment {
     pub steps: Vec<StepFigures>,
     /// By address of the target; empty with a single one.
     pub addresses: Vec<AddressFigures>,
-    pub loop_lag: Durations,
+    pub loop_lag: Durations<2>,
     pub receive_delay: ReceiveDelay,
     pub loops: u64,
     /// CPU and wall time, both read at the moment the cut was made, which may be a little later than `to_ns`.

@@ -1,6 +1,6 @@
 //! Figures per step of a scenario. With a single step the totals say it all and none are kept.
 
-use super::histogram::{Digits, Durations};
+use super::histogram::Durations;
 use super::opened::Opened;
 
 /// What a request took, as far as it is a sample.
@@ -13,7 +13,7 @@ pub struct RequestTimes {
 }
 
 /// What one step did in a span of time.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct StepFigures {
     pub completed: u64,
     pub failed: u64,
@@ -21,18 +21,6 @@ pub struct StepFigures {
     pub status: Vec<(u16, u64)>,
     pub service_time: Durations,
     pub opened: Opened,
-}
-
-impl Default for StepFigures {
-    fn default() -> Self {
-        Self {
-            completed: 0,
-            failed: 0,
-            status: Vec::new(),
-            service_time: Durations::new(Digits::Three),
-            opened: Opened::default(),
-        }
-    }
 }
 
 impl StepFigures {

@@ -16,6 +16,7 @@ use super::read_ahead::Refill;
 use super::send_times::SendTimes;
 use super::sys::{Waker, monotonic_ns, receive_with_control, until};
 use super::{Config, ConnId, Direction, Driver, NetEvent, Payload, Received};
+use crate::fault::Faults;
 use crate::payload::Outgoing;
 use prony_common::process::raise_file_limit;
 
@@ -42,8 +43,8 @@ struct Conn {
     unsent: Option<(u32, u32)>,
 }
 
-/// One epoll set with its connections.
-pub struct Epoll {
+/// One epoll set with its connections; its thread carries injected faults, or none.
+pub struct Epoll<const FAULTS: bool = false> {
     config: Config,
     /// Owned payloads that the kernel did not take completely.
     owned: HashMap<ConnId, Outgoing>,
@@ -65,7 +66,7 @@ pub struct Epoll {
     accepted: SendTimes,
 }
 
-impl Epoll {
+impl<const FAULTS: bool> Epoll<FAULTS> {
     fn try_connect(&mut self, conn: ConnId, address: usize) -> io::Result<()> {
         let socket = self.config.socket(conn, &self.config.addresses[address])?;
         let stamped = arrival::ask(&self.config, conn, address, &socket);
@@ -283,7 +284,7 @@ fn write_some(socket: Option<&OwnedFd>, bytes: &[u8], mut from: usize) -> Result
     Ok(from)
 }
 
-impl Driver for Epoll {
+impl<const FAULTS: bool> Driver for Epoll<FAULTS> {
     const NAME: &'static str = "epoll";
     const SEND_GROUP: usize = 1;
     const STAMPS_EACH_READ: bool = true;
@@ -321,6 +322,15 @@ impl Driver for Epoll {
             control: (Control::default(), 0),
             has_pwait2: true,
         })
+    }
+
+    #[inline(always)]
+    fn faults(&self) -> Faults {
+        if FAULTS {
+            self.config.faults
+        } else {
+            Faults::NONE
+        }
     }
 
     fn connect(&mut self, conn: ConnId, address: usize) {

@@ -5,7 +5,6 @@ pub mod address;
 mod arrival;
 mod buffers;
 pub mod epoll;
-pub mod faulty;
 pub mod probe;
 pub mod reach;
 pub mod read_ahead;
@@ -52,7 +51,7 @@ pub struct Config {
     pub times_sends: bool,
     /// Whether the kernel is asked when it took in what it delivers ([`Driver::arrived_ns`]).
     pub receive_stamps: bool,
-    /// Of a thread that carries faults on request ([`faulty::Faulty`]).
+    /// Of a thread that carries faults on request ([`Driver::faults`]).
     pub faults: Faults,
     /// For the TLS driver.
     pub tls: Option<Arc<ClientTls>>,
@@ -245,7 +244,8 @@ pub trait Driver: Sized {
 
     fn new(config: Config) -> io::Result<Self>;
 
-    /// The faults that the thread above it carries on request.
+    /// The faults that the thread above it carries on request: a constant for all drivers but one, so
+    /// that a run without faults pays nothing.
     #[inline(always)]
     fn faults(&self) -> Faults {
         Faults::NONE

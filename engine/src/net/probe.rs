@@ -13,8 +13,7 @@ use super::address::Address;
 use super::epoll::Epoll;
 use super::sys::monotonic_ns;
 use super::uring::Uring;
-use super::{Config, Driver, NetEvent, Owners, Payload};
-use crate::fault::Faults;
+use super::{Config, Driver, NetEvent, Payload};
 
 /// What one driver's probe found.
 #[derive(Debug, Clone, Serialize, JsonSchema)]

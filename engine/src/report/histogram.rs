@@ -23,7 +23,7 @@ pub struct HistogramReport {
 }
 
 impl HistogramReport {
-    pub fn new(durations: &Durations) -> Option<Self> {
+    pub fn new<const DIGITS: u8>(durations: &Durations<DIGITS>) -> Option<Self> {
         let histogram = durations.filled()?;
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()

@@ -9,7 +9,7 @@ use super::window::{Measured, Names, Open};
 use crate::measure::addresses::{AddressFigures, add_all};
 use crate::measure::counters::{Counters, ErrorKind};
 use crate::measure::edges::Edges;
-use crate::measure::histogram::{Digits, Durations};
+use crate::measure::histogram::Durations;
 use crate::measure::rates::RateCounts;
 use crate::measure::segment::{Cut, Segment};
 use crate::plan::SlowestPlan;
@@ -29,7 +29,7 @@ struct IntervalRow {
     service_time: Durations,
     latency: Durations,
     send_lag: Durations,
-    loop_lag: Durations,
+    loop_lag: Durations<2>,
     cpu_ns: u64,
     wall_ns: u64,
     in_flight: u64,
@@ -45,10 +45,10 @@ impl Default for IntervalRow {
             ended: 0,
             all_in_window: true,
             counters: Counters::default(),
-            service_time: Durations::new(Digits::Three),
-            latency: Durations::new(Digits::Three),
-            send_lag: Durations::new(Digits::Three),
-            loop_lag: Durations::new(Digits::Two),
+            service_time: Durations::default(),
+            latency: Durations::default(),
+            send_lag: Durations::default(),
+            loop_lag: Durations::default(),
             cpu_ns: 0,
             wall_ns: 0,
             in_flight: 0,
@@ -96,7 +96,7 @@ impl Collector {
             requests: *requests,
             reached_ns: None,
             cut: 0,
-            service_time: Durations::new(Digits::Three),
+            service_time: Durations::default(),
             failed: 0,
         };
         Self {
@@ -105,7 +105,7 @@ impl Collector {
             rows: BTreeMap::new(),
             marks: marks.iter().map(mark).collect(),
             next_mark: 0,
-            so_far: vec![(Durations::new(Digits::Three), 0); threads],
+            so_far: vec![(Durations::default(), 0); threads],
             window: None,
             totals: Counters::default(),
             rates: RateCounts::new(),

@@ -11,7 +11,6 @@ use crate::http2::Http2Driver;
 use crate::job::Job;
 use crate::net::Driver;
 use crate::net::epoll::Epoll;
-use crate::net::faulty::Faulty;
 use crate::net::probe::round_trip;
 use crate::net::read_ahead::ReadAhead;
 use crate::net::rings::{Rings, max_per_ring};
@@ -34,7 +33,7 @@ impl ChosenDriver {
     /// A thread with injected faults exists for one driver.
     pub fn for_faults() -> Self {
         Self {
-            name: Epoll::NAME,
+            name: <Epoll>::NAME,
             reason: "the plan injects faults, which run on epoll".to_owned(),
         }
     }
@@ -50,7 +49,7 @@ pub fn choose_driver(choice: DriverChoice) -> Result<ChosenDriver, PlanError> {
     };
     match choice {
         DriverChoice::Epoll => match round_trip::<Epoll>() {
-            Ok(()) => chosen(Epoll::NAME, "asked for by the plan"),
+            Ok(()) => chosen(<Epoll>::NAME, "asked for by the plan"),
             Err(reason) => refuse(format!(
                 "driver is epoll, which does not work on this host: {reason}"
             )),
@@ -64,7 +63,7 @@ pub fn choose_driver(choice: DriverChoice) -> Result<ChosenDriver, PlanError> {
         DriverChoice::Auto => match round_trip::<Uring>() {
             Ok(()) => chosen(Uring::NAME, "probe succeeded"),
             Err(reason) => chosen(
-                Epoll::NAME,
+                <Epoll>::NAME,
                 &format!("io_uring does not work on this host: {reason}"),
             ),
         },
@@ -202,7 +201,7 @@ fn spawn(
                 (true, true) if several => run::<TlsDriver<Rings>>(&job, link),
                 (true, false) => run::<Uring>(&job, link),
                 (true, true) => run::<TlsDriver<Uring>>(&job, link),
-                (false, false) if job.faults != Faults::NONE => run::<Faulty<Epoll>>(&job, link),
+                (false, false) if job.faults != Faults::NONE => run::<Epoll<true>>(&job, link),
                 (false, false) => run::<Epoll>(&job, link),
                 (false, true) => run::<TlsDriver<Epoll>>(&job, link),
             }

@@ -5,7 +5,7 @@ use crate::measure::addresses::{self, AddressFigures};
 use crate::measure::counters::Counters;
 use crate::measure::edges::Edges;
 use crate::measure::gaps::Gaps;
-use crate::measure::histogram::{Digits, Durations};
+use crate::measure::histogram::Durations;
 use crate::measure::opened::Opened;
 use crate::measure::receive_delay::ReceiveDelay;
 use crate::measure::scheduled::Scheduled;
@@ -70,7 +70,7 @@ struct Thread {
     polled_ns: u64,
     wall_ns: u64,
     loops: u64,
-    loop_lag: Durations,
+    loop_lag: Durations<2>,
     receive_delay: ReceiveDelay,
     /// `None` from the first segment on for which it could not be read.
     scheduled: Option<Scheduled>,
@@ -134,7 +134,7 @@ impl Measured {
             polled_ns: 0,
             wall_ns: 0,
             loops: 0,
-            loop_lag: Durations::new(Digits::Two),
+            loop_lag: Durations::default(),
             receive_delay: ReceiveDelay::default(),
             scheduled: Some(Scheduled::default()),
             gaps: Gaps::new(1, opens_ns),
@@ -147,7 +147,7 @@ impl Measured {
             closed: 0,
             edges: Edges::default(),
             counters: Counters::default(),
-            service_time: Durations::new(Digits::Three),
+            service_time: Durations::default(),
             with_connect: Opened::default(),
             steps: Vec::new(),
             addresses: Vec::new(),

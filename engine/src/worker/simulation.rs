@@ -23,7 +23,7 @@ use crate::job::Job;
 use crate::measure::counters::Counters;
 use crate::measure::edges::Edges;
 use crate::measure::gaps::Gaps;
-use crate::measure::histogram::{Digits, Durations};
+use crate::measure::histogram::Durations;
 use crate::measure::opened::Opened;
 use crate::measure::receive_delay::ReceiveDelay;
 use crate::measure::schedule::Span;
@@ -130,7 +130,7 @@ fn simulate_thread(
     start::<Simulated>(&job, &link).unwrap();
     let mut recorded = Recorded {
         counters: Counters::default(),
-        service_time: Durations::new(Digits::Three),
+        service_time: Durations::default(),
         opened: Opened::default(),
         steps: Vec::new(),
         gaps: Gaps::new(place.threads, span.opens_ns),

@@ -94,7 +94,10 @@ impl Driver for Wire {
     }
 
     fn next(&mut self) -> Option<NetEvent> {
-        self.events.pop_front()
+        let event = self.events.pop_front()?;
+        // What the server answers to was taken.
+        self.busy = false;
+        Some(event)
     }
 
     fn bytes(&self, _: &Received) -> &[u8] {
