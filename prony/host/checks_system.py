@@ -48,7 +48,7 @@ def io_uring(r: Readings) -> Verdict:
     if driver.works:
         version = _kernel_version(r.fingerprint.kernel)
         old = version is not None and version < _ENDS_IN_ANY_ORDER
-        reasoned = f"; Linux {r.fingerprint.kernel}: closing reasoned from its source, not tested" if old else ""
+        reasoned = f"; Linux {r.fingerprint.kernel}: closing reasoned, not tested" if old else ""
         return "ok", (driver.reason or "works") + reasoned
     disabled = r.fingerprint.sysctls.get("kernel.io_uring_disabled", "0")
     advice = (
