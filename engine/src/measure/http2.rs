@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-
 /// Figures of one thread over one span, or of many added up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Http2Figures {
