@@ -66,8 +66,8 @@ impl<D: Driver> TlsDriver<D> {
         Ok(())
     }
 
-    /// Seals the next piece of each payload whose last one has been sent. Whether one is left that
-    /// need not wait.
+    /// Seals the next piece of each payload whose last one has been sent. Whether the driver beneath has
+    /// taken one: what is to follow, here or above, need not wait.
     pub(super) fn seal_on(&mut self) -> bool {
         let mut at_once = false;
         for conn in std::mem::take(&mut self.sealing) {
@@ -95,7 +95,7 @@ impl<D: Driver> TlsDriver<D> {
                 Err(event) => self.pending.push_back(event),
             }
         }
-        at_once && !self.sealing.is_empty()
+        at_once
     }
 
     /// When all its bytes were sealed: what follows them.

@@ -22,6 +22,10 @@ struct Wire {
     events: VecDeque<NetEvent>,
     incoming: Vec<u8>,
     busy: bool,
+    /// It takes a send at once.
+    quick: bool,
+    /// Whether the last wait had a limit.
+    limited: bool,
     waker: Waker,
 }
 
@@ -47,6 +51,8 @@ impl Driver for Wire {
             events: VecDeque::new(),
             incoming: Vec::new(),
             busy: false,
+            quick: false,
+            limited: false,
             waker: Waker::new()?,
         })
     }
@@ -60,7 +66,7 @@ impl Driver for Wire {
         let Payload::Owned(outgoing) = payload else {
             panic!("nothing of TLS is sent unchanged");
         };
-        self.busy = true;
+        self.busy = !self.quick;
         self.sent_bytes.push(outgoing.bytes().len());
         let mut bytes = outgoing.bytes();
         while !bytes.is_empty() {
@@ -88,7 +94,8 @@ impl Driver for Wire {
 
     fn close(&mut self, _: ConnId) {}
 
-    fn wait(&mut self, _: Option<u64>) -> io::Result<()> {
+    fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
+        self.limited = until_ns.is_some();
         self.busy = false;
         Ok(())
     }
@@ -190,4 +197,16 @@ fn a_file_is_encrypted_a_piece_per_turn_as_it_is_read() {
     assert!(driver.wire.plain == [HEAD, &body].concat());
     let most = turns.iter().max();
     assert!(most < Some(&(PIECE_BYTES + RECORDS_BYTES)), "{turns:?}");
+}
+
+#[test]
+fn what_follows_a_piece_that_was_taken_at_once_does_not_wait_for_an_event() {
+    let (mut driver, _orders) = secured(vec![b'x'; 2 * PIECE_BYTES]);
+    driver.wire.quick = true;
+    driver.send(0, Payload::Fixed(0));
+    assert!(driver.is_sending(0));
+    driver.wait(None).unwrap();
+    assert!(!driver.is_sending(0) && driver.wire.limited);
+    driver.wait(None).unwrap();
+    assert!(!driver.wire.limited);
 }
