@@ -358,18 +358,6 @@ fn what_cannot_be_followed_is_refused_with_the_key() {
             ended.stderr
         );
     }
-    let huge = identity.folder.path().join("huge");
-    fs::File::create(&huge).unwrap().set_len(65 << 20).unwrap();
-    let ended = run(&https(&server, "epoll", &identity.ca(), |plan| {
-        plan["scenarios"][0]["steps"] =
-            json!([{"method": "PUT", "path": "/", "body": {"file": huge}}]);
-    }));
-    assert_eq!(ended.code, Some(2));
-    assert!(
-        ended.stderr.contains("expected at most"),
-        "{}",
-        ended.stderr
-    );
     let ended = run(&https(&server, "epoll", &identity.ca(), |plan| {
         plan["target"]["url"] = format!("http://{}", server.address()).into();
     }));
