@@ -43,6 +43,10 @@ class ProcessSample(Record):
     cpu_system_s: float
     rss_bytes: int
     peak_rss_bytes: int | None = None
+    written_bytes: int | None = None
+    """By write calls so far, to files and sockets; send calls are not counted. None: not read."""
+    disk_bytes: int | None = None
+    """That must go to a disk."""
     threads: int
     descriptors: int | None = None
     processes: int = 1
@@ -145,6 +149,9 @@ class ServerWindow(Record):
     jvm_open: JvmSnapshot | None = None
     jvm_close: JvmSnapshot | None = None
     throttle: CgroupThrottle | None = None
+    written_bytes: int | None = None
+    """As in `ProcessSample`; None in older evidence, too."""
+    disk_bytes: int | None = None
     died: str | None = None
     """Exit code or signal that ended the process in the window; None while it lived."""
 

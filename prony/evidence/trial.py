@@ -213,6 +213,17 @@ class Turns(Record):
     """Garbage collections between its measured turns."""
 
 
+class AfterLoad(Record):
+    """What the server did when the load had ended, until it was idle."""
+
+    wall_s: float
+    cpu_s: float
+    """CPU time, without that of JIT compilers."""
+    disk_bytes: int | None = None
+    idle: bool
+    """Whether it became idle before the cap."""
+
+
 class Nonconformity(Record):
     """A failed check of the conformance suite."""
 
@@ -274,6 +285,8 @@ class Evidence(Record):
     phases: tuple[Phase, ...] = ()
     stages: tuple[StageReport, ...] = ()
     """Loads before and after the measured one; not judged."""
+    after_load: AfterLoad | None = None
+    """None: not watched (a duet), or not read."""
     turns: Turns | None = None
     """None: the window was one stretch, with no other server alive."""
     beside: tuple[ToolRun, ...] = ()

@@ -118,7 +118,9 @@ def label_lines(view: ResultView) -> list[str]:
 
 
 def _provided(view: ResultView) -> tuple[Condition, ...]:
-    found = {one.text: one for cell in view.cells for one in cell.provided}
+    together = (one for part in view.parts for one in part.findings if one.conforms and one.provided)
+    found = {one.provided: Condition(one.check, one.code, one.provided) for one in together}
+    found |= {one.text: one for cell in view.cells for one in cell.provided}
     return tuple(found.values())
 
 

@@ -256,6 +256,7 @@ class RunningServer(GuardedProcess):
         self._watch.look()
 
     def connections_by_process(self) -> tuple[int, ...] | None:
+        self._watch.look_at_connections(self.port)
         return connections_by_process(self.pids(), self._listeners() or frozenset(), (self.port,))
 
     def _await_report(self, deadline_s: float) -> dict[str, float]:

@@ -65,6 +65,21 @@ class ListenerWatch:
         else:
             self._known = inodes
 
+    def look_at_connections(self, port: int) -> None:
+        """Finds another process that has accepted connections to `port`: one that shares the server's own
+        listening socket. Reads all descriptors of the server.
+        """
+        own = tuple(self.pids())
+        inodes = (established_inodes(port) or set()) - {0}  # 0: in the queue, not yet accepted
+        if len(inodes) > MOST_DESCRIPTORS // 4 or not inodes:
+            return
+        foreign = inodes - (sockets.owned_by(inodes, own) or inodes)
+        foreign &= established_inodes(port) or set()
+        pid = min(sockets.holders(foreign) - set(own), default=None)
+        if pid is not None:
+            self.owned = False
+            self.other = f"PID {proc.describe(pid)} has {len(foreign)} of {len(inodes)} connections"
+
 
 def connections_by_process(
     pids: Iterable[int], listening: Collection[int], ports: Iterable[int]

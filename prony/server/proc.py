@@ -83,6 +83,7 @@ def sample(pids: Iterable[int], reaper: int | None = None) -> ProcessSample | No
     rss = peak = threads = processes = 0
     descriptors: int | None = 0
     peak_known = True
+    written: list[tuple[int, int] | None] = []
     now = time.monotonic()
     for pid in pids:
         fields = stat_fields(pid)
@@ -101,6 +102,7 @@ def sample(pids: Iterable[int], reaper: int | None = None) -> ProcessSample | No
         peak_known, peak = peak_known and high is not None, peak + (high or 0)
         opened = _descriptors(pid)
         descriptors = None if descriptors is None or opened is None else descriptors + opened
+        written.append(_written_bytes(pid))
     if processes == 0:
         return None
     if reaper is not None and (fields := stat_fields(reaper)) is not None:
@@ -116,6 +118,8 @@ def sample(pids: Iterable[int], reaper: int | None = None) -> ProcessSample | No
         cpu_system_s=system_s,
         rss_bytes=rss,
         peak_rss_bytes=peak if peak_known else None,
+        written_bytes=None if None in written else sum(one[0] for one in written if one),
+        disk_bytes=None if None in written else sum(one[1] for one in written if one),
         threads=threads,
         descriptors=descriptors,
         processes=processes,
@@ -133,6 +137,12 @@ def _cpu_clock_s(pid: int) -> float | None:
 def _peak_rss_bytes(pid: int) -> int | None:
     high = key_values(read_text(f"/proc/{pid}/status") or "").get("VmHWM", "").split()
     return int(high[0]) * 1024 if high else None
+
+
+def _written_bytes(pid: int) -> tuple[int, int] | None:
+    """(by write calls, of files on disks), see proc_pid_io(5); None where another user's."""
+    counts = key_values(read_text(f"/proc/{pid}/io") or "")
+    return (int(counts["wchar"]), int(counts["write_bytes"])) if "write_bytes" in counts else None
 
 
 def _descriptors(pid: int) -> int | None:

@@ -13,7 +13,7 @@ import pytest
 
 from prony.evidence.engine import EngineThread, Gap, Histogram, Http2Counts
 from prony.evidence.server import CgroupThrottle, ThreadUse
-from prony.evidence.trial import Ceiling, Evidence, Nonconformity, ServerCount, Turns
+from prony.evidence.trial import AfterLoad, Ceiling, Evidence, Nonconformity, ServerCount, Turns
 from prony.judge.check import Check
 from prony.judge.checks import CHECKS
 from prony.judge.checks.arrivals import arrivals
@@ -259,6 +259,7 @@ FIRES: dict[str, Evidence] = {
     "counts": COUNTED.model_copy(update={"server_count": ServerCount(requests=1001)}),
     "isolation": steal(0.2),
     "turns": in_turns(others_cpu_s=0.4),
+    "deferred": HEALTHY.model_copy(update={"after_load": AfterLoad(wall_s=1.0, cpu_s=0.96, idle=True)}),
     "host": SLOW_CLOCK,
     "hosts": f.host(HOSTS, "load2", lost="no sign of life for 5 s"),
     "network": refused(900),
@@ -285,6 +286,7 @@ SAYS_NOTHING = {"injected_faults", "emulation"}
 """Of evidence that gives no reason to speak; the others say that all is well."""
 QUIET: dict[str, Evidence] = dict.fromkeys(FIRES, HEALTHY) | {
     "turns": in_turns(),
+    "deferred": HEALTHY.model_copy(update={"after_load": AfterLoad(wall_s=0.25, cpu_s=0.001, idle=True)}),
     "streams": queued(0.0),
     "hosts": HOSTS,
     "counts": COUNTED.model_copy(update={"server_count": ServerCount(requests=1000)}),

@@ -270,6 +270,16 @@ def test_cpu_time_is_counted_exactly_and_children_are_not_forgotten() -> None:
     assert proc.descriptor_limit_soft(os.getpid())
 
 
+def test_written_bytes_are_counted(tmp_path: Path) -> None:
+    before = proc.sample([os.getpid()])
+    (tmp_path / "log").write_bytes(b"x" * 100_000)
+    after = proc.sample([os.getpid()])
+    assert before is not None
+    assert after is not None
+    assert (after.written_bytes or 0) - (before.written_bytes or 0) >= 100_000
+    assert (after.disk_bytes or 0) >= (before.disk_bytes or 0)
+
+
 def group(root: Path, name: str, **files: str) -> None:
     (root / name).mkdir(parents=True, exist_ok=True)
     for file, content in files.items():

@@ -2,16 +2,20 @@
 process can join its port. Run by its path with host, port and options: `patient` (never closes first),
 `works` (1 ms of CPU per response), `halves` (half of the page in 2 % of the responses), `narrow` (a backlog
 of 1), `apart` (head and body in two writes, with Nagle's algorithm), `leaks` (keeps 32 KiB per response),
-`pair` (two processes), `late` (the second process listens 2 s after the first).
+`pair` (two processes), `late` (the second process listens 2 s after the first), `small` (50 µs of CPU per
+response), `defers` (does that work when no request has come for 50 ms), `logs` (400 bytes per response to
+stdout), `idle` (listens, and accepts nothing), `of=PID` (accepts on the listening socket of that process).
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import cast
 
 BODY = b"x" * 64
@@ -22,7 +26,14 @@ KEPT: list[bytearray] = []
 APART = "apart" in sys.argv
 BACKLOG = 1 if "narrow" in sys.argv else 1024
 PATIENT = "patient" in sys.argv
-WORK_S = 0.001 if "works" in sys.argv else 0.0
+WORK_S = 0.001 if "works" in sys.argv else 50e-6 if "small" in sys.argv else 0.0
+DEFERS, LOGS = "defers" in sys.argv, "logs" in sys.argv
+LINE = "x" * 399 + "\n"
+PIDFD_GETFD = 438
+"""Its number is the same on all architectures."""
+PUT_OFF = [0, 0.0]
+"""Responses whose work is due, and the time of the last one."""
+QUIET_S = 0.05
 END = b"\r\n\r\n"
 
 
@@ -46,7 +57,10 @@ class SameResponse(asyncio.Protocol):
         self._read += data
         while END in self._read:
             request, _, self._read = self._read.partition(END)
-            _work()
+            _put_off() if DEFERS else _work()
+            if LOGS:
+                sys.stdout.write(LINE)
+                sys.stdout.flush()
             closes = not PATIENT and b"connection: close" in request.lower()
             self._count += 1
             KEPT.append(bytearray(LEAK_BYTES)) if LEAK_BYTES else None
@@ -65,14 +79,52 @@ def _work() -> None:
         pass
 
 
+def _put_off() -> None:
+    PUT_OFF[0] += 1
+    PUT_OFF[1] = time.monotonic()
+
+
+async def _catch_up() -> None:
+    while True:
+        while PUT_OFF[0] and time.monotonic() - PUT_OFF[1] > QUIET_S:
+            PUT_OFF[0] -= 1
+            _work()
+            await asyncio.sleep(0)
+        await asyncio.sleep(QUIET_S / 2)
+
+
+def listening(of: int) -> socket.socket:
+    """The listening socket of a process, once it has one."""
+    process = os.pidfd_open(of)
+    while True:
+        for name in Path(f"/proc/{of}/fd").iterdir():
+            if str(name.readlink()).startswith("socket:"):
+                copy = ctypes.CDLL(None, use_errno=True).syscall(PIDFD_GETFD, process, int(name.name), 0)
+                if copy < 0:
+                    raise OSError(ctypes.get_errno(), "pidfd_getfd")
+                found = socket.socket(fileno=copy)
+                if found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                    return found
+        time.sleep(0.01)
+
+
 async def serve(host: str, port: int) -> None:
     """Serves until killed."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(SameResponse, host, port, reuse_port=True, backlog=BACKLOG)
+    of = next((word.partition("=")[2] for word in sys.argv if word.startswith("of=")), None)
+    if of is None:
+        server = await loop.create_server(SameResponse, host, port, reuse_port=True, backlog=BACKLOG)
+    else:
+        server = await loop.create_server(SameResponse, sock=listening(int(of)), backlog=BACKLOG)
+    putting_off = loop.create_task(_catch_up()) if DEFERS else None
     await server.serve_forever()
+    del putting_off
 
 
 if __name__ == "__main__":
+    if "idle" in sys.argv:
+        unserved = socket.create_server((sys.argv[1], int(sys.argv[2])), backlog=BACKLOG)
+        time.sleep(600)
     if ("pair" in sys.argv or "late" in sys.argv) and os.fork() == 0:
         time.sleep(2.0 if "late" in sys.argv else 0.0)
     asyncio.run(serve(sys.argv[1], int(sys.argv[2])))

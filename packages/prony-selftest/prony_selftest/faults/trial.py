@@ -55,6 +55,7 @@ def missing_for(setup: Setup) -> str | None:
         ),
         "tc": (shutil.which("tc") is not None, "tc (Debian: iproute2)"),
         "steering": (STEERING.exists(), "a kernel with receive packet steering"),
+        "ipv6": (Path("/proc/net/if_inet6").exists(), "IPv6"),
         "two-cpus": (not partition().shared, "two CPUs, one for each side"),
     }
     missing = [have[need][1] for need in setup.needs if not have[need][0]]
@@ -155,7 +156,9 @@ def _run(setup: Setup, seed: int) -> Evidence:
             target: ServerUnderTest = ExternalServer(active.enter_context(_beside(setup)))
         else:
             spec = spec_of(setup)
-            ours = target = Disturbed(spec, Built(spec), at_start=None if setup.in_window else disturb)
+            ours = target = Disturbed(
+                spec, Built(spec), host=setup.host, at_start=None if setup.in_window else disturb
+            )
             if setup.in_window:
                 listener = Silent(lambda: disturb(ours.running))
         surroundings = Surroundings(chosen, target.limits(limits_to_own_servers()))
