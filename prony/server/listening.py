@@ -69,13 +69,12 @@ class ListenerWatch:
         """Finds another process that has accepted connections to `port`: one that shares the server's own
         listening socket. Reads all descriptors of the server.
         """
-        own = tuple(self.pids())
         inodes = (established_inodes(port) or set()) - {0}  # 0: in the queue, not yet accepted
-        if len(inodes) > MOST_DESCRIPTORS // 4 or not inodes:
+        found = sockets.owned_by(inodes, self.pids()) if 0 < len(inodes) <= MOST_DESCRIPTORS // 4 else None
+        if found is None:
             return
-        foreign = inodes - (sockets.owned_by(inodes, own) or inodes)
-        foreign &= established_inodes(port) or set()
-        pid = min(sockets.holders(foreign) - set(own), default=None)
+        foreign = (inodes - found) & (established_inodes(port) or set())
+        pid = min(sockets.holders(foreign) - {*self.pids()}, default=None)  # a worker may have begun meanwhile
         if pid is not None:
             self.owned = False
             self.other = f"PID {proc.describe(pid)} has {len(foreign)} of {len(inodes)} connections"
