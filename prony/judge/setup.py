@@ -77,7 +77,7 @@ def _protocols(evidence: Evidence) -> str | None:
         return f"{http} without TLS"
     agreed = evidence.engine.totals.tls_agreed if evidence.engine is not None else ()
     usual = max(agreed, key=lambda one: one.count, default=None)
-    return None if usual is None else f"{http}, {usual.version}, {usual.cipher_suite}"
+    return None if usual is None else f"{http}, TLS {usual.version}, {usual.cipher_suite}"
 
 
 def _resumed(evidence: Evidence) -> float | None:

@@ -118,8 +118,8 @@ def label_lines(view: ResultView) -> list[str]:
 
 
 def _provided(view: ResultView) -> tuple[Condition, ...]:
-    together = (one for part in view.parts for one in part.findings if one.conforms and one.provided)
-    found = {one.provided: Condition(one.check, one.code, one.provided) for one in together}
+    setups = [one for part in view.parts for one in part.findings if one.check == "setup" and one.provided]
+    found = {one.provided: Condition(one.check, one.code, one.provided) for one in setups}
     found |= {one.text: one for cell in view.cells for one in cell.provided}
     return tuple(found.values())
 

@@ -74,7 +74,8 @@ class ListenerWatch:
         if found is None:
             return
         foreign = (inodes - found) & (established_inodes(port) or set())
-        pid = min(sockets.holders(foreign) - {*self.pids()}, default=None)  # a worker may have begun meanwhile
+        # A worker may have begun since.
+        pid = min(sockets.holders(foreign) - {*self.pids()}, default=None)
         if pid is not None:
             self.owned = False
             self.other = f"PID {proc.describe(pid)} has {len(foreign)} of {len(inodes)} connections"

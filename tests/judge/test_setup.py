@@ -22,7 +22,7 @@ def found(**servers: Evidence) -> Finding:
 
 
 def secured(cipher: str = "TLS13_AES_256_GCM_SHA384", handshakes: int = 10, resumed: int = 0) -> Evidence:
-    agreed = (TlsAgreed(version="TLS 1.3", cipher_suite=cipher, count=handshakes),)
+    agreed = (TlsAgreed(version="1.3", cipher_suite=cipher, count=handshakes),)
     counted = {"tls_handshakes": handshakes, "tls_resumptions": resumed, "tls_agreed": agreed}
     return f.part(f.totals(f.healthy(), **counted), "load", tls=True)
 
