@@ -13,7 +13,6 @@ from typing import Any
 
 from prony.evidence.trial import Evidence
 from prony.judge.finding import Finding
-from prony.judge.parts import joined
 from prony.judge.window import measured
 from prony.numbers import number
 
@@ -38,22 +37,27 @@ By = Mapping[str, Sequence[Evidence]]
 
 
 def setup(by_server: By) -> Finding | None:
-    """Each difference is a condition. None below two servers."""
+    """What differs is a condition. None below two servers."""
     if len(by_server) < 2:
         return None
-    parts = [
-        Finding(
-            check="setup",
-            code=code,
-            provided=provided,
-            reason=f"{code}: {'; '.join(f'{server} {text}' for server, text in found.items())}",
-            advice=advice,
-            limit="compared servers differ in their programs only",
-        )
-        for code, (differing, provided, advice) in DIFFERENCES.items()
-        if (found := differing(by_server))
-    ]
-    return joined(parts) if parts else Finding(check="setup", reason=f"alike: {', '.join(DIFFERENCES)}")
+    found = {code: each for code, (differing, _) in DIFFERENCES.items() if (each := differing(by_server))}
+    names = " and ".join(filter(None, (", ".join([*found][:-1]), *[*found][-1:])))
+    return Finding(
+        check="setup",
+        code=next(iter(found), "ok"),
+        provided=f"the difference in {names} is intended" if found else "",
+        reason="; ".join(map(_words, found, found.values())) or f"alike: {', '.join(DIFFERENCES)}",
+        advice="; ".join(DIFFERENCES[code][1] for code in found),
+        limit="compared servers differ in their programs only",
+    )
+
+
+def _words(code: str, found: Mapping[str, str]) -> str:
+    """flags: none (a, b), -Xint (c)."""
+    groups: dict[str, str] = {}
+    for server, text in found.items():
+        groups[text] = f"{groups[text]}, {server}" if text in groups else server
+    return f"{code}: {', '.join(f'{text} ({servers})' for text, servers in groups.items())}"
 
 
 def _unequal(
@@ -141,33 +145,23 @@ def written_per_request(evidence: Evidence) -> float | None:
     return written / window.completed if written >= WRITTEN_PER_S * window.duration_s else 0.0
 
 
-DIFFERENCES: Mapping[str, tuple[Callable[[By], dict[str, str]], str, str]] = {
+DIFFERENCES: Mapping[str, tuple[Callable[[By], dict[str, str]], str]] = {
     "protocols": (
         partial(_unequal, _protocols),
-        "different versions of HTTP and TLS cost the same",
         "offer the same versions of HTTP and TLS, and the same cipher suites",
     ),
     "resumption": (
         partial(_unequal, _resumed, least=RESUMED_APART, unit="% of TLS handshakes resumed"),
-        "full and resumed TLS handshakes cost the same",
         "switch session resumption on for all servers, or off",
     ),
     "addresses": (
         partial(_unequal, _addresses),
-        "different addresses cost the same",
         "give each server as an address of the same family",
     ),
-    "flags": (
-        _flags,
-        "the runtime flags differ by intent",
-        "start the servers with the same flags, heap, collector and agents",
-    ),
+    "flags": (_flags, "start the servers with the same flags, heap, collector and agents"),
     "writes": (
-        partial(
-            _unequal, written_per_request, least=WRITTEN_APART, unit="bytes per request beside its responses"
-        ),
-        "log and file writes are each server's own work",
+        partial(_unequal, written_per_request, least=WRITTEN_APART, unit="bytes per request"),
         "give all servers the same log level",
     ),
 }
-"""Code -> (server -> its own, in words, where servers differ; what the comparison rests on then; advice)."""
+"""Code -> (server -> its own, in words, where servers differ; advice)."""

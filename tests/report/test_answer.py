@@ -20,7 +20,7 @@ from prony.report.answer import (
     answer,
     provided,
 )
-from prony.report.cell_view import HEADLINE
+from prony.report.cell_view import HEADLINE, TrialView
 from prony.report.comparison import ranked
 from prony.report.result import PairView, PartView, ResultView
 from prony.report.shape import MOST_SENTENCES
@@ -261,6 +261,26 @@ def test_what_it_rests_on_is_told_once_and_not_without_end() -> None:
     assert line.count("was right") == MOST_CONDITIONS
     assert "1 more" in line
     assert provided(answer(factory.full())) == ()
+
+
+def test_what_differs_between_the_servers_beside_their_programs_is_a_condition() -> None:
+    def one_over_http_2(made: TrialView) -> TrialView:
+        version = "2" if made.record.server == JETTY else "1.1"
+        return over(made, version)
+
+    found = answer(factory.changed(factory.experiment(), one_over_http_2))
+    assert (found.provided[0].check, found.provided[0].code) == ("setup", "protocols")
+    same = answer(factory.changed(factory.experiment(), lambda made: over(made, "2")))
+    assert "setup" not in [one.check for one in same.provided]
+
+
+def over(made: TrialView, version: str) -> TrialView:
+    """The trial with its load offered over this version of HTTP."""
+    evidence = made.record.evidence
+    evidence = evidence.model_copy(
+        update={"load": evidence.load.model_copy(update={"http_version": version})}
+    )
+    return replace(made, record=made.record.model_copy(update={"evidence": evidence}))
 
 
 @pytest.mark.parametrize(
