@@ -263,24 +263,22 @@ def test_what_it_rests_on_is_told_once_and_not_without_end() -> None:
     assert provided(answer(factory.full())) == ()
 
 
-def test_what_differs_between_the_servers_beside_their_programs_is_a_condition() -> None:
-    def one_over_http_2(made: TrialView) -> TrialView:
-        version = "2" if made.record.server == JETTY else "1.1"
-        return over(made, version)
+def test_what_differs_between_the_servers_beside_their_programs_is_one_condition() -> None:
+    def over(server: str, version: str) -> TrialView:
+        made = factory.record(server).evidence
+        load = made.load.model_copy(update={"http_version": version})
+        record = factory.record(server).model_copy(
+            update={"evidence": made.model_copy(update={"load": load})}
+        )
+        return replace(factory.trial(record), record=record)
 
-    found = answer(factory.changed(factory.experiment(), one_over_http_2))
-    assert (found.provided[0].check, found.provided[0].code) == ("setup", "protocols")
-    same = answer(factory.changed(factory.experiment(), lambda made: over(made, "2")))
-    assert "setup" not in [one.check for one in same.provided]
+    def conditions(version: str) -> list[tuple[str, str]]:
+        trials = [over(TOMCAT, "1.1"), over(JETTY, version)]
+        found = answer(factory.experiment(trials, (TOMCAT, JETTY))).provided
+        return [(one.check, one.code) for one in found]
 
-
-def over(made: TrialView, version: str) -> TrialView:
-    """The trial with its load offered over this version of HTTP."""
-    evidence = made.record.evidence
-    evidence = evidence.model_copy(
-        update={"load": evidence.load.model_copy(update={"http_version": version})}
-    )
-    return replace(made, record=made.record.model_copy(update={"evidence": evidence}))
+    assert conditions("2") == [("setup", "protocols")]
+    assert conditions("1.1") == []
 
 
 @pytest.mark.parametrize(
