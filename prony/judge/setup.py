@@ -20,7 +20,7 @@ RESUMED_APART = 5.0
 """Difference in resumed TLS handshakes, in points, ..."""
 HANDSHAKES = 0.01
 """... named from this number of handshakes per request."""
-WRITTEN_APART = 50.0
+WRITTEN_APART = 32.0
 """Difference of bytes written per request beside the responses: a line of a log is longer ..."""
 WRITTEN_PER_S = 16_384.0
 """... at this rate; what a runtime writes for itself is slower."""

@@ -121,7 +121,7 @@ def test_a_log_is_what_is_written_beside_the_responses() -> None:
     assert written_per_request(f.healthy()) is None
     logs = found(a=writing(response), b=writing(1.05 * response + 200))
     assert f.told(logs) == (Kind.PROVIDED, "writes")
-    assert found(a=writing(0.0), b=writing(1.05 * response + 40)).code == "ok"
+    assert found(a=writing(0.0), b=writing(1.05 * response + 30)).code == "ok"
 
 
 def test_writes_to_services_and_of_a_proxy_are_no_log() -> None:
