@@ -166,7 +166,8 @@ TREND = "trend"
 
 def growing_data(_tools: bool) -> EntryResult:
     """55: data that grows from trial to trial."""
-    grown, level = (compare(_trials(starts)).pairs[0] for starts in (GROWING, {**GROWING, "b": [DEAR] * 8}))
+    constant: dict[str, list[tuple[str, ...]]] = {"a": [QUICK] * 8, "b": [DEAR] * 8}
+    grown, level = (compare(_trials(starts)).pairs[0] for starts in (GROWING, constant))
     moved, still = (sum(one.up for one in pair.sources if one.name == TREND) for pair in (grown, level))
     failures = []
     if not moved:
