@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from prony.evidence.host import CpuUse
 from prony.evidence.server import JvmSnapshot
 from prony.evidence.trial import Evidence
 
@@ -46,6 +47,18 @@ def quota_unreadable(evidence: Evidence) -> Evidence:
     changed = None if window is None else window.model_copy(update={"throttle": None})
     return evidence.model_copy(update={"server_window": changed})
 
+
+def sibling(evidence: Evidence, busy: float) -> Evidence:
+    """As if a sibling of the server's CPU, of neither side, were so busy, and nothing else disturbed it."""
+    host = evidence.host_window
+    use = CpuUse(cpu=99, busy=busy, steal=0.0)
+    changes = {"siblings": (use,), "others_on_server_cpus": 0.0}
+    changed = None if host is None else host.model_copy(update=changes)
+    return evidence.model_copy(update={"host_window": changed})
+
+
+sibling_busy = partial(sibling, busy=0.8)
+sibling_idle = partial(sibling, busy=0.0)
 
 MIB = 2**20
 

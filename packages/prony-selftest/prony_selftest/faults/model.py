@@ -80,7 +80,7 @@ class Setup:
     edited: Callable[[Evidence], Evidence] | None = None
     """Applied to a real trial's evidence before judging, for faults that cannot be staged."""
     needs: tuple[str, ...] = ()
-    """Requirements of the host: `root`, `cgroup`, `steering`, `tc`, `two-cpus`."""
+    """Requirements of the host: `root`, `cgroup`, `memory`, `steering`, `tc`, `two-cpus`."""
 
 
 @dataclass(frozen=True, slots=True)
