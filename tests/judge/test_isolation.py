@@ -52,7 +52,8 @@ class TestTaken:
     @pytest.mark.parametrize(("busy", "share"), [(0.0, 0.0), (0.4, 0.2), (1.0, USED / 2)])
     def test_a_busy_sibling_takes_up_to_half_of_a_core(self, busy: float, share: float) -> None:
         found = judged(f.part(quiet(), "host_window", siblings=(CpuUse(cpu=2, busy=busy, steal=0.0),)))
-        assert (found.code, found.value) == ("siblings" if busy else "ok", pytest.approx(share))
+        assert found.code == ("siblings" if busy else "ok")
+        assert found.value == pytest.approx(share)
         assert (up(found) or 0.0) == pytest.approx(min(share / USED, share / (1 - share)))
         assert (found.of("server_cpu_us_per_request").low or 0.0) == pytest.approx(-share / USED)
 

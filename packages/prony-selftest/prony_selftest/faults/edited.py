@@ -51,10 +51,14 @@ def quota_unreadable(evidence: Evidence) -> Evidence:
 def sibling(evidence: Evidence, busy: float) -> Evidence:
     """As if a sibling of the server's CPU, of neither side, were so busy, and nothing else disturbed it."""
     host = evidence.host_window
-    use = CpuUse(cpu=99, busy=busy, steal=0.0)
-    changes = {"siblings": (use,), "others_on_server_cpus": 0.0}
-    changed = None if host is None else host.model_copy(update=changes)
-    return evidence.model_copy(update={"host_window": changed})
+    if host is None:
+        return evidence
+    changes = {
+        "siblings": (CpuUse(cpu=99, busy=busy, steal=0.0),),
+        "others_on_server_cpus": 0.0,
+        "cpus": tuple(cpu.model_copy(update={"irq": 0.0, "steal": 0.0}) for cpu in host.cpus),
+    }
+    return evidence.model_copy(update={"host_window": host.model_copy(update=changes)})
 
 
 sibling_busy = partial(sibling, busy=0.8)

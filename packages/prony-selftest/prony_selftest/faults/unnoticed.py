@@ -9,7 +9,8 @@ from prony_selftest.faults.edited import sibling_busy, sibling_idle
 from prony_selftest.faults.model import Entry, Setup, coded, conditional
 from prony_selftest.faults.other_process import SHARED
 
-WORKS = (*SHARED, "{host}", "{port}", "works")
+ANSWERS = (*SHARED, "{host}", "{port}")
+WORKS = (*ANSWERS, "works")
 PAGES = (*WORKS, "pages")
 MEMORY_BYTES = 48 * 2**20
 """The server's own memory and a third of its file."""
@@ -50,9 +51,9 @@ UNNOTICED: tuple[Entry, ...] = (
         64,
         "wrong bodies of the right length",
         "every fourth response is another page of the same length, and only the length is declared",
-        Setup(command=(*WORKS, "forges")),
+        Setup(command=(*ANSWERS, "forges")),
         ("content",),
-        Setup(command=(*WORKS, "dates")),
+        Setup(command=(*ANSWERS, "dates")),
         partial(coded, "content", "other_body"),
         other_tools=False,
     ),
