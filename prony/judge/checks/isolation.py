@@ -140,8 +140,8 @@ def _elsewhere(window: ServerWindow, limit: str) -> Finding:
         conforms=False,
         value=outside,
         limit=limit,
-        reason=f"the server's threads may run on CPU {outside}, outside of its set ({_listed(window.cpus)}): it "
-        "changed its own affinity",
+        reason=f"the server's threads may run on CPU {outside}, outside of its set ({_listed(window.cpus)}): "
+        "it changed its own affinity",
         advice="turn off its CPU pinning (worker_cpu_affinity, taskset), or name these CPUs (--server-cpus)",
         source=SOURCE,
     )
