@@ -13,8 +13,8 @@ pub struct BodyCounts(BTreeMap<(usize, Option<u64>), u64>);
 impl BodyCounts {
     pub fn count(&mut self, step: usize, digest: Option<u64>, count: u64) {
         let of_step = (step, None)..=(step, Some(u64::MAX));
-        let known = self.0.contains_key(&(step, digest))
-            || self.0.range(of_step).count() < MAX_DISTINCT;
+        let known =
+            self.0.contains_key(&(step, digest)) || self.0.range(of_step).count() < MAX_DISTINCT;
         *self.0.entry((step, digest.filter(|_| known))).or_default() += count;
     }
 

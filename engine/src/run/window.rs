@@ -16,7 +16,8 @@ use crate::measure::uniformity::Uniformity;
 use crate::net::address::Address;
 use crate::plan::SlowestPlan;
 use crate::report::{
-    BodyReport, CounterReport, GapReport, HistogramReport, StepReport, ThreadReady, ThreadReport, WindowReport,
+    BodyReport, CounterReport, GapReport, HistogramReport, StepReport, ThreadReady, ThreadReport,
+    WindowReport,
 };
 use crate::scenario::compile::StepName;
 use crate::units::{ms, seconds};

@@ -39,7 +39,11 @@ impl Users {
             && response.status / 100 == 2
         {
             let step = self.job.scenarios.steps[place].figure;
-            cx.record.recorder.counters.bodies.count(step, Some(digest), 1);
+            cx.record
+                .recorder
+                .counters
+                .bodies
+                .count(step, Some(digest), 1);
         }
         cx.record.judged(&ended, answered, failed, mark, cx.now_ns);
         if cx.record.recorder.counts_steps() {
