@@ -72,6 +72,7 @@ fn read(
         expectation: &expectation,
         recent,
         captured: None,
+        digest: None,
         continues: false,
         more: false,
         behind: 0,

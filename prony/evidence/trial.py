@@ -12,7 +12,14 @@ from prony.evidence.engine import EngineReport, Mark
 from prony.evidence.host import CpuPartition, HostRow, HostWindow, Limits
 from prony.evidence.hosts import HostEvidence
 from prony.evidence.profile import Profile
-from prony.evidence.server import Probe, ServerIdentity, ServerWindow, ServiceUse, StartUp
+from prony.evidence.server import (
+    CgroupThrottle,
+    Probe,
+    ServerIdentity,
+    ServerWindow,
+    ServiceUse,
+    StartUp,
+)
 
 
 class PopulationFacts(Record):
@@ -86,6 +93,8 @@ class LoadFacts(Record):
     """Whether the workload declares the correct response."""
     length_from_preflight: bool = False
     """Whether only the status is declared, and requests do not vary."""
+    constant: bool = False
+    """Whether requests do not vary."""
     preflight: bool = True
     """False: no request before the load, as with the front end's own tool."""
 
@@ -258,6 +267,8 @@ class Evidence(Record):
     server: ServerIdentity
     start_up: StartUp | None = None
     server_window: ServerWindow | None = None
+    client_throttle: CgroupThrottle | None = None
+    """CPU quota of the engine's cgroup. None: not read, or on other hosts."""
     services: tuple[ServiceUse, ...] = ()
     """Backing services."""
     host_window: HostWindow | None = None

@@ -293,8 +293,7 @@ class RunningServer(GuardedProcess):
         return cpu_quota(pid=self.pid)
 
     def thread_times(self) -> Readings:
-        """Without their CPUs, which Prony chose."""
-        return thread_times(self.pids(), where=False)
+        return thread_times(self.pids())
 
     def request_count(self) -> int | None:
         return request_count(self.address, self.built.spec.counts)

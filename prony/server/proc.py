@@ -19,7 +19,7 @@ from prony.host.proc import (
     thread_ids,
 )
 
-_PPID, _UTIME, _CUTIME, _CSTIME, _THREADS, _RSS = 1, 11, 13, 14, 17, 21
+_PPID, _MAJFLT, _CMAJFLT, _UTIME, _CUTIME, _CSTIME, _THREADS, _RSS = 1, 9, 10, 11, 13, 14, 17, 21
 """Places in /proc/PID/stat after the command name, see proc(5)."""
 
 
@@ -80,7 +80,7 @@ def sample(pids: Iterable[int], reaper: int | None = None) -> ProcessSample | No
     """
     user_ticks = system_ticks = 0.0
     exact_s = 0.0
-    rss = peak = threads = processes = 0
+    rss = peak = threads = processes = faults = 0
     descriptors: int | None = 0
     peak_known = True
     written: list[tuple[int, int] | None] = []
@@ -96,6 +96,7 @@ def sample(pids: Iterable[int], reaper: int | None = None) -> ProcessSample | No
         own_s = _cpu_clock_s(pid)
         exact_s += (user + system) / TICKS_PER_S if own_s is None else own_s
         exact_s += (children_user + children_system) / TICKS_PER_S
+        faults += int(fields[_MAJFLT]) + int(fields[_CMAJFLT])
         threads += int(fields[_THREADS])
         rss += int(fields[_RSS]) * PAGE_BYTES
         high = _peak_rss_bytes(pid)
@@ -123,6 +124,7 @@ def sample(pids: Iterable[int], reaper: int | None = None) -> ProcessSample | No
         threads=threads,
         descriptors=descriptors,
         processes=processes,
+        major_faults=faults,
     )
 
 

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from prony.errors import EnvironmentFault
@@ -50,6 +51,7 @@ class ServerEdge:
     throttle: tuple[CgroupThrottle, ...] | None
     threads: Readings
     services: Mapping[str, ProcessSample] = field(default_factory=dict)
+    client_throttle: tuple[CgroupThrottle, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class LoadRun:
         self._failed = failed
         self._precise: Callable[[IntervalRow], bool] | None = None
         self._rows_to_count = 0
+        self._limits: tuple[Path, ...] | None = None
         self.connections: tuple[int, ...] | None = ()
         self.interrupted = False
         """Whether the user ended the measured part; what was measured until then is whole."""
@@ -190,7 +193,14 @@ class LoadRun:
             throttle=self.server.throttle() if full else None,
             threads=self.server.thread_times() if full else None,
             services=self.server.service_samples() if full else {},
+            client_throttle=cgroup.counted(self._client_limits()) if full else None,
         )
+
+    def _client_limits(self) -> tuple[Path, ...] | None:
+        """Read once: at the closing edge the engine may have ended."""
+        if self._limits is None:
+            self._limits = next(map(cgroup.limited, self.engine.pids), None)
+        return self._limits
 
     def catch_up(self, *, shown: bool, wait_s: float = 0.0) -> bool:
         """Take what the engine has reported meanwhile; whether its window closed. `shown`: the listener hears
@@ -246,10 +256,11 @@ def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> S
     opened, closed = edges.opened, edges.closed
     if opened.process is None or closed.process is None:
         return None
-    cpus = () if placed else working_cpus(opened.threads, closed.threads)
-    cpus = cpus or server.cpus()
+    working = working_cpus(opened.threads, closed.threads)
+    cpus = (() if placed else working) or server.cpus()
     quota = server.quota_cpus()
     granted = float(len(cpus) or os.cpu_count() or 1)
+    first, last = opened.process.major_faults, closed.process.major_faults
     return ServerWindow(
         wall_s=closed.process.t_monotonic_s - opened.process.t_monotonic_s,
         granted_cpus=granted if quota is None else min(granted, quota),
@@ -257,6 +268,8 @@ def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> S
         busiest_thread=busiest(opened.threads, closed.threads),
         processes=closed.process.processes,
         connections_by_process=edges.connections_by_process,
+        major_faults=None if first is None or last is None else max(0, last - first),
+        outside_cpus=tuple(sorted({*working} - {*cpus})) if cpus else (),
         cpu_user_s=closed.process.cpu_user_s - opened.process.cpu_user_s,
         cpu_system_s=closed.process.cpu_system_s - opened.process.cpu_system_s,
         peak_rss_bytes=closed.process.peak_rss_bytes,

@@ -23,6 +23,7 @@ from prony.evidence.host import CpuPartition, HostRow, HostWindow
 from prony.evidence.profile import Profile
 from prony.evidence.server import ServerWindow, ServiceUse, StartUp
 from prony.evidence.trial import AfterLoad, Evidence, ScalingProbe, ServerCount, StageReport, ToolRun, WarmUp
+from prony.host import cgroup
 from prony.host.instructions import Instructions
 from prony.host.sampler import HostSampler
 from prony.load.asked import Preflight
@@ -594,6 +595,7 @@ class _Trial:
 
     def _evidence(self, clean_stop: bool | None) -> Evidence:
         server, partition, member = self._server, self.surroundings.partition, self._member
+        edges = self._edges
         host_rows = self._host_rows if member is None else member.load_time.host_rows(self._host_rows)
         return Evidence(
             load=trial_facts(self.plan, self.under_test),
@@ -601,6 +603,9 @@ class _Trial:
             server=self.under_test.identity if server is None else server.identity,
             start_up=self._start_up,
             server_window=self._server_window,
+            client_throttle=None
+            if edges is None
+            else cgroup.between(edges.opened.client_throttle, edges.closed.client_throttle),
             services=self._services(),
             host_window=self._host_window,
             host_rows=host_rows,

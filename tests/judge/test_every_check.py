@@ -213,6 +213,10 @@ def uncollected(mib: int) -> Evidence:
     return f.part(HEALTHY, "server_window", jvm_open=opened, jvm_close=closed)
 
 
+def faulting(major_faults: int) -> Evidence:
+    return f.part(HEALTHY, "server_window", major_faults=major_faults)
+
+
 def steal(share: float) -> Evidence:
     assert HEALTHY.host_window is not None
     cpus = tuple(cpu.model_copy(update={"steal": share}) for cpu in HEALTHY.host_window.cpus)
@@ -457,6 +461,7 @@ LIMITS: dict[str, Decides] = {
     "warm_waiting_share": Decides(warm, starved(5.0), "starved", 0.9, "ok"),
     "isolation_repeat_min": Decides(repeated, steal(0.07), "again", 0.1, "steal"),
     "host_frequency_drop": Decides(host, SLOW_CLOCK, "slower_clock", 0.2, "ok"),
+    "host_major_faults_per_s": Decides(host, faulting(20), PROVIDED, 3, FINE),
     "samples_confidence": Decides(samples, answered(1200), "few", 0.9, "ok"),
     "samples_required_percentile": Decides(samples, answered(1200), "few", 90, "ok"),
     "stall_p99_factor": Decides(stall, GAP, "stall", 100, "ok"),

@@ -9,6 +9,8 @@ struct Client {
     expectation: Expectation,
     recent: HeadCache,
     head_request: bool,
+    digests: bool,
+    digest: Option<u64>,
 }
 
 impl Client {
@@ -21,6 +23,8 @@ impl Client {
             }),
             recent: HeadCache::default(),
             head_request,
+            digests: false,
+            digest: None,
         }
     }
 
@@ -31,6 +35,7 @@ impl Client {
             expectation: &self.expectation,
             recent: &mut self.recent,
             captured: None,
+            digest: self.digests.then_some(&mut self.digest),
             continues: false,
             more: false,
             behind: 0,
@@ -45,6 +50,7 @@ impl Client {
             expectation: &self.expectation,
             recent: &mut self.recent,
             captured: None,
+            digest: self.digests.then_some(&mut self.digest),
             continues: false,
             more: false,
             behind: 0,
@@ -60,6 +66,26 @@ const RESPONSES: &[&str] = &[
     "HTTP/1.1 204 No Content\r\n\r\n",
     "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
 ];
+
+#[test]
+fn a_sampled_body_has_the_same_digest_in_one_piece_in_many_and_chunked() {
+    let digest_of = |text: &str, size: usize, digests| {
+        let mut client = Client::new(false);
+        client.digests = digests;
+        for piece in text.as_bytes().chunks(size) {
+            let _ = client.feed(piece).unwrap();
+        }
+        client.digest
+    };
+    let whole = digest_of(RESPONSES[0], 1000, true);
+    assert_eq!(whole, Some(0xb94d_27b9_934d_3e08), "SHA-256 of hello world");
+    for text in &RESPONSES[..2] {
+        for size in [1, 7, 1000] {
+            assert_eq!(digest_of(text, size, true), whole);
+            assert_eq!(digest_of(text, size, false), None);
+        }
+    }
+}
 
 #[test]
 fn whole_responses_are_read_in_one_piece_and_again_from_the_recent_head() {
@@ -177,6 +203,7 @@ fn copies_of_bodies_share_it_too_and_bodies_that_are_not_copied_need_none() {
             expectation: &client.expectation,
             recent: &mut client.recent,
             captured: wanted,
+            digest: None,
             continues: false,
             more: false,
             behind: 0,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bodies::BodyCounts;
 use super::histogram::{Digits, Durations};
 use super::http2::Http2Figures;
 use super::responses::ResponseCounts;
@@ -98,6 +99,7 @@ pub struct Counters {
     pub abandoned: u64,
     errors: [u64; ErrorKind::ALL.len()],
     pub responses: ResponseCounts,
+    pub bodies: BodyCounts,
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub connections_opened: u64,
@@ -160,6 +162,7 @@ impl Default for Counters {
             abandoned: 0,
             errors: [0; ErrorKind::ALL.len()],
             responses: ResponseCounts::default(),
+            bodies: BodyCounts::default(),
             bytes_sent: 0,
             bytes_received: 0,
             connections_opened: 0,
@@ -304,6 +307,7 @@ impl Counters {
             *mine += theirs;
         }
         self.responses.add(&other.responses);
+        self.bodies.add(&other.bodies);
         self.think_overshoot.add(&other.think_overshoot);
         self.sent += other.sent;
         self.completed += other.completed;

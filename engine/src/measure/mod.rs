@@ -3,6 +3,7 @@
 //! clock is read here: times come in.
 
 pub mod addresses;
+pub mod bodies;
 pub mod counters;
 pub mod edges;
 pub mod gaps;

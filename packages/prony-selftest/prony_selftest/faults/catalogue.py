@@ -19,6 +19,7 @@ from prony_selftest.faults.model import LONG, SECONDS, Entry, ExtraCase, Setup, 
 from prony_selftest.faults.other_process import BETWEEN, IN_FRONT, SHARED, VISITED
 from prony_selftest.faults.partly import PARTLY
 from prony_selftest.faults.trial import run_setup
+from prony_selftest.faults.unnoticed import UNNOTICED
 
 MEASURED = WholeRun(duration_s=SECONDS)
 QUIET = ("--delay", "fixed:5ms")
@@ -284,4 +285,5 @@ ENTRIES: tuple[Entry, ...] = (
     *PARTLY,
     *AROUND,
     *HTTP2,
+    *UNNOTICED,
 )

@@ -82,7 +82,7 @@ class Setup:
     host: str = "127.0.0.1"
     """Listening address of a server that Prony launches."""
     needs: tuple[str, ...] = ()
-    """Requirements of the host: `root`, `cgroup`, `ipv6`, `steering`, `tc`, `two-cpus`."""
+    """Requirements of the host: `root`, `cgroup`, `ipv6`, `memory`, `steering`, `tc`, `two-cpus`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,19 @@ process can join its port. Run by its path with host, port and options: `patient
 of 1), `apart` (head and body in two writes, with Nagle's algorithm), `leaks` (keeps 32 KiB per response),
 `pair` (two processes), `late` (the second process listens 2 s after the first), `small` (50 µs of CPU per
 response), `defers` (does that work when no request has come for 50 ms), `logs` (400 bytes per response to
-stdout), `idle` (listens, and accepts nothing), `of=PID` (accepts on the listening socket of that process).
+stdout), `idle` (listens, and accepts nothing), `of=PID` (accepts on the listening socket of that process),
+`forges` (another page of the same length in every fourth response), `dates` (a page with the time), `roams`
+(sets its affinity to every CPU when a connection opens), `pins` (to those it has), `pages` (reads pages of a mapped file of 64 MiB), `helper`
+(a process outside its tree and session burns CPU).
 """
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
+import mmap
 import os
+import random
 import socket
 import sys
 import time
@@ -34,6 +39,9 @@ PIDFD_GETFD = 438
 PUT_OFF = [0, 0.0]
 """Responses whose work is due, and the time of the last one."""
 QUIET_S = 0.05
+FORGED, FORGED_EVERY = b"y" * 64, 4
+FILE_BYTES, TOUCHED = 64 * 2**20, 10
+PAGES: list[mmap.mmap] = []
 END = b"\r\n\r\n"
 
 
@@ -50,6 +58,10 @@ class SameResponse(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         if APART:
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
+        if "roams" in sys.argv:
+            os.sched_setaffinity(0, range(os.cpu_count() or 1))
+        if "pins" in sys.argv:
+            os.sched_setaffinity(0, os.sched_getaffinity(0))
 
     def data_received(self, data: bytes) -> None:
         """A request ends with an empty line."""
@@ -65,6 +77,10 @@ class SameResponse(asyncio.Protocol):
             self._count += 1
             KEPT.append(bytearray(LEAK_BYTES)) if LEAK_BYTES else None
             body = HALF if self._count % EVERY == 0 else BODY
+            if "forges" in sys.argv and self._count % FORGED_EVERY == 0:
+                body = FORGED
+            if "dates" in sys.argv:
+                body = f"{time.time_ns():064}".encode()
             head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n".encode()
             head += (b"Connection: close\r\n" if closes else b"") + b"\r\n"
             for part in (head, body) if APART else (head + body,):
@@ -77,6 +93,32 @@ def _work() -> None:
     end_s = time.perf_counter() + WORK_S
     while WORK_S and time.perf_counter() < end_s:
         pass
+    for mapped in PAGES:
+        for _ in range(TOUCHED):
+            mapped[random.randrange(FILE_BYTES)]
+
+
+def _map_file() -> None:
+    with open("pages", "w+b") as file:  # noqa: PTH123 - in its own directory, removed with it
+        for _ in range(0, FILE_BYTES, 2**20):
+            file.write(os.urandom(2**20))
+            os.fsync(file.fileno())  # clean pages can be dropped
+        PAGES.append(mmap.mmap(file.fileno(), FILE_BYTES))
+    PAGES[0].madvise(mmap.MADV_RANDOM)
+
+
+def _help_apart() -> None:
+    served = os.getpid()
+    if (child := os.fork()) == 0:
+        os.setsid()
+        if os.fork() == 0:
+            while os.path.exists(f"/proc/{served}"):  # noqa: PTH110 - it is to burn CPU, but not in pathlib
+                end_s = time.monotonic() + 0.02
+                while time.monotonic() < end_s:
+                    pass
+                time.sleep(0.02)
+        os._exit(0)
+    os.waitpid(child, 0)
 
 
 def _put_off() -> None:
@@ -127,4 +169,8 @@ if __name__ == "__main__":
         time.sleep(600)
     if ("pair" in sys.argv or "late" in sys.argv) and os.fork() == 0:
         time.sleep(2.0 if "late" in sys.argv else 0.0)
+    if "pages" in sys.argv:
+        _map_file()
+    if "helper" in sys.argv:
+        _help_apart()
     asyncio.run(serve(sys.argv[1], int(sys.argv[2])))

@@ -33,7 +33,7 @@ from prony.server.spec import Ceilings, ServerSpec
 from prony.targets import ExternalServer, LaunchedServer, ServerUnderTest
 from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
-from prony_selftest.faults.disturbances import STEERING, can_limit_cpu
+from prony_selftest.faults.disturbances import CPU_FILES, MEMORY_FILES, STEERING, can_limit
 from prony_selftest.faults.model import RunningSetup, Setup, SetupResult
 
 WARM_UP = WarmUpPlan(method="pinned", min_s=1.0, cap_s=1.5, settle_min_s=1.0, settle_cap_s=1.5)
@@ -50,8 +50,12 @@ def missing_for(setup: Setup) -> str | None:
     have = {
         "root": (os.geteuid() == 0, "the rights of root"),
         "cgroup": (
-            os.geteuid() == 0 and can_limit_cpu(),
+            os.geteuid() == 0 and can_limit(CPU_FILES),
             "the right to create a control group with a CPU quota",
+        ),
+        "memory": (
+            os.geteuid() == 0 and can_limit(MEMORY_FILES),
+            "the right to create a control group with a memory limit",
         ),
         "tc": (shutil.which("tc") is not None, "tc (Debian: iproute2)"),
         "steering": (STEERING.exists(), "a kernel with receive packet steering"),
