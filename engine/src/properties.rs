@@ -74,6 +74,7 @@ fn read(
         recent,
         budget: &Budget::new(u64::MAX),
         captured: None,
+        digest: None,
         continues: false,
         more: false,
         behind: 0,

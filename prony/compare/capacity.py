@@ -194,7 +194,7 @@ class CapacitySearch:
         return limit is not None and limit < rate
 
 
-CLIENT_BUSY = frozenset({"saturated", "kept_from_cpu"})
+CLIENT_BUSY = frozenset({"saturated", "kept_from_cpu", "throttled"})
 """Codes of `client` under which blocked arrivals are the load generator's."""
 SLEPT = 0.15
 """Share of a window in which no thread of the load generator had anything to do: what is missing then is the

@@ -28,6 +28,7 @@ OBSTACLES = {
     "schedule": "late sends",
     "connections": "unplanned connections",
     "streams": "waits for HTTP/2 streams",
+    "deferred": "work after the load",
     MISSING: "trials without a figure",
     POSITION: "the position of a trial in its block",
     ORDER: "the order of loads in a process",

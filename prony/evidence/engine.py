@@ -35,6 +35,16 @@ class ResponseCount(EngineRecord):
     count: int
 
 
+class BodyCount(EngineRecord):
+    """Number of sampled responses of a step with this body."""
+
+    scenario: str
+    step: str
+    sha256: str | None
+    """Its first 16 digits; None: all beyond the 16 bodies that are counted one by one."""
+    count: int
+
+
 class Gap(EngineRecord):
     """A span without completions despite requests in flight; `start_ms` from the start of the run."""
 
@@ -249,6 +259,8 @@ class Window(Counters):
     """Open loop: from the intended send, connecting included."""
     steps: tuple[StepFigures, ...] = ()
     """By step name; empty for a single step."""
+    bodies: tuple[BodyCount, ...] = ()
+    """Of one in 64 of the responses that were right; empty in older evidence."""
     transactions: tuple[StepFigures, ...] = ()
     """By name of a transaction: sums of its requests' service times."""
     threads: tuple[EngineThread, ...] = ()

@@ -127,6 +127,10 @@ class HostWindow(Record):
     mhz_open: float | None = None
     mhz_close: float | None = None
     swap_in_bytes: int | None = None
+    memory_stall_s: float | None = None
+    """Time in which at least one task of the host waited for memory (PSI: swap-in, reclaim, memory.high)."""
+    siblings: tuple[CpuUse, ...] = ()
+    """CPUs of neither side that share a core with the server's."""
     kernel_log_lines: int | None = None
     """New kernel log lines from warning level on; None when unreadable."""
     sysctls_changed: tuple[str, ...] | None = None

@@ -43,9 +43,15 @@ class ProcessSample(Record):
     cpu_system_s: float
     rss_bytes: int
     peak_rss_bytes: int | None = None
+    written_bytes: int | None = None
+    """By write calls so far, to files and sockets; send calls are not counted. None: not read."""
+    disk_bytes: int | None = None
+    """That must go to a disk."""
     threads: int
     descriptors: int | None = None
     processes: int = 1
+    major_faults: int | None = None
+    """Pages that had to be read from a disk or from swap. None: older evidence."""
 
     @property
     def cpu_s(self) -> float:
@@ -94,7 +100,7 @@ class ServerIdentity(Record):
 
 
 class CgroupThrottle(Record):
-    """CPU quota counters of the server's cgroup over the window."""
+    """CPU quota counters of a cgroup over the window."""
 
     periods: int
     throttled_periods: int
@@ -138,6 +144,9 @@ class ServerWindow(Record):
     rss_end_bytes: int | None = None
     threads_end: int | None = None
     descriptors_end: int | None = None
+    major_faults: int | None = None
+    outside_cpus: tuple[int, ...] = ()
+    """CPUs beyond the set it was started on, where threads that worked may run."""
     run_delay_s: float | None = None
     """All threads: runnable, but not on a CPU (schedstat). None: not read, or too few of them; so in older
     evidence.
@@ -145,6 +154,9 @@ class ServerWindow(Record):
     jvm_open: JvmSnapshot | None = None
     jvm_close: JvmSnapshot | None = None
     throttle: CgroupThrottle | None = None
+    written_bytes: int | None = None
+    """As in `ProcessSample`; None in older evidence, too."""
+    disk_bytes: int | None = None
     died: str | None = None
     """Exit code or signal that ended the process in the window; None while it lived."""
 
@@ -193,6 +205,8 @@ class Probe(Record):
     keeps_alive: bool | None = None
     body_digest: str | None = None
     """Digest of the body, of JSON with sorted keys; None in older results."""
+    body_sha256: str | None = None
+    """Of the body as it came, its first 16 digits."""
     via: str | None = None
     """The header Via, set by a proxy."""
     server_header: str | None = None

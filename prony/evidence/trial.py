@@ -12,7 +12,14 @@ from prony.evidence.engine import EngineReport, Mark
 from prony.evidence.host import CpuPartition, HostRow, HostWindow, Limits
 from prony.evidence.hosts import HostEvidence
 from prony.evidence.profile import Profile
-from prony.evidence.server import Probe, ServerIdentity, ServerWindow, ServiceUse, StartUp
+from prony.evidence.server import (
+    CgroupThrottle,
+    Probe,
+    ServerIdentity,
+    ServerWindow,
+    ServiceUse,
+    StartUp,
+)
 
 
 class PopulationFacts(Record):
@@ -86,6 +93,8 @@ class LoadFacts(Record):
     """Whether the workload declares the correct response."""
     length_from_preflight: bool = False
     """Whether only the status is declared, and requests do not vary."""
+    constant: bool = False
+    """Whether requests do not vary."""
     preflight: bool = True
     """False: no request before the load, as with the front end's own tool."""
 
@@ -213,6 +222,17 @@ class Turns(Record):
     """Garbage collections between its measured turns."""
 
 
+class AfterLoad(Record):
+    """What the server did when the load had ended, until it was idle."""
+
+    wall_s: float
+    cpu_s: float
+    """CPU time, without that of JIT compilers."""
+    disk_bytes: int | None = None
+    idle: bool
+    """Whether it became idle before the cap."""
+
+
 class Nonconformity(Record):
     """A failed check of the conformance suite."""
 
@@ -247,6 +267,8 @@ class Evidence(Record):
     server: ServerIdentity
     start_up: StartUp | None = None
     server_window: ServerWindow | None = None
+    client_throttle: CgroupThrottle | None = None
+    """CPU quota of the engine's cgroup. None: not read, or on other hosts."""
     services: tuple[ServiceUse, ...] = ()
     """Backing services."""
     host_window: HostWindow | None = None
@@ -274,6 +296,8 @@ class Evidence(Record):
     phases: tuple[Phase, ...] = ()
     stages: tuple[StageReport, ...] = ()
     """Loads before and after the measured one; not judged."""
+    after_load: AfterLoad | None = None
+    """None: not watched (a duet), or not read."""
     turns: Turns | None = None
     """None: the window was one stretch, with no other server alive."""
     beside: tuple[ToolRun, ...] = ()

@@ -35,13 +35,34 @@ def _v1(root: Path, who: str) -> Iterator[float | None]:
             yield quota / period
 
 
+def members(pid: int, root: Path = ROOT) -> frozenset[int]:
+    """All processes of its group (cgroup v2), such as a service's or a container's. Empty for a group that
+    may hold others' processes: the root, a login's session, this process's own.
+    """
+    group = _group(root, str(pid), None) or "/"
+    if group in {"/", _group(root, "self", None)} or PurePosixPath(group).name.startswith("session-"):
+        return frozenset()
+    folder = next(_folders(root, str(pid), None), None)
+    listed = "" if folder is None else read_text(folder / "cgroup.procs") or ""
+    return frozenset(int(word) for word in listed.split() if word.isdecimal())
+
+
 def throttle(pid: int, root: Path = ROOT) -> Levels | None:
     """Of each level with a quota, nearest first; one of zeros without a quota. None when unreadable."""
+    return counted(limited(pid, root))
+
+
+def limited(pid: int, root: Path = ROOT) -> tuple[Path, ...] | None:
+    """Folders of the levels with a quota, which stay when the process has ended; None when unreadable."""
     controller = None if _group(root, str(pid), "cpu") is None else "cpu"
     folders = tuple(_folders(root, str(pid), controller))
-    limited = [_counters(folder) for folder in folders if _has_quota(folder)]
-    known = tuple(counters for counters in limited if counters is not None)
-    if not folders or len(known) < len(limited):
+    return tuple(filter(_has_quota, folders)) if folders else None
+
+
+def counted(folders: tuple[Path, ...] | None) -> Levels | None:
+    counters = [_counters(folder) for folder in folders or ()]
+    known = tuple(one for one in counters if one is not None)
+    if folders is None or len(known) < len(counters):
         return None
     return known or (CgroupThrottle(periods=0, throttled_periods=0, throttled_s=0.0),)
 

@@ -215,6 +215,13 @@ def swapped_in_bytes(root: Path) -> int | None:
     return int(pages) * PAGE_BYTES if pages is not None and pages.isdecimal() else None
 
 
+def memory_stall_s(root: Path) -> float | None:
+    """Cumulative seconds in which some task waited for memory; None on a kernel without PSI."""
+    some = (read_text(root / "proc/pressure/memory") or "").partition("\n")[0]
+    total_us = some.rpartition("total=")[2]
+    return int(total_us) / 1e6 if total_us.isdecimal() else None
+
+
 def thread_ids(pid: int, root: Path = ROOT) -> list[int]:
     """Empty when the process is gone or hidden."""
     try:

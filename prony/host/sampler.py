@@ -21,7 +21,8 @@ from prony.host.hardware import read_sysctls
 from prony.host.kmsg import KernelLog
 from prony.host.net_counters import packets_by_cpu, tcp_counts
 from prony.host.others import OwnUse, census, irq_time_accounted
-from prony.host.proc import ROOT, TICKS_PER_S, cpu_ticks, now_s, swapped_in_bytes
+from prony.host.proc import ROOT, TICKS_PER_S, cpu_ticks, memory_stall_s, now_s, swapped_in_bytes
+from prony.host.topology import siblings
 from prony.host.window import Snapshot, WindowEdge, cpu_use, host_window, mean_busy, over_turns
 from prony.thinning import Thinned
 
@@ -56,6 +57,7 @@ class HostSampler:
     ) -> None:
         self._server_cpus = frozenset(server_cpus)
         self._client_cpus = frozenset(client_cpus)
+        self._siblings = siblings(self._server_cpus, root) - self._client_cpus
         self._own_pids = own_pids
         self._interval_s = interval_s
         self._root = root
@@ -182,13 +184,14 @@ class HostSampler:
             int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_S) if self._root == ROOT else None
         )
         self._own.update(self._pids | {os.getpid()}, uptime_ticks)
-        used = self._server_cpus | self._client_cpus
+        used = self._server_cpus | self._client_cpus | self._siblings
         return Snapshot(
             t_monotonic_s=t_s,
             cpus={cpu: value for cpu, value in ticks.items() if cpu in used},
             own_server_s=self._own.server_s,
             own_client_s=self._own.client_s,
             swapped_in_bytes=swapped_in_bytes(self._root),
+            memory_stall_s=memory_stall_s(self._root),
             kernel_lines=self._log.count(),
             mhz=self._mhz(),
             sockets=socket_sums(self._root),
@@ -257,6 +260,7 @@ class HostSampler:
             server_cpus=self._server_cpus,
             client_cpus=self._client_cpus,
             irq_accounted=self._irq_accounted,
+            siblings=self._siblings,
         )
 
 

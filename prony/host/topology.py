@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +61,12 @@ def topology(root: Path = ROOT) -> Topology:
             # arm64 guests report -1 for an unknown package.
             cores[members] = Core(members, max(0, package or 0), nodes.get(cpu, 0))
     return Topology(tuple(cores[members] for members in sorted(cores)), complete)
+
+
+def siblings(cpus: Collection[int], root: Path = ROOT) -> frozenset[int]:
+    """The other hardware threads of their cores."""
+    cores = [set(core.cpus) for core in topology(root).cores if set(core.cpus) & set(cpus)]
+    return frozenset[int]().union(*cores) - frozenset(cpus)
 
 
 def _nodes(root: Path) -> dict[int, int]:

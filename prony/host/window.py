@@ -35,6 +35,7 @@ class Snapshot:
     packets: dict[int, int] | None = None
     """Read at the edges of turns only, as `tcp`."""
     tcp: TcpCounts | None = None
+    memory_stall_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ def host_window(
     server_cpus: frozenset[int],
     client_cpus: frozenset[int],
     irq_accounted: bool | None,
+    siblings: frozenset[int] = frozenset(),
 ) -> HostWindow:
     """Between two moments of CLOCK_MONOTONIC; None where not sampled around it. Snapshots and marks ascend in
     time. `own`: (pid, start tick) of Prony's processes.
@@ -76,6 +78,7 @@ def host_window(
     own_server = [(s.t_monotonic_s, s.own_server_s) for s in snapshots]
     own_client = [(s.t_monotonic_s, s.own_client_s) for s in snapshots]
     swapped = [(s.t_monotonic_s, s.swapped_in_bytes) for s in snapshots]
+    stalled = [(s.t_monotonic_s, s.memory_stall_s) for s in snapshots if s.memory_stall_s is not None]
     log_lines = [(s.t_monotonic_s, s.kernel_lines) for s in snapshots]
     return HostWindow(
         wall_s=close_s - open_s,
@@ -95,6 +98,8 @@ def host_window(
         mhz_open=_mhz(near_open, at_open),
         mhz_close=_mhz(near_close, at_close),
         swap_in_bytes=_rise(swapped, open_s, close_s),
+        memory_stall_s=difference(stalled, open_s, close_s),
+        siblings=_cpu_uses(snapshots, siblings, open_s, close_s),
         kernel_log_lines=_rise_of_steps(log_lines, open_s, close_s),
         sysctls_changed=None if opened is None or closed is None else changed(opened.sysctls, closed.sysctls),
         tcp=between(*(None if mark is None else mark.tcp for mark in (near_open, near_close))),

@@ -1,4 +1,6 @@
-"""Findings across the trials of a comparison: a slower clock in one, servers with different responses."""
+"""Findings across the trials of a comparison: a slower clock in one, servers with different responses or
+set-ups.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from prony.judge.checks.host import HostLimits, window_mhz
 from prony.judge.effects import both, lost
 from prony.judge.finding import CPU, THROUGHPUT, TIMES, Finding
 from prony.judge.parts import gravest_first, joined
+from prony.judge.setup import setup
 from prony.numbers import number, percent
 
 LENGTH_APART = 0.1
@@ -34,7 +37,10 @@ def together(
     trials: Sequence[JudgedTrial], limits: HostLimits | None = None, declared: str = ""
 ) -> tuple[Finding, ...]:
     """Of one workload and load. `declared`: why correct responses differ between servers."""
-    findings = (clock(trials, limits), responses(trials, declared))
+    by_server: dict[str, list[Evidence]] = {}
+    for trial in trials:
+        by_server.setdefault(trial.server, []).append(trial.evidence)
+    findings = (clock(trials, limits), responses(trials, declared), setup(by_server))
     return tuple(finding for finding in findings if finding is not None)
 
 

@@ -153,6 +153,7 @@ def _probe(step: Step, response: ToldResponse, report: EngineReport) -> Probe:
         body_digest=None
         if response.body is None
         else body_digest(response.body, headers.get("content-type")),
+        body_sha256=None if response.body is None else hashlib.sha256(response.body).hexdigest()[:16],
         via=headers.get("via"),
         server_header=headers.get("server"),
         elapsed_ms=response.took_ms,

@@ -40,6 +40,7 @@ def load_facts(
         claim=claim or ("capacity" if capacity else "latency"),
         content_declared=workload.content_declared,
         length_from_preflight=workload.length_from_preflight,
+        constant=workload.constant,
         servers=1 + len(workload.other_servers),
         connections_per_user=1 if connections.http_version == "2" else workload.requests_at_once,
     )

@@ -294,13 +294,15 @@ class Workload(Record):
         """Whether every step declares only a status and sends a constant request: a response of another
         length than the preflight's is then a different one.
         """
-        return all(
-            step.expect is not None
-            and len(step.expect.status) == 1
-            and not step.expect.declares_body
-            and PLACEHOLDER.search(step.used) is None
+        return self.constant and all(
+            step.expect is not None and len(step.expect.status) == 1 and not step.expect.declares_body
             for step in self.all_steps
         )
+
+    @property
+    def constant(self) -> bool:
+        """Whether every request is always the same."""
+        return all(PLACEHOLDER.search(step.used) is None for step in self.all_steps)
 
 
 def from_url(

@@ -119,7 +119,10 @@ def label_lines(view: ResultView) -> list[str]:
 
 
 def _provided(view: ResultView) -> tuple[Condition, ...]:
-    found = {one.text: one for cell in view.cells for one in cell.provided}
+    setups = [one for part in view.parts for one in part.findings if one.check == "setup" and one.provided]
+    most = sorted(setups, key=lambda one: -len(one.provided))[:1]  # the others name a part of it
+    found = {one.provided: Condition(one.check, one.code, one.provided) for one in most}
+    found |= {one.text: one for cell in view.cells for one in cell.provided}
     return tuple(found.values())
 
 

@@ -48,8 +48,6 @@ TAIL = "p99_ms"
 ONLY_WHEN_OPEN = frozenset(OFFERED)
 ONLY_WHEN_NOT_ZERO = frozenset({"blocked", "due_unsent", "failed_share"})
 FEWEST_CONNECTIONS_PER_REQUEST = 0.001
-RESUMED_APART = 0.05
-"""A larger difference in the share of resumed TLS handshakes is named."""
 """With fewer all connections are kept alive, and the figure says nothing."""
 EVIDENCE_FIGURES = ("users_simulated", "think_actual_share", "server_cpu_share", "client_cpu_share")
 
@@ -259,21 +257,7 @@ def _not_told(first: str, one: str, near: Sequence[PairView]) -> str:
 def results(part: PartView) -> list[Block]:
     groups = next((group_lines(trial.record.evidence) for trial in part.trials), [])
     made: list[Block] = [Lines("Groups of users", tuple(groups))] if groups else []
-    return [*made, figures_table(part), *_resumption(part), *failed_lines(part.cells)]
-
-
-def _resumption(part: PartView) -> list[Block]:
-    """Servers whose TLS handshakes are not of one kind."""
-    found = {cell.label: cell.figure("resumed_share") for cell in part.cells}
-    shares = {label: one.median for label, one in found.items() if one is not None}
-    if not shares or max(shares.values()) - min(shares.values()) <= RESUMED_APART:
-        return []
-    few, many = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
-    said = (
-        f"{100 * shares[few]:.0f} % of {few}'s TLS handshakes are resumed, {100 * shares[many]:.0f} % of "
-        f"{many}'s: times and CPU include different handshakes."
-    )
-    return [Lines("TLS handshakes", (said,), marked=True)]
+    return [*made, figures_table(part), *failed_lines(part.cells)]
 
 
 def steps(part: PartView) -> list[Block]:

@@ -286,6 +286,7 @@ class RunningServer(GuardedProcess):
         self._watch.look()
 
     def connections_by_process(self) -> tuple[int, ...] | None:
+        self._watch.look_at_connections(self.port)
         return connections_by_process(self.pids(), self._listeners() or frozenset(), (self.port,))
 
     def _await_report(self, deadline_s: float) -> dict[str, float]:
@@ -322,8 +323,7 @@ class RunningServer(GuardedProcess):
         return cpu_quota(pid=self.pid)
 
     def thread_times(self) -> Readings:
-        """Without their CPUs, which Prony chose."""
-        return thread_times(self.pids(), where=False)
+        return thread_times(self.pids())
 
     def request_count(self) -> int | None:
         return request_count(self.address, self.built.spec.counts)

@@ -65,6 +65,21 @@ class ListenerWatch:
         else:
             self._known = inodes
 
+    def look_at_connections(self, port: int) -> None:
+        """Finds another process that has accepted connections to `port`: one that shares the server's own
+        listening socket. Reads all descriptors of the server.
+        """
+        inodes = (established_inodes(port) or set()) - {0}  # 0: in the queue, not yet accepted
+        found = sockets.owned_by(inodes, self.pids()) if 0 < len(inodes) <= MOST_DESCRIPTORS // 4 else None
+        if found is None:
+            return
+        foreign = (inodes - found) & (established_inodes(port) or set())
+        # A worker may have begun since.
+        pid = min(sockets.holders(foreign) - {*self.pids()}, default=None)
+        if pid is not None:
+            self.owned = False
+            self.other = f"PID {proc.describe(pid)} has {len(foreign)} of {len(inodes)} connections"
+
 
 def connections_by_process(
     pids: Iterable[int], listening: Collection[int], ports: Iterable[int]

@@ -19,7 +19,7 @@ from prony.host.proc import (
     thread_ids,
 )
 
-_PPID, _UTIME, _CUTIME, _CSTIME, _THREADS, _RSS = 1, 11, 13, 14, 17, 21
+_PPID, _MAJFLT, _CMAJFLT, _UTIME, _CUTIME, _CSTIME, _THREADS, _RSS = 1, 9, 10, 11, 13, 14, 17, 21
 """Places in /proc/PID/stat after the command name, see proc(5)."""
 
 
@@ -80,9 +80,10 @@ def sample(pids: Iterable[int], reaper: int | None = None) -> ProcessSample | No
     """
     user_ticks = system_ticks = 0.0
     exact_s = 0.0
-    rss = peak = threads = processes = 0
+    rss = peak = threads = processes = faults = 0
     descriptors: int | None = 0
     peak_known = True
+    written: list[tuple[int, int] | None] = []
     now = time.monotonic()
     for pid in pids:
         fields = stat_fields(pid)
@@ -95,12 +96,14 @@ def sample(pids: Iterable[int], reaper: int | None = None) -> ProcessSample | No
         own_s = _cpu_clock_s(pid)
         exact_s += (user + system) / TICKS_PER_S if own_s is None else own_s
         exact_s += (children_user + children_system) / TICKS_PER_S
+        faults += int(fields[_MAJFLT]) + int(fields[_CMAJFLT])
         threads += int(fields[_THREADS])
         rss += int(fields[_RSS]) * PAGE_BYTES
         high = _peak_rss_bytes(pid)
         peak_known, peak = peak_known and high is not None, peak + (high or 0)
         opened = _descriptors(pid)
         descriptors = None if descriptors is None or opened is None else descriptors + opened
+        written.append(_written_bytes(pid))
     if processes == 0:
         return None
     if reaper is not None and (fields := stat_fields(reaper)) is not None:
@@ -116,9 +119,12 @@ def sample(pids: Iterable[int], reaper: int | None = None) -> ProcessSample | No
         cpu_system_s=system_s,
         rss_bytes=rss,
         peak_rss_bytes=peak if peak_known else None,
+        written_bytes=None if None in written else sum(one[0] for one in written if one),
+        disk_bytes=None if None in written else sum(one[1] for one in written if one),
         threads=threads,
         descriptors=descriptors,
         processes=processes,
+        major_faults=faults,
     )
 
 
@@ -133,6 +139,12 @@ def _cpu_clock_s(pid: int) -> float | None:
 def _peak_rss_bytes(pid: int) -> int | None:
     high = key_values(read_text(f"/proc/{pid}/status") or "").get("VmHWM", "").split()
     return int(high[0]) * 1024 if high else None
+
+
+def _written_bytes(pid: int) -> tuple[int, int] | None:
+    """(by write calls, of files on disks), see proc_pid_io(5); None where another user's."""
+    counts = key_values(read_text(f"/proc/{pid}/io") or "")
+    return (int(counts["wchar"]), int(counts["write_bytes"])) if "write_bytes" in counts else None
 
 
 def _descriptors(pid: int) -> int | None:

@@ -45,8 +45,8 @@ class ThreadTime:
     """Runnable, but not on a CPU, so far; None where the kernel does not count it."""
 
 
-def thread_times(pids: Iterable[int], *, where: bool = True) -> Mapping[ThreadKey, ThreadTime] | None:
-    """None when none can be read, or there are too many. `where`: also CPUs (a system call more each)."""
+def thread_times(pids: Iterable[int]) -> Mapping[ThreadKey, ThreadTime] | None:
+    """None when none can be read, or there are too many."""
     found: dict[ThreadKey, ThreadTime] = {}
     for pid in pids:
         threads = thread_ids(pid)
@@ -63,7 +63,7 @@ def thread_times(pids: Iterable[int], *, where: bool = True) -> Mapping[ThreadKe
             found[pid, thread, int(fields[_STARTED])] = ThreadTime(
                 name=name.partition(b"(")[2].decode(errors="replace"),
                 cpu_s=(int(fields[_UTIME]) + int(fields[_STIME])) / TICKS_PER_S,
-                cpus=_allowed(thread) if where else frozenset(),
+                cpus=_allowed(thread),
                 t_monotonic_s=read_s,
                 ran_s=ran[0] / 1e9 if ran else 0.0,
                 run_delay_s=ran[1] / 1e9 if any(ran) else None,

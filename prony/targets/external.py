@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from prony.errors import EnvironmentFault, UsageError
@@ -18,7 +19,7 @@ from prony.evidence.server import (
     ProcessSample,
     ServerIdentity,
 )
-from prony.host.cgroup import cpu_quota, throttle
+from prony.host.cgroup import cpu_quota, members, throttle
 from prony.host.resource_limits import towards
 from prony.load.asked import ReadyProbe
 from prony.plan.target import TlsOptions, Url
@@ -244,7 +245,7 @@ class RunningExternal(RunningTarget):
         """A process that has handed its socket down (nginx's master) serves nothing: it may run anywhere."""
         below = {holder: set(proc.descendants(holder)) for holder in self._holders}
         masters = {holder for holder, children in below.items() if children & set(self._holders)}
-        found = {pid: allowed_cpus(pid) for pid in self.pids() if pid not in masters}
+        found = {pid: allowed_cpus(pid) for pid in self._theirs(self._tree()) if pid not in masters}
         hidden = not self._holders and self._is_here()
         return Placement({pid: cpus for pid, cpus in found.items() if cpus}, hidden)
 
@@ -260,12 +261,14 @@ class RunningExternal(RunningTarget):
         return thread_times(self.pids())
 
     def pids(self) -> tuple[int, ...]:
+        """With those of its control groups."""
+        return self._theirs((*self._tree(), *(pid for holder in self._holders for pid in members(holder))))
+
+    def _theirs(self, pids: Collection[int]) -> tuple[int, ...]:
         """Never Prony's own, whose ancestor may be the server."""
-        found = dict.fromkeys(self._tree())
-        if (own := os.getpid()) in found:
-            for pid in (own, *proc.descendants(own)):
-                found.pop(pid, None)
-        return tuple(found)
+        own = os.getpid()
+        prony = {own, *proc.descendants(own)} if own in pids else set()
+        return tuple(pid for pid in dict.fromkeys(pids) if pid not in prony)
 
     def _tree(self) -> tuple[int, ...]:
         found: dict[int, None] = {}

@@ -23,6 +23,7 @@ NOTICE_S = 0.5
 """The engines know so long before that turns begin: all their threads keep the instants."""
 EARLY_S = 0.1
 """Readings at the end of a turn begin so long before it, while its server is still under load."""
+SUMMED, WRITTEN = ("wall_s", "cpu_user_s", "cpu_system_s"), ("written_bytes", "disk_bytes")
 
 
 @dataclass(slots=True)
@@ -70,13 +71,13 @@ class Member:
         if len(known) < len(every) or not self.read:
             return None
         whole, *turned = known
-        names = ("wall_s", "cpu_user_s", "cpu_system_s")
-        sums = {name: sum(getattr(part, name) or 0.0 for part in turned) for name in names}
+        sums = {name: sum(getattr(part, name) or 0.0 for part in turned) for name in SUMMED}
+        written = {name: _sum([getattr(part, name) for part in turned]) for name in WRITTEN}
         thread, share = whole.busiest_thread, 1.0
         if thread is not None:  # of all that it did, the share that the server did in its turns
             share = (sums["cpu_user_s"] + sums["cpu_system_s"]) / whole.cpu_s if whole.cpu_s else 1.0
             thread = thread.model_copy(update={"cpu_s": thread.cpu_s * share, "wall_s": sums["wall_s"]})
-        return whole.model_copy(update={**sums, "busiest_thread": thread})
+        return whole.model_copy(update={**sums, **written, "busiest_thread": thread})
 
 
 @dataclass(slots=True)

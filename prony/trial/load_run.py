@@ -1,4 +1,4 @@
-"""Server and engine while a load is offered; notices at once when the server ends."""
+"""Server and engine while a load is offered, and the server after it; notices at once when it ends."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerWindow
+from prony.evidence.trial import AfterLoad
 from prony.host import cgroup
 from prony.load.base import Engine, HostLost
 from prony.server.threads import Readings, busiest, run_delay_s, working_cpus
@@ -27,6 +29,12 @@ FIRST_ROWS = 3
 INTERRUPTED = "interrupted: what had been measured until then was kept and judged"
 WORTH_KEEPING_S = 60.0
 """What was measured for less than this before an interrupt is dropped."""
+REST_S, LONGEST_REST_S = 0.25, 3.0
+"""A server is watched after its load in steps, until it is idle."""
+IDLE = 0.05
+"""CPUs in use below which it is."""
+ALWAYS_BUSY = 0.5
+"""CPUs in use before the load ÷ after it, from which a server that never idles put nothing off."""
 
 
 class ServerDied(Exception):
@@ -43,6 +51,7 @@ class ServerEdge:
     throttle: tuple[CgroupThrottle, ...] | None
     threads: Readings
     services: Mapping[str, ProcessSample] = field(default_factory=dict)
+    client_throttle: tuple[CgroupThrottle, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,7 @@ class LoadRun:
         self._failed = failed
         self._precise: Callable[[IntervalRow], bool] | None = None
         self._rows_to_count = 0
+        self._limits: tuple[Path, ...] | None = None
         self.connections: tuple[int, ...] | None = ()
         self.interrupted = False
         """Whether the user ended the measured part; what was measured until then is whole."""
@@ -183,7 +193,14 @@ class LoadRun:
             throttle=self.server.throttle() if full else None,
             threads=self.server.thread_times() if full else None,
             services=self.server.service_samples() if full else {},
+            client_throttle=cgroup.counted(self._client_limits()) if full else None,
         )
+
+    def _client_limits(self) -> tuple[Path, ...] | None:
+        """Read once: at the closing edge the engine may have ended."""
+        if self._limits is None:
+            self._limits = next(map(cgroup.limited, self.engine.pids), None)
+        return self._limits
 
     def catch_up(self, *, shown: bool, wait_s: float = 0.0) -> bool:
         """Take what the engine has reported meanwhile; whether its window closed. `shown`: the listener hears
@@ -198,6 +215,28 @@ class LoadRun:
             if shown and event.get("event") == "interval" and self.engine.last_row.in_window:
                 self._listener.row(self.engine.last_row)
         return closed
+
+    def after_load(self, ended: ProcessSample | None, *before: ProcessSample | None) -> AfterLoad | None:
+        """What the server does until it is idle. `ended`: a reading at the end of the load; None: now.
+        `before`: two readings before the load. None where its processes cannot be read, or never idle.
+        """
+        jvm, now = self.server.jvm(), self.server.sample()
+        first, idle = ended or now, False
+        while now is not None and first is not None and not idle:
+            if now.t_monotonic_s - first.t_monotonic_s >= LONGEST_REST_S:
+                break
+            time.sleep(REST_S)
+            last, now = now, self.server.sample()
+            idle = _cpus(last, now) < IDLE
+        if now is None or first is None or (not idle and _cpus(*before) >= ALWAYS_BUSY * _cpus(first, now)):
+            return None
+        compiled = [0.0 if one is None else one.compilers_cpu_s or 0.0 for one in (jvm, self.server.jvm())]
+        return AfterLoad(
+            wall_s=now.t_monotonic_s - first.t_monotonic_s,
+            cpu_s=max(0.0, now.cpu_s - first.cpu_s - max(0.0, compiled[1] - compiled[0])),
+            disk_bytes=_rise(first.disk_bytes, now.disk_bytes),
+            idle=idle,
+        )
 
     def still_alive(self) -> None:
         """Raises ServerDied, or HostLost."""
@@ -217,10 +256,11 @@ def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> S
     opened, closed = edges.opened, edges.closed
     if opened.process is None or closed.process is None:
         return None
-    cpus = () if placed else working_cpus(opened.threads, closed.threads)
-    cpus = cpus or server.cpus()
+    working = working_cpus(opened.threads, closed.threads)
+    cpus = (() if placed else working) or server.cpus()
     quota = server.quota_cpus()
     granted = float(len(cpus) or os.cpu_count() or 1)
+    first, last = opened.process.major_faults, closed.process.major_faults
     return ServerWindow(
         wall_s=closed.process.t_monotonic_s - opened.process.t_monotonic_s,
         granted_cpus=granted if quota is None else min(granted, quota),
@@ -228,6 +268,8 @@ def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> S
         busiest_thread=busiest(opened.threads, closed.threads),
         processes=closed.process.processes,
         connections_by_process=edges.connections_by_process,
+        major_faults=None if first is None or last is None else max(0, last - first),
+        outside_cpus=tuple(sorted({*working} - {*cpus})) if cpus else (),
         cpu_user_s=closed.process.cpu_user_s - opened.process.cpu_user_s,
         cpu_system_s=closed.process.cpu_system_s - opened.process.cpu_system_s,
         peak_rss_bytes=closed.process.peak_rss_bytes,
@@ -238,4 +280,17 @@ def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> S
         jvm_open=opened.jvm,
         jvm_close=closed.jvm,
         throttle=cgroup.between(opened.throttle, closed.throttle),
+        written_bytes=_rise(opened.process.written_bytes, closed.process.written_bytes),
+        disk_bytes=_rise(opened.process.disk_bytes, closed.process.disk_bytes),
     )
+
+
+def _cpus(first: ProcessSample | None, last: ProcessSample | None) -> float:
+    """CPUs in use; 0 where not read."""
+    wall_s = 0.0 if first is None or last is None else last.t_monotonic_s - first.t_monotonic_s
+    return (last.cpu_s - first.cpu_s) / wall_s if first and last and wall_s > 0 else 0.0
+
+
+def _rise(first: int | None, last: int | None) -> int | None:
+    """Of a counter of processes: one that ended takes its count along."""
+    return None if first is None or last is None else max(0, last - first)

@@ -22,7 +22,8 @@ from prony.evidence.engine import REQUEST_FAILED, EngineReport, Mark
 from prony.evidence.host import CpuPartition, HostRow, HostWindow
 from prony.evidence.profile import Profile
 from prony.evidence.server import ServerWindow, ServiceUse, StartUp
-from prony.evidence.trial import Evidence, ScalingProbe, ServerCount, StageReport, ToolRun, WarmUp
+from prony.evidence.trial import AfterLoad, Evidence, ScalingProbe, ServerCount, StageReport, ToolRun, WarmUp
+from prony.host import cgroup
 from prony.host.instructions import Instructions
 from prony.host.sampler import HostSampler
 from prony.load.asked import Preflight
@@ -130,6 +131,7 @@ class _Trial:
     _host_window: HostWindow | None = None
     _server_count: ServerCount | None = None
     _scaling_probe: ScalingProbe | None = None
+    _after_load: AfterLoad | None = None
     _sides: CpuPartition | None = None
     """Where both run: as they were placed, or where somebody else's server may; None: not known."""
     _host_rows: tuple[HostRow, ...] = ()
@@ -248,6 +250,7 @@ class _Trial:
         sampled = _sampled(self._sides or self.surroundings.partition)
         with places.sampler(*sampled, self._own_pids, server.url) as sampler:
             sampler.watch("server", server.sample)
+            resting = None if self._start_up is None else self._start_up.process, server.sample()
             self._warm_beforehand(server)
             self._others(server, before)
             counted = server.request_count()
@@ -262,6 +265,10 @@ class _Trial:
         engine.stop()
         if engine.end_reason == REQUEST_FAILED:
             self._note("a failed request ended the load before its time, as the plan says")
+        if failure is None and self.duet is None and not run.interrupted:
+            closed = None if self._edges is None else self._edges.closed
+            whole = closed is not None and isinstance(self.plan.measured, WholeRun)
+            self._after_load = run.after_load(closed.process if closed and whole else None, *resting)
         read = None if counted is None else server.request_count()
         if counted is not None and read is not None:
             self._server_count = ServerCount(requests=read - counted)
@@ -588,6 +595,7 @@ class _Trial:
 
     def _evidence(self, clean_stop: bool | None) -> Evidence:
         server, partition, member = self._server, self.surroundings.partition, self._member
+        edges = self._edges
         host_rows = self._host_rows if member is None else member.load_time.host_rows(self._host_rows)
         return Evidence(
             load=trial_facts(self.plan, self.under_test),
@@ -595,6 +603,9 @@ class _Trial:
             server=self.under_test.identity if server is None else server.identity,
             start_up=self._start_up,
             server_window=self._server_window,
+            client_throttle=None
+            if edges is None
+            else cgroup.between(edges.opened.client_throttle, edges.closed.client_throttle),
             services=self._services(),
             host_window=self._host_window,
             host_rows=host_rows,
@@ -608,6 +619,7 @@ class _Trial:
             warm_up=self._warm_up,
             phases=tuple(self._phases.ended),
             stages=(*self._stages, *(() if self._preparation is None else self._preparation.called)),
+            after_load=self._after_load,
             turns=None if self.duet is None or member is None else self.duet.turns_of(member),
             beside=self._beside,
             profile=self._profile,

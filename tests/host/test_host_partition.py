@@ -11,7 +11,7 @@ from prony.errors import UsageError
 from prony.evidence.host import CpuPartition
 from prony.host import affinity
 from prony.host.partition import beside, partition
-from prony.host.topology import Core, Topology, allowed_cpus, topology
+from prony.host.topology import Core, Topology, allowed_cpus, siblings, topology
 from tests.host.conftest import Grow
 
 
@@ -170,15 +170,17 @@ def test_topology_reads_siblings_packages_and_nodes(tree: Grow) -> None:
         "sys/devices/system/node/node0/cpulist": "0-1,4\n",
         "sys/devices/system/node/node1/cpulist": "2,5\n",
     }
-    for cpu, siblings in {0: "0,4", 4: "0,4", 1: "1,3", 2: "2,5", 5: "2,5"}.items():
+    for cpu, threads in {0: "0,4", 4: "0,4", 1: "1,3", 2: "2,5", 5: "2,5"}.items():
         base = f"sys/devices/system/cpu/cpu{cpu}/topology"
-        files[f"{base}/thread_siblings_list"] = siblings
+        files[f"{base}/thread_siblings_list"] = threads
         files[f"{base}/physical_package_id"] = "1" if cpu in (2, 5) else "0"
     found = topology(tree(files))
     assert found.cores == (Core((0, 4), 0, 0), Core((1,), 0, 0), Core((2, 5), 1, 1))  # CPU 3 is offline
     assert found.smt
     assert found.complete
     assert found.cpus == (0, 1, 2, 4, 5)
+    assert siblings({0, 1}, tree(files)) == {4}
+    assert siblings({2, 5}, tree(files)) == frozenset()
 
 
 def test_without_sysfs_every_cpu_is_a_core_and_that_is_known(tree: Grow) -> None:

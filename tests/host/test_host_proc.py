@@ -68,6 +68,12 @@ def test_this_process_is_read_like_the_kernel_says() -> None:
     assert os.getpid() in proc.all_processes()
 
 
+def test_waits_for_memory_are_those_of_some_task(tree: Grow, tmp_path: Path) -> None:
+    text = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\nfull avg10=0.00 total=7\n"
+    assert proc.memory_stall_s(tree({"proc/pressure/memory": text})) == 1.5
+    assert proc.memory_stall_s(tmp_path / "absent") is None
+
+
 @pytest.mark.parametrize(
     ("text", "cpus"),
     [("0", (0,)), ("0-3,8", (0, 1, 2, 3, 8)), ("4,1-2, 2", (1, 2, 4)), ("", ()), ("7,7", (7,))],

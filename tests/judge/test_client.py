@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from prony.evidence.engine import EngineThread
-from prony.evidence.server import ThreadUse
+from prony.evidence.server import CgroupThrottle, ThreadUse
 from prony.evidence.trial import Evidence
 from prony.judge.checks.bound_by import BoundLimits, bound, bound_by
 from prony.judge.checks.client import ClientLimits, client
@@ -251,6 +251,18 @@ class TestKeptFromItsCpu:
         assert of(threads=(waits,), **took(took_us / 1000)).code == code
         unstamped = waits.model_copy(update={"reads_stamped": 0, "loop_lag_p99_ns": 60_000})
         assert of(threads=(unstamped,), **took(took_us / 1000)).code == "kept_from_cpu"
+
+    @pytest.mark.parametrize(
+        ("throttled_s", "code"),
+        [(0.0, "ok"), (0.1, "ok"), (0.3, "throttled"), (30.0, "throttled")],
+    )
+    def test_a_quota_of_its_own_group_is_named(self, throttled_s: float, code: str) -> None:
+        held = CgroupThrottle(periods=100, throttled_periods=30, throttled_s=throttled_s)
+        limited = f.window(ROOM, threads=(PROMPT,)).model_copy(update={"client_throttle": held})
+        found = client(limited, ClientLimits())
+        assert (found.code, found.outside) == (code, False)
+        none = held.model_copy(update={"periods": 0})
+        assert client(limited.model_copy(update={"client_throttle": none}), ClientLimits()).code == "ok"
 
     def test_a_wait_that_two_signals_show_counts_once(self) -> None:
         """What arrives while the thread waits lies in its socket: one cause."""

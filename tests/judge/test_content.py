@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from prony.evidence.engine import ResponseCount
+from prony.evidence.engine import BodyCount, ResponseCount
 from prony.evidence.server import Probe
 from prony.evidence.trial import ConformanceFacts, Evidence, Nonconformity
 from prony.judge.checks.conformance import conformance
@@ -20,6 +20,7 @@ from prony.plan.workload import Workload
 from tests.judge import factory as f
 
 LIMITS = CheckLimits()
+RIGHT, OTHER = "0" * 16, "1" * 16
 NOT_CONFORMING, BUDGET, PROVIDED, FINE = Kind
 
 
@@ -87,6 +88,37 @@ class TestContent:
             ResponseCount(status=201, body_bytes=20, count=40_000),
         )
         assert f.told(content(f.window(two, answers=responses), LIMITS)) == (FINE, "ok")
+
+    @pytest.mark.parametrize(
+        ("counts", "code"),
+        [
+            ({RIGHT: 1000}, "ok"),
+            ({RIGHT: 999, OTHER: 1}, "other_body"),
+            ({RIGHT: 500, OTHER: 500}, "other_body"),
+            ({OTHER: 1000}, "other_body"),
+            ({OTHER: 9}, "ok"),  # too few
+            ({OTHER: 500, "2" * 16: 500}, "ok"),  # changes with the time
+            ({None: 900, RIGHT: 100}, "ok"),  # each is another
+            ({None: 1000}, "ok"),
+        ],
+    )
+    @pytest.mark.parametrize("declared", [True, False])
+    def test_sampled_bodies_are_the_preflights_where_that_is_the_usual_one(
+        self, counts: dict[str | None, int], code: str, declared: bool
+    ) -> None:
+        bodies = tuple(
+            BodyCount(scenario="main", step="a", sha256=body, count=count) for body, count in counts.items()
+        )
+        (probe,) = f.healthy().probes
+        known = probe.model_copy(update={"step": "a", "body_sha256": RIGHT})
+        base = f.part(f.healthy(), "load", content_declared=declared, constant=True)
+        base = f.window(base.model_copy(update={"probes": (known,)}), bodies=bodies)
+        assert f.told(content(base, LIMITS)) == (FINE if code == "ok" else PROVIDED, code)
+        for without in (
+            f.part(base, "load", constant=False),
+            base.model_copy(update={"probes": (probe.model_copy(update={"step": "a"}),)}),
+        ):
+            assert content(without, LIMITS).code == "ok"
 
     def test_a_probe_that_was_redirected_proves_nothing(self) -> None:
         away = f.healthy().model_copy(

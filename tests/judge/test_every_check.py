@@ -13,7 +13,7 @@ import pytest
 
 from prony.evidence.engine import EngineThread, Gap, Histogram, Http2Counts
 from prony.evidence.server import CgroupThrottle, ThreadUse
-from prony.evidence.trial import Ceiling, Evidence, Nonconformity, ServerCount, Turns
+from prony.evidence.trial import AfterLoad, Ceiling, Evidence, Nonconformity, ServerCount, Turns
 from prony.judge.check import Check
 from prony.judge.checks import CHECKS
 from prony.judge.checks.arrivals import arrivals
@@ -213,6 +213,10 @@ def uncollected(mib: int) -> Evidence:
     return f.part(HEALTHY, "server_window", jvm_open=opened, jvm_close=closed)
 
 
+def faulting(major_faults: int) -> Evidence:
+    return f.part(HEALTHY, "server_window", major_faults=major_faults)
+
+
 def steal(share: float) -> Evidence:
     assert HEALTHY.host_window is not None
     cpus = tuple(cpu.model_copy(update={"steal": share}) for cpu in HEALTHY.host_window.cpus)
@@ -259,6 +263,7 @@ FIRES: dict[str, Evidence] = {
     "counts": COUNTED.model_copy(update={"server_count": ServerCount(requests=1001)}),
     "isolation": steal(0.2),
     "turns": in_turns(others_cpu_s=0.4),
+    "deferred": HEALTHY.model_copy(update={"after_load": AfterLoad(wall_s=1.0, cpu_s=0.96, idle=True)}),
     "host": SLOW_CLOCK,
     "hosts": f.host(HOSTS, "load2", lost="no sign of life for 5 s"),
     "network": refused(900),
@@ -285,6 +290,7 @@ SAYS_NOTHING = {"injected_faults", "emulation"}
 """Of evidence that gives no reason to speak; the others say that all is well."""
 QUIET: dict[str, Evidence] = dict.fromkeys(FIRES, HEALTHY) | {
     "turns": in_turns(),
+    "deferred": HEALTHY.model_copy(update={"after_load": AfterLoad(wall_s=0.25, cpu_s=0.001, idle=True)}),
     "streams": queued(0.0),
     "hosts": HOSTS,
     "counts": COUNTED.model_copy(update={"server_count": ServerCount(requests=1000)}),
@@ -455,6 +461,7 @@ LIMITS: dict[str, Decides] = {
     "warm_waiting_share": Decides(warm, starved(5.0), "starved", 0.9, "ok"),
     "isolation_repeat_min": Decides(repeated, steal(0.07), "again", 0.1, "steal"),
     "host_frequency_drop": Decides(host, SLOW_CLOCK, "slower_clock", 0.2, "ok"),
+    "host_major_faults_per_s": Decides(host, faulting(20), PROVIDED, 3, FINE),
     "samples_confidence": Decides(samples, answered(1200), "few", 0.9, "ok"),
     "samples_required_percentile": Decides(samples, answered(1200), "few", 90, "ok"),
     "stall_p99_factor": Decides(stall, GAP, "stall", 100, "ok"),

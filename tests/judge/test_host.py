@@ -82,3 +82,22 @@ def test_what_was_not_read_is_no_pass(name: str) -> None:
     finding = changed(**{name: None})
     assert finding.code == "unread"
     assert bool(finding.provided) is (name == "mhz_open"), "counters that stay zero for years are named only"
+
+
+@pytest.mark.parametrize(("faults", "code"), [(None, "ok"), (9, "ok"), (10, "short_of_memory")])
+def test_pages_that_the_server_had_to_read_are_a_condition_from_one_a_second(
+    faults: int | None, code: str
+) -> None:
+    finding = host(f.part(f.healthy(), "server_window", major_faults=faults), LIMITS)
+    assert (finding.code, finding.bias, finding.outside) == (code, {}, False)
+    assert bool(finding.provided) is (code != "ok")
+
+
+def test_waits_for_memory_bend_as_a_server_that_stood_still() -> None:
+    """1 of 10 s on one CPU that served for 9.6 s."""
+    finding = changed(memory_stall_s=1.0)
+    assert (finding.code, finding.outside, finding.provided) == ("short_of_memory", False, "")
+    assert finding.of("requests_per_s").up == pytest.approx(math.log(1 + 0.1 / 0.96))
+    assert finding.of("server_cpu_us_per_request").down == pytest.approx(-math.log(1 - 0.1 / 0.96))
+    assert changed(memory_stall_s=0.001).code == "ok", "0.01 %"
+    assert changed(memory_stall_s=None).code == "ok", "a kernel without PSI"

@@ -49,6 +49,19 @@ class TestTaken:
         assert found.of("mean_ms").low == pytest.approx(-0.02)
         assert found.of("server_cpu_us_per_request").low == pytest.approx(-0.02 / USED)
 
+    @pytest.mark.parametrize(("busy", "share"), [(0.0, 0.0), (0.4, 0.2), (1.0, USED / 2)])
+    def test_a_busy_sibling_takes_up_to_half_of_a_core(self, busy: float, share: float) -> None:
+        found = judged(f.part(quiet(), "host_window", siblings=(CpuUse(cpu=2, busy=busy, steal=0.0),)))
+        assert found.code == ("siblings" if busy else "ok")
+        assert found.value == pytest.approx(share)
+        assert (up(found) or 0.0) == pytest.approx(min(share / USED, share / (1 - share)))
+        assert (found.of("server_cpu_us_per_request").low or 0.0) == pytest.approx(-share / USED)
+
+    def test_a_server_that_pinned_itself_elsewhere_was_not_measured_as_planned(self) -> None:
+        found = judged(f.part(quiet(), "server_window", cpus=(0,), outside_cpus=(1,)))
+        assert (found.kind, found.code, found.outside) == (Kind.NOT_CONFORMING, "repinned", False)
+        assert found.value == "1"
+
     def test_of_several_cpus_the_mean_counts(self) -> None:
         """4 % of one of two CPUs, of which 0.96 CPUs served: 0.04 ÷ 0.96."""
         two = f.part(f.part(quiet(), "partition", server=(0, 2)), "server_window", granted_cpus=2)

@@ -126,6 +126,7 @@ class Canned:
                 "completed": len(values),
                 "in_flight_integral_s": 2.0,
                 "service_time": histogram(*values),
+                "bodies": [{"scenario": "main", "step": "a", "sha256": "0" * 16, "count": len(values)}],
                 "gaps": [{"start_ms": 100.0, "duration_ms": 50.0, "in_flight": 1}],
                 "silences": [[90_000_000, 100_000_000, 150_000_000, 1]],
                 "threads": [{"cpu": 0}],
@@ -197,6 +198,7 @@ def test_rows_and_reports_add_up_and_instants_are_those_of_the_laboratory() -> N
     assert report.totals.status == {"200": 6}
     assert report.totals.answers[0].count == 6
     assert report.window is not None
+    assert [body.count for body in report.window.bodies] == [6]
     assert report.window.in_flight_integral_s == 4.0
     assert report.window.duration_s == 2.0
     assert len(report.window.threads) == 2

@@ -22,7 +22,7 @@ from prony.report.answer import (
     answer,
     provided,
 )
-from prony.report.cell_view import HEADLINE
+from prony.report.cell_view import HEADLINE, TrialView
 from prony.report.comparison import ranked
 from prony.report.reading import build
 from prony.report.result import PairView, PartView, ResultView
@@ -321,6 +321,24 @@ def test_what_it_rests_on_is_told_once_and_not_without_end() -> None:
     assert line.count("was right") == MOST_CONDITIONS
     assert "1 more" in line
     assert provided(answer(factory.full())) == ()
+
+
+def test_what_differs_between_the_servers_beside_their_programs_is_one_condition() -> None:
+    def over(server: str, version: str) -> TrialView:
+        made = factory.record(server).evidence
+        load = made.load.model_copy(update={"http_version": version})
+        record = factory.record(server).model_copy(
+            update={"evidence": made.model_copy(update={"load": load})}
+        )
+        return replace(factory.trial(record), record=record)
+
+    def conditions(version: str) -> list[tuple[str, str]]:
+        trials = [over(TOMCAT, "1.1"), over(JETTY, version)]
+        found = answer(factory.experiment(trials, (TOMCAT, JETTY))).provided
+        return [(one.check, one.code) for one in found]
+
+    assert conditions("2") == [("setup", "protocols")]
+    assert conditions("1.1") == []
 
 
 @pytest.mark.parametrize(

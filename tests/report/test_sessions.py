@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -86,13 +85,3 @@ def test_the_page_has_a_row_for_each() -> None:
     assert any(text.startswith("sessions completed") for text in heads)
     assert any(text.startswith("TLS handshakes per request") for text in heads)
     assert page.faults == []
-
-
-@pytest.mark.parametrize(("other", "named"), [(0.9, True), (0.54, False)])
-def test_servers_whose_handshakes_are_not_of_one_kind_are_named(other: float, named: bool) -> None:
-    def resumed(made: TrialView) -> TrialView:
-        share = other if made.record.server == "spring-jetty" else 0.5
-        return replace(made, figures={**made.figures, "resumed_share": share})
-
-    said = printed(factory.changed(factory.experiment(), resumed))
-    assert ("90 % of" in said and "50 % of" in said) == named

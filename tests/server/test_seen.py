@@ -20,7 +20,7 @@ from prony.server import proc, sockets, threads
 from prony.server.build import Built
 from prony.server.launch import launch
 from prony.server.probe import status_probe
-from prony.targets import RunningExternal
+from prony.targets import RunningExternal, external
 
 HOST = "127.0.0.1"
 
@@ -264,10 +264,21 @@ def test_cpu_time_is_counted_exactly_and_children_are_not_forgotten() -> None:
     own = os.times()
     assert after.cpu_s == pytest.approx(sum(own[:4]), abs=0.2)
     assert after.cpu_s > before.cpu_s
+    assert (after.major_faults or 0) >= (before.major_faults or 0)
     assert after.descriptors is not None
     assert after.peak_rss_bytes is not None
     assert after.peak_rss_bytes >= after.rss_bytes * 0.9
     assert proc.descriptor_limit_soft(os.getpid())
+
+
+def test_written_bytes_are_counted(tmp_path: Path) -> None:
+    before = proc.sample([os.getpid()])
+    (tmp_path / "log").write_bytes(b"x" * 100_000)
+    after = proc.sample([os.getpid()])
+    assert before is not None
+    assert after is not None
+    assert (after.written_bytes or 0) - (before.written_bytes or 0) >= 100_000
+    assert (after.disk_bytes or 0) >= (before.disk_bytes or 0)
 
 
 def group(root: Path, name: str, **files: str) -> None:
@@ -311,6 +322,37 @@ def test_the_group_that_was_throttled_longest_counts(tmp_path: Path, version: in
         assert cgroup.between(found, (more, above)) == CgroupThrottle(
             periods=20, throttled_periods=20, throttled_s=4.0
         ), "the level above stopped it for longer"
+
+
+@pytest.mark.parametrize(
+    ("path", "own", "pids"),
+    [
+        ("/system.slice/shop.service", "/system.slice/lab.service", {7, 8}),
+        ("/system.slice/shop.service", "/system.slice/shop.service", set()),
+        ("/user.slice/session-3.scope", "/user.slice/session-4.scope", set()),
+        ("/", "/x", set()),
+    ],
+)
+def test_a_service_or_container_has_the_processes_of_its_group(
+    tmp_path: Path, path: str, own: str, pids: set[int]
+) -> None:
+    group(tmp_path, "proc/self", mountinfo="30 25 0:26 / /fs rw - cgroup2 cgroup2 rw\n", cgroup=f"0::{own}\n")
+    group(tmp_path, "proc/7", cgroup=f"0::{path}\n")
+    group(tmp_path / "fs", path.lstrip("/"), cgroup__procs="7\n8\n")
+    assert cgroup.members(7, tmp_path) == pids
+    assert cgroup.members(9, tmp_path) == frozenset()
+
+
+def test_a_daemon_of_its_group_is_the_servers_but_does_not_say_where_it_runs(
+    toy: Callable[..., Built], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with launch(toy()) as server, subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1) as daemon:
+        server.wait_ready(status_probe(server.host, server.port), 30)
+        monkeypatch.setattr(external, "members", lambda _: frozenset({daemon.pid}))
+        foreign = RunningExternal(Url(url=server.url))
+        assert set(foreign.pids()) == {*server.pids(), daemon.pid}
+        assert set(foreign.placement().cpus) == set(server.pids())
+        daemon.kill()
 
 
 def test_a_process_that_is_gone_has_no_counters() -> None:

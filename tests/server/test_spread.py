@@ -89,6 +89,23 @@ def test_a_process_with_a_listening_socket_of_its_own_counts_without_connections
         assert connections_by_process([busy[0], idle[0]], listening(port), (port,)) == (3, 0)
 
 
+def test_a_process_that_accepts_on_the_servers_own_listening_socket_is_another_listener() -> None:
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server((HOST, 0)))
+        port = listener.getsockname()[1]
+        for _ in range(3):
+            stack.enter_context(socket.create_connection((HOST, port)))
+        other, ours = stack.enter_context(_process(listener, port, 2))
+        _told(ours)
+        watch = ListenerWatch(lambda: frozenset(listening(port)), lambda: [os.getpid()])
+        watch.look()
+        assert watch.owned is True  # the listening socket is the server's, too
+        watch.look_at_connections(port)
+        assert watch.owned is False
+        assert (watch.other or "").startswith(f"PID {other} ")
+        assert (watch.other or "").endswith("has 2 of 2 connections")  # the third waits in the queue
+
+
 def test_the_listeners_of_a_url_are_watched_and_their_connections_counted() -> None:
     """Two workers of somebody else's, each with a socket of its own; a third joins, then one leaves."""
     with ExitStack() as stack:

@@ -27,6 +27,33 @@ pub fn of(name: &str, key: Option<&[u8]>, data: &[u8]) -> Result<Vec<u8>, String
     Ok(digest::digest(algorithm, data).as_ref().to_vec())
 }
 
+/// SHA-256 of bytes that come in pieces, of which the first 64 bits tell bodies apart.
+pub struct BodyDigest(digest::Context);
+
+impl BodyDigest {
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    pub fn first_bits(self) -> u64 {
+        let whole = self.0.finish();
+        let first = whole.as_ref().iter().take(8);
+        first.fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+    }
+}
+
+impl Default for BodyDigest {
+    fn default() -> Self {
+        Self(digest::Context::new(&digest::SHA256))
+    }
+}
+
+impl std::fmt::Debug for BodyDigest {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("BodyDigest")
+    }
+}
+
 fn plain(name: &str) -> String {
     name.to_ascii_lowercase()
         .replace("rsa-", "")
@@ -108,6 +135,14 @@ mod tests {
 
     fn hex(bytes: &[u8]) -> String {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn the_first_bits_are_those_of_sha256_in_whatever_pieces() {
+        let mut digest = BodyDigest::default();
+        digest.update(b"a");
+        digest.update(b"bc");
+        assert_eq!(digest.first_bits(), 0xba78_16bf_8f01_cfea);
     }
 
     #[test]

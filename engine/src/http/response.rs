@@ -7,6 +7,7 @@ use super::head::{BadResponse, Framing, Head, HeadCache, read_head};
 use super::memory::{Budget, Held, UsedUp};
 use crate::http::captured::CapturedResponse;
 use prony_common::chunked::Chunked;
+use prony_common::digests::BodyDigest;
 
 /// What must be known of the request to read its response.
 pub struct Exchange<'a> {
@@ -19,6 +20,8 @@ pub struct Exchange<'a> {
     pub budget: &'a Budget,
     /// Where a copy of the response goes, when one is wanted.
     pub captured: Option<&'a mut CapturedResponse>,
+    /// Where the digest of its body goes, when it is sampled.
+    pub digest: Option<&'a mut Option<u64>>,
     /// Set when the server asked for the body (100).
     pub continues: bool,
     /// More responses are expected behind this one.
@@ -66,6 +69,8 @@ struct PartialBody {
     captured: Option<Box<CapturedResponse>>,
     /// The memory of the copy.
     held: Held,
+    /// Of the body so far, when it is sampled.
+    digest: Option<BodyDigest>,
 }
 
 #[derive(Debug)]
@@ -165,6 +170,7 @@ impl ResponseReader {
                     captured
                 }),
                 held: exchange.budget.nothing(),
+                digest: exchange.digest.as_ref().map(|_| BodyDigest::default()),
             };
             return self.read_body(body, rest, exchange);
         }
@@ -177,10 +183,14 @@ impl ResponseReader {
         exchange: &mut Exchange<'_>,
     ) -> Result<Option<Response>, BadResponse> {
         let (check, captured) = (&mut body.check, &mut body.captured);
+        let digest = &mut body.digest;
         let mut feed = |piece: &[u8]| {
             check.feed(exchange.expectation, piece);
             if let Some(captured) = captured {
                 captured.feed(piece);
+            }
+            if let Some(digest) = digest {
+                digest.update(piece);
             }
         };
         let (used, done) = match &mut body.left {
@@ -241,6 +251,9 @@ impl PartialBody {
         if let (Some(wanted), Some(captured)) = (&mut exchange.captured, self.captured) {
             **wanted = *captured;
         }
+        if let (Some(wanted), Some(digest)) = (&mut exchange.digest, self.digest) {
+            **wanted = Some(digest.first_bits());
+        }
         Response {
             status: self.head.status,
             body_bytes: self.check.seen(),
@@ -267,6 +280,11 @@ fn whole(
     if let Some(captured) = &mut exchange.captured {
         captured.begin(head_bytes);
         captured.feed(body);
+    }
+    if let Some(wanted) = &mut exchange.digest {
+        let mut digest = BodyDigest::default();
+        digest.update(body);
+        **wanted = Some(digest.first_bits());
     }
     Response {
         status: head.status,

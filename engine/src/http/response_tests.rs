@@ -10,6 +10,8 @@ struct Client {
     recent: HeadCache,
     head_request: bool,
     budget: Budget,
+    digests: bool,
+    digest: Option<u64>,
 }
 
 impl Client {
@@ -23,6 +25,8 @@ impl Client {
             recent: HeadCache::default(),
             head_request,
             budget: Budget::new(u64::MAX),
+            digests: false,
+            digest: None,
         }
     }
 
@@ -45,6 +49,7 @@ impl Client {
             recent: &mut self.recent,
             budget: &self.budget,
             captured,
+            digest: self.digests.then_some(&mut self.digest),
             continues: false,
             more: false,
             behind: 0,
@@ -68,6 +73,26 @@ const RESPONSES: &[&str] = &[
     "HTTP/1.1 204 No Content\r\n\r\n",
     "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
 ];
+
+#[test]
+fn a_sampled_body_has_the_same_digest_in_one_piece_in_many_and_chunked() {
+    let digest_of = |text: &str, size: usize, digests| {
+        let mut client = Client::new(false);
+        client.digests = digests;
+        for piece in text.as_bytes().chunks(size) {
+            let _ = client.feed(piece).unwrap();
+        }
+        client.digest
+    };
+    let whole = digest_of(RESPONSES[0], 1000, true);
+    assert_eq!(whole, Some(0xb94d_27b9_934d_3e08), "SHA-256 of hello world");
+    for text in &RESPONSES[..2] {
+        for size in [1, 7, 1000] {
+            assert_eq!(digest_of(text, size, true), whole);
+            assert_eq!(digest_of(text, size, false), None);
+        }
+    }
+}
 
 #[test]
 fn whole_responses_are_read_in_one_piece_and_again_from_the_recent_head() {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bodies::BodyCounts;
 use super::histogram::Durations;
 use super::http2::Http2Figures;
 use super::responses::ResponseCounts;
@@ -98,6 +99,7 @@ pub struct Counters {
     pub abandoned: u64,
     errors: [u64; ErrorKind::ALL.len()],
     pub responses: ResponseCounts,
+    pub bodies: BodyCounts,
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub connections_opened: u64,
@@ -269,6 +271,7 @@ impl Counters {
             sessions_begun, sessions_completed,
         }
         self.responses.add(&other.responses);
+        self.bodies.add(&other.bodies);
         self.think_overshoot.add(&other.think_overshoot);
         for (agreed, count) in &other.tls_agreed {
             *self.tls_agreed.entry(*agreed).or_default() += count;

@@ -8,6 +8,7 @@ macro_rules! add_fields {
 }
 
 pub mod addresses;
+pub mod bodies;
 pub mod counters;
 pub mod edges;
 pub mod gaps;

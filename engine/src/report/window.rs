@@ -28,6 +28,8 @@ pub struct WindowReport {
     pub response_time: Option<HistogramReport>,
     /// By step name; empty when the scenarios have a single one.
     pub steps: Vec<StepReport>,
+    /// The bodies of a sample of the right responses with a status of 2xx.
+    pub bodies: Vec<BodyReport>,
     /// By the name of a transaction: the sum of the service times of its requests. One that was not
     /// walked to its end is left out.
     pub transactions: Vec<StepReport>,
@@ -70,6 +72,16 @@ pub struct WindowReport {
     /// are more than 65,536.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silences: Option<Vec<[u64; 4]>>,
+}
+
+/// How often a body came in the sample.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BodyReport {
+    pub scenario: String,
+    pub step: String,
+    /// The first 16 digits of its SHA-256; `null`: all beyond the 16 that are counted one by one.
+    pub sha256: Option<String>,
+    pub count: u64,
 }
 
 /// The requests of one step.

@@ -16,7 +16,8 @@ use crate::measure::uniformity::Uniformity;
 use crate::net::address::Address;
 use crate::plan::SlowestPlan;
 use crate::report::{
-    CounterReport, GapReport, HistogramReport, StepReport, ThreadReady, ThreadReport, WindowReport,
+    BodyReport, CounterReport, GapReport, HistogramReport, StepReport, ThreadReady, ThreadReport,
+    WindowReport,
 };
 use crate::scenario::compile::StepName;
 use crate::units::{ms, seconds};
@@ -87,6 +88,18 @@ fn rows(names: &[StepName], figures: &[StepFigures], transactions: bool) -> Vec<
     rows.filter(|(name, _)| name.transaction == transactions)
         .map(|(name, figures)| StepReport::new(name, figures))
         .collect()
+}
+
+fn bodies(names: &[StepName], counters: &Counters) -> Vec<BodyReport> {
+    let named = counters.bodies.all().filter_map(|(step, digest, count)| {
+        names.get(step).map(|name| BodyReport {
+            scenario: name.scenario.clone(),
+            step: name.step.clone(),
+            sha256: digest.map(|bits| format!("{bits:016x}")),
+            count,
+        })
+    });
+    named.collect()
 }
 
 impl Thread {
@@ -247,6 +260,7 @@ impl Measured {
             service_time: HistogramReport::new(&self.service_time),
             response_time: HistogramReport::response_time(&self.with_connect, &self.service_time),
             steps: rows(names.steps, &self.steps, false),
+            bodies: bodies(names.steps, &self.counters),
             transactions: rows(names.steps, &self.steps, true),
             latency: HistogramReport::new(&self.open_load.latency),
             send_lag: HistogramReport::new(&self.open_load.send_lag),

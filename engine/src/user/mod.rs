@@ -236,6 +236,8 @@ pub struct Users {
     held: HashMap<u32, Outgoing>,
     /// The response that is looked at.
     captured: CapturedResponse,
+    /// The digest of the body that came last, if it was sampled.
+    sampled: Option<u64>,
     allowance: Allowance,
     /// `None` in a closed load.
     open: Option<Box<OpenTimes>>,
@@ -293,6 +295,7 @@ impl Users {
             in_flight: Running::default(),
             held: HashMap::new(),
             captured: CapturedResponse::new(true),
+            sampled: None,
             allowance: Allowance::new(start_ns),
             alive: if open.is_some() { 0 } else { count },
             open,

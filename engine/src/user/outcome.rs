@@ -38,6 +38,17 @@ impl Users {
             response.unmet.map(ErrorKind::from)
         };
         let failed = wrong.or(response.surplus.then_some(ErrorKind::Protocol));
+        if let Some(digest) = self.sampled.take()
+            && failed.is_none()
+            && response.status / 100 == 2
+        {
+            let step = self.job.scenarios.steps[place].figure;
+            cx.record
+                .recorder
+                .counters
+                .bodies
+                .count(step, Some(digest), 1);
+        }
         cx.record.judged(&ended, answered, failed, mark, cx.now_ns);
         if cx.record.recorder.counts_steps() {
             let service_ns = cx.now_ns.saturating_sub(ended.start_ns);

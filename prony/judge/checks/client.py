@@ -37,6 +37,7 @@ SOURCE = (
     "one signal alone gives false alarms (Hyperfoil PR#835) or misses (k6 at 92-97 % of its ceiling passed)"
 )
 KEEP_OFF = "keep other processes off the client's CPUs, or give it CPUs of its own (--client-cpus)"
+NO_QUOTA = "raise or remove the CPU quota of the load generator's control group (cpu.max)"
 HAD_CPU = "the load generator had CPU time left"
 LEFT_SOON = "the deferred sends left soon after"
 KEEP_OFF_HOSTS = "keep other processes off the load hosts' CPUs"
@@ -94,7 +95,9 @@ class Signal:
     alone: bool = False
     """Whether it is certain to have moved its figures."""
     waits: bool = False
-    """Whether the client waited for a CPU instead of being busy."""
+    """Whether the client waited for a CPU instead of being busy ..."""
+    quota: bool = False
+    """... because its CPU quota was used up."""
 
 
 def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], float | None]:
@@ -107,7 +110,7 @@ def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], flo
         readable.append(Signal(cpu >= limits.client_cpu_max, f"busiest thread at {percent(cpu)} CPU"))
     waiting = _run_delay(window, limits)
     readable += _late(window, limits, waits=any(signal.over for signal in waiting))
-    readable += waiting
+    readable += waiting + _throttled(evidence, window, limits)
     readable += _turnaround(evidence, window, limits)
     if window.submissions_put_off:
         text = f"its kernel deferred sends {number(window.submissions_put_off)} times"
@@ -172,6 +175,19 @@ def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
         over = alone or part >= limits.client_run_delay_max
         text += f"; beyond a wake-up responses waited {percent(part)} of their time for a read"
     return [Signal(over, text, alone=alone, waits=True)]
+
+
+def _throttled(evidence: Evidence, window: Window, limits: ClientLimits) -> list[Signal]:
+    """The share is an upper bound: the kernel adds up a group's throttled time over its CPUs. It counts only
+    where it decides by itself, as run delay may include it.
+    """
+    throttle = evidence.client_throttle
+    if throttle is None or not throttle.periods:
+        return []
+    share = min(1.0, throttle.throttled_s / window.duration_s)
+    text = f"a CPU quota throttled it for {percent(share)} of the window"
+    far, over = (share >= limit for limit in (limits.client_run_delay_alone, limits.client_run_delay_max))
+    return [Signal(over, text, counts=far, alone=far, waits=True, quota=True)]
 
 
 def _part_of_latency(thread: EngineThread, times: Histogram | None) -> float | None:
@@ -312,7 +328,7 @@ def _late_share(threads: Sequence[EngineThread], mean_ns: float) -> float:
     return min(1.0, share)
 
 
-GRAVEST = ("no_window", "saturated", "kept_from_cpu", "busy", "unread", "ok")
+GRAVEST = ("no_window", "saturated", "throttled", "kept_from_cpu", "busy", "unread", "ok")
 
 
 def _of_several(alone: Sequence[tuple[str, Finding]], limits: ClientLimits) -> Finding:
@@ -360,6 +376,8 @@ def _of_one(evidence: Evidence, limits: ClientLimits) -> Finding:
     code, advice = "ok", ""
     if over and (all(signal.waits for signal in over) or any(signal.alone for signal in saturated)):
         code, prefix, advice = "kept_from_cpu", "the load generator had to wait for a CPU: ", KEEP_OFF
+        if any(signal.quota for signal in over):
+            code, advice = "throttled", NO_QUOTA
     elif saturated:
         code, prefix = "saturated", "load generator saturated: "
         advice = "give the client more CPUs (--client-cpus) or reduce the load"

@@ -20,6 +20,11 @@ HOW_TO_DECLARE = (
 )
 
 
+SAMPLES_NEEDED = 10
+SELDOM = 0.5
+"""Most other bodies ÷ sampled ones where the preflight's is the usual one."""
+
+
 class ContentLimits(DeclaredLimits):
     content_share_max: Share = 0.01
     """Wrong ÷ all responses above which the figure describes the wrong ones."""
@@ -49,12 +54,15 @@ def content(evidence: Evidence, limits: ContentLimits) -> Finding:
             advice="fix the server or the declaration before measuring",
         )
     if not declared or not window.completed:
-        return _alike(window, evidence, limit)
-    finding = _declared(window, evidence, limits, limit)
-    if evidence.load.length_from_preflight and evidence.probes:
-        # A status alone does not reveal a truncated page.
-        return joined([finding, _alike(window, evidence, limit)])
-    return finding
+        parts = [_alike(window, evidence, limit)]
+    else:
+        parts = [_declared(window, evidence, limits, limit)]
+        if evidence.load.length_from_preflight and evidence.probes:
+            # A status alone does not reveal a truncated page.
+            parts.append(_alike(window, evidence, limit))
+    if (other := _other_bodies(window, evidence, limit)) is not None:
+        parts.append(other)
+    return joined(parts) if len(parts) > 1 else parts[0]
 
 
 def _declared(window: Window, evidence: Evidence, limits: ContentLimits, limit: str) -> Finding:
@@ -77,6 +85,42 @@ def _declared(window: Window, evidence: Evidence, limits: ContentLimits, limit: 
         advice="compare a response under load with the declaration: overloaded servers often send 200"
         if missed
         else "",
+    )
+
+
+def _other_bodies(window: Window, evidence: Evidence, limit: str) -> Finding | None:
+    """The step with most sampled bodies other than its preflight response's. A body that changes (a date, an
+    identifier) is none of them: it has neither the preflight's in most samples nor one other in all.
+    """
+    found: list[tuple[float, str]] = []
+    if not evidence.load.constant or (evidence.engine is not None and evidence.engine.script is not None):
+        return None
+    for step in dict.fromkeys(body.step for body in window.bodies):
+        before = {probe.body_sha256 for probe in evidence.probes if probe.step == step}
+        bodies = [body for body in window.bodies if body.step == step]
+        sampled = sum(body.count for body in bodies)
+        other = sum(body.count for body in bodies if body.sha256 not in before)
+        alone = len(bodies) == 1 and bodies[0].sha256 is not None
+        if sampled < SAMPLES_NEEDED or not before or None in before:
+            continue
+        if alone or other <= SELDOM * sampled:
+            share = other / sampled
+            text = (
+                f"{percent(share)} of {number(sampled)} sampled bodies of {step} differ from the preflight's"
+            )
+            found.append((share, text))
+    share, reason = max(found, default=(0.0, ""))
+    if not share:
+        return None
+    return Finding(
+        check=CHECK,
+        code="other_body",
+        provided="the deviating bodies were right",
+        value=share,
+        limit=limit,
+        source=SOURCE,
+        reason=reason,
+        advice="compare a response under load with one before it; declare the body (expect: body_contains)",
     )
 
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 from prony.evidence.host import HostRow, HostWindow
 from prony.evidence.hosts import HostEvidence
 from prony.evidence.trial import Evidence
-from prony.judge.check import DeclaredLimits, Share, check
-from prony.judge.effects import both, lost, saturating, together
+from prony.judge.check import DeclaredLimits, Positive, Share, check
+from prony.judge.effects import both, cpu_lost, lost, saturating, together
 from prony.judge.finding import CPU, THROUGHPUT, TIMES, Bias, Finding, unread
+from prony.judge.server_cpu import server_cpu_used
 from prony.numbers import number, percent
 
 CHECK = "host"
@@ -25,11 +26,17 @@ BUSY_SHARE = 0.75
 class HostLimits(DeclaredLimits):
     host_frequency_drop: Share = 0.05
     """Allowed drop of the CPU clock, within the window and between compared trials."""
+    host_major_faults_per_s: Positive = 1.0
+    """Major faults of the server per second from which its pages were not in memory: at up to 10 ms each (a
+    seek of a disk) 1 % of a thread's time.
+    """
 
 
 @check(HostLimits, order=50)
 def host(evidence: Evidence, limits: HostLimits) -> Finding:
-    """CPU clock of the server's host; swap-ins, kernel log and changed settings only add conditions."""
+    """CPU clock and memory of the server's host; swap-ins, major faults, kernel log and changed settings only
+    add conditions.
+    """
     allowed = percent(limits.host_frequency_drop)
     limit = f"CPU clock within {allowed}, no swapping, kernel warnings or changed settings"
     there = [machine for machine in evidence.hosts if machine.lost is None]
@@ -53,26 +60,60 @@ def host(evidence: Evidence, limits: HostLimits) -> Finding:
         down = lost(slower.drop * slower.share)
         rate = both(THROUGHPUT, up=down) if saturating(evidence) else {}
         bias = together(rate, both(TIMES, down=down), both(CPU, down=down))
+    is_slower, short = bool(bias), _short_of_memory(seen)
+    bias = together(bias, short)
+    faults = _major_faults(evidence, limits)
     conditions = [UNCHANGED_CLOCK] if slower is None else []
     conditions += [UNCHANGED] if changes else []
-    texts = ([slower.text] if bias and slower is not None else []) + changes or ["nothing changed"]
+    conditions += [IN_MEMORY] if faults else []
+    texts = ([slower.text] if is_slower and slower is not None else []) + changes + faults
+    if short and seen.host_window is not None:
+        texts.append(f"tasks waited for memory for {percent(_stalled(seen.host_window))} of the window")
+    code = "slower_clock" if is_slower else "short_of_memory" if short or faults else ""
     return Finding(
         check=CHECK,
-        code="slower_clock" if bias else "changed" if changes else "unread" if unread_ else "ok",
+        code=code or ("changed" if changes else "unread" if unread_ else "ok"),
         bias=bias,
         provided=" and ".join(conditions),
         value=None if slower is None else slower.drop,
         limit=limit,
-        reason="; ".join(texts) + (f"; not readable: {', '.join(unread_)}" if unread_ else ""),
-        assumption="the rate of a busy server follows its clock" if bias else "",
-        advice="check cooling, free memory and `dmesg`, then repeat" if bias or changes else "",
+        reason="; ".join(texts or ["nothing changed"])
+        + (f"; not readable: {', '.join(unread_)}" if unread_ else ""),
+        assumption="the rate of a busy server follows its clock" if is_slower else "",
+        advice="check cooling, free memory, memory.high and `dmesg`, then repeat" if texts else "",
         source=SOURCE,
-        outside=bool(bias),
+        outside=is_slower,
     )
 
 
 UNCHANGED = "the host did not change"
 UNCHANGED_CLOCK = "the CPU clock was level"
+IN_MEMORY = "the server's pages were in memory"
+
+
+def _stalled(window: HostWindow) -> float:
+    return min(1.0, (window.memory_stall_s or 0.0) / window.wall_s) if window.wall_s > 0 else 0.0
+
+
+def _short_of_memory(evidence: Evidence) -> dict[str, Bias]:
+    """As if the server had stood still whenever a task of the host waited for memory; reclaiming also costs
+    the CPU time of who waits.
+    """
+    window = evidence.host_window
+    share, used = 0.0 if window is None else _stalled(window), server_cpu_used(evidence)
+    bias = together(cpu_lost(evidence, share), both(CPU, down=lost(share / used) if used else 0.0))
+    return bias if any(one.counts for one in bias.values()) else {}
+
+
+def _major_faults(evidence: Evidence, limits: HostLimits) -> list[str]:
+    window = evidence.server_window
+    if window is None or not window.major_faults or window.wall_s <= 0:
+        return []
+    per_s = window.major_faults / window.wall_s
+    if per_s < limits.host_major_faults_per_s:
+        return []
+    many = number(window.major_faults)
+    return [f"the server read {many} pages from disk or swap (major faults), {number(per_s)} per second"]
 
 
 def _seen_from(evidence: Evidence, one: HostEvidence) -> Evidence:

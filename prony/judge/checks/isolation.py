@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from prony.evidence.server import ServerWindow
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, check
 from prony.judge.effects import both, cpu_lost, lost, together
@@ -20,6 +22,8 @@ ASSUMPTION = (
     "a lost CPU second cost only the requests that it could have served; bursts begin whenever the server is "
     "busy"
 )
+SHARED_CORE = 0.5
+"""Most of a core's speed that a busy hardware thread takes from its sibling."""
 UNTOLD_IRQ = 0.05
 """Share of soft interrupts of unknown origin that is reported."""
 SEGMENT_BYTES = 1400
@@ -50,8 +54,11 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
     if evidence.server_window is None and not evidence.server.owned:
         reason = "the server's CPUs are not known: Prony did not launch it"
         return unread(CHECK, reason, provided=NOTHING_ELSE, limit=limit, source=SOURCE)
+    if evidence.server_window is not None and evidence.server_window.outside_cpus:
+        return _elsewhere(evidence.server_window, limit)
     readings = (
         _steal(evidence),
+        _siblings(evidence),
         _others(evidence),
         _soft_interrupts(evidence),
         _throttled(evidence),
@@ -63,10 +70,10 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
     )
     untold_of = [reading for reading in readings if isinstance(reading, str)]
     bias = cpu_lost(evidence, sum(reading.share for reading in taken))
-    stolen = next((reading.share for reading in taken if reading.code == "steal"), 0.0)
+    stolen = sum(reading.share for reading in taken if reading.code in {"steal", "siblings"})
     used = server_cpu_used(evidence) or 0.0
     if stolen and used:
-        # The kernel may charge stolen time to the guest's process.
+        # Both are charged to the process: time that the guest did not run, and that its core was shared.
         bias = together(bias, both(CPU, down=lost(stolen / used)))
     bends = any(reading.counts for reading in bias.values())
     provided = NOTHING_ELSE if untold_of else ""
@@ -110,6 +117,33 @@ def _steal(evidence: Evidence) -> Taken | str:
         share,
         f"steal took {percent(share)} of the server's CPUs",
         "the hypervisor gave CPU time to other guests: repeat, or use a dedicated host",
+    )
+
+
+def _siblings(evidence: Evidence) -> Taken | None:
+    host, sides = evidence.host_window, evidence.partition
+    if host is None or sides is None or not host.siblings or not sides.server:
+        return None
+    busy = sum(cpu.busy for cpu in host.siblings) / len(sides.server)
+    share = SHARED_CORE * min(busy, server_cpu_used(evidence) or 1.0)
+    cpus = _listed(cpu.cpu for cpu in host.siblings)
+    text = f"hardware threads {cpus}, on cores of the server's CPUs, were {percent(busy)} busy"
+    advice = f"keep other work off CPUs {cpus}, or give the server whole cores (--server-cpus)"
+    return Taken("siblings", share, text, advice)
+
+
+def _elsewhere(window: ServerWindow, limit: str) -> Finding:
+    outside = _listed(window.outside_cpus)
+    return Finding(
+        check=CHECK,
+        code="repinned",
+        conforms=False,
+        value=outside,
+        limit=limit,
+        reason=f"the server's threads may run on CPU {outside}, outside of its set ({_listed(window.cpus)}): "
+        "it changed its own affinity",
+        advice="turn off its CPU pinning (worker_cpu_affinity, taskset), or name these CPUs (--server-cpus)",
+        source=SOURCE,
     )
 
 
@@ -195,4 +229,8 @@ def _pin(evidence: Evidence) -> str:
     if evidence.server.owned or sides is None or not sides.common or pid is None:
         return ""
     theirs = sorted(set(sides.server) - set(sides.common))
-    return f"pin the server: taskset -apc {','.join(map(str, theirs))} {pid}" if theirs else ""
+    return f"pin the server: taskset -apc {_listed(theirs)} {pid}" if theirs else ""
+
+
+def _listed(cpus: Iterable[int]) -> str:
+    return ",".join(map(str, cpus))

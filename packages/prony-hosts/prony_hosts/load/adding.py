@@ -15,6 +15,7 @@ import numpy as np
 from prony.evidence.engine import (
     REQUEST_FAILED,
     AddressCounts,
+    BodyCount,
     Counters,
     EngineReport,
     Gap,
@@ -42,6 +43,7 @@ WORST_FIRST = ("script", REQUEST_FAILED, "stdin_closed", "signal", "stopped", "d
 Number = TypeVar("Number", int, float)
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+Counted = TypeVar("Counted", BodyCount, TlsAgreed)
 Silence = Sequence[int]
 """A span without a completion: from, in-flight since (its end where nothing was in flight), to, in ns after
 the start; and requests in flight.
@@ -205,6 +207,11 @@ def merged_window(
             )
         },
         steps=_steps([window.steps for window in windows]),
+        bodies=_grouped(
+            (body for window in windows for body in window.bodies),
+            lambda body: (body.scenario, body.step, body.sha256),
+            _counted,
+        ),
         transactions=_steps([window.transactions for window in windows]),
         threads=tuple(thread for window in windows for thread in window.threads),
         gaps=gaps,
@@ -287,7 +294,7 @@ def counted(parts: Sequence[Counters]) -> dict[str, Any]:
         "tls_agreed": _grouped(
             (agreed for part in parts for agreed in part.tls_agreed),
             lambda agreed: (agreed.version, agreed.cipher_suite, agreed.alpn),
-            _agreed,
+            _counted,
         ),
         "http2": _http2([part.http2 for part in parts if part.http2 is not None]),
         **{
@@ -324,7 +331,7 @@ def _address(parts: Sequence[AddressCounts]) -> AddressCounts:
     )
 
 
-def _agreed(parts: Sequence[TlsAgreed]) -> TlsAgreed:
+def _counted(parts: Sequence[Counted]) -> Counted:
     return parts[0].model_copy(update={"count": sum(part.count for part in parts)})
 
 

@@ -134,6 +134,16 @@ AROUND: tuple[Entry, ...] = (
         partial(coded, "memory", "growing"),
     ),
     Entry(
+        48,
+        "work deferred past the window",
+        "responses come at once, and the work of each is done when the load has ended",
+        Setup(command=(*SHARED, "{host}", "{port}", "small", "defers")),
+        ("deferred",),
+        Setup(command=(*SHARED, "{host}", "{port}", "small")),
+        partial(coded, "deferred", "put_off"),
+        bent=("requests_per_s", "mean_ms", "server_cpu_us_per_request"),
+    ),
+    Entry(
         39,
         "a heap that is never collected",
         "a JVM's heap grows by 200 MiB without a collection (edited: the self-test starts no JVM)",

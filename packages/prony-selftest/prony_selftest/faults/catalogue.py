@@ -16,9 +16,10 @@ from prony_selftest.faults.around import AROUND
 from prony_selftest.faults.disturbances import burner, port_range
 from prony_selftest.faults.http2 import HTTP2
 from prony_selftest.faults.model import LONG, SECONDS, Entry, ExtraCase, Setup, SetupResult, coded, hello
-from prony_selftest.faults.other_process import BETWEEN, SHARED, VISITED
+from prony_selftest.faults.other_process import BETWEEN, IN_FRONT, SHARED, VISITED
 from prony_selftest.faults.partly import PARTLY
 from prony_selftest.faults.trial import run_setup
+from prony_selftest.faults.unnoticed import UNNOTICED
 
 MEASURED = WholeRun(duration_s=SECONDS)
 QUIET = ("--delay", "fixed:5ms")
@@ -280,7 +281,9 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     VISITED,
     BETWEEN,
+    IN_FRONT,
     *PARTLY,
     *AROUND,
     *HTTP2,
+    *UNNOTICED,
 )

@@ -7,10 +7,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
+from prony.host.proc import thread_ids
+from prony.host.readings import ENGINE
+from prony.server.proc import descendants, parent_of, program
 from prony_selftest.faults.model import Disturbance, RunningSetup, Side
 
 CLONE_NEWNET = 0x40000000
@@ -97,63 +100,92 @@ def _link(queue_bytes: int) -> Iterator[None]:
 
 
 PERIOD_US = 100_000
+CPU_FILES = ("cpu.max", "cpu.cfs_quota_us")
+MEMORY_FILES = ("memory.high", "memory.limit_in_bytes")
+"""Of cgroup v2 and v1."""
 
 
-def cpu_quota(share: float) -> Disturbance:
-    """A control group that limits the server to this share of one CPU."""
+def cpu_quota(share: float, side: Side = "server") -> Disturbance:
+    """A control group that limits this side to this share of one CPU."""
+
+    def limit(group: Path) -> None:
+        if (group / "cpu.max").exists():
+            (group / "cpu.max").write_text(f"{int(share * PERIOD_US)} {PERIOD_US}")
+        else:
+            (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (group / "cpu.cfs_quota_us").write_text(str(int(share * PERIOD_US)))
+
+    return _held(side, CPU_FILES, limit)
+
+
+def memory_limit(limit_bytes: int) -> Disturbance:
+    """A control group that limits the server's memory, page cache included."""
+
+    def limit(group: Path) -> None:
+        file = next(group / name for name in MEMORY_FILES if (group / name).exists())
+        file.write_text(str(limit_bytes))
+
+    return _held("server", MEMORY_FILES, limit)
+
+
+def _held(side: Side, files: Sequence[str], limit: Callable[[Path], None]) -> Disturbance:
+    """A control group with this limit, for one side."""
 
     @contextmanager
     def hold(running: RunningSetup) -> Iterator[None]:
-        root = _quota_root()
-        if root is None or running.server_pid is None:
-            raise OSError("cannot create a control group with a CPU quota")
-        home = root / _group_of(running.server_pid, root).lstrip("/")
+        root, pid = _group_root(files), running.server_pid if side == "server" else _engine_pid()
+        if root is None or pid is None:
+            raise OSError(f"cannot create a control group with {files[0]}")
+        home = root / _group_of(pid, root).lstrip("/")
         group = Path(tempfile.mkdtemp(prefix="prony-selftest-", dir=root))
         try:
-            _limit(group, share)
-            (group / "cgroup.procs").write_text(str(running.server_pid))
+            limit(group)
+            for thread in thread_ids(
+                pid
+            ):  # a quota holds for ordinary threads only, as all are in a container
+                os.sched_setscheduler(thread, os.SCHED_OTHER, os.sched_param(0))
+            (group / "cgroup.procs").write_text(str(pid))
             yield
         finally:
             with suppress(OSError):
-                for pid in (group / "cgroup.procs").read_text().split():
-                    (home / "cgroup.procs").write_text(pid)
+                for member in (group / "cgroup.procs").read_text().split():
+                    (home / "cgroup.procs").write_text(member)
             with suppress(OSError):
                 group.rmdir()
 
     return hold
 
 
-def _limit(group: Path, share: float) -> None:
-    if (group / "cpu.max").exists():
-        (group / "cpu.max").write_text(f"{int(share * PERIOD_US)} {PERIOD_US}")
-    else:
-        (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-        (group / "cpu.cfs_quota_us").write_text(str(int(share * PERIOD_US)))
+def _engine_pid() -> int | None:
+    """The load generator is this process's own child; a server is its guard's."""
+    own = (pid for pid in descendants(os.getpid()) if parent_of(pid) == os.getpid())
+    return next((pid for pid in own if program(pid) == ENGINE), None)
 
 
-def _quota_root() -> Path | None:
-    """Folder where groups with a CPU quota can be created: cgroup v2, or the `cpu` hierarchy of v1."""
-    for root in (CGROUPS, CGROUPS / "cpu", CGROUPS / "cpu,cpuacct"):
+def _group_root(files: Sequence[str]) -> Path | None:
+    """Folder where groups with one of these files can be created: cgroup v2, or a hierarchy of v1."""
+    for root in (CGROUPS, CGROUPS / "cpu", CGROUPS / "cpu,cpuacct", CGROUPS / "memory"):
         try:
             group = Path(tempfile.mkdtemp(prefix="prony-selftest-", dir=root))
         except OSError:
             continue
-        has_quota = (group / "cpu.max").exists() or (group / "cpu.cfs_quota_us").exists()
+        has_file = any((group / file).exists() for file in files)
         group.rmdir()
-        if has_quota:
+        if has_file:
             return root
     return None
 
 
-def can_limit_cpu() -> bool:
-    """Whether control groups with a CPU quota can be created."""
-    return _quota_root() is not None
+def can_limit(files: Sequence[str]) -> bool:
+    """Whether control groups with one of these files can be created."""
+    return _group_root(files) is not None
 
 
 def _group_of(pid: int, root: Path) -> str:
+    controller = root.name.partition(",")[0]
     for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         number, controllers, path = line.split(":", 2)
-        if (root == CGROUPS and number == "0") or "cpu" in controllers.split(","):
+        if (root == CGROUPS and number == "0") or controller in controllers.split(","):
             return path
     return "/"
 

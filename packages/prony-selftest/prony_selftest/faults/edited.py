@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from prony.evidence.host import CpuUse
 from prony.evidence.server import JvmSnapshot
 from prony.evidence.trial import Evidence
 
@@ -46,6 +47,22 @@ def quota_unreadable(evidence: Evidence) -> Evidence:
     changed = None if window is None else window.model_copy(update={"throttle": None})
     return evidence.model_copy(update={"server_window": changed})
 
+
+def sibling(evidence: Evidence, busy: float) -> Evidence:
+    """As if a sibling of the server's CPU, of neither side, were so busy, and nothing else disturbed it."""
+    host = evidence.host_window
+    if host is None:
+        return evidence
+    changes = {
+        "siblings": (CpuUse(cpu=99, busy=busy, steal=0.0),),
+        "others_on_server_cpus": 0.0,
+        "cpus": tuple(cpu.model_copy(update={"irq": 0.0, "steal": 0.0}) for cpu in host.cpus),
+    }
+    return evidence.model_copy(update={"host_window": host.model_copy(update=changes)})
+
+
+sibling_busy = partial(sibling, busy=0.8)
+sibling_idle = partial(sibling, busy=0.0)
 
 MIB = 2**20
 

@@ -79,8 +79,10 @@ class Setup:
     """The disturbance begins when the window opens."""
     edited: Callable[[Evidence], Evidence] | None = None
     """Applied to a real trial's evidence before judging, for faults that cannot be staged."""
+    host: str = "127.0.0.1"
+    """Listening address of a server that Prony launches."""
     needs: tuple[str, ...] = ()
-    """Requirements of the host: `root`, `cgroup`, `steering`, `tc`, `two-cpus`."""
+    """Requirements of the host: `root`, `cgroup`, `ipv6`, `memory`, `steering`, `tc`, `two-cpus`."""
 
 
 @dataclass(frozen=True, slots=True)

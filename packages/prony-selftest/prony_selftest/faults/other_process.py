@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from prony.plan.load import Connections
@@ -16,7 +17,7 @@ from prony.server.launch import launch
 from prony.server.probe import status_probe
 from prony.server.sockets import listeners
 from prony_selftest.faults import forwarder, shared_port
-from prony_selftest.faults.model import Entry, RunningSetup, Setup
+from prony_selftest.faults.model import Entry, RunningSetup, Setup, coded
 from prony_selftest.faults.single_trial import EntryResult, refusal, run_entry, with_
 from prony_selftest.faults.trial import spec_of
 
@@ -88,6 +89,31 @@ BETWEEN = Entry(
     Setup(command=(*FORWARDS, "{host}", "{port}")),
     ("identity",),
     Setup(command=(*SHARED, "{host}", "{port}", "works")),
+    other_tools=False,
+)
+
+
+def _accepts(running: RunningSetup) -> Iterator[None]:
+    process = subprocess.Popen([*SHARED, HOST, str(running.port), "works", f"of={running.server_pid}"])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+IN_FRONT = Entry(
+    49,
+    "a cache in front of the server",
+    "a process without a header Via accepts on the server's listening socket, so the server reads no request",
+    Setup(
+        command=(*SHARED, "{host}", "{port}", "idle"),
+        disturbance=contextmanager(_accepts),
+        needs=("root",),
+    ),
+    ("identity",),
+    Setup(command=(*SHARED, "{host}", "{port}", "works")),
+    partial(coded, "identity", "other_listener"),
     other_tools=False,
 )
 

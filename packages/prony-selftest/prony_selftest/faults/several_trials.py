@@ -28,6 +28,7 @@ from prony_selftest.faults.other_tools import run_tools
 from prony_selftest.faults.single_trial import EntryResult
 from prony_selftest.faults.stored import averaged_percentiles, two_hosts
 from prony_selftest.faults.trial import run_setup, spec_of
+from prony_selftest.faults.unequal import COMPARED
 
 SHORT = WholeRun(duration_s=0.5)
 """Some thousand requests: enough, as the compared rates differ by 30 % and more."""
@@ -155,6 +156,34 @@ def self_failures(found: FalseDifferences | None) -> tuple[str, ...]:
     )
 
 
+GROWING: dict[str, list[tuple[str, ...]]] = {
+    "a": [QUICK] * 8,
+    "b": [("--work", f"{200 + 20 * n}us") for n in range(8)],
+}
+"""Each of b's trials leaves rows that the next one reads."""
+TREND = "trend"
+
+
+def growing_data(_tools: bool) -> EntryResult:
+    """55: data that grows from trial to trial."""
+    constant: dict[str, list[tuple[str, ...]]] = {"a": [QUICK] * 8, "b": [DEAR] * 8}
+    grown, level = (compare(_trials(starts)).pairs[0] for starts in (GROWING, constant))
+    moved, still = (sum(one.up for one in pair.sources if one.name == TREND) for pair in (grown, level))
+    failures = []
+    if not moved:
+        failures.append("a server whose every trial does 10 % more work than the one before is not named")
+    if still > moved / 2:
+        failures.append("a server whose trials all do the same is said to change")
+    return EntryResult(
+        55,
+        "data that grows from trial to trial",
+        "each trial of one server leaves rows behind, and every later one does 10 % more work for a request",
+        reported=f"±{100 * moved:.0f} % {TREND} in the budget; {sentence(grown)}",
+        clean=sentence(level),
+        failures=tuple(failures),
+    )
+
+
 def _trials(servers: dict[str, list[tuple[str, ...]]]) -> list[Sample]:
     """Interleaved fresh processes as in an experiment; arguments of each start by server. Trials disturbed by
     another process count, as the disturbance is not the servers' difference.
@@ -180,4 +209,6 @@ MANY: dict[int, Callable[[bool], EntryResult]] = {
     25: averaged_percentiles,
     27: two_hosts,
     32: different_responses,
+    55: growing_data,
+    **COMPARED,
 }

@@ -33,7 +33,7 @@ from prony.server.spec import Ceilings, ServerSpec
 from prony.targets import ExternalServer, LaunchedServer, ServerUnderTest
 from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
-from prony_selftest.faults.disturbances import STEERING, can_limit_cpu
+from prony_selftest.faults.disturbances import CPU_FILES, MEMORY_FILES, STEERING, can_limit
 from prony_selftest.faults.model import RunningSetup, Setup, SetupResult
 
 WARM_UP = WarmUpPlan(method="pinned", min_s=1.0, cap_s=1.5, settle_min_s=1.0, settle_cap_s=1.5)
@@ -50,11 +50,16 @@ def missing_for(setup: Setup) -> str | None:
     have = {
         "root": (os.geteuid() == 0, "the rights of root"),
         "cgroup": (
-            os.geteuid() == 0 and can_limit_cpu(),
+            os.geteuid() == 0 and can_limit(CPU_FILES),
             "the right to create a control group with a CPU quota",
+        ),
+        "memory": (
+            os.geteuid() == 0 and can_limit(MEMORY_FILES),
+            "the right to create a control group with a memory limit",
         ),
         "tc": (shutil.which("tc") is not None, "tc (Debian: iproute2)"),
         "steering": (STEERING.exists(), "a kernel with receive packet steering"),
+        "ipv6": (Path("/proc/net/if_inet6").exists(), "IPv6"),
         "two-cpus": (not partition().shared, "two CPUs, one for each side"),
     }
     missing = [have[need][1] for need in setup.needs if not have[need][0]]
@@ -155,7 +160,9 @@ def _run(setup: Setup, seed: int) -> Evidence:
             target: ServerUnderTest = ExternalServer(active.enter_context(_beside(setup)))
         else:
             spec = spec_of(setup)
-            ours = target = Disturbed(spec, Built(spec), at_start=None if setup.in_window else disturb)
+            ours = target = Disturbed(
+                spec, Built(spec), host=setup.host, at_start=None if setup.in_window else disturb
+            )
             if setup.in_window:
                 listener = Silent(lambda: disturb(ours.running))
         surroundings = Surroundings(chosen, target.limits(limits_to_own_servers()))

@@ -1,0 +1,167 @@
+"""setup: what differs between compared servers beside their programs: TLS, addresses, flags, file writes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import takewhile
+from pathlib import PurePath
+from statistics import median_low
+from typing import Any
+
+from prony.evidence.trial import Evidence
+from prony.judge.finding import Finding
+from prony.judge.window import measured
+from prony.numbers import number
+
+RESUMED_APART = 5.0
+"""Difference in resumed TLS handshakes, in points, ..."""
+HANDSHAKES = 0.01
+"""... named from this number of handshakes per request."""
+WRITTEN_APART = 32.0
+"""Difference of bytes written per request beside the responses: a line of a log is longer ..."""
+WRITTEN_PER_S = 16_384.0
+"""... at this rate; what a runtime writes for itself is slower."""
+HEADERS = 1.05
+"""Written ÷ received bytes of a server that writes responses only, at most."""
+JAVA_FLAG = re.compile(
+    r"-X(?!X:ErrorFile)|-javaagent:(?!.*agent\.sock$)|-agent(lib|path):|-D.*(pool|thread|parallel|worker)",
+    re.I,
+)
+"""Flags of a JVM that change its speed, but for those that Prony gives each trial."""
+ARGUMENT_NEXT = frozenset({"-jar", "-cp", "-classpath", "-m", "--module"})
+
+By = Mapping[str, Sequence[Evidence]]
+
+
+def setup(by_server: By) -> Finding | None:
+    """What differs is a condition. None below two servers."""
+    if len(by_server) < 2:
+        return None
+    found = {code: each for code, (differing, _) in DIFFERENCES.items() if (each := differing(by_server))}
+    names = " and ".join(filter(None, (", ".join([*found][:-1]), *[*found][-1:])))
+    return Finding(
+        check="setup",
+        code=next(iter(found), "ok"),
+        provided=f"the difference in {names} is intended" if found else "",
+        reason="; ".join(map(_words, found, found.values())) or f"alike: {', '.join(DIFFERENCES)}",
+        advice="; ".join(DIFFERENCES[code][1] for code in found),
+        limit="compared servers differ in their programs only",
+    )
+
+
+def _words(code: str, found: Mapping[str, str]) -> str:
+    """flags: none (a, b), -Xint (c)."""
+    groups: dict[str, str] = {}
+    for server, text in found.items():
+        groups[text] = f"{groups[text]}, {server}" if text in groups else server
+    return f"{code}: {', '.join(f'{text} ({servers})' for text, servers in groups.items())}"
+
+
+def _unequal(
+    of: Callable[[Evidence], Any], by_server: By, least: float = 0.0, unit: str = ""
+) -> dict[str, str]:
+    """The middle one of each server's trials, where servers differ; numbers have a unit, and by `least`."""
+    read = {
+        server: [value for t in trials if (value := of(t)) is not None]
+        for server, trials in by_server.items()
+    }
+    usual = {server: median_low(values) for server, values in read.items() if values}
+    known = sorted(set(usual.values()))
+    if len(known) < 2 or (unit and known[-1] - known[0] <= least):
+        return {}
+    return {server: f"{number(value)} {unit}" if unit else value for server, value in usual.items()}
+
+
+def _protocols(evidence: Evidence) -> str | None:
+    http = f"HTTP/{evidence.load.http_version}"
+    if not evidence.load.tls:
+        return f"{http} without TLS"
+    agreed = evidence.engine.totals.tls_agreed if evidence.engine is not None else ()
+    usual = max(agreed, key=lambda one: one.count, default=None)
+    return None if usual is None else f"{http}, TLS {usual.version}, {usual.cipher_suite}"
+
+
+def _resumed(evidence: Evidence) -> float | None:
+    totals = None if evidence.engine is None else evidence.engine.totals
+    if totals is None or not totals.tls_handshakes or totals.tls_resumptions is None:
+        return None
+    many = totals.tls_handshakes >= HANDSHAKES * totals.sent
+    return 100 * totals.tls_resumptions / totals.tls_handshakes if many else None
+
+
+def _addresses(evidence: Evidence) -> str | None:
+    ready = None if evidence.engine is None else evidence.engine.ready
+    if ready is None or ready.transport == "unix":
+        return None if ready is None else "a Unix socket"
+    families = Counter("IPv6" if one.startswith("[") else "IPv4" for one in ready.addresses)
+    return " and ".join(name if n == 1 else f"{n} × {name}" for name, n in sorted(families.items())) or None
+
+
+def _program(evidence: Evidence) -> str:
+    return PurePath(evidence.server.command[0]).name
+
+
+def _own_flags(evidence: Evidence) -> frozenset[str]:
+    """Flags of the runtime: before the program that it runs; of a JVM also its heap, collectors and JDK."""
+    words = takewhile(lambda w: w.startswith("-") and w not in ARGUMENT_NEXT, evidence.server.command[1:])
+    given = [word for word in words if _program(evidence) != "java" or JAVA_FLAG.match(word)]
+    jvm = None if evidence.server_window is None else evidence.server_window.jvm_close
+    if jvm is not None:
+        given += [f"heap {number(jvm.heap_max_bytes / 2**20)} MiB", *jvm.gc_names]
+    if "jdk" in evidence.server.versions:
+        given.append(f"JDK {evidence.server.versions['jdk']}")
+    return frozenset(given)
+
+
+def _flags(by_server: By) -> dict[str, str]:
+    """Of servers of the same runtime: flags of all trials of one that not all of them have."""
+    by_program: dict[str, dict[str, frozenset[str]]] = {}
+    for server, trials in by_server.items():
+        if all(trial.server.command for trial in trials):
+            own = frozenset.intersection(*map(_own_flags, trials))
+            by_program.setdefault(_program(trials[0]), {})[server] = own
+    said: dict[str, str] = {}
+    for flags in by_program.values():
+        common = frozenset.intersection(*flags.values())
+        if any(own - common for own in flags.values()):
+            said |= {server: ", ".join(sorted(own - common)) or "none" for server, own in flags.items()}
+    return said
+
+
+def written_per_request(evidence: Evidence) -> float | None:
+    """Bytes to disks, or by write calls beyond the responses; those may be to services of a server that has
+    some. None: not read.
+    """
+    window, server = measured(evidence), evidence.server_window
+    if window is None or server is None or server.disk_bytes is None or not window.completed:
+        return None
+    written = float(server.disk_bytes)
+    plain = not (evidence.services or evidence.server.forwards or evidence.load.tls)
+    if plain and server.written_bytes is not None and window.bytes_received is not None:
+        written = max(written, server.written_bytes - HEADERS * window.bytes_received)
+    return written / window.completed if written >= WRITTEN_PER_S * window.duration_s else 0.0
+
+
+DIFFERENCES: Mapping[str, tuple[Callable[[By], dict[str, str]], str]] = {
+    "protocols": (
+        partial(_unequal, _protocols),
+        "offer the same versions of HTTP and TLS, and the same cipher suites",
+    ),
+    "resumption": (
+        partial(_unequal, _resumed, least=RESUMED_APART, unit="% of TLS handshakes resumed"),
+        "switch session resumption on for all servers, or off",
+    ),
+    "addresses": (
+        partial(_unequal, _addresses),
+        "give each server as an address of the same family",
+    ),
+    "flags": (_flags, "start the servers with the same flags, heap, collector and agents"),
+    "writes": (
+        partial(_unequal, written_per_request, least=WRITTEN_APART, unit="bytes per request"),
+        "give all servers the same log level",
+    ),
+}
+"""Code -> (server -> its own, in words, where servers differ; advice)."""
