@@ -70,7 +70,7 @@ struct PartialBody {
     /// The memory of the copy.
     held: Held,
     /// Of the body so far, when it is sampled.
-    digest: Option<BodyDigest>,
+    digest: Option<Box<BodyDigest>>,
 }
 
 #[derive(Debug)]
@@ -170,7 +170,7 @@ impl ResponseReader {
                     captured
                 }),
                 held: exchange.budget.nothing(),
-                digest: exchange.digest.as_ref().map(|_| BodyDigest::default()),
+                digest: exchange.digest.as_ref().map(|_| Box::default()),
             };
             return self.read_body(body, rest, exchange);
         }
