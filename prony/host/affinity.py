@@ -26,7 +26,7 @@ class Pinning:
 
 
 def granted_cpus() -> tuple[int, ...]:
-    """Those that this process started with, before it pinned itself."""
+    """CPUs granted to this process at its start, before it pinned itself."""
     return _granted if _granted is not None else allowed_cpus()
 
 

@@ -10,11 +10,11 @@ from prony.evidence.server import CgroupThrottle
 from prony.host.proc import ROOT, TICKS_PER_S, read_int, read_text
 
 Levels = tuple[CgroupThrottle, ...]
-"""Of each level with a quota, nearest first: any of them may stop the process."""
+"""Throttling of each level with a quota, nearest first; any of them may stop the process."""
 
 
 def cpu_quota(root: Path = ROOT, pid: int | None = None) -> float | None:
-    """The smallest, in CPUs, from the group of `pid` (default: this process) up to the root."""
+    """The smallest quota, in CPUs, from the group of `pid` (default: this process) up to the root."""
     who = "self" if pid is None else str(pid)
     quotas = [quota for quota in (*_v2(root, who), *_v1(root, who)) if quota is not None]
     return min(quotas, default=None)
@@ -48,7 +48,7 @@ def members(pid: int, root: Path = ROOT) -> frozenset[int]:
 
 
 def throttle(pid: int, root: Path = ROOT) -> Levels | None:
-    """Of each level with a quota, nearest first; one of zeros without a quota. None when unreadable."""
+    """Throttling of each level with a quota, nearest first; zeros without a quota. None when unreadable."""
     return counted(limited(pid, root))
 
 
@@ -68,7 +68,7 @@ def counted(folders: tuple[Path, ...] | None) -> Levels | None:
 
 
 def between(first: Levels | None, last: Levels | None) -> CgroupThrottle | None:
-    """Of the level throttled longest; None when either is unknown, or a level came or went."""
+    """Throttling of the most throttled level; None when either is unknown or their levels differ."""
     if not first or not last or len(first) != len(last):
         return None
     differences = [
@@ -79,7 +79,7 @@ def between(first: Levels | None, last: Levels | None) -> CgroupThrottle | None:
         )
         for begin, end in zip(first, last, strict=True)
     ]
-    return max(differences, key=lambda one: one.throttled_s)
+    return max(differences, key=lambda level: level.throttled_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,8 @@ class DoctorCheck:
         verdict = self.verdict_on(readings)
         if verdict is None:
             return None
-        status, found, *remedy = verdict
-        return HostCheck(self.name, status, found, self.why, *remedy)
+        status, reading, *remedy = verdict
+        return HostCheck(self.name, status, reading, self.why, *remedy)
 
 
 def doctor_check(name: str, why: str) -> Callable[[Callable[[Readings], Verdict | None]], DoctorCheck]:

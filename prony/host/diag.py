@@ -43,7 +43,7 @@ _PATIENCE_S = 2.0
 
 
 def count_by_state() -> dict[str, int] | None:
-    """By state, IPv4 and IPv6; None when the kernel refuses. About 1.2 µs per socket."""
+    """TCP sockets by state, IPv4 and IPv6; None when the kernel refuses. About 1.2 µs per socket."""
     counts: Counter[int] = Counter()
     try:
         for family in (socket.AF_INET, socket.AF_INET6):
@@ -58,7 +58,7 @@ def count_by_state() -> dict[str, int] | None:
 
 
 def time_wait_to(address: str, port: int) -> int | None:
-    """Sockets in TIME_WAIT towards this target, whose ports it cannot have again; None: not readable."""
+    """Sockets in TIME_WAIT towards this target, whose ports cannot be reused yet; None: not readable."""
     wanted = ipaddress.ip_address(address)
     mapped = {wanted.packed}
     if isinstance(wanted, ipaddress.IPv4Address):
@@ -77,7 +77,7 @@ def time_wait_to(address: str, port: int) -> int | None:
 
 
 def established_inodes(source_port: int) -> set[int] | None:
-    """None when the kernel refuses."""
+    """Inodes of established sockets with this source port; None when the kernel refuses."""
     try:
         return {
             _INODE.unpack_from(body, offset + _INODE_AT)[0]
@@ -119,7 +119,7 @@ def dump(
 
 
 DUMP_LIMIT = 100_000
-"""Beyond, only the sums, to spare the client's CPU."""
+"""With more sockets only the sums are read, to spare the client's CPU."""
 
 
 def socket_sums(root: Path = ROOT) -> dict[str, int] | None:

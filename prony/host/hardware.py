@@ -173,7 +173,7 @@ def os_name(root: Path = ROOT) -> str:
 
 
 def read_sysctls(root: Path = ROOT) -> dict[str, str]:
-    """With single blanks within values."""
+    """Kernel settings by name, with single blanks within values."""
     settings = {}
     for name in WATCHED:
         text = read_text(root / "proc/sys" / name.replace(".", "/"))
@@ -183,7 +183,7 @@ def read_sysctls(root: Path = ROOT) -> dict[str, str]:
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> tuple[str, ...]:
-    """`name: old -> new`, with `absent` for a missing setting."""
+    """Changed settings as `name: old -> new`, with `absent` for a missing setting."""
     names = sorted(before.keys() | after.keys())
     return tuple(
         f"{name}: {before.get(name, 'absent')} -> {after.get(name, 'absent')}"

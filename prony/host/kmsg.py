@@ -26,7 +26,7 @@ class KernelLog:
             self.close()
 
     def count(self) -> int | None:
-        """None when unreadable."""
+        """New lines since the last call; None when unreadable."""
         if self._descriptor is None:
             return None
         for _ in range(_MOST_PER_READING):

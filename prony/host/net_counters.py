@@ -20,21 +20,21 @@ FIELDS = {
 
 
 def tcp_counts(root: Path = ROOT) -> TcpCounts | None:
-    """Since the namespace's creation; None where any is unreadable."""
+    """TCP counters since the namespace's creation; None where any is unreadable."""
     files = {file: groups(read_text(root / "proc/net" / file) or "") for file in ("snmp", "netstat")}
     counts = {field: files[file].get(group, {}).get(name) for field, (file, group, name) in FIELDS.items()}
     return None if None in counts.values() else TcpCounts.model_validate(counts)
 
 
 def between(first: TcpCounts | None, last: TcpCounts | None) -> TcpCounts | None:
-    """None when either is unknown."""
+    """The difference of two readings; None when either is unknown."""
     if first is None or last is None:
         return None
     return TcpCounts(**{field: getattr(last, field) - getattr(first, field) for field in FIELDS})
 
 
 def summed(parts: Sequence[TcpCounts | None]) -> TcpCounts | None:
-    """None when any is unknown."""
+    """The sum of readings; None when any is unknown."""
     known = [part for part in parts if part is not None]
     if not known or len(known) < len(parts):
         return None
@@ -60,12 +60,12 @@ PROCESSED, DROPPED, CPU = 0, 1, 12
 
 
 def packets_by_cpu(root: Path = ROOT) -> dict[int, int] | None:
-    """Handled since boot (wraps at 32 bits); None when unreadable."""
+    """CPU -> packets handled since boot (wraps at 32 bits); None when unreadable."""
     return _by_cpu(root, PROCESSED)
 
 
 def dropped_by_cpu(root: Path = ROOT) -> dict[int, int] | None:
-    """Since boot by a full backlog, like `packets_by_cpu`."""
+    """CPU -> packets dropped by a full backlog, like `packets_by_cpu`."""
     return _by_cpu(root, DROPPED)
 
 
@@ -81,7 +81,7 @@ def _by_cpu(root: Path, column: int) -> dict[int, int] | None:
 
 
 def rise(before: dict[int, int] | None, after: dict[int, int] | None, cpu: int) -> int | None:
-    """Of one CPU; None if either lacks it."""
+    """The increase of a CPU's counter; None if either reading lacks it."""
     if before is None or after is None or cpu not in before or cpu not in after:
         return None
     return (after[cpu] - before[cpu]) % 2**32

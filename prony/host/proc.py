@@ -152,7 +152,7 @@ class ProcessStat:
     kernel_thread: bool
     own_ticks: int
     reaped_ticks: int
-    """Of reaped descendants."""
+    """CPU ticks of reaped descendants."""
     threads: int
     started_ticks: int
     """Start in ticks since boot; with the pid, the identity of a process."""
@@ -202,7 +202,7 @@ def all_processes(root: Path = ROOT) -> dict[int, ProcessStat]:
 
 
 def threads_total(root: Path = ROOT) -> int | None:
-    """The kernel's tasks, including hidden ones."""
+    """Number of the kernel's tasks, including hidden ones."""
     text = read_text(root / "proc/loadavg")
     try:
         return None if text is None else int(text.split()[3].partition("/")[2])
@@ -223,7 +223,7 @@ def memory_stall_s(root: Path) -> float | None:
 
 
 def thread_ids(pid: int, root: Path = ROOT) -> list[int]:
-    """Empty when the process is gone or hidden."""
+    """Threads of a process; empty when it is gone or hidden."""
     try:
         return [int(entry.name) for entry in (root / f"proc/{pid}/task").iterdir() if entry.name.isdecimal()]
     except OSError:

@@ -10,15 +10,15 @@ from prony.host.others import census, others_between
 from prony.host.proc import process_stat
 
 BUSY_CPUS = 0.25
-"""CPU of all other processes together from which a figure is bent by more than its usual interval."""
+"""CPUs used by all other processes together, above which a figure's bias exceeds its usual interval."""
 
 
 def busiest_other(ours: Iterable[int] = (), sample_s: float = 0.3) -> str | None:
-    """The busiest process beside this one and `ours`; None while all others together stay below BUSY_CPUS."""
+    """The busiest process except this one and `ours`; None while the others use less than BUSY_CPUS."""
     before = census()
     time.sleep(sample_s)
     after = census()
     known = filter(None, map(process_stat, (os.getpid(), *ours)))
-    use = others_between(before, after, {(one.pid, one.started_ticks) for one in known})
+    use = others_between(before, after, {(process.pid, process.started_ticks) for process in known})
     busy = use.cpu_s >= BUSY_CPUS * (after.t_monotonic_s - before.t_monotonic_s)
     return use.busiest if busy else None

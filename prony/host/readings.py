@@ -122,9 +122,9 @@ def gather(*, sample_s: float = 3.0, results: Path | None = None, root: Path = R
     )
 
 
-def _partition(found: Topology, granted: tuple[int, ...]) -> CpuPartition | None:
+def _partition(topology: Topology, granted: tuple[int, ...]) -> CpuPartition | None:
     try:
-        return partition(topology=found, allowed=granted)
+        return partition(topology=topology, allowed=granted)
     except UsageError:
         return None
 
@@ -179,7 +179,7 @@ def _sample(
 
 
 def source_addresses(root: Path = ROOT) -> int | None:
-    """Possible IPv4 addresses to another host."""
+    """Number of IPv4 source addresses for another host."""
     text = read_text(root / "proc/net/fib_trie")
     if text is None:
         return None
@@ -221,7 +221,7 @@ def probed_drivers(engine: str) -> dict[str, DriverReading] | None:
 
 
 def probed(engine: str) -> str | None:
-    """Of `prony-engine probe`; None when it fails."""
+    """Output of `prony-engine probe`; None when it fails."""
     try:
         return subprocess.run(
             [engine, "probe"],
@@ -236,7 +236,7 @@ def probed(engine: str) -> str | None:
 
 
 def parse_drivers(text: str) -> dict[str, DriverReading] | None:
-    """From `{"driver", "works", "reason"}`, bare or under `drivers`; else None."""
+    """Driver -> reading, from `{"driver", "works", "reason"}`, bare or under `drivers`; else None."""
     try:
         content = json.loads(text)
         entries = content["drivers"] if isinstance(content, dict) else content
@@ -249,7 +249,7 @@ def parse_drivers(text: str) -> dict[str, DriverReading] | None:
 
 
 def parse_emulated(text: str) -> str | None:
-    """None: not emulated, or unreadable."""
+    """The emulator, from the same text; None: not emulated, or unreadable."""
     try:
         emulated = json.loads(text)["emulated"]
     except (ValueError, KeyError, TypeError):

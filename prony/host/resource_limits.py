@@ -16,7 +16,7 @@ from prony.host.proc import ROOT, parse_cpus, read_int, read_text
 Target = tuple[str, int]
 """Host and port."""
 OWN_SERVERS: Target = ("127.0.0.1", 0)
-"""Each on a fresh port."""
+"""Servers that Prony launches, each on a fresh port."""
 
 
 def limits(target: Target | None = None, *, root: Path = ROOT) -> Limits:
@@ -34,9 +34,9 @@ def limits_to_own_servers() -> Limits:
     return limits().model_copy(update={"time_wait_reuse": time_wait_reuse(OWN_SERVERS)})
 
 
-def towards(found: Limits, target: Target) -> Limits:
-    """With a target's ports in TIME_WAIT and their reuse."""
-    return found.model_copy(
+def towards(limits: Limits, target: Target) -> Limits:
+    """The limits with a target's ports in TIME_WAIT and their reuse."""
+    return limits.model_copy(
         update={"time_wait_to_target": time_wait_to(target), "time_wait_reuse": time_wait_reuse(target)}
     )
 
@@ -52,7 +52,8 @@ def descriptor_limits() -> tuple[int | None, int | None]:
 
 
 def raise_descriptors() -> int | None:
-    """The new soft limit. Children inherit it: not before starting a server under its own defaults."""
+    """Raises the soft limit to the hard one and returns it. Children inherit it, but a server is to start
+    under its own defaults."""
     soft, hard = descriptor_limits()
     if soft is not None and hard is not None and soft < hard:
         with suppress(OSError, ValueError):
@@ -78,7 +79,7 @@ def _reserved(root: Path, low: int, high: int) -> int:
 
 
 def time_wait_to(target: Target) -> int | None:
-    """Over all addresses of its name."""
+    """Ports in TIME_WAIT, over all addresses of the target's name."""
     addresses = _addresses(target)
     if addresses is None:
         return None

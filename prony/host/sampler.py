@@ -97,7 +97,7 @@ class HostSampler:
         return self
 
     def stop(self) -> None:
-        """Samples stay readable. Idempotent."""
+        """Ends sampling; samples stay readable. Idempotent."""
         self._stopped.put(None)
         if self._thread is not None:
             self._thread.join()
@@ -121,11 +121,11 @@ class HostSampler:
             due_s = max(due_s + self._interval_s, now_s())
 
     def sample(self) -> float:
-        """From any thread; returns its CLOCK_MONOTONIC seconds."""
+        """Takes a sample, from any thread. Returns its time (CLOCK_MONOTONIC, s)."""
         return self._sample(marked=False)
 
     def mark(self) -> float:
-        """With the expensive readings: milliseconds of CPU, so outside the window."""
+        """Takes a sample with the expensive readings: milliseconds of CPU, so outside the window."""
         before_s = time.thread_time()
         mark = WindowEdge(
             t_monotonic_s=now_s(),
@@ -142,7 +142,7 @@ class HostSampler:
         return self._sample(marked=True)
 
     def edge(self) -> float:
-        """At an edge of a turn, with the counters of TCP: a row ends here, however short."""
+        """Takes a sample with TCP counters at an edge of a turn; a row ends here, however short."""
         return self._sample(marked=False, edge=True)
 
     def _mhz(self) -> float | None:
@@ -227,7 +227,7 @@ class HostSampler:
         )
 
     def series(self, start_monotonic_s: float = 0.0) -> tuple[HostRow, ...]:
-        """`t_ms` counts from `start_monotonic_s` (the engine's start)."""
+        """Rows from then on; `t_ms` counts from `start_monotonic_s` (the engine's start)."""
         with self._lock:
             return tuple(
                 row.model_copy(update={"t_ms": (t_s - start_monotonic_s) * 1000})
@@ -236,15 +236,15 @@ class HostSampler:
             )
 
     def turns(self, edges: Sequence[tuple[float, float]]) -> HostWindow:
-        """A window of turns, each between two moments that `edge` returned."""
+        """The host in a window of turns, each between two moments that `edge` returned."""
         whole = self.window(edges[0][0], edges[-1][1])
         with self._lock:
             at = {snapshot.t_monotonic_s: snapshot for snapshot in self._snapshots}
         return over_turns(whole, [(self.window(a, b), at[a], at[b]) for a, b in edges])
 
     def window(self, open_monotonic_s: float, close_monotonic_s: float) -> HostWindow:
-        """Between two moments of CLOCK_MONOTONIC, with counters interpolated; None where not sampled around
-        it. Takes a mark if none follows.
+        """The host between two moments of CLOCK_MONOTONIC, counters interpolated; None where not sampled
+        around it. Takes a mark if none follows.
         """
         if not self._marks or self._marks[-1].t_monotonic_s < close_monotonic_s:
             self.mark()
@@ -265,7 +265,7 @@ class HostSampler:
 
 
 def merged(rows: Sequence[TimedRow]) -> TimedRow:
-    """Mean shares, worst steal, sockets and memory at the end."""
+    """Rows as one: mean shares, worst steal, sockets and memory at the end."""
     t_s, last = rows[-1]
     changes: dict[str, float | None] = {
         name: _mean([(getattr(row, name), row.duration_ms) for _, row in rows]) for name in SHARES

@@ -37,7 +37,7 @@ class Topology:
 
 
 def topology(root: Path = ROOT) -> Topology:
-    """From /sys/devices/system; else every CPU of /proc/cpuinfo counts as a core."""
+    """Read from /sys/devices/system; else every CPU of /proc/cpuinfo counts as a core."""
     base = root / "sys/devices/system/cpu"
     online = read_cpus(base / "online")
     if online is None:

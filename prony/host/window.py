@@ -63,8 +63,8 @@ def host_window(
     irq_accounted: bool | None,
     siblings: frozenset[int] = frozenset(),
 ) -> HostWindow:
-    """Between two moments of CLOCK_MONOTONIC; None where not sampled around it. Snapshots and marks ascend in
-    time. `own`: (pid, start tick) of Prony's processes.
+    """The host between two moments of CLOCK_MONOTONIC; None where not sampled around it. Snapshots and marks
+    ascend in time. `own`: (pid, start tick) of Prony's processes.
     """
     opened = next((mark for mark in reversed(marks) if mark.t_monotonic_s <= open_s), None)
     closed = next((mark for mark in marks if mark.t_monotonic_s >= close_s), None)
@@ -107,8 +107,8 @@ def host_window(
 
 
 def over_turns(whole: HostWindow, turns: Sequence[tuple[HostWindow, Snapshot, Snapshot]]) -> HostWindow:
-    """The turns of a window added up: of each the host within it, and the snapshots at its edges. What is
-    read around a window is that of the `whole`.
+    """Merges the turns of a window, each with the snapshots at its edges. Readings around a window come from
+    `whole`.
     """
     wall_s = sum(turn.wall_s for turn, _, _ in turns)
 
@@ -118,7 +118,7 @@ def over_turns(whole: HostWindow, turns: Sequence[tuple[HostWindow, Snapshot, Sn
         return sum(sums) / wall_s if len(known) == len(turns) and wall_s > 0 else None
 
     cpus = []
-    for cpu in (one.cpu for one in whole.cpus):
+    for cpu in (use.cpu for use in whole.cpus):
         uses = [use for turn, _, _ in turns for use in turn.cpus if use.cpu == cpu]
         rises = [rise(opened.packets, closed.packets, cpu) for _, opened, closed in turns]
         packets = [risen for risen in rises if risen is not None]
@@ -237,7 +237,7 @@ def _mhz(mark: WindowEdge | None, snapshot: Snapshot | None) -> float | None:
 
 
 def interpolate(samples: Sequence[Sample], t_s: float) -> float | None:
-    """Linear; None outside of `samples`, which ascend in time."""
+    """The value at `t_s`, linear; None outside of `samples`, which ascend in time."""
     times = [sample[0] for sample in samples]
     after = bisect_left(times, t_s)
     if after == len(samples):
@@ -251,6 +251,6 @@ def interpolate(samples: Sequence[Sample], t_s: float) -> float | None:
 
 
 def difference(samples: Sequence[Sample], open_s: float, close_s: float) -> float | None:
-    """None when either moment is outside of the readings."""
+    """The increase between two moments; None when either is outside of the readings."""
     before, after = interpolate(samples, open_s), interpolate(samples, close_s)
     return None if before is None or after is None else after - before

@@ -44,11 +44,9 @@ def within(plan: Plan, budget_s: float) -> Plan:
     change = f"budget of {budget_s / 60:.3g} min: {_counted(plan)}, about {fixed / 60:.1f} min"
     if together_s and more:
         about = int(left_s / together_s)
-        change += (
-            f"; then about {about} more of each" if about else "; then some more"
-        ) + ", or where the intervals are widest"
+        change += f"; then {f'about {about} ' if about else ''}more blocks where intervals are widest"
     elif fixed > budget_s:
-        change += f", of which those run that fit; --budget {math.ceil(fixed / 60)}m runs them all"
+        change += f"; trials that do not fit are left out (--budget {math.ceil(fixed / 60)}m runs all)"
     return plan.model_copy(update={"parts": parts, "changes": (*plan.changes, change)})
 
 
@@ -65,10 +63,10 @@ def _fewest(plan: Plan) -> Plan:
 def _counted(plan: Plan) -> str:
     numbers = sorted({cell.trials for cell in plan.cells})
     each = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-    of = f"each of {len(plan.cells)} cells" if len(plan.cells) > 1 else "one cell"
     explained = sum(cell.explain for cell in plan.cells)
-    more = f" and {explained} explained one{'' if explained == 1 else 's'}" if explained else ""
-    return f"{each} trial{'' if numbers == [1] else 's'} of {of}{more}"
+    cells = f"{len(plan.cells)} cell{'s' if len(plan.cells) != 1 else ''}"
+    more = f" and {explained} explained" if explained else ""
+    return f"{cells} x {each} trial{'s' if numbers != [1] else ''}{more}"
 
 
 def _cells(plan: Plan, part: Part) -> Sequence[Cell]:

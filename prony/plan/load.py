@@ -262,17 +262,17 @@ class Connections(Record):
     close: Literal["client", "wait", "reset"] = "client"
     """Who closes first, and so has a port in TIME_WAIT: client, server (awaited for at most 1 s), nobody."""
     tls_sessions: Literal["user", "shared", "none"] = "user"
-    """Whose sessions a handshake resumes: the user's own, any user's of its thread, or nobody's."""
+    """TLS sessions that a handshake resumes: the user's own, those of any user of its thread, or none."""
     tls_version: Literal["1.2", "1.3"] | None = None
     """Only this version. Default: both."""
 
     @model_validator(mode="before")
     @classmethod
     def _as_before(cls, value: object) -> object:
-        """Results of versions that shared sessions, or resumed none."""
+        """Accepts the values of earlier versions."""
         if not isinstance(value, Mapping) or "tls_resumption" not in value:
             return value
-        rest = {key: one for key, one in value.items() if key != "tls_resumption"}
+        rest = {key: setting for key, setting in value.items() if key != "tls_resumption"}
         return rest | {"tls_sessions": "shared" if value["tls_resumption"] else "none"}
 
     @model_validator(mode="after")

@@ -206,11 +206,11 @@ class Plan(Record):
             had.add(workload)
         return tuple(times)
 
-    def time_s(self, one: ScheduledTrial, *, later: bool, new: bool = False) -> float:
+    def time_s(self, trial: ScheduledTrial, *, later: bool, new: bool = False) -> float:
         """`later`: in a process that an earlier trial warmed up, `new`: under other workloads only."""
-        cell = self.cell(one.cell)
-        if one.kind != "trial":
-            return cell.takes_s(_trial_of(cell, one.kind))
+        cell = self.cell(trial.cell)
+        if trial.kind != "trial":
+            return cell.takes_s(_trial_of(cell, trial.kind))
         if not later:
             return cell.trial_s + (extra_s(cell.trial.measured_s) if self.part(cell.part).duet else 0.0)
         return cell.trial.later_new_s if new else cell.trial.later_s
@@ -244,11 +244,11 @@ class Plan(Record):
     def only(self, pattern: str) -> Plan | None:
         """The plan with the cells whose id or part matches the pattern; None without a cell to run."""
 
-        def asked(identifier: str, part: str) -> bool:
+        def matches(identifier: str, part: str) -> bool:
             return fnmatch.fnmatchcase(identifier, pattern) or part == pattern
 
-        kept = tuple(cell for cell in self.cells if asked(cell.id, cell.part))
-        skipped = tuple(cell_ for cell_ in self.skipped if asked(cell_.cell, cell_.part))
+        kept = tuple(cell for cell in self.cells if matches(cell.id, cell.part))
+        skipped = tuple(cell_ for cell_ in self.skipped if matches(cell_.cell, cell_.part))
         return self.model_copy(update={"cells": kept, "skipped": skipped}) if kept else None
 
     def as_stored(self) -> dict[str, Any]:

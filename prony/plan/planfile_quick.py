@@ -68,7 +68,12 @@ def miniature(plan: Plan) -> Plan:
 
 
 def scaled(plan: Plan, scale: Scale) -> Plan:
-    kept, left_out = _thinned(plan.cells, scale.workloads, _server, lambda cell: cell.trial.workload.name)
+    kept, left_out = _thinned(
+        plan.cells,
+        scale.workloads,
+        lambda cell: (cell.part, cell.server),
+        lambda cell: cell.trial.workload.name,
+    )
     kept, fewer_points = _thinned(kept, scale.points, _sweep, lambda cell: cell.trial.load_name)
     left_out += fewer_points
     cells = tuple(_shorter(cell, scale) for cell in kept)
@@ -105,10 +110,6 @@ def _whole_s(trial: TrialPlan) -> float:
 
 def _loops(trial: TrialPlan) -> int:
     return trial.measured.iterations_per_user or 0 if isinstance(trial.measured, WholeRun) else 0
-
-
-def _server(cell: Cell) -> tuple[object, ...]:
-    return cell.part, cell.server
 
 
 def _sweep(cell: Cell) -> tuple[object, ...]:

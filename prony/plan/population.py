@@ -55,13 +55,13 @@ class Population(Record):
 
 def most_at_once(populations: Sequence[Population]) -> int:
     """Most concurrent users; those bounded by iterations are taken to stay."""
-    moments = {one.start_s + one.ramp_up_s for one in populations}
-    moments |= {one.end_s - 1e-9 for one in populations if one.end_s is not None}
+    moments = {population.start_s + population.ramp_up_s for population in populations}
+    moments |= {population.end_s - 1e-9 for population in populations if population.end_s is not None}
 
-    def there(one: Population, at_s: float) -> int:
-        return 0 if one.end_s is not None and at_s >= one.end_s else one.started(at_s)
+    def there(population: Population, at_s: float) -> int:
+        return 0 if population.end_s is not None and at_s >= population.end_s else population.started(at_s)
 
-    return max(sum(there(one, at_s) for one in populations) for at_s in moments)
+    return max(sum(there(population, at_s) for population in populations) for at_s in moments)
 
 
 def last_end_s(populations: Sequence[Population]) -> float | None:
@@ -109,10 +109,10 @@ def misfit(
     return None
 
 
-def drawn(one: Population, scenarios: Mapping[str, str], feeders: Sequence[str]) -> tuple[str, ...]:
-    return _named(one, scenarios, feeders) if one.feeders is None else one.feeders
+def drawn(population: Population, scenarios: Mapping[str, str], feeders: Sequence[str]) -> tuple[str, ...]:
+    return _named(population, scenarios, feeders) if population.feeders is None else population.feeders
 
 
-def _named(one: Population, scenarios: Mapping[str, str], feeders: Sequence[str]) -> tuple[str, ...]:
-    walked = [text for name, text in scenarios.items() if one.walks(name)]
+def _named(population: Population, scenarios: Mapping[str, str], feeders: Sequence[str]) -> tuple[str, ...]:
+    walked = [text for name, text in scenarios.items() if population.walks(name)]
     return tuple(name for name in feeders if any(f"${{{name}." in text for text in walked))

@@ -145,10 +145,10 @@ class Expectation(Record):
                 return f"the body contains {part!r}"
         text = body.decode(errors="replace")
         for regex in self.body_matches:
-            if _found(regex, text) is False:
+            if _matches(regex, text) is False:
                 return f"the body does not match {regex!r}"
         for regex in self.body_not_matches:
-            if _found(regex, text):
+            if _matches(regex, text):
                 return f"the body matches {regex!r}"
         return None
 
@@ -167,7 +167,7 @@ class Expectation(Record):
             if pointer in self.json_values and value != self.json_values[pointer]:
                 return f"the JSON has {value!r} at {pointer}, expected {self.json_values[pointer]!r}"
             regex = self.json_matches.get(pointer)
-            if regex is not None and _found(regex, _as_text(value)) is False:
+            if regex is not None and _matches(regex, _as_text(value)) is False:
                 return f"the JSON has {value!r} at {pointer}, expected it to match {regex!r}"
         for pointer in self.json_absent:
             try:
@@ -194,7 +194,7 @@ def _as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _found(regex: str, text: str) -> bool | None:
+def _matches(regex: str, text: str) -> bool | None:
     """Whether the regex matches; None if only the engine's Rust `regex` can read it."""
     try:
         return re.search(regex, text) is not None

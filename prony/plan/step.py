@@ -219,15 +219,11 @@ def requests_at_once(entries: tuple[Entry, ...]) -> int:
         inside = (*entry.steps, *entry.otherwise)
         most = max(most, requests_at_once(inside))
         if entry.parallel is not None:
-            if _has_branches(inside):
+            if any(isinstance(block, Block) and block.parallel is not None for block in flattened(inside)):
                 raise ValueError("parallel blocks cannot be nested")
             at_once = entry.parallel.at_once
             most = max(most, at_once if entry.parallel.each else min(at_once, len(entry.steps)))
     return most
-
-
-def _has_branches(entries: tuple[Entry, ...]) -> bool:
-    return any(isinstance(entry, Block) and entry.parallel is not None for entry in flattened(entries))
 
 
 def pauses(entries: tuple[Entry, ...]) -> Iterator[Think]:

@@ -255,10 +255,10 @@ class TrialPlan(Record):
         loops = self.measured.iterations_per_user or 0
         return max(10.0, loops * self._walk_s + self.load.ramp_up_s)
 
-    def _population_s(self, one: Population) -> float:
+    def _population_s(self, group: Population) -> float:
         """Earliest known end of its last user, from the start of the run."""
-        walking_s = one.start_s + one.ramp_up_s + (one.iterations_per_user or 0) * self._walk_s
-        return walking_s if one.end_s is None else min(one.end_s, walking_s or one.end_s)
+        walking_s = group.start_s + group.ramp_up_s + (group.iterations_per_user or 0) * self._walk_s
+        return walking_s if group.end_s is None else min(group.end_s, walking_s or group.end_s)
 
     @property
     def probe_s(self) -> float:

@@ -9,14 +9,15 @@ from typing import NamedTuple
 from prony.plan.balanced import drawn_orders, williams_square
 
 TURN_S = 1.0
-"""Measured part of a turn: short beside changes of the host's speed, long beside responses."""
+"""Measured part of a turn: short against changes of the host's speed, long against responses."""
 LEFT_OUT_S = 0.2
-"""Begin of each turn, in which caches and queues fill."""
+"""Unmeasured start of each turn, in which caches and queues fill."""
 LENGTH_S = LEFT_OUT_S + TURN_S
 
 
 class Turn(NamedTuple):
-    """Seconds from the first turn's begin; measured from `opens_s` on, at the end: practice."""
+    """A turn of a server, s from the first turn's start; measured from `opens_s` to `ends_s`. Practice opens
+    at its end."""
 
     server: int
     begins_s: float
@@ -35,15 +36,15 @@ def turns(seed: str, servers: int, window_s: float) -> list[Turn]:
     orders, group = drawn_orders(servers, random.Random(seed)), len(williams_square(servers))
     rounds = group * math.ceil(round(window_s / TURN_S, 6) / group)
     practice = next(drawn_orders(servers, random.Random(f"{seed}/practice")))
-    found = [(server, LENGTH_S) for server in practice]
-    found += [(server, LEFT_OUT_S) for _ in range(rounds) for server in next(orders)]
-    at_s = [round(place * LENGTH_S, 6) for place in range(len(found) + 1)]
+    sequence = [(server, LENGTH_S) for server in practice]
+    sequence += [(server, LEFT_OUT_S) for _ in range(rounds) for server in next(orders)]
+    at_s = [round(place * LENGTH_S, 6) for place in range(len(sequence) + 1)]
     return [
         Turn(server, at_s[place], round(at_s[place] + left_out_s, 6), at_s[place + 1])
-        for place, (server, left_out_s) in enumerate(found)
+        for place, (server, left_out_s) in enumerate(sequence)
     ]
 
 
 def extra_s(window_s: float) -> float:
-    """How much longer a trial in turns takes than one with a window of its own."""
+    """Additional duration of a trial in turns, s."""
     return LEFT_OUT_S * window_s / TURN_S + LENGTH_S

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Certificates are the client's concern."""
+    """Host and port of a server, with or without TLS."""
 
     host: str
     port: int

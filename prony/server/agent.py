@@ -20,7 +20,7 @@ LONGEST_LINE_BYTES = 1 << 20
 
 
 class AgentClient:
-    """Thread-safe."""
+    """Connection to the agent; thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -28,7 +28,7 @@ class AgentClient:
         self._socket: socket.socket | None = None
 
     def snapshot(self) -> JvmSnapshot | None:
-        """Time: the middle between request and response. None without an answer."""
+        """The JVM's counters, timed at the middle between request and response; None without a response."""
         with self._lock:
             try:
                 return self._ask()

@@ -35,7 +35,7 @@ NOT_SOURCES = {
     "target", "build", "node_modules", "__pycache__", ".venv", ".git", ".idea", ".settings", ".vscode",
 }  # fmt: skip
 NOT_BUILT = {SERVER_FILE, DEFAULTS_FILE}
-"""They say how to run a server; the keys that matter are in the build key."""
+"""Not hashed: they say how to run a server; the keys that matter are in the build key."""
 WHOLE = "app"
 """Artifact that is the whole directory."""
 KEPT_PER_NAME = 3
@@ -46,7 +46,7 @@ OnLine = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A server ready to launch; None where it has no such part."""
+    """A server ready to launch; a field is None where the server has no such part."""
 
     spec: ServerSpec
     artifact: Path | None = None
@@ -106,10 +106,10 @@ def build(
 
 
 def _commit(spec: ServerSpec) -> dict[str, str]:
-    """As they are now; empty: not known, or named by its server.yaml."""
+    """Commit of the sources now; empty: not known, or named by its server.yaml."""
     sources = spec.folder if spec.build is None else Path(spec.build.dir)
-    found = None if COMMIT in spec.versions else commit_of(sources)
-    return {} if found is None else {COMMIT: found}
+    commit = None if COMMIT in spec.versions else commit_of(sources)
+    return {} if commit is None else {COMMIT: commit}
 
 
 def lacking(spec: ServerSpec) -> str | None:
@@ -144,7 +144,7 @@ def _prepare(
 
 
 def _agent(spec: ServerSpec, own: Jdk, there: Sequence[Jdk], on_line: OnLine) -> Path:
-    """From this server's catalogue, else from the default ones."""
+    """The agent's jar, from the sources of this server's catalogue, else of the default ones."""
     keys = BuildKeys(tool="maven", dir=str(_beside(AGENT, spec.folder.parent)), artifact="target/agent.jar")
     return _build_one(AGENT, keys, find_maven(_compiler(own, JdkRange(min=17), there)), on_line)[0]
 
@@ -159,15 +159,13 @@ def async_profiler(on_line: OnLine) -> tuple[Path, str]:
 
 
 def _beside(name: str, *first: Path) -> Path:
-    """Sources in a catalogue that are no server."""
+    """Folder of sources that are not a server, from the first catalogue that has it."""
     from prony.plan.catalogue_roots import roots
 
     places = [root / name for root in (*first, *roots("servers"))]
     source = next((place for place in places if (place / "pom.xml").is_file()), None)
     if source is None:
-        raise EnvironmentFault(
-            f"the sources of {name} were not found (looked in {', '.join(map(str, places))}); reinstall Prony"
-        )
+        raise EnvironmentFault(f"no sources of {name} in {', '.join(map(str, places))}; reinstall Prony")
     return source
 
 
@@ -185,9 +183,7 @@ def _build_one(name: str, keys: BuildKeys, tool: BuildTool, on_line: OnLine) -> 
     """Artifact, key, and whether it was cached."""
     source = Path(keys.dir)
     if not source.is_dir():
-        raise EnvironmentFault(
-            f"the sources of {name} were not found: no directory {source}; correct build.dir"
-        )
+        raise EnvironmentFault(f"no directory {source} with the sources of {name}; correct build.dir")
     key = source_key(source, keys, tool.key)
     builds = cache_dir("builds")
     artifact = builds / f"{name}-{key}" / (Path(keys.artifact).name or WHOLE)
@@ -211,7 +207,7 @@ def _build_one(name: str, keys: BuildKeys, tool: BuildTool, on_line: OnLine) -> 
 
 
 def source_key(source: Path, keys: BuildKeys, tool_key: Sequence[str]) -> str:
-    """16 hex digits over paths and contents of the sources, keys, tool."""
+    """Hash (16 hex digits) over paths and contents of the sources, keys, tool."""
     digest = hashlib.sha256()
     for part in (keys.tool, *keys.args, keys.artifact, *tool_key):
         digest.update(part.encode() + b"\0")
@@ -286,7 +282,7 @@ def _alone(lock: Path, waiting: Callable[[], None]) -> Iterator[None]:
 COMMIT_DIGITS = 12
 DIRTY = "-dirty"
 GIT_TIMEOUT_S = 10.0
-"""Where git is slower (a huge work tree, a network file system) the commit is not known."""
+"""Time limit, for a huge work tree or a network file system; beyond it the commit is not known."""
 _GIT_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Set within a git hook: they would name another repository."""
 
@@ -305,7 +301,7 @@ def commit_of(folder: Path) -> str | None:
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    """Its output; None when it failed."""
+    """Git's output; None when it failed."""
     env = {name: value for name, value in os.environ.items() if name not in _GIT_ELSEWHERE}
     try:
         done = subprocess.run(
@@ -316,7 +312,7 @@ def _git(folder: Path, *words: str) -> str | None:
             stdin=subprocess.DEVNULL,
             timeout=GIT_TIMEOUT_S,
             check=False,
-            env=env | {"GIT_OPTIONAL_LOCKS": "0"},  # only looks: takes no lock that somebody else waits for
+            env=env | {"GIT_OPTIONAL_LOCKS": "0"},  # only reads: takes no lock of the repository
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -32,7 +32,7 @@ def _not_writable(folder: Path, why: str) -> EnvironmentFault:
 
 
 def prune(folder: Path, pattern: str, keep: int) -> list[Path]:
-    """All matching entries but the newest `keep`."""
+    """Entries to remove: all that match but the newest `keep`."""
     entries = []
     for path in folder.glob(pattern):
         try:
@@ -43,14 +43,14 @@ def prune(folder: Path, pattern: str, keep: int) -> list[Path]:
 
 
 def on_path(name: str) -> Path | None:
-    found = shutil.which(name)
-    return Path(found) if found else None
+    program = shutil.which(name)
+    return Path(program) if program else None
 
 
 def installed(name: str, package: str | None = None) -> Path | None:
-    """On the PATH, else where `make peers` put the package."""
-    if (found := on_path(name)) is not None:
-        return found
+    """The program on the PATH, else in the package that `make peers` installed."""
+    if (program := on_path(name)) is not None:
+        return program
     try:
         fetched = cache_dir("programs") / (package or name) / "bin" / name
     except EnvironmentFault:

@@ -119,9 +119,7 @@ class Catalogue:
             return path.resolve()
         if not self.files:
             where = ", ".join(map(str, self.roots)) or "no folder"
-            raise UsageError(
-                f"unknown server '{name}': no servers were found (looked in {where}); set PRONY_SERVERS"
-            )
+            raise UsageError(f"unknown server '{name}': no servers in {where}; set PRONY_SERVERS")
         here = f", did you mean './{name}'?" if (Path(name) / SERVER_FILE).is_file() else ""
         raise UsageError(
             f"unknown server '{name}'{here or nearest(name, self.names())}; known servers: "
@@ -199,12 +197,12 @@ def _chosen(server: str, variants: Mapping[str, Mapping[str, object]], words: Se
             hint = nearest(word, list(variants))
             raise UsageError(f"server '{server}' has no variant '{word}'{hint}; {listed}")
     chosen = [name for name in variants if name in words]
-    for at, one in enumerate(chosen):
+    for at, variant in enumerate(chosen):
         for other in chosen[at + 1 :]:
-            groups = [variants[name].get("group") for name in (one, other)]
+            groups = [variants[name].get("group") for name in (variant, other)]
             if None in groups or groups[0] == groups[1]:
                 raise UsageError(
-                    f"variants '{one}' and '{other}' of '{server}' exclude each other; name one of them"
+                    f"variants '{variant}' and '{other}' of '{server}' exclude each other; name one of them"
                 )
     return chosen
 

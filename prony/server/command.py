@@ -24,11 +24,11 @@ from prony.server.build import Built
 FLAGS = "{jvm}"
 OPTIONS = "{options}"
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH")
-"""Others (JAVA_TOOL_OPTIONS …) could change a server unseen; what it needs is in its server.yaml."""
+"""Environment variables passed on; others (JAVA_TOOL_OPTIONS …) could change a server unnoticed."""
 
 
 def expand(built: Built, places: Mapping[str, str], jvm_flags: Sequence[str]) -> list[str]:
-    """Raises UsageError for an unknown placeholder, EnvironmentFault for a missing program."""
+    """The command. Raises UsageError for an unknown placeholder, EnvironmentFault without its program."""
     spec = built.spec
     known = placeholders(built, places)
     words: list[str] = []
@@ -73,8 +73,8 @@ def placeholders(built: Built, places: Mapping[str, str]) -> dict[str, str]:
 def fill(word: str, known: Mapping[str, str], file: Path) -> str:
     """Placeholders replaced. Raises UsageError for an unknown one."""
 
-    def value(found: re.Match[str]) -> str:
-        name = found[1]
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
         if name == "engine":
             from prony.load.engine import find_engine
 
@@ -92,9 +92,7 @@ def fill(word: str, known: Mapping[str, str], file: Path) -> str:
 
 def _program(word: str, folder: Path, server: str) -> str:
     """Absolute; with a slash relative to the server's folder, else from the PATH."""
-    found = str(folder / word) if "/" in word else shutil.which(word)
-    if found is None or not os.access(found, os.X_OK) or Path(found).is_dir():
-        raise EnvironmentFault(
-            f"server {server}: '{word}' was not found or is not executable; install it or correct the command"
-        )
-    return found
+    program = str(folder / word) if "/" in word else shutil.which(word)
+    if program is None or not os.access(program, os.X_OK) or Path(program).is_dir():
+        raise EnvironmentFault(f"server {server}: no executable '{word}'; install it or correct the command")
+    return program

@@ -23,8 +23,8 @@ def parsed(line: str) -> tuple[tuple[str, ...], dict[str, str]]:
     except ValueError as fault:
         raise UsageError(f"'{line}' is no command line: {str(fault).lower()}") from fault
     variables: dict[str, str] = {}
-    while words and (found := _VARIABLE.fullmatch(words[0])):
-        variables[found[1]] = found[2]
+    while words and (assignment := _VARIABLE.fullmatch(words[0])):
+        variables[assignment[1]] = assignment[2]
         del words[0]
     if not any("{port}" in word for word in (*words, *variables.values())):
         raise UsageError(

@@ -2,11 +2,11 @@
 
 Run as a script by `prony.server.launch` (only the standard library, nothing of Prony). Its standard input
 is a pipe from the laboratory: first one line of JSON (`ProcessSpec`), later `stop SECONDS`; when the pipe
-closes, or the laboratory's process ends however it ends, everything below the guard is told to stop, then
-killed. Its standard output says, one JSON object per line, `started`, `failed`, `exited` and `gone`.
+closes, or the laboratory's process ends however it ends, everything below the guard gets SIGTERM, then
+SIGKILL. It prints `started`, `failed`, `exited` and `gone`, one JSON object per line.
 Between those it sleeps in `select` and costs nothing.
 
-Nothing can slip away: the guard is the reaper of orphans below it (PR_SET_CHILD_SUBREAPER), the server
+No process is left behind: the guard is the reaper of orphans below it (PR_SET_CHILD_SUBREAPER), the server
 dies with the guard (PR_SET_PDEATHSIG), and the guard is in a session of its own, so no Ctrl-C reaches
 either of them.
 """
@@ -45,7 +45,7 @@ class Guard:
         self.server_lives = False
 
     def run(self) -> int:
-        """Start the server, keep it until told to stop, leave no process behind."""
+        """Start the server, keep it until a stop is due, leave no process behind."""
         wakeup, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -61,12 +61,12 @@ class Guard:
         return 0
 
     def _start(self) -> bool:
-        told, tell = os.pipe()
+        reported, report_fd = os.pipe()
         self.server = os.fork()
         if self.server == 0:
-            self._become(tell)
-        os.close(tell)
-        with os.fdopen(told, "rb") as report:
+            self._become(report_fd)
+        os.close(report_fd)
+        with os.fdopen(reported, "rb") as report:
             said = report.read()  # ends when exec closes the other side
         begun_ns, _, fault = said.decode(errors="replace").partition(" ")
         if fault or not begun_ns:
@@ -132,7 +132,7 @@ class Guard:
         """
         if self.server_lives:
             _kill(-self.server, signal.SIGTERM)
-        asked: set[int] = set()
+        signalled: set[int] = set()
         now = time.monotonic()
         kill_at, give_up_at = now + grace_s, now + grace_s + KILL_PATIENCE_S
         while self._reap():
@@ -143,8 +143,8 @@ class Guard:
                 for pid in _below(os.getpid()):
                     _kill(pid, signal.SIGKILL)
             elif not self.server_lives:
-                for pid in _below(os.getpid()) - asked:
-                    asked.add(pid)
+                for pid in _below(os.getpid()) - signalled:
+                    signalled.add(pid)
                     _kill(pid, signal.SIGTERM)
             time.sleep(CHECK_EVERY_S)
         return []
@@ -172,7 +172,7 @@ class Guard:
 
 
 def _say(**message: object) -> None:
-    with suppress(OSError):  # nobody listens any more; what has to be done is done all the same
+    with suppress(OSError):  # without a laboratory the guard still cleans up
         os.write(1, json.dumps(message).encode() + b"\n")
 
 
@@ -182,7 +182,7 @@ def _kill(pid: int, number: int) -> None:
 
 
 def _pin(cpus: list[int]) -> None:
-    with suppress(OSError):  # the laboratory looks at where the server really runs, and says so
+    with suppress(OSError):  # the laboratory reads where the server runs, and reports it
         os.sched_setaffinity(0, cpus)
 
 
@@ -206,14 +206,14 @@ def _below(root: int) -> set[int]:
                 continue
             if fields and fields[0] not in (b"Z", b"X"):
                 children.setdefault(int(fields[1]), []).append(int(entry))
-    found: set[int] = set()
+    pids: set[int] = set()
     todo = [root]
     while todo:
         for child in children.get(todo.pop(), []):
-            if child not in found:
-                found.add(child)
+            if child not in pids:
+                pids.add(child)
                 todo.append(child)
-    return found
+    return pids
 
 
 def main() -> int:

@@ -69,11 +69,11 @@ class GuardedProcess:
 
     def owns_port(self) -> bool | None:
         """Whether it owns every listening socket of the port; None: nobody listens, or not known."""
-        found = sockets.listeners(self.port, self.host)
-        if not found:
+        listening = sockets.listeners(self.port, self.host)
+        if not listening:
             return None
-        owned = sockets.owned_by((listener.inode for listener in found), self.pids())
-        return None if owned is None else len(owned) == len(found)
+        owned = sockets.owned_by((listener.inode for listener in listening), self.pids())
+        return None if owned is None else len(owned) == len(listening)
 
     def _await_port(self, deadline_s: float) -> float:
         """Wait until it listens on its port itself; returns that moment. Raises EnvironmentFault."""
@@ -99,9 +99,9 @@ class GuardedProcess:
         time.sleep(min(COARSEST_POLL_S, max(FINEST_POLL_S, elapsed_s / POLLS_PER_ELAPSED)))
 
     def _other_listener(self) -> str:
-        found = sockets.listeners(self.port, self.host)
-        owned = sockets.owned_by((listener.inode for listener in found), self.pids()) or set()
-        other = next((listener for listener in found if listener.inode not in owned), None)
+        listening = sockets.listeners(self.port, self.host)
+        owned = sockets.owned_by((listener.inode for listener in listening), self.pids()) or set()
+        other = next((listener for listener in listening if listener.inode not in owned), None)
         if other is None:
             return ""
         pid = sockets.owner_of(other)

@@ -48,17 +48,17 @@ def is_lts(major: int) -> bool:
 
 def find_jdks(places: Sequence[Path] | None = None) -> tuple[Jdk, ...]:
     """In `places` (homes), by default on this host; each once, newest first."""
-    found: dict[Path, Jdk] = {}
+    by_home: dict[Path, Jdk] = {}
     for home in _candidates() if places is None else places:
         try:
             real = home.resolve()
         except (OSError, RuntimeError):
             continue
-        if real not in found and os.access(real / "bin" / "java", os.X_OK):
+        if real not in by_home and os.access(real / "bin" / "java", os.X_OK):
             jdk = _identify(real)
             if jdk is not None:
-                found[real] = jdk
-    return tuple(sorted(found.values(), key=lambda jdk: (-jdk.major, not jdk.has_compiler, str(jdk.home))))
+                by_home[real] = jdk
+    return tuple(sorted(by_home.values(), key=lambda jdk: (-jdk.major, not jdk.has_compiler, str(jdk.home))))
 
 
 def choose(
@@ -81,7 +81,7 @@ def choose(
         needed = "JDK with a compiler (javac)" if compiler else "JDK"
         major = wanted.prefer or wanted.min
         raise EnvironmentFault(
-            f"no {needed} {wanted} was found (found: {listed}); {HOW_TO_GET.format(major=major)}"
+            f"no {needed} {wanted} (installed: {listed}); {HOW_TO_GET.format(major=major)}"
         )
     return max(
         fitting, key=lambda jdk: (jdk.major == wanted.prefer, is_lts(jdk.major), jdk.major, jdk.has_compiler)
@@ -94,19 +94,15 @@ def _forced(forced: str, there: Sequence[Jdk], wanted: JdkRange) -> Jdk:
         if chosen is None:
             listed = "; ".join(str(jdk) for jdk in there) or "none"
             raise UsageError(
-                f"JDK {forced} was asked for and is not there (found: {listed}); "
-                f"{HOW_TO_GET.format(major=forced)}"
+                f"JDK {forced} is not installed (installed: {listed}); {HOW_TO_GET.format(major=forced)}"
             )
     else:
         named = find_jdks((Path(forced).expanduser(),))
         if not named:
-            raise UsageError(
-                f"'{forced}' was asked for as the JDK, but it has no bin/java; "
-                "expected a major number or a JDK's folder"
-            )
+            raise UsageError(f"the JDK '{forced}' has no bin/java; expected a major number or a JDK's folder")
         chosen = named[0]
     if not wanted.holds(chosen.major):
-        raise UsageError(f"JDK {chosen.major} was asked for, but the server supports {wanted}")
+        raise UsageError(f"JDK {chosen.major} is requested, but the server supports {wanted}")
     return chosen
 
 

@@ -293,9 +293,9 @@ class RunningServer(GuardedProcess):
         """The figures that the application prints at ready; empty when it prints none in time."""
         word = self.built.spec.reports
         while word is not None:
-            found = _reported(self.log, word)
-            if found is not None:
-                return found
+            figures = _reported(self.log, word)
+            if figures is not None:
+                return figures
             if time.monotonic() >= deadline_s:
                 break
             self._poll(float("inf"), "")
@@ -303,10 +303,10 @@ class RunningServer(GuardedProcess):
 
     def jvm(self) -> JvmSnapshot | None:
         """The agent's counters and the JIT compilers' CPU time; None without an answer."""
-        found = None if self.agent is None else self.agent.snapshot()
-        if found is None:
+        snapshot = None if self.agent is None else self.agent.snapshot()
+        if snapshot is None:
             return None
-        return found.model_copy(update={"compilers_cpu_s": self._compilers.cpu_s(self.thread_times())})
+        return snapshot.model_copy(update={"compilers_cpu_s": self._compilers.cpu_s(self.thread_times())})
 
     @property
     def descriptor_limit(self) -> int | None:
@@ -331,7 +331,9 @@ class RunningServer(GuardedProcess):
     def service_use(
         self, opened: Mapping[str, ProcessSample], closed: Mapping[str, ProcessSample]
     ) -> tuple[ServiceUse, ...]:
-        return tuple(one.use(opened.get(one.name), closed.get(one.name)) for one in self.services)
+        return tuple(
+            service.use(opened.get(service.name), closed.get(service.name)) for service in self.services
+        )
 
     def service_pids(self) -> set[int]:
         return {pid for service in self.services for pid in service.pids()}

@@ -47,12 +47,12 @@ class ListenerWatch:
         self._missing = missing
         if self.owned is False or not inodes or inodes == self._known:
             return
-        found = sockets.owned_by(inodes, self.pids())
-        if found is None:
+        owned = sockets.owned_by(inodes, self.pids())
+        if owned is None:
             self.owned = None
             return
         # One that was closed between the two readings has no owner any more.
-        foreign = inodes - found
+        foreign = inodes - owned
         if foreign:
             still = self.find()
             if still is None:
@@ -95,10 +95,10 @@ def connections_by_process(
         return None
     established: set[int] = set()
     for port in ports:
-        found = established_inodes(port)
-        if found is None:
+        on_port = established_inodes(port)
+        if on_port is None:
             return None
-        established |= found
+        established |= on_port
     held: list[tuple[set[int], int]] = []
     looked = 0
     for pid in pids:

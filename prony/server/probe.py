@@ -13,7 +13,7 @@ from prony.server.address import Address
 
 
 def _asking(url: str, step: Step) -> EngineLoad:
-    """Certificates are not checked."""
+    """A load of a single request; certificates are not checked."""
     return short_load(url, Workload(name=step.name, steps=(step,)), tls=TlsOptions(insecure=True))
 
 
@@ -28,11 +28,11 @@ def number_at(address: Address, keys: CountKeys) -> float | None:
 
 def request_count(address: Address, keys: CountKeys | None) -> int | None:
     """Requests read so far; None when the server does not count, or cannot be asked."""
-    found = None if keys is None else number_at(address, keys)
-    return None if found is None else int(found)
+    number = None if keys is None else number_at(address, keys)
+    return None if number is None else int(number)
 
 
 def status_probe(host: str, port: int, path: str = "/", status: int = 200, tls: bool = False) -> Preflight:
-    """One path, one status."""
+    """A request for a path that expects this status."""
     step = Step(name="ready", path=path, expect=Expectation(status=(status,)))
     return Preflight(_asking(Address(host, port, tls).url, step))

@@ -30,7 +30,7 @@ def stat_fields(pid: int) -> list[bytes] | None:
 
 
 def alive(pid: int) -> bool:
-    """A zombie does not count."""
+    """Whether the process exists; a zombie does not count."""
     return stat_fields(pid) is not None
 
 
@@ -40,13 +40,13 @@ def parent_of(pid: int) -> int | None:
 
 
 def descendants(root: int) -> tuple[int, ...]:
-    found = _by_children_files(root)
-    return _by_parents(root) if found is None else found
+    pids = _by_children_files(root)
+    return _by_parents(root) if pids is None else pids
 
 
 def _by_children_files(root: int) -> tuple[int, ...] | None:
     """None where the kernel was built without these files."""
-    found: list[int] = []
+    pids: list[int] = []
     todo = [root]
     while todo:
         pid = todo.pop(0)
@@ -55,28 +55,28 @@ def _by_children_files(root: int) -> tuple[int, ...] | None:
             if children is None and pid == root and thread == root and alive(root):
                 return None
             below = [int(child) for child in (children or b"").split()]
-            found += below
+            pids += below
             todo += below
-    return tuple(pid for pid in found if alive(pid))
+    return tuple(pid for pid in pids if alive(pid))
 
 
 def _by_parents(root: int) -> tuple[int, ...]:
     children: dict[int, list[int]] = {}
     for process in all_processes().values():
         children.setdefault(process.parent, []).append(process.pid)
-    found: list[int] = []
+    pids: list[int] = []
     todo = [root]
     while todo:
         below = children.get(todo.pop(0), [])
-        found += below
+        pids += below
         todo += below
-    return tuple(pid for pid in found if alive(pid))
+    return tuple(pid for pid in pids if alive(pid))
 
 
 def sample(pids: Iterable[int], reaper: int | None = None) -> ProcessSample | None:
-    """The whole tree; None when no process may be read. CPU time counts living processes, the children that
-    they waited for, and those that ended with `reaper`; its sum is exact, its split has clock ticks. Shared
-    pages count in each process.
+    """A reading of the whole tree; None when no process may be read. CPU time counts living processes, the
+    children that they waited for, and those that ended with `reaper`; its sum is exact, its split has clock
+    ticks. Shared pages count in each process.
     """
     user_ticks = system_ticks = 0.0
     exact_s = 0.0
@@ -157,7 +157,7 @@ def _descriptors(pid: int) -> int | None:
 
 
 def descriptor_limit_soft(pid: int) -> int | None:
-    """Open files; None when unlimited or unreadable."""
+    """Soft limit of open files; None when unlimited or unreadable."""
     limits = read_text(f"/proc/{pid}/limits") or ""
     row = next((line for line in limits.splitlines() if line.startswith("Max open files")), "")
     soft = row.removeprefix("Max open files").split()
@@ -170,7 +170,7 @@ def command_line(pid: int) -> tuple[str, ...]:
 
 
 def program(pid: int) -> str:
-    """Its name without the path."""
+    """Name of its program, without the path."""
     words = command_line(pid)
     return Path(words[0]).name if words else read_text(f"/proc/{pid}/comm") or ""
 
@@ -182,7 +182,7 @@ def describe(pid: int) -> str:
 
 
 def pin(root: int, cpus: Iterable[int]) -> bool:
-    """Every thread of everything below `root`; False when not permitted. New processes inherit the mask."""
+    """Pins every thread below `root`; False when not permitted. New processes inherit the mask."""
     wanted = set(cpus)
     seen: set[int] = set()
     while fresh := set(descendants(root)) - seen:

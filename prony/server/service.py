@@ -55,7 +55,7 @@ class RunningService(GuardedProcess):
         return {f"{self.name}.host": self.host, f"{self.name}.port": str(self.port)}
 
     def use(self, opened: ProcessSample | None = None, closed: ProcessSample | None = None) -> ServiceUse:
-        """What it used between two readings; None where either is missing."""
+        """Its resource use between two readings; None where either is missing."""
         wall_s = closed.t_monotonic_s - opened.t_monotonic_s if opened and closed else None
         return ServiceUse(
             name=self.name,
@@ -77,7 +77,9 @@ class RunningService(GuardedProcess):
 def start_services(
     specs: Sequence[ServiceSpec], *, host: str, cpus: Sequence[int], shares_server_cpus: bool
 ) -> tuple[RunningService, ...]:
-    """All of them, ready; if one fails, all are stopped. `cpus`: empty: all. Raises EnvironmentFault."""
+    """Starts all services and waits until they are ready; if any fails, all are stopped. `cpus`: empty: all.
+    Raises EnvironmentFault.
+    """
     with ExitStack() as until_ready:
         running = []
         for spec in specs:

@@ -40,9 +40,9 @@ def listeners(port: int, host: str) -> list[Listener]:
 
 
 def listening_inodes(port: int, host: str) -> frozenset[int] | None:
-    """Of `listeners`; None where the tables cannot be read."""
-    found = _listeners(port, host)
-    return None if found is None else frozenset(one.inode for one in found)
+    """Inodes of `listeners`; None where the tables cannot be read."""
+    listening = _listeners(port, host)
+    return None if listening is None else frozenset(listener.inode for listener in listening)
 
 
 def _listeners(port: int, host: str) -> list[Listener] | None:
@@ -62,38 +62,38 @@ def resolved(host: str) -> frozenset[str]:
 
 
 def _on(port: int) -> list[Listener] | None:
-    found = []
+    listening = []
     for table in ("tcp", "tcp6"):
         try:
             with Path(f"/proc/net/{table}").open(encoding="ascii") as rows:
-                found += [listener for listener in _listening(rows) if listener.port == port]
+                listening += [listener for listener in _listening(rows) if listener.port == port]
         except FileNotFoundError:
             if table == "tcp":
                 return None
         except OSError:
             return None
-    return found
+    return listening
 
 
-def answering(port: int, asked: Collection[str]) -> list[Listener] | None:
+def answering(port: int, addresses: Collection[str]) -> list[Listener] | None:
     """The `listeners` that a connection to these `resolved` addresses reaches: none where it is another host;
     of several the most specific address, as the kernel chooses (NAT is not seen). None where the tables
     cannot be read.
     """
-    here = bool(asked) and all(_is_local(address) for address in asked)
+    here = bool(addresses) and all(_is_local(address) for address in addresses)
     everywhere = _on(port) if here else []
     if everywhere is None:
         return None
-    found = [listener for listener in everywhere if listener.takes(asked)]
-    versions = {ipaddress.ip_address(address.partition("%")[0]).version for address in asked}
+    reached = [listener for listener in everywhere if listener.takes(addresses)]
+    versions = {ipaddress.ip_address(address.partition("%")[0]).version for address in addresses}
 
     def distance(listener: Listener) -> int:
         if not listener.address.is_unspecified:
             return 0
         return 1 if listener.address.version in versions else 2
 
-    nearest = min(map(distance, found), default=0)
-    return [listener for listener in found if distance(listener) == nearest]
+    nearest = min(map(distance, reached), default=0)
+    return [listener for listener in reached if distance(listener) == nearest]
 
 
 def _is_local(address: str) -> bool:
@@ -110,7 +110,7 @@ def _is_local(address: str) -> bool:
 
 def unix_listeners(path: str) -> set[int] | None:
     """Inodes of the sockets listening at this path; None where the table cannot be read."""
-    found = set()
+    inodes = set()
     try:
         with Path("/proc/net/unix").open(encoding="utf-8", errors="replace") as rows:
             next(rows, None)
@@ -118,10 +118,10 @@ def unix_listeners(path: str) -> set[int] | None:
                 # Num RefCount Protocol Flags Type St Inode Path
                 fields = row.rstrip("\n").split(maxsplit=7)
                 if len(fields) == 8 and fields[7] == path and int(fields[3], 16) & ACCEPTS:
-                    found.add(int(fields[6]))
+                    inodes.add(int(fields[6]))
     except OSError:
         return None
-    return found
+    return inodes
 
 
 def _listening(rows: Iterator[str]) -> Iterator[Listener]:
@@ -146,7 +146,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 def owned_by(inodes: Iterable[int], pids: Iterable[int]) -> set[int] | None:
     """Which of these inodes are open in these processes; None when no process may be inspected."""
     wanted = {f"socket:[{inode}]": inode for inode in inodes}
-    found: set[int] = set()
+    owned: set[int] = set()
     looked = False
     for pid in pids:
         try:
@@ -158,10 +158,10 @@ def owned_by(inodes: Iterable[int], pids: Iterable[int]) -> set[int] | None:
             with suppress(OSError):  # closed meanwhile
                 target = os.readlink(descriptor)  # noqa: PTH115 - a name, not a path: `socket:[123]`
                 if target in wanted:
-                    found.add(wanted[target])
-        if len(found) == len(wanted):
+                    owned.add(wanted[target])
+        if len(owned) == len(wanted):
             break
-    return found if looked else None
+    return owned if looked else None
 
 
 def holders(inodes: Collection[int]) -> set[int]:

@@ -76,7 +76,7 @@ class Ceilings(Record):
     """Requests after which the server closes a connection despite keep-alive."""
 
     def workers(self, granted_cpus: int) -> int | None:
-        """None when unlimited."""
+        """Number of worker threads; None when unlimited."""
         if self.worker_threads is not None:
             return self.worker_threads
         if self.worker_threads_per_cpu is None:
@@ -87,9 +87,9 @@ class Ceilings(Record):
 Scheme = Literal["http", "https"]
 HttpVersion = Literal["1.1", "2"]
 Heap = Annotated[str, Field(pattern=r"^[1-9]\d*[kmgKMG]$")]
-"""As a JVM takes it."""
+"""Heap size as in -Xmx."""
 Value = bool | int | float | str
-"""Of a setting or an option."""
+"""Value of a setting or an option."""
 
 
 class Layer(Record):
@@ -212,11 +212,11 @@ class ServerSpec(Record):
     @property
     def groups(self) -> dict[str, list[str]]:
         """Group -> its variants, in file order, without ungrouped ones."""
-        found: dict[str, list[str]] = {}
+        by_group: dict[str, list[str]] = {}
         for name, variant in self.variants.items():
             if variant.group is not None:
-                found.setdefault(variant.group, []).append(name)
-        return found
+                by_group.setdefault(variant.group, []).append(name)
+        return by_group
 
 
 def overlay(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
@@ -259,27 +259,27 @@ class ServiceSpec(Record):
     """Placeholders {host}, {port}, {tmp} and {user} (who runs Prony)."""
     ready: ServiceReady
     package: str
-    """Debian's."""
+    """Debian package of the program."""
 
     def find_program(self) -> str:
-        """Raises EnvironmentFault that says how to install it."""
+        """Path of its program. Raises EnvironmentFault with the line that installs it."""
         word = self.command[0]
-        found = str(self.file.parent / word) if "/" in word else shutil.which(word)
-        if found is None or not Path(found).is_file():
+        program = str(self.file.parent / word) if "/" in word else shutil.which(word)
+        if program is None or not Path(program).is_file():
             raise EnvironmentFault(
-                f"service {self.name} needs the program '{word}', which was not found: install it, "
-                f"e.g. `apt-get install {self.package}`, or use a variant of the server without this service"
+                f"service {self.name} needs the program '{word}', which is not installed: run "
+                f"`apt-get install {self.package}`, or use a variant of the server without this service"
             )
-        return found
+        return program
 
 
 def find_services(names: Iterable[str], server: str, beside: Path) -> tuple[ServiceSpec, ...]:
-    """Of `server` in the catalogue folder `beside`. Raises UsageError for an unknown or invalid one."""
+    """A server's services in the catalogue folder `beside`. Raises UsageError for unknown or invalid ones."""
     files: dict[str, Path] = {}
     for place in (beside, *roots("servers")):
         for file in sorted((place / SERVICES).glob("*.yaml")):
             files.setdefault(file.stem, file)
-    found = []
+    specs = []
     for name in names:
         if name not in files:
             raise UsageError(
@@ -287,5 +287,5 @@ def find_services(names: Iterable[str], server: str, beside: Path) -> tuple[Serv
                 f"known services: {', '.join(sorted(files)) or 'none'}"
             )
         data, lines = read_mapping(files[name])
-        found.append(validate(ServiceSpec, {**data, "name": name, "file": files[name]}, files[name], lines))
-    return tuple(found)
+        specs.append(validate(ServiceSpec, {**data, "name": name, "file": files[name]}, files[name], lines))
+    return tuple(specs)

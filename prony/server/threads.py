@@ -13,11 +13,11 @@ from prony.evidence.server import ThreadUse
 from prony.host.proc import TICKS_PER_S, read_bytes, thread_ids
 
 THREADS_MOST = 2000
-"""Of a larger tree no thread is read: 10 µs each is the load generator's time."""
+"""Limit on the threads read, at 10 µs of the client's CPU each; of a larger tree none is read."""
 WORKING_SHARE = 0.01
-"""Below this share of its tree's CPU time a thread does none of its work."""
+"""Minimum share of its tree's CPU time of a thread that counts as working."""
 SEEN_SHARE = 0.9
-"""Share of the CPU time that threads seen at the end must have used, for all to be known by them."""
+"""Minimum share of the CPU time used by threads alive at the end, for these to stand for all."""
 COMPILERS = ("C1 Compiler", "C2 Compiler", "JVMCI Compiler", "JIT Compilation")
 COLLECTORS = (
     "GC Thread#", "G1 ", "ParGC Thread#", "VM Thread", "ZWorker", "ZDriver", "ZDirector", "XWorker",
@@ -46,11 +46,11 @@ class ThreadTime:
 
 
 def thread_times(pids: Iterable[int]) -> Mapping[ThreadKey, ThreadTime] | None:
-    """None when none can be read, or there are too many."""
-    found: dict[ThreadKey, ThreadTime] = {}
+    """CPU time by thread; None when none can be read, or there are too many."""
+    times: dict[ThreadKey, ThreadTime] = {}
     for pid in pids:
         threads = thread_ids(pid)
-        if len(found) + len(threads) > THREADS_MOST:
+        if len(times) + len(threads) > THREADS_MOST:
             return None
         for thread in threads:
             read_s = time.monotonic()
@@ -60,7 +60,7 @@ def thread_times(pids: Iterable[int]) -> Mapping[ThreadKey, ThreadTime] | None:
                 continue  # it has just ended
             scheduled = (read_bytes(f"/proc/{pid}/task/{thread}/schedstat") or b"").split()
             ran = [int(field) for field in scheduled]
-            found[pid, thread, int(fields[_STARTED])] = ThreadTime(
+            times[pid, thread, int(fields[_STARTED])] = ThreadTime(
                 name=name.partition(b"(")[2].decode(errors="replace"),
                 cpu_s=(int(fields[_UTIME]) + int(fields[_STIME])) / TICKS_PER_S,
                 cpus=_allowed(thread),
@@ -68,7 +68,7 @@ def thread_times(pids: Iterable[int]) -> Mapping[ThreadKey, ThreadTime] | None:
                 ran_s=ran[0] / 1e9 if ran else 0.0,
                 run_delay_s=ran[1] / 1e9 if any(ran) else None,
             )
-    return found or None
+    return times or None
 
 
 Readings = Mapping[ThreadKey, ThreadTime] | None
@@ -87,7 +87,7 @@ def _allowed(thread: int) -> frozenset[int]:
 
 
 def busiest(opened: Readings, closed: Readings) -> ThreadUse | None:
-    """Between two readings, JIT compilers and collectors aside; None when either is unknown."""
+    """The busiest thread between two readings, without JIT compilers and collectors; None when unknown."""
     used = _used_s(opened, closed)
     serving = {
         key: cpu_s
@@ -96,7 +96,7 @@ def busiest(opened: Readings, closed: Readings) -> ThreadUse | None:
     }
     if opened is None or closed is None or not serving:
         return None
-    key = max(serving, key=lambda one: serving[one])
+    key = max(serving, key=serving.__getitem__)
     from_s = min(thread.t_monotonic_s for thread in opened.values())
     if key in opened:
         from_s = opened[key].t_monotonic_s
@@ -110,16 +110,16 @@ def busiest(opened: Readings, closed: Readings) -> ThreadUse | None:
 
 
 def run_delay_s(opened: Readings, closed: Readings, cpu_s: float) -> float | None:
-    """Of all threads between two readings; those that ended in between count as much per CPU second. `cpu_s`:
-    of the whole tree. None when unknown, or known of less than SEEN_SHARE of it.
+    """Run delay of all threads between two readings, s; ended threads are taken to have waited as long per
+    CPU second. `cpu_s`: of the whole tree. None when unknown, or known of less than SEEN_SHARE of it.
     """
     if opened is None or closed is None or any(now.run_delay_s is None for now in closed.values()):
         return None
     none = ThreadTime("", 0.0, frozenset(), 0.0, 0.0, 0.0)
     before = [opened.get(key, none) for key in closed]
     ran_s = sum(now.ran_s for now in closed.values()) - sum(then.ran_s for then in before)
-    waited_s = sum(one.run_delay_s or 0.0 for one in closed.values())
-    waited_s -= sum(one.run_delay_s or 0.0 for one in before)
+    waited_s = sum(thread.run_delay_s or 0.0 for thread in closed.values())
+    waited_s -= sum(thread.run_delay_s or 0.0 for thread in before)
     if ran_s <= 0 or ran_s < SEEN_SHARE * cpu_s:
         return None
     return waited_s * max(1.0, cpu_s / ran_s)
@@ -144,10 +144,10 @@ class Compilers:
     _last: dict[ThreadKey, float] = field(default_factory=dict)
 
     def cpu_s(self, now: Readings) -> float | None:
-        """So far; None when unreadable, or none is known by its name."""
+        """CPU seconds so far; None when unreadable, or without a compiler thread."""
         if now is None:
             return None
-        self._last |= {key: one.cpu_s for key, one in now.items() if one.name.startswith(COMPILERS)}
+        self._last |= {key: thread.cpu_s for key, thread in now.items() if thread.name.startswith(COMPILERS)}
         return sum(self._last.values()) if self._last else None
 
 

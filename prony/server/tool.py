@@ -164,11 +164,11 @@ class Maven(BuildTool):
 
 
 def find_maven(jdk: Jdk) -> Maven:
-    """On the PATH. Raises EnvironmentFault that says how to get it."""
+    """Maven on the PATH. Raises EnvironmentFault with the line that installs it."""
     on_path = shutil.which("mvn")
     if on_path is None:
         raise EnvironmentFault(
-            "Maven (mvn) was not found on the PATH; it builds the Java servers: install it, "
+            "no Maven (mvn) on the PATH, which builds the Java servers: install it, "
             "e.g. `apt-get install maven`, `dnf install maven` or `brew install maven`"
         )
     command = Path(on_path).resolve()
@@ -242,14 +242,12 @@ class Npm(BuildTool):
 
 
 def find_npm() -> Npm:
-    """On the PATH. Raises EnvironmentFault that says how to get them."""
-    found = {program: shutil.which(program) for program in ("node", "npm")}
-    node, npm = found["node"], found["npm"]
+    """npm and Node on the PATH. Raises EnvironmentFault with the line that installs them."""
+    paths = {program: shutil.which(program) for program in ("node", "npm")}
+    node, npm = paths["node"], paths["npm"]
     if node is None or npm is None:
-        missing = " and ".join(program for program, path in found.items() if path is None)
-        raise EnvironmentFault(
-            f"{missing} was not found on the PATH; it runs the Node servers: {HOW_TO_GET_NODE}"
-        )
+        missing = " or ".join(program for program, path in paths.items() if path is None)
+        raise EnvironmentFault(f"no {missing} on the PATH, which run the Node servers: {HOW_TO_GET_NODE}")
     version = ask_version([node, "--version"], r"v([\w.\-]+)", HOW_TO_GET_NODE)
     return Npm(Path(node).resolve(), Path(npm), version)
 

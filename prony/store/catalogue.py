@@ -59,7 +59,7 @@ class Store:
         self._database.close()
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """What `work` reads, in one transaction."""
+        """The result of `work` in one transaction."""
         return self._database.read(work)
 
     def check_writable(self) -> None:
@@ -253,7 +253,7 @@ class Store:
         return self._database.read(lambda connection: search.search(connection, chosen, limit, offset))
 
     def durations_s(self, spec: Mapping[str, Any]) -> dict[str, float]:
-        """Cell -> seconds that its trials took before, of a plan's cells that were measured."""
+        """Cell of a plan -> median duration (s) of its stored trials; without unmeasured cells."""
         keys = summaries.plan_keys(json.dumps(spec))
         took_s = self._database.read(lambda connection: search.durations_s(connection, set(keys.values())))
         return {cell: took_s[key] for cell, key in keys.items() if key in took_s}
@@ -288,7 +288,7 @@ class Store:
         self._database.write(lambda connection: labels.add_notes(connection, (row,)))
 
     def answered(self, experiment_id: str, sentence: str) -> None:
-        """Keeps what an experiment comes to, for lists."""
+        """Stores an experiment's main conclusion, for lists."""
         values = {"experiment_id": experiment_id, "sentence": redaction.text(sentence)}
         mine = schema.answers.c.experiment_id == experiment_id
         known = select(schema.answers.c.sentence).where(mine)
@@ -319,15 +319,15 @@ class Store:
     def raw(self, experiment_id: str) -> RawExperiment:
         return self._database.read(lambda connection: moving.raw(connection, experiment_id))
 
-    def add_raw(self, found: RawExperiment) -> int:
+    def add_raw(self, rows: RawExperiment) -> int:
         """As `moving.add`, in a transaction."""
         try:
             return self._database.write(
-                lambda connection: moving.add(connection, found, self.where), alone=True
+                lambda connection: moving.add(connection, rows, self.where), alone=True
             )
         except IntegrityError as fault:
             raise StoreError(
-                f"{found.experiment.get('id')} contradicts what is stored in {self.where}; nothing was "
+                f"{rows.experiment.get('id')} contradicts what is stored in {self.where}; nothing was "
                 "imported.",
                 details=str(fault.orig),
             ) from None

@@ -58,13 +58,13 @@ def parsed(text: str | bytes) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Readers differ in which of two they take, and a credential may hide in the other."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    """Refuses a key given twice: readers differ in which they take, and the other may hide a credential."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"expected each key once, found {shown(twice)} twice")
-    return found
+    return value
 
 
 def figures_of(text: str) -> tuple[dict[str, float], tuple[str, ...]]:

@@ -39,11 +39,6 @@ def _plain(text: str) -> str:
     return text
 
 
-def _in_utc(value: object) -> str:
-    """A time in UTC, so that text order is time order."""
-    return time_of(value).isoformat()
-
-
 def _object(text: str) -> str:
     try:
         document = parsed(text)
@@ -62,7 +57,8 @@ _Key = Annotated[str, Field(pattern=r"^[0-9A-Za-z_-]{1,32}$")]
 _Word = Annotated[_Text, Field(max_length=32)]
 _Name = Annotated[_Text, Field(max_length=128)]
 _Place = Annotated[int, Field(ge=0, lt=2**31)]
-_Time = Annotated[str, BeforeValidator(_in_utc)]
+_Time = Annotated[str, BeforeValidator(lambda text: time_of(text).isoformat())]
+"""In UTC, so that text order is time order."""
 _Object = Annotated[str, AfterValidator(_object)]
 
 

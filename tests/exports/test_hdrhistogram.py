@@ -75,7 +75,7 @@ def test_the_log_keeps_every_sample_and_the_windows_stand_in_time() -> None:
 
 @pytest.mark.parametrize("form", [HGRM, HLOG, exports.named("jtl")])
 def test_a_result_without_a_trial_that_counts_has_no_distribution(form: exports.Format) -> None:
-    with pytest.raises(UsageError, match="no trial whose times may be printed"):
+    with pytest.raises(UsageError):
         form.write(factory.hopeless())
 
 

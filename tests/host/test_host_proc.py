@@ -85,7 +85,7 @@ def test_cpu_lists_are_read_and_written(text: str, cpus: tuple[int, ...]) -> Non
 
 @pytest.mark.parametrize("text", ["a", "1-", "-1", "3-1", "1.5", "0-99999999999", "1 2"])
 def test_a_bad_cpu_list_is_one_sentence(text: str) -> None:
-    with pytest.raises(UsageError, match="write it like 0-3,8"):
+    with pytest.raises(UsageError, match="0-3,8"):
         proc.parse_cpus(text)
 
 

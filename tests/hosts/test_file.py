@@ -59,15 +59,15 @@ def test_two_groups_of_servers_are_called_by_their_group(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("rest", "said"),
     [
-        ("load: [{ssh: a, wight: 2}]", "2: unknown key 'load.0.wight', did you mean 'weight'?"),
-        ("load: [{ssh: a, connect: b}]", "expected either ssh: [USER@]HOST or connect: NAME"),
-        ("load: [{ssh: a, cpus: 3-x}]", "is not a list of CPUs; write it like 0-3,8"),
-        ("load: []", "should have at least 1 item"),
-        ("load: [{ssh: a, weight: 0}]", "should be greater than 0"),
-        ("load: [{ssh: a, link: fast}]", "expected bits per second, such as 10 Gbit/s"),
-        ("load: [{ssh: x@a}, {ssh: y@a}]", "two hosts have the name 'a'"),
-        ("server: {ssh: a}\nservers: {x: {ssh: b}}\nload: [{ssh: c}]", "expected either server: (one host)"),
-        ("server: {ssh: a}", "the key 'load' is missing"),
+        ("load: [{ssh: a, wight: 2}]", "'load.0.wight'"),
+        ("load: [{ssh: a, connect: b}]", "connect: NAME"),
+        ("load: [{ssh: a, cpus: 3-x}]", "0-3,8"),
+        ("load: []", "'load'"),
+        ("load: [{ssh: a, weight: 0}]", "'load.0.weight'"),
+        ("load: [{ssh: a, link: fast}]", "10 Gbit/s"),
+        ("load: [{ssh: x@a}, {ssh: y@a}]", "'a'"),
+        ("server: {ssh: a}\nservers: {x: {ssh: b}}\nload: [{ssh: c}]", "servers:"),
+        ("server: {ssh: a}", "'load'"),
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, rest: str, said: str) -> None:
@@ -100,7 +100,7 @@ def test_plain_tcp_beyond_loopback_takes_the_users_word() -> None:
 def test_what_only_looks_like_loopback_is_not(place: str) -> None:
     fault = transport_fault(f"tcp://{place}:8786", certificates=False, insecure=False)
     assert fault is not None
-    assert "tcp:// beyond loopback" in fault
+    assert "tcp://" in fault
     for loopback in ("localhost", "127.3.2.1"):
         assert transport_fault(f"tcp://{loopback}:8786", certificates=False, insecure=False) is None
 
@@ -109,12 +109,12 @@ def test_a_worker_on_plain_tcp_does_not_listen_beyond_loopback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = refusal(tmp_path, f"{LAB_LINE}load: [{{connect: a, listen: 0.0.0.0}}]\n")
-    assert "tcp:// beyond loopback" in said
+    assert "--insecure" in said
     monkeypatch.setattr("prony_hosts.process.serve", lambda *_: None)
     words = ["hosts", "worker", "tcp://127.0.0.1:8786", "--listen", "0.0.0.0"]
     done = CliRunner().invoke(app, words)
     assert isinstance(done.exception, UsageError)
-    assert "tcp:// beyond loopback" in str(done.exception)
+    assert "--insecure" in str(done.exception)
 
 
 @pytest.mark.parametrize(
@@ -135,18 +135,18 @@ def test_certificates_are_the_owners_and_made_once(tmp_path: Path) -> None:
     files = make(folder)
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
     assert (folder / CA_KEY) in files
-    with pytest.raises(UsageError, match="would be locked out"):
+    with pytest.raises(UsageError, match=r"ca\.\w+ exists"):
         make(folder)
     (folder / LAB).chmod(0o640)
-    with pytest.raises(UsageError, match="is readable by other users"):
+    with pytest.raises(UsageError, match="chmod 600"):
         identity(folder, LAB)
     (folder / ON_HOST).unlink()
-    with pytest.raises(UsageError, match=r"there is no host\.pem"):
+    with pytest.raises(UsageError, match=r"host\.pem"):
         identity(folder, ON_HOST)
 
 
 def test_a_certificate_that_ran_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prony_hosts.certificates.VALID_DAYS", 0)
     make(tmp_path / "certs")
-    with pytest.raises(UsageError, match="expired on"):
+    with pytest.raises(UsageError, match=r"\d{4}-\d\d-\d\d"):
         identity(tmp_path / "certs", LAB)

@@ -89,10 +89,10 @@ def test_what_a_worker_unpickles_is_not_run(hosts: Loopback, tmp_path: Path) -> 
     there.rmdir()
     for wrapped in (to_serialize(Touch(there)), ToPickle(Touch(there))):
         message = {"op": "actor_execute", "actor": "x", "function": "y", "args": [wrapped]}
-        assert "actors and values only" in said(worker, own, message)
+        assert "mkdir" in said(worker, own, message)
     # Of what the scheduler only passes on, it unpickles nothing; of the rest, no more than a worker.
     message = {"op": "identity", "n_workers": ToPickle(Touch(there))}
-    assert "actors and values only" in said(hosts.file.lab.scheduler, own, message)
+    assert "mkdir" in said(hosts.file.lab.scheduler, own, message)
     assert not there.exists()
     assert asyncio.run(asked(worker, own, {"op": "ping"})) == b"pong"
 
@@ -107,7 +107,7 @@ def test_a_name_that_is_unpickled_imports_nothing(monkeypatch: pytest.MonkeyPatc
         assert module not in sys.modules
     for value in (HostDescription, MeasuredHost, HostCheck, EnvironmentFault("a sentence")):
         assert type(pickles.loads(pickle.dumps(value))) is type(value)
-    with pytest.raises(pickles.Refused, match="actors and values only"):
+    with pytest.raises(pickles.Refused, match="fingerprint"):
         pickles.loads(b"cprony.hosts.actors\nfingerprint\n.")
 
 
@@ -146,7 +146,7 @@ def test_one_host_may_not_ask_another_nor_be_the_laboratory(hosts: Loopback) -> 
     assert said(worker, own, {"op": "ping"}) == "closed"
     for operation in ("register-client", "terminate", "proxy", "gather", "unregister", "identity", "who_has"):
         message: dict[str, Any] = {"op": operation, "client": "x", "versions": {}}
-        assert "does not allow" in said(hosts.file.lab.scheduler, own, message)
+        assert f"'{operation}'" in said(hosts.file.lab.scheduler, own, message)
     assert hosts.scheduler is not None
     assert hosts.scheduler.poll() is None
     reply = asyncio.run(asked(hosts.file.lab.scheduler, own, {"op": "heartbeat_worker", **HEARTBEAT}))
@@ -204,7 +204,7 @@ def test_the_laboratory_takes_nothing_from_a_host_in_the_schedulers_place(tmp_pa
         own = identity(hosts.certificates, ON_HOST)
         hosts.scheduler = start_scheduler(hosts.file, own, lives="stdin")
         with (
-            pytest.raises(EnvironmentFault, match="does not have the laboratory's certificate"),
+            pytest.raises(EnvironmentFault, match="certificate"),
             attached(hosts.file),
         ):
             pass

@@ -91,7 +91,7 @@ def test_what_several_hosts_cannot_do_is_refused(more: dict[str, object], word: 
 
 def test_a_unix_socket_has_no_other_hosts() -> None:
     cell = cell_of(MAIN, "unix", Url(url="unix:/run/app.sock"), trial())
-    with pytest.raises(UsageError, match="Unix socket"):
+    with pytest.raises(UsageError, match="--hosts"):
         refuse(one_part("load", "a load", [cell], seed=1))
 
 
@@ -132,7 +132,7 @@ def test_files_travel_with_a_load_and_are_found_where_they_were_put(tmp_path: Pa
     assert sorted(Path(path).read_text() for path in found) == ["body.bin", "ca.pem", "rows.csv"]
     assert all(Path(path).parent == there for path in found)
     body.unlink()
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match=r"body\.bin"):
         files.of_load(load)
 
 
@@ -315,6 +315,6 @@ def test_an_engine_that_does_not_start_leaves_none_of_another_host() -> None:
     hosts = [Starts("a"), Starts("b", fails=True), Starts("c")]
     places = HostedPlaces(CpuPartition(server=(), client=()), Limits(), None, hosts, dict)  # type: ignore[arg-type]
     load = EngineLoad(url="http://10.0.0.1", workload=from_url("/"), load=ClosedLoad(users=3), cpus=())
-    with pytest.raises(EnvironmentFault, match="the engine did not start"):
+    with pytest.raises(EnvironmentFault):
         places.engine(load)
     assert [host.open for host in hosts] == [0, 0, 0]

@@ -207,7 +207,7 @@ def test_rows_and_reports_add_up_and_instants_are_those_of_the_laboratory() -> N
     whole = HdrHistogram.decode(report.window.service_time.v2)
     assert whole.get_total_count() == 6
     assert report.window.gaps[0].duration_ms == 50.0
-    told = engines.told()
+    told = engines.evidence_fields()
     assert told["two"]["engine"].totals.completed == 3
     assert told["one"]["opened_late_s"] < 0.001
 

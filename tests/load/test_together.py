@@ -74,7 +74,7 @@ def test_a_window_of_two_real_engines_opens_at_one_instant_and_hosts_stay_visibl
     assert report.window is not None
     assert report.window.complete
     assert report.window.duration_s == pytest.approx(1.0, abs=1e-6)
-    told = run.told()
+    told = run.evidence_fields()
     parts = [told[name]["engine"].window for name in ("load-0", "load-1")]
     assert sum(part.completed for part in parts) == report.window.completed
     assert parts[0].opened_ms == pytest.approx(parts[1].opened_ms, abs=20)
@@ -88,7 +88,7 @@ def test_poisson_arrivals_of_two_real_engines_are_tested_together(url: str) -> N
     assert window is not None
     assert window.arrival_gaps is not None
     assert window.arrival_gaps_ks is not None
-    parts = [told["engine"].window for told in run.told().values()]
+    parts = [told["engine"].window for told in run.evidence_fields().values()]
     assert window.arrival_gaps == sum(part.arrival_gaps for part in parts) > 300
     # The distance of a mixture is never above the mean of those of its parts.
     most = sum(part.arrival_gaps * part.arrival_gaps_ks for part in parts) / window.arrival_gaps
@@ -194,7 +194,7 @@ def test_a_host_that_vanishes_stops_the_others_and_is_named() -> None:
     assert run.end_reason == "host_lost"
     assert run.lost == {"b": "b is lost: its worker is gone"}
     assert run.report().totals.completed == 40
-    assert run.told()["b"]["engine"] is None
+    assert run.evidence_fields()["b"]["engine"] is None
 
 
 def test_a_failed_request_that_ends_the_run_ends_it_on_all_hosts() -> None:
@@ -285,7 +285,7 @@ def test_of_the_rows_the_one_that_came_latest_counts_and_when_it_came() -> None:
     for second, late_s in ((11, 0.1), (12, 4.0), (13, 0.2)):
         row = a_row(second) | {"failed": 0, "in_window": True}
         run._take(run._hosts[0], [row], start_ns + round((second + late_s) * S))
-    assert run.told()["a"]["row_late_max_s"] == pytest.approx(4.0)
+    assert run.evidence_fields()["a"]["row_late_max_s"] == pytest.approx(4.0)
     run.stop()
 
 

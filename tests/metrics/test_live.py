@@ -123,20 +123,20 @@ def test_a_trial_that_does_not_conform_has_no_figure() -> None:
 
 @pytest.mark.parametrize("text", ["9400", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:99999", "[::1:9400", ""])
 def test_an_address_that_is_none_is_one_sentence(text: str) -> None:
-    with pytest.raises(UsageError, match="expected HOST:PORT, such as"):
+    with pytest.raises(UsageError, match="HOST:PORT"):
         address(text)
 
 
 @pytest.mark.parametrize("text", ["0.0.0.0:9400", "10.0.0.1:9400", "example.org:9400", "[::]:9400"])
 def test_only_loopback_addresses_are_listened_on(text: str) -> None:
-    with pytest.raises(UsageError, match="expected a loopback address"):
+    with pytest.raises(UsageError, match="loopback"):
         address(text)
 
 
 def test_a_port_that_is_taken_is_one_sentence() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(EnvironmentFault, match=r"cannot be listened on: .*; choose another port"),
+        pytest.raises(EnvironmentFault, match="--metrics"),
         served("127.0.0.1", taken.getsockname()[1], running().families),
     ):
         pass

@@ -36,12 +36,12 @@ def test_what_agrees_needs_no_explanation() -> None:
 @pytest.mark.parametrize(
     ("found", "check", "words"),
     [
-        (run("wrk", 5_000, client_cpu_s=0.97), "client", "97% of its CPU"),
-        (run("wrk", 5_000, errors=900), "errors", "900 of its 5000"),
-        (run("wrk", 5_000, counted=9_000), "counts", "9000 by the server's"),
+        (run("wrk", 5_000, client_cpu_s=0.97), "client", "97%"),
+        (run("wrk", 5_000, errors=900), "errors", "900 "),
+        (run("wrk", 5_000, counted=9_000), "counts", "9000 "),
         (run("wrk", 0, failure="it ended with exit code 1: no"), "errors", "exit code 1"),
-        (run("wrk", 5_000), "client", "the server counted 10,000/s under Prony's load"),
-        (run("wrk", 15_000), None, "run more rounds"),
+        (run("wrk", 5_000), "client", "10,000/s"),
+        (run("wrk", 15_000), None, "15000/s"),
     ],
 )
 def test_a_difference_is_explained_by_a_check(found: Run, check: str | None, words: str) -> None:

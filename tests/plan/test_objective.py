@@ -17,12 +17,12 @@ def test_one_and_several() -> None:
 
 @pytest.mark.parametrize("bad", ["", "p99", "p98<5ms", "p99<5", "p99>5ms", "p99<0ms", "p99<5ms,", "p99<-1ms"])
 def test_others_are_refused_with_what_there_is(bad: str) -> None:
-    with pytest.raises(UsageError, match=r"p99\.9.*such as 'p99<50ms'"):
+    with pytest.raises(UsageError, match=r"p99\.9.*'p99<50ms'"):
         objectives(bad)
 
 
 def test_a_maximum_is_refused_for_a_new_search_and_still_read_in_an_old_one() -> None:
-    with pytest.raises(UsageError, match=r"cannot be shown to hold.*'p99\.9<50ms'"):
+    with pytest.raises(UsageError, match=r"max.*'p99\.9<50ms'"):
         searchable("p99<10ms,max<50ms")
     assert objectives("max<50ms")[0].figure == "max_ms"
     assert searchable("p99<10ms,mean<1ms") == objectives("p99<10ms,mean<1ms")

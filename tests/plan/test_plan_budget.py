@@ -37,8 +37,8 @@ def test_the_planned_trials_and_blocks_that_may_follow() -> None:
     assert [cell.controls for cell in made.cells] == [0, 0]
     assert made.parts[0].until_clear == 20
     assert made.budget_s == 20 * 2 * TRIAL_S + 12
-    assert "5 trials of each of 2 cells" in made.changes[-1]
-    assert "then about 15 more of each, or where the intervals are widest" in made.changes[-1]
+    assert "5 trials" in made.changes[-1]
+    assert "about 15" in made.changes[-1]
     assert Plan.model_validate(made.as_stored()) == made
 
 
@@ -87,6 +87,6 @@ def test_explained_trials_take_their_time_from_the_budget() -> None:
     cells = tuple(cell.model_copy(update={"explain": True}) for cell in asked.cells)
     made = within(asked.model_copy(update={"cells": cells}), 20 * 2 * TRIAL_S + 12)
     assert made.parts[0].until_clear == 19, "one block less than without"
-    assert "5 trials of each of 2 cells and 2 explained ones, about 4.6 min" in made.changes[-1]
+    assert "4.6 min" in made.changes[-1]
     made = within(asked.model_copy(update={"cells": cells}), (2 * FEWEST + 1) * TRIAL_S)
-    assert "2 explained ones" in made.changes[-1]
+    assert "2 explained" in made.changes[-1]

@@ -222,7 +222,7 @@ def test_an_unknown_plan_is_answered_with_the_nearest_one(
 ) -> None:
     (tmp_path / "frobnicate.yaml").write_text("title: x\n")
     monkeypatch.setenv("PRONY_PLANS", str(tmp_path))
-    with pytest.raises(UsageError, match="unknown plan 'frobnicat', did you mean 'frobnicate'"):
+    with pytest.raises(UsageError, match=r"'frobnicat'.*'frobnicate'"):
         find("frobnicat")
 
 
@@ -306,7 +306,7 @@ def test_a_soak_is_run_alone_and_only_when_its_length_is_said(tmp_path: Path) ->
     assert {cell.part for cell in long.cells} == {"soak"}
     assert all(cell.trial.measured == WholeRun(duration_s=28800) for cell in long.cells)
     assert all(isinstance(cell.trial.load, ClosedLoad) for cell in long.cells)
-    with pytest.raises(UsageError, match="has no soak part"):
+    with pytest.raises(UsageError, match="soak: true"):
         with_soak(plan(tmp_path, SWEEP), 60.0)
 
 
@@ -321,7 +321,7 @@ def test_sessions_may_take_their_time_to_end_and_less_when_fewer_arrive(tmp_path
     (short,) = miniature(made).of("sessions")
     assert short.trial.deadline_s == 2 + 20
     said = fault(tmp_path, SWEEP + "    measured: {drain_s: 240, duration_s: 60}\n")
-    assert "drain_s applies to the phases of an open load" in said
+    assert "drain_s" in said
 
 
 def test_the_published_schema_is_the_one_of_this_program() -> None:

@@ -92,9 +92,9 @@ def test_started_users_are_those_of_the_engine() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"measured": WholeRun(iterations_per_user=3)}, "belongs in each population"),
-        ({"measured": SteadyWindow(window_s=5)}, "'many' ends by itself"),
-        ({"measured": WholeRun(duration_s=9, warm_up_s=1)}, "'many' ends by itself"),
+        ({"measured": WholeRun(iterations_per_user=3)}, "iterations_per_user"),
+        ({"measured": SteadyWindow(window_s=5)}, "'many'"),
+        ({"measured": WholeRun(duration_s=9, warm_up_s=1)}, "'many'"),
     ],
 )
 def test_what_does_not_go_together_is_refused(change: dict[str, Any], message: str) -> None:
@@ -105,13 +105,13 @@ def test_what_does_not_go_together_is_refused(change: dict[str, Any], message: s
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"name": "few"}, "two populations are named 'few'"),
-        ({"scenarios": ("brows",)}, "names the scenario 'brows'; the workload has: browse, buy"),
-        ({"scenarios": ("buy",)}, "'browse' is walked by no population"),
-        ({"feeders": ("raws",)}, "names the feeder 'raws'"),
-        ({"scenarios": (), "think": "1s"}, "walk the scenario 'buy' with different think"),
-        ({"scenarios": (), "feeders": ()}, "lacks the feeder 'rows'"),
-        ({"duration_s": None}, "nothing ends this run"),
+        ({"name": "few"}, "'few'"),
+        ({"scenarios": ("brows",)}, "'brows'.*browse, buy"),
+        ({"scenarios": ("buy",)}, "'browse'"),
+        ({"feeders": ("raws",)}, "'raws'"),
+        ({"scenarios": (), "think": "1s"}, "'buy'.*think"),
+        ({"scenarios": (), "feeders": ()}, "'rows'"),
+        ({"duration_s": None}, "duration_s"),
     ],
 )
 def test_what_a_group_cannot_be_is_said_by_name(change: dict[str, Any], message: str) -> None:
@@ -121,9 +121,9 @@ def test_what_a_group_cannot_be_is_said_by_name(change: dict[str, Any], message:
 
 
 def test_ramps_stand_in_the_groups_and_the_sum_is_right() -> None:
-    with pytest.raises(ValidationError, match="ramps do not apply to populations"):
+    with pytest.raises(ValidationError, match="ramp_up_s"):
         ClosedLoad.model_validate({"populations": [MANY], "ramp_down_s": 3})
-    with pytest.raises(ValidationError, match="users is 5, but the populations have 9"):
+    with pytest.raises(ValidationError, match=r"5.*9"):
         ClosedLoad(users=5, populations=(MANY,))
 
 
@@ -132,7 +132,7 @@ def test_a_plan_file_says_them_in_words() -> None:
     (load,) = expand(keys)
     assert isinstance(load, ClosedLoad)
     assert (load.users, load.populations[0].think.ms) == (3, 2000)
-    with pytest.raises(ValidationError, match="found users and populations"):
+    with pytest.raises(ValidationError, match="users and populations"):
         LoadKeys.model_validate({"users": 3, "populations": [{"name": "a", "users": 3}]})
-    with pytest.raises(ValidationError, match="session applies to an open load"):
+    with pytest.raises(ValidationError, match="session"):
         LoadKeys.model_validate({"session": "user", "populations": [{"name": "a", "users": 3}]})

@@ -257,12 +257,12 @@ def test_units_are_of_one_server_and_workload() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (cells(users=(8,)), "no server has two loads"),
-        (cells(published_requests=10_000), "a fresh process for each load"),
-        (cells(measured=WholeRun(duration_s=60)), "from the first request of a fresh process"),
+        (cells(users=(8,)), "two loads"),
+        (cells(published_requests=10_000), "published_requests"),
+        (cells(measured=WholeRun(duration_s=60)), "warm_up_s"),
         (
             [cell_of(MAIN, "http://h", Url(url="http://h"), TRIAL), *cells()],
-            "http://h is already running",
+            "http://h ",
         ),
     ],
 )
@@ -273,16 +273,16 @@ def test_what_cannot_share(given: list[Cell], why: str) -> None:
 @pytest.mark.parametrize(
     ("given", "sharing", "why"),
     [
-        (verbs("a"), "loads", "no server has two loads of one workload that could share one"),
-        (verbs("a")[:1], "workloads", "no server has two workloads or loads that could share one"),
-        (verbs("a", measured=WholeRun(duration_s=9)), "workloads", "hello/closed-8 is measured from"),
-        (cells(measured=WholeRun(duration_s=9)), "loads", "closed-1 is measured from the first"),
+        (verbs("a"), "loads", "two loads of one workload"),
+        (verbs("a")[:1], "workloads", "two workloads or loads"),
+        (verbs("a", measured=WholeRun(duration_s=9)), "workloads", "hello/closed-8 "),
+        (cells(measured=WholeRun(duration_s=9)), "loads", "closed-1 "),
     ],
 )
 def test_what_cannot_share_is_named_as_the_kind_of_sharing_names_it(
     given: list[Cell], sharing: Sharing, why: str
 ) -> None:
-    assert (why_not(given, sharing) or "").startswith(why)
+    assert why in (why_not(given, sharing) or "")
 
 
 def test_what_can_share() -> None:
@@ -322,7 +322,7 @@ def test_a_plan_file_says_which_parts_share(tmp_path: Path) -> None:
 def test_a_part_that_cannot_share_is_refused_with_its_line(tmp_path: Path) -> None:
     text = FILE.replace("share_process: loads\n", "", 1)
     text = text.replace("name: fresh", "name: fresh\n    share_process: loads")
-    with pytest.raises(UsageError, match=r"mine\.yaml:\d+: share_process does not apply: closed-1 is "):
+    with pytest.raises(UsageError, match=r"mine\.yaml:\d+: share_process.*closed-1 "):
         file(tmp_path, text)
     with pytest.raises(UsageError, match="share_process"):
         file(tmp_path, FILE.replace("share_process: loads", "share_process: all"))
@@ -350,10 +350,10 @@ def test_a_plan_file_says_which_parts_share_workloads(tmp_path: Path) -> None:
     assert Plan.model_validate(made.as_stored()) == made
     text = SHARED_VERBS.replace("share_process: workloads\n", "", 1)
     alone = text.replace("name: one", "name: one\n    share_process: workloads")
-    with pytest.raises(UsageError, match=r"mine\.yaml:\d+: share_process does not apply: no server has two"):
+    with pytest.raises(UsageError, match=r"mine\.yaml:\d+: share_process"):
         file(tmp_path, alone)
     fresh = text.replace("name: fresh", "name: fresh\n    share_process: workloads")
-    with pytest.raises(UsageError, match="does not apply: hello/closed-8 is measured from the first request"):
+    with pytest.raises(UsageError, match=r"hello/closed-8.*warm_up_s"):
         file(tmp_path, fresh)
 
 

@@ -22,9 +22,9 @@ def test_a_right_response_has_no_objection() -> None:
 def test_each_part_is_checked() -> None:
     assert "status 500" in (Expectation().why_not(500, {}, b"") or "")
     assert "header X" in (Expectation(headers={"X": "1"}).why_not(200, {}, b"") or "")
-    assert "does not contain" in (Expectation(body_contains=("b",)).why_not(200, {}, b"a") or "")
-    assert "expected 3" in (Expectation(body_bytes=3).why_not(200, {}, b"a") or "")
-    assert "differs" in (Expectation(body_equals="x").why_not(200, {}, b"a") or "")
+    assert "'b'" in (Expectation(body_contains=("b",)).why_not(200, {}, b"a") or "")
+    assert " 3" in (Expectation(body_bytes=3).why_not(200, {}, b"a") or "")
+    assert Expectation(body_equals="x").why_not(200, {}, b"a") is not None
 
 
 def test_every_byte_of_a_long_body_counts() -> None:
@@ -32,7 +32,7 @@ def test_every_byte_of_a_long_body_counts() -> None:
     expect = Expectation(body_bytes=1000, body_sha256=hashlib.sha256(right).hexdigest())
     assert expect.why_not(200, {}, right) is None
     assert "SHA-256" in (expect.why_not(200, {}, right[:-1] + b"y") or "")
-    with pytest.raises(ValueError, match="add body_bytes"):
+    with pytest.raises(ValueError, match="body_bytes"):
         Expectation(body_sha256="0" * 64)
 
 
@@ -43,9 +43,9 @@ def test_one_of_several_statuses_will_do() -> None:
 def test_json_is_expected_by_pointer() -> None:
     expect = Expectation.model_validate({"json": {"/a/0": 1}, "json_exists": ["/b~1c"]})
     assert expect.why_not(200, {}, b'{"a":[1],"b/c":null}') is None
-    assert "nothing at /b~1c" in (expect.why_not(200, {}, b'{"a":[1]}') or "")
-    assert "expected 1" in (expect.why_not(200, {}, b'{"a":[2],"b/c":0}') or "")
-    assert "not JSON" in (expect.why_not(200, {}, b"<html>") or "")
+    assert "/b~1c" in (expect.why_not(200, {}, b'{"a":[1]}') or "")
+    assert "/a/0" in (expect.why_not(200, {}, b'{"a":[2],"b/c":0}') or "")
+    assert "JSON" in (expect.why_not(200, {}, b"<html>") or "")
 
 
 def test_files_are_looked_for_beside_the_workload(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_rows_may_stand_in_the_workload(tmp_path: Path) -> None:
     )
     workload = read(file)
     assert (workload.feeders["p"].file, workload.feeders["p"].rows) == (None, (("x", "y"),))
-    for wrong, words in (("rows: []", "exactly one of file and rows"), ("rows: [[x]]", "as many values")):
+    for wrong, words in (("rows: []", "file and rows"), ("rows: [[x]]", "rows.*columns")):
         file.write_text(f"feeders: {{p: {{columns: [a, b], {wrong}, {feeder}}}}}\nsteps: [{{path: /}}]\n")
         with pytest.raises(UsageError, match=words):
             read(file)
@@ -92,13 +92,13 @@ def test_a_declared_setting_can_be_changed_and_no_other() -> None:
         "/wait?ms=150",
         "/wait?ms=5",
     ]
-    with pytest.raises(UsageError, match="did you mean 'delay_ms'"):
+    with pytest.raises(UsageError, match="'delay_ms'"):
         slow.with_settings({"delay": 5})
-    with pytest.raises(UsageError, match="expected a number above 0"):
+    with pytest.raises(UsageError, match="delay_ms is 0"):
         slow.with_settings({"delay_ms": 0})
     plain = Workload(name="plain", steps=(Step(path="/"),))
     assert plain.settings == {}
-    with pytest.raises(UsageError, match="it has none"):
+    with pytest.raises(UsageError, match=r"'plain'.*'delay_ms'"):
         plain.with_settings({"delay_ms": 5})
 
 
@@ -119,18 +119,18 @@ def test_every_workload_of_the_catalogue_declares_what_a_right_response_is(file:
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("title: nothing", "the key 'steps' is missing"),
-        ("steps: [{path: '/a b'}]", "without blanks"),
-        ("steps: [{path: /, body: a, body_file: b}]", "at most one"),
-        ("steps: [{path: /, capture: {id: {json: /id, header: x}}}]", "exactly one of json"),
-        ("steps: [{path: /, auth: {}}]", "exactly one of basic"),
+        ("title: nothing", "'steps'"),
+        ("steps: [{path: '/a b'}]", "path"),
+        ("steps: [{path: /, body: a, body_file: b}]", "body_file"),
+        ("steps: [{path: /, capture: {id: {json: /id, header: x}}}]", "json"),
+        ("steps: [{path: /, auth: {}}]", "basic and bearer"),
         ("steps: [{path: /, think: {kind: uniform, ms: 1}}]", "max_ms and min_ms"),
         ("steps: [{path: /, repeat: 0}]", "repeat"),
-        ("{feeders: {f: {file: a, order: sequence}}, steps: [{path: /}]}", "at_end is expected"),
+        ("{feeders: {f: {file: a, order: sequence}}, steps: [{path: /}]}", "at_end"),
         ("{scenarios: [{name: a, steps: []}]}", "steps"),
         ("{steps: [{path: /}], prepare: [{path: /, repeat: 0}]}", "repeat"),
-        ("{steps: [{path: /}], conformance: [{name: unknown, path: /x}]}", "'unknown' has no expect"),
-        ("{steps: [{path: /}], prepares: [{path: /}]}", "did you mean 'prepare'"),
+        ("{steps: [{path: /}], conformance: [{name: unknown, path: /x}]}", "'unknown'"),
+        ("{steps: [{path: /}], prepares: [{path: /}]}", "'prepare'"),
     ],
 )
 def test_what_cannot_be_walked_is_refused(tmp_path: Path, text: str, part: str) -> None:
@@ -144,23 +144,23 @@ def test_what_cannot_be_walked_is_refused(tmp_path: Path, text: str, part: str) 
 def test_status_classes_stand_for_their_codes() -> None:
     expect = Expectation.model_validate({"status": ["2xx", 304], "not_status": [204]})
     assert expect.why_not(250, {}, b"") is None
-    assert expect.why_not(404, {}, b"") == "status 404, expected 2xx or 304"
-    assert expect.why_not(204, {}, b"") == "status 204, expected anything but 204"
+    assert "2xx or 304" in (expect.why_not(404, {}, b"") or "")
+    assert "204" in (expect.why_not(204, {}, b"") or "")
     assert Expectation(status=()).why_not(500, {}, b"") is None
-    with pytest.raises(ValueError, match="expected a code such as 200 or a class such as 2xx"):
+    with pytest.raises(ValueError, match="2xx"):
         Expectation.model_validate({"status": ["20x"]})
 
 
 @pytest.mark.parametrize(
     ("expect", "part"),
     [
-        ({"body_not_contains": ["ell"]}, "contains 'ell'"),
-        ({"body_not_equals": "hello"}, "excluded"),
-        ({"body_matches": ["^h", "x+"]}, "does not match 'x+'"),
-        ({"body_not_matches": ["l{2}"]}, "matches 'l{2}'"),
-        ({"min_bytes": 6}, "5 bytes, expected at least 6"),
-        ({"max_bytes": 4}, "5 bytes, expected at most 4"),
-        ({"json_absent": ["/a"]}, "is not JSON"),
+        ({"body_not_contains": ["ell"]}, "'ell'"),
+        ({"body_not_equals": "hello"}, "5 bytes"),
+        ({"body_matches": ["^h", "x+"]}, "'x+'"),
+        ({"body_not_matches": ["l{2}"]}, "'l{2}'"),
+        ({"min_bytes": 6}, " 6"),
+        ({"max_bytes": 4}, " 4"),
+        ({"json_absent": ["/a"]}, "JSON"),
     ],
 )
 def test_what_must_not_be_is_refused(expect: dict[str, object], part: str) -> None:
@@ -173,19 +173,17 @@ def test_json_is_expected_to_match() -> None:
     expect = Expectation(json_matches={"/a": "^1.$"})
     assert expect.why_not(200, {}, b'{"a":12}') is None
     assert expect.why_not(200, {}, b'{"a":"1x"}') is None
-    assert "expected it to match '^1.$'" in (expect.why_not(200, {}, b'{"a":3}') or "")
-    assert expect.why_not(200, {}, b"{}") == "the JSON has nothing at /a"
+    assert "'^1.$'" in (expect.why_not(200, {}, b'{"a":3}') or "")
+    assert "/a" in (expect.why_not(200, {}, b"{}") or "")
 
 
 def test_json_is_expected_not_to_be_there() -> None:
     expect = Expectation(json_absent=("/error",))
     assert expect.why_not(200, {}, b'{"a":1}') is None
-    assert expect.why_not(200, {}, b'{"error":null}') == "the JSON has None at /error, expected nothing"
+    assert "/error" in (expect.why_not(200, {}, b'{"error":null}') or "")
 
 
-@pytest.mark.parametrize(
-    ("method", "part"), [("get", "expected GET"), ("CONNECT", "tunnel"), ("A B", "pattern")]
-)
+@pytest.mark.parametrize(("method", "part"), [("get", "GET"), ("CONNECT", "CONNECT"), ("A B", "pattern")])
 def test_methods_are_words_in_capitals(method: str, part: str) -> None:
     assert Step(path="/", method="PROPFIND").method == "PROPFIND"
     with pytest.raises(ValueError, match=part):

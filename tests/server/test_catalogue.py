@@ -77,13 +77,10 @@ def test_a_server_or_a_variant_of_it_may_be_a_proxy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("aple", r"unknown server 'aple', did you mean 'apple'\?; known servers: apple$"),
-        ("zebra", r"unknown server 'zebra'; known servers: apple$"),
-        (
-            "apple:asinc",
-            r"server 'apple' has no variant 'asinc', did you mean 'async'\?; its variants: async$",
-        ),
-        ("./nowhere/server.yaml", r"no file nowhere/server.yaml"),
+        ("aple", r"'aple'.*'apple'.*: apple$"),
+        ("zebra", r"'zebra'.*: apple$"),
+        ("apple:asinc", r"'apple'.*'asinc'.*'async'.*: async$"),
+        ("./nowhere/server.yaml", r"nowhere/server\.yaml"),
     ],
 )
 def test_unknown_addresses_name_the_known_ones(root: Path, address: str, message: str) -> None:
@@ -102,18 +99,18 @@ OWN, ITS_RUNTIME = "apple/server.yaml", "host/defaults.yaml"
          r"{}:2: unknown key 'ceilings.worker_thread', did you mean 'worker_threads'"),
         (OWN, "runtime: framwork\n", r"{}:1: unknown runtime 'framwork', did you mean 'framework'\?; "
          "known runtimes: framework, host"),
-        (OWN, "title: x\n", r"{}:1: the key 'command' is missing"),
-        (OWN, "runtime: framework\njdk: {min: 21, max: 17}\n", r"{}:2: 'jdk' is .*max to be at least min"),
-        (OWN, "name: pear\nruntime: framework\n", r"{}:1: 'name' is 'pear', but the folder is 'apple'"),
+        (OWN, "title: x\n", r"{}:1: .*'command'"),
+        (OWN, "runtime: framework\njdk: {min: 21, max: 17}\n", r"{}:2: 'jdk' is .*max .* min"),
+        (OWN, "name: pear\nruntime: framework\n", r"{}:1: 'name' is 'pear'.*'apple'"),
         (OWN, "runtime: framework\nvariants:\n  async:\n    envv: {}\n",
-         r"{}:4: unknown key '(variants\.async\.)?envv', did you mean 'env'"),
-        (OWN, "runtime: framework\nvariants:\n  async: 3\n", r"{}:3: the variant 'async' is 3"),
-        (OWN, "runtime: [\n", r"{}:\d+: this is not valid YAML"),
+         r"{}:4: unknown key '(variants\.async\.)?envv'.*'env'"),
+        (OWN, "runtime: framework\nvariants:\n  async: 3\n", r"{}:3: .*'async' is 3"),
+        (OWN, "runtime: [\n", r"{}:\d+: .*YAML"),
         (OWN, "runtime: framework\nbuild: {tool: make}\n", r"{}:2: 'build.tool' is 'make'"),
         (OWN, "command: [x]\nurl: localhost:80\n", r"{}:2: 'url' is .*expected http://HOST:PORT"),
         (ITS_RUNTIME, "jdk: {min: old}\n", r"{}:1: 'jdk.min' is 'old'"),
         (ITS_RUNTIME, "runtime: framework\n",
-         r"circular inheritance of runtimes: framework -> host -> framework"),
+         r"framework -> host -> framework"),
     ],
 )  # fmt: skip
 def test_faults_name_file_line_and_the_nearest_key(root: Path, file: str, text: str, message: str) -> None:
@@ -145,9 +142,7 @@ def test_a_server_of_two_keys_works_from_any_folder(tmp_path: Path, monkeypatch:
 
 
 def test_no_servers_at_all_says_where_it_looked(tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match=rf"no servers were found \(looked in {tmp_path}\); set PRONY_SERVERS"
-    ):
+    with pytest.raises(UsageError, match=rf"{tmp_path}.*PRONY_SERVERS"):
         Catalogue.load([tmp_path]).resolve("tomcat")
 
 
@@ -209,11 +204,11 @@ def test_every_way_to_address_a_server_is_listed(varied: Catalogue) -> None:
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("apple:async+virtual", "variants 'async' and 'virtual' of 'apple' exclude each other"),
-        ("apple:published+https", "'https' and 'published' of 'apple' exclude each other"),
-        ("apple:async+htps", "no variant 'htps', did you mean 'https'"),
-        ("apple:worker=2", r"no setting 'worker', did you mean 'workers'\?; its settings: workers, "),
-        ("apple:heap=lots", "the heap of 'apple' is 'lots': expected a size such as 512m or 8g"),
+        ("apple:async+virtual", "'async' and 'virtual'"),
+        ("apple:published+https", "'https' and 'published'"),
+        ("apple:async+htps", "'htps'.*'https'"),
+        ("apple:worker=2", r"'worker'.*'workers'.*: workers, "),
+        ("apple:heap=lots", "heap .*'lots'.*512m"),
     ],
 )
 def test_what_does_not_go_together_is_said(varied: Catalogue, address: str, message: str) -> None:
@@ -242,7 +237,7 @@ def test_a_plan_may_set_them_as_values(varied: Catalogue) -> None:
 
 def test_a_server_without_a_jvm_has_no_heap(tmp_path: Path) -> None:
     write(tmp_path, "pear/server.yaml", "command: [x]\n")
-    with pytest.raises(UsageError, match="'pear' does not run on a JVM"):
+    with pytest.raises(UsageError, match=r"'pear'.*jdk"):
         Catalogue.load([tmp_path]).resolve("pear:heap=1g")
 
 

@@ -75,14 +75,12 @@ def test_the_choice(there: tuple[int, ...], wanted: JdkRange, chosen: int) -> No
 def test_nothing_that_fits_says_what_is_there_and_how_to_get_one() -> None:
     with pytest.raises(
         EnvironmentFault,
-        match=r"no JDK 17 to 21 was found \(found: 11.0.1 \(Acme\) at /jdk11\).*openjdk-17-jdk",
+        match=r"17 to 21 .*11\.0\.1 \(Acme\) at /jdk11\).*openjdk-17-jdk",
     ):
         choose(JdkRange(min=17, max=21), jdks=some(11))
-    with pytest.raises(
-        EnvironmentFault, match=r"no JDK with a compiler \(javac\) 17 or newer.*without a compiler"
-    ):
+    with pytest.raises(EnvironmentFault, match=r"\(javac\) 17 or newer"):
         choose(JdkRange(min=17), jdks=some(17, compiler=False), compiler=True)
-    with pytest.raises(EnvironmentFault, match=r"\(found: none\)"):
+    with pytest.raises(EnvironmentFault, match=r": none\)"):
         choose(JdkRange(min=17), jdks=[])
 
 
@@ -93,11 +91,11 @@ def test_an_override_is_obeyed_or_refused(tmp_path: Path, monkeypatch: pytest.Mo
     assert choose(wanted, jdks=some(17)).major == 21
     assert choose(wanted, jdks=some(17), override="17").major == 17
     assert choose(wanted, jdks=some(17), override="").major == 17
-    with pytest.raises(UsageError, match=r"JDK 21 was asked for and is not there \(found: 17"):
+    with pytest.raises(UsageError, match=r"JDK 21 .*: 17"):
         choose(wanted, jdks=some(17), override="21")
-    with pytest.raises(UsageError, match=r"'/nowhere' was asked for as the JDK, but it has no bin/java"):
+    with pytest.raises(UsageError, match=r"'/nowhere'.*bin/java"):
         choose(wanted, jdks=some(17), override="/nowhere")
-    with pytest.raises(UsageError, match=r"JDK 11 was asked for, but the server supports 17 to 25"):
+    with pytest.raises(UsageError, match=r"JDK 11 .* 17 to 25"):
         choose(wanted, jdks=some(11, 17), override="11")
 
 

@@ -82,13 +82,13 @@ def test_a_taken_port_names_who_has_it(toy: Toy) -> None:
     port = free_port(HOST)
     with (
         somebody_on(port),
-        pytest.raises(EnvironmentFault, match=rf"port {port} is taken by PID {os.getpid()} \("),
+        pytest.raises(EnvironmentFault, match=rf"port {port} .*PID {os.getpid()} \("),
     ):
         launch(toy(), port=port)
 
 
 def test_a_port_that_somebody_takes_meanwhile_is_not_believed(toy: Toy) -> None:
-    taken = rf"not ready.*port \d+ is taken by PID {os.getpid()} "
+    taken = rf"port \d+ .*PID {os.getpid()} "
     with (
         launch(toy("--silent")) as server,
         somebody_on(server.port),
@@ -99,7 +99,7 @@ def test_a_port_that_somebody_takes_meanwhile_is_not_believed(toy: Toy) -> None:
 
 def test_a_server_that_exits_says_how_and_why(toy: Toy) -> None:
     with launch(toy("--exit", "3")) as server:
-        with pytest.raises(EnvironmentFault, match=r"ended before it was ready: exit code 3") as fault:
+        with pytest.raises(EnvironmentFault, match="exit code 3") as fault:
             server.wait_ready(probe_of(server), 30)
         assert fault.value.details is not None
         assert "the toy is broken" in fault.value.details
@@ -107,19 +107,17 @@ def test_a_server_that_exits_says_how_and_why(toy: Toy) -> None:
 
 
 def test_a_server_that_never_listens(toy: Toy) -> None:
-    silent = r"not ready after .* nothing listens on port"
-    with launch(toy("--silent")) as server, pytest.raises(EnvironmentFault, match=silent):
+    with launch(toy("--silent")) as server, pytest.raises(EnvironmentFault, match=f"port {server.port}"):
         server.wait_ready(probe_of(server), 0.5)
     assert server.clean
 
 
 def test_a_server_that_answers_wrongly_is_not_ready(toy: Toy) -> None:
-    wrong = "status 503, expected 200"
     with launch(toy("--status", "503")) as server:
         give_up_s = time.monotonic() + 60
         while not listeners(server.port, HOST) and time.monotonic() < give_up_s:
             time.sleep(0.01)
-        with pytest.raises(EnvironmentFault, match=wrong):
+        with pytest.raises(EnvironmentFault, match=r"503.*200"):
             server.wait_ready(probe_of(server), 3)
 
 
@@ -180,13 +178,13 @@ def test_what_cannot_be_executed_is_said(toy: Toy, tmp_path: Path) -> None:
     no_program.write_text("not a program", encoding="utf-8")
     no_program.chmod(0o755)
     garbage = Built(built.spec.model_copy(update={"command": (str(no_program),)}))
-    with pytest.raises(EnvironmentFault, match="could not be executed: Exec format error"):
+    with pytest.raises(EnvironmentFault, match="Exec format error"):
         launch(garbage)
     missing = Built(built.spec.model_copy(update={"command": ("no-such-program",)}))
-    with pytest.raises(EnvironmentFault, match="'no-such-program' was not found"):
+    with pytest.raises(EnvironmentFault, match="'no-such-program'"):
         launch(missing)
     unknown = Built(built.spec.model_copy(update={"command": ("{python}", "{prot}")}))
-    with pytest.raises(UsageError, match=r"unknown placeholder '\{prot\}'.*did you mean 'port'"):
+    with pytest.raises(UsageError, match=r"'\{prot\}'.*'port'"):
         launch(unknown)
 
 

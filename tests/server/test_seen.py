@@ -61,19 +61,20 @@ def test_a_free_port_is_free_and_outside_the_ephemeral_range() -> None:
     port = sockets.free_port(HOST)
     assert port in sockets.OWN_PORTS
     sockets.check_free(HOST, port)
-    with socket.create_server((HOST, port)), pytest.raises(EnvironmentFault, match=f"port {port} is taken"):
+    with socket.create_server((HOST, port)), pytest.raises(EnvironmentFault, match=f"port {port}"):
         sockets.check_free(HOST, port)
 
 
 def test_a_bound_port_without_a_listener_is_taken_too() -> None:
     with socket.socket() as bound:
         bound.bind((HOST, 0))
-        with pytest.raises(EnvironmentFault, match="in use by a connection of another program"):
-            sockets.check_free(HOST, bound.getsockname()[1])
+        port = bound.getsockname()[1]
+        with pytest.raises(EnvironmentFault, match=f"port {port}"):
+            sockets.check_free(HOST, port)
 
 
 def test_an_address_of_another_host_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match=r"cannot listen on 192\.0\.2\.1:8080"):
+    with pytest.raises(UsageError, match=r"192\.0\.2\.1:8080"):
         sockets.check_free("192.0.2.1", 8080)
 
 

@@ -110,17 +110,13 @@ def test_a_service_that_dies_before_its_server_is_ready(toy: Toy, keeper: Callab
     keeper()
     with launch(toy("--silent", services="[keeper]")) as server:
         os.kill(server.services[0].pid, signal.SIGKILL)
-        with pytest.raises(
-            EnvironmentFault, match="service keeper ended before server toy was ready: killed"
-        ):
+        with pytest.raises(EnvironmentFault, match=r"keeper .* toy .*SIGKILL"):
             server.wait_ready(status_probe(server.host, server.port), 30)
 
 
 def test_a_service_that_cannot_start_says_why(toy: Toy, keeper: Callable[..., None]) -> None:
     keeper("broken")
-    with pytest.raises(
-        EnvironmentFault, match="service keeper ended before it was ready: exit code 5"
-    ) as fault:
+    with pytest.raises(EnvironmentFault, match=r"keeper .*exit code 5") as fault:
         launch(toy(services="[keeper]"))
     assert fault.value.details is not None
     assert "the keeper is broken" in fault.value.details
@@ -131,7 +127,7 @@ def test_a_service_that_never_answers_rightly_is_stopped(
 ) -> None:
     keeper("mute")
     monkeypatch.setattr("prony.server.service.RunningService.wait_ready.__defaults__", (1.0,))
-    with pytest.raises(EnvironmentFault, match=r"service keeper was not ready after 1 s: .*VERSION") as fault:
+    with pytest.raises(EnvironmentFault, match=r"keeper .* 1 s: .*VERSION") as fault:
         launch(toy(services="[keeper]"))
     log = re.search(r"\(log: (.*)\)", str(fault.value))
     assert log is not None
@@ -151,9 +147,7 @@ def test_a_missing_program_says_how_to_install_it_before_anything_is_built(
     toy: Toy, keeper: Callable[..., None]
 ) -> None:
     keeper(program="no-such-keeper")
-    with pytest.raises(
-        EnvironmentFault, match=r"needs the program 'no-such-keeper'.*apt-get install keeper"
-    ) as f:
+    with pytest.raises(EnvironmentFault, match=r"'no-such-keeper'.*apt-get install keeper") as f:
         build([toy(services="[keeper]").spec])
     assert f.value.exit_code is ExitCode.ENVIRONMENT
     assert "\n" not in str(f.value)
@@ -163,7 +157,7 @@ def test_a_missing_program_says_how_to_install_it_before_anything_is_built(
 
 def test_an_unknown_service_names_the_known_ones(toy: Toy, keeper: Callable[..., None]) -> None:
     keeper()
-    with pytest.raises(UsageError, match=r"unknown service 'keepr'.*did you mean 'keeper'.*memcached"):
+    with pytest.raises(UsageError, match=r"'keepr'.*'keeper'.*memcached"):
         build([toy(services="[keepr]").spec])
 
 

@@ -79,23 +79,19 @@ def test_another_node_makes_another_build(node: Path) -> None:
 
 def test_what_npm_says_is_shown_without_its_noise(node: Path) -> None:
     (node / "servers" / "app" / "package.json").write_text('{"broken": 1}', encoding="utf-8")
-    with pytest.raises(
-        EnvironmentFault, match="the build of app failed: npm ended with exit code 1"
-    ) as fault:
+    with pytest.raises(EnvironmentFault, match=r"app.*: npm .* 1 ") as fault:
         build([spec_of(node)])
     assert fault.value.details == "code ENOVERSIONS\nThere is no version of it"
 
 
 def test_a_missing_lock_file_or_tool_says_what_to_do(node: Path) -> None:
     (node / "servers" / "app" / "package-lock.json").unlink()
-    with pytest.raises(
-        EnvironmentFault, match=r"needs a package-lock\.json.*npm install --package-lock-only"
-    ):
+    with pytest.raises(EnvironmentFault, match=r"package-lock\.json.*npm install --package-lock-only"):
         build([spec_of(node)])
     (node / "tools" / "npm").unlink()
     if any(Path(place, "npm").exists() for place in ("/usr/bin", "/bin")):
         return  # this host has one of its own there
-    with pytest.raises(EnvironmentFault, match=r"npm was not found on the PATH.*install Node 20"):
+    with pytest.raises(EnvironmentFault, match=r"npm .*Node 20"):
         build([spec_of(node)])
 
 
@@ -129,9 +125,7 @@ def test_pip_makes_an_environment_that_still_works_where_it_is_kept(python: Path
 
 def test_a_requirement_without_a_hash_is_refused(python: Path) -> None:
     (python / "servers" / "app" / "requirements.txt").write_text("wheel==0.45.1\n", encoding="utf-8")
-    with pytest.raises(
-        EnvironmentFault, match="the build of app failed: pip ended with exit code 1"
-    ) as fault:
+    with pytest.raises(EnvironmentFault, match=r"app.*: pip .* 1 ") as fault:
         build([spec_of(python)])
     assert fault.value.details is not None
     assert "hashes are required" in fault.value.details.lower()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -78,7 +79,7 @@ def test_judging_again_keeps_the_older_judgement(
     assert [one.judgement for one in stored.judgements] == [judgement, second]
     assert (stored.judgement, stored.figures) == (second, {"a": 2.0})
     assert stored.record == record
-    with pytest.raises(StoreError, match="no judgement was stored"):
+    with pytest.raises(StoreError, match="nowhere"):
         store.add_judgements({record.id: (judgement, {}), "nowhere": (second, {})})
     assert store.trials(record.experiment_id) == [stored]
 
@@ -95,7 +96,7 @@ def test_a_stored_trial_is_never_changed(
     record = make_trial(begin())
     store.add_trial(record, judgement, {"a": 1.0})
     other = make_trial(record.experiment_id, server="jetty")
-    with pytest.raises(StoreError, match="another trial with this id is stored"):
+    with pytest.raises(StoreError, match=other.id):
         store.add_trial(other, judgement, {})
     (stored,) = store.trials(record.experiment_id)
     assert stored.record == record
@@ -106,7 +107,7 @@ def test_a_trial_of_no_experiment_is_refused(
     store: Store, make_trial: MakeTrial, judgement: Judgement, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(StoreError, match="no experiment 000000-0000"):
+    with pytest.raises(StoreError, match="000000-0000"):
         store.add_trial(make_trial("000000-0000"), judgement, {})
 
 
@@ -144,17 +145,17 @@ def test_an_experiment_is_found_by_what_a_person_types(
         "261103-7XYO": "261103-7xy0",
     }.items():
         assert store.experiment(typed).id == found, typed
-    with pytest.raises(UsageError, match="'7xy' matches 2 experiments") as caught:
+    with pytest.raises(UsageError, match=r"'7xy'.* 2 ") as caught:
         store.experiment("7xy")
     assert caught.value.exit_code == ExitCode.USAGE
     for nothing in ("zz", "", "%", "_"):
-        with pytest.raises(UsageError, match="No experiment"):
+        with pytest.raises(UsageError, match=f"'{nothing}'"):
             store.experiment(nothing)
 
 
 def test_an_empty_store_says_so(store: Store) -> None:
     assert store.experiments() == []
-    with pytest.raises(UsageError, match=r"No results in .* yet"):
+    with pytest.raises(UsageError, match=re.escape(store.where)):
         store.experiment("latest")
 
 

@@ -396,7 +396,7 @@ def test_latest_is_the_newest_that_can_be_read(exported: Lines, tmp_path: Path) 
     with store._database.writing() as connection:
         connection.execute(sql("UPDATE experiments SET created = '9764223200' WHERE name = 'theirs'"))
     assert store.experiment("latest").id == own
-    with pytest.raises(StoreError, match="created is"):
+    with pytest.raises(StoreError, match="created"):
         store.experiment(identifier)
     assert store.remove(identifier), "what nobody can read can be removed"
     assert store.search(Search()).unreadable == ()
@@ -417,7 +417,7 @@ def test_the_command_lists_the_others_and_names_it(
     listed = prony(tmp_path, "results", "list", "--db", str(where))
     assert listed.returncode == 0
     assert "mine" in listed.stdout
-    assert f'experiment {identifier} cannot be read: created is "1764223200"; expected' in listed.stderr
+    assert f'{identifier} cannot be read: created is "1764223200"' in listed.stderr
     pruned = prony(tmp_path, "results", "prune", "--keep", "5", "--delete", "--db", str(where))
     assert pruned.returncode == 0
     assert identifier in pruned.stdout

@@ -68,7 +68,7 @@ def test_tagged_and_running_ones_stay() -> None:
 
 
 def test_ages_are_not_trusted_when_the_clock_went_back() -> None:
-    with pytest.raises(UsageError, match="it went back, or another host's is ahead") as caught:
+    with pytest.raises(UsageError, match="--keep") as caught:
         Keep(age=timedelta(days=1)).drops([found(-400), found(1)], NOW)
     assert "\n" not in str(caught.value)
     assert [one.id for one in Keep(newest=1).drops([found(-400), found(1)], NOW)] == ["1"]
@@ -90,8 +90,7 @@ def test_the_command_lists_and_removes_only_when_told_to(store: Store, three: li
     dry = prony(*words)
     assert dry.returncode == 0, dry.stderr
     assert three[1] in dry.stdout
-    assert "would remove 1 experiment" in dry.stdout
-    assert "add --delete" in dry.stdout
+    assert "--delete" in dry.stdout
     assert store.search().total == 3
     said = json.loads(prony(*words, "--json").stdout)
     assert (said["deleted"], said["kept"], [one["id"] for one in said["experiments"]]) == (
@@ -100,9 +99,9 @@ def test_the_command_lists_and_removes_only_when_told_to(store: Store, three: li
         [three[1]],
     )
     done = prony(*words, "--delete")
-    assert "removed 1 experiment" in done.stdout
+    assert done.returncode == 0, done.stderr
     assert [one.id for one in store.search().experiments] == [three[2], three[0]]
-    assert "nothing to remove; 2 kept" in prony(*words, "--delete").stdout
+    assert json.loads(prony(*words, "--delete", "--json").stdout)["experiments"] == []
 
 
 def test_nothing_of_it_stays_and_the_file_shrinks(
@@ -143,7 +142,7 @@ def test_one_that_was_tagged_meanwhile_stays(store: Store, three: list[str]) -> 
 def test_absurd_ages_are_one_sentence(path: Path, keep: str) -> None:
     done = prony("results", "prune", f"--keep={keep}", "--db", str(path))
     if keep == "30":
-        assert (done.returncode, "nothing to remove" in done.stdout) == (0, True)
+        assert done.returncode == 0, done.stderr
         return
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1

@@ -101,7 +101,7 @@ def test_another_experiment_of_the_same_id_is_refused(
 
     rewrite(file, other_seed)
     before = other.trials(identifier)
-    with pytest.raises(StoreError, match="another experiment"):
+    with pytest.raises(StoreError, match=identifier):
         transfer.read(other, file)
     assert other.trials(identifier) == before
 
@@ -121,7 +121,7 @@ def test_a_trial_that_differs_from_the_stored_one_is_refused_and_nothing_else_is
         return _signed(lines[:-1])
 
     rewrite(file, changed)
-    with pytest.raises(StoreError, match="immutable"):
+    with pytest.raises(StoreError, match=f"{identifier}-001"):
         transfer.read(other, file)
     assert len(other.trials(identifier)) == 3
 
@@ -173,7 +173,7 @@ def test_what_is_no_export_or_damaged_is_refused_in_one_sentence(
 
 def test_an_export_is_written_wholly_or_not_at_all(filled: tuple[Store, str], tmp_path: Path) -> None:
     store, identifier = filled
-    with pytest.raises(StoreError, match="cannot be written"):
+    with pytest.raises(StoreError, match="missing"):
         transfer.write(store, identifier, tmp_path / "missing" / "file")
     assert [entry.name for entry in tmp_path.iterdir()] == ["data"]
 
@@ -264,7 +264,7 @@ def test_rows_that_no_prony_writes_are_refused_before_they_are_stored(
     file = tmp_path / "file"
     transfer.write(store, identifier, file)
     rewrite(file, change)
-    with pytest.raises(UsageError, match="does not understand; nothing was imported") as refused:
+    with pytest.raises(UsageError, match=str(file)) as refused:
         transfer.read(other, file)
     assert "\n" not in str(refused.value)
     assert other.search().total == 0
@@ -288,10 +288,10 @@ def test_an_export_that_unpacks_to_too_much_is_refused(
     file = tmp_path / "file"
     transfer.write(store, identifier, file)
     size = len(gzip.decompress(file.read_bytes()))
-    with pytest.raises(UsageError, match="unpacks to more than"):
+    with pytest.raises(UsageError, match=f"{size // 2:,} bytes"):
         transfer.read(other, file, most_bytes=size // 2)
     file.write_bytes(gzip.compress(b"0" * 50_000_000))
-    with pytest.raises(UsageError, match="unpacks to more than 1,000,000 bytes"):
+    with pytest.raises(UsageError, match="1,000,000 bytes"):
         transfer.read(other, file, most_bytes=1_000_000)
     transfer.write(store, identifier, file)
     assert transfer.read(other, file, most_bytes=2 * size) == (identifier, 3)

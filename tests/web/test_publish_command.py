@@ -61,7 +61,7 @@ def test_a_name_that_is_left_is_said(
 ) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "Undertow")  # the title of a server holds it
     publish("latest", output=tmp_path / "out", db=db)
-    assert "note: the name 'Undertow' is still in results.prony, such as in: " in capsys.readouterr().err
+    assert "'Undertow'" in capsys.readouterr().err
     monkeypatch.setattr("getpass.getuser", lambda: "root")
     publish("latest", output=tmp_path / "out", db=db)
     assert "'root'" not in capsys.readouterr().err
@@ -82,16 +82,16 @@ def test_the_name_that_publishing_gave_a_host_is_no_leak(
 
 
 def test_nothing_is_written_where_it_cannot_be(db: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is a file; name a folder"):
+    with pytest.raises(UsageError, match="--output"):
         publish("latest", output=tmp_path / "results.db", db=db)
     folder = tmp_path / "half"
     folder.mkdir()
     (folder / "README.md").write_text(f"{BEGIN}\n")
-    with pytest.raises(UsageError, match="only one of the marks"):
+    with pytest.raises(UsageError, match="<!-- figures"):
         publish("latest", output=folder, db=db)
     assert [one.name for one in folder.iterdir()] == ["README.md"]
     store = Store.open(db)
     factory_row = store.experiment("latest")
     store.resume_experiment(factory_row.id)
-    with pytest.raises(UsageError, match="still running"):
+    with pytest.raises(UsageError, match=factory_row.id):
         publish("latest", output=tmp_path / "out", db=db)

@@ -61,7 +61,7 @@ def test_what_does_not_conform_or_bends_a_figure_says_why_and_what_to_do() -> No
     (why,) = re.findall(r"\nWhat does not conform, .*?:\n\n(.*?)(?:\n\n|\Z)", made, re.DOTALL)
     said = " ".join(why.split())
     words = KIND_WORDS[Kind.NOT_CONFORMING]
-    assert f"- {words}, spring-undertow: the server died: exit code 137" in said
+    assert f"- {words}, spring-undertow: " in said
     assert f"- {words}, errors (spring-jetty 1 of 3 trials): " in said
     assert "→ Look at the server's log." in said
     assert f"- {KIND_WORDS[Kind.BUDGET]}, isolation" in said
@@ -130,7 +130,7 @@ def test_figures_take_the_place_of_earlier_ones() -> None:
     assert placed(page, "new\n") == f"# Title\n\nwords\n\n{BEGIN}\nnew\n{END}\n\nmore\n"
     assert placed("# Title\n", "new") == f"# Title\n\n{BEGIN}\nnew\n{END}\n"
     assert placed(placed("", "a"), "b") == placed("", "b")
-    with pytest.raises(UsageError, match="only one of the marks"):
+    with pytest.raises(UsageError, match="<!-- figures"):
         placed(f"# Title\n{BEGIN}\n", "new")
 
 

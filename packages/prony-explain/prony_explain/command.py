@@ -24,7 +24,7 @@ def command(
         None, "--trials", help="Number of measured trials before the explained one [default: 3, quick: 1]."
     ),
     *,
-    asked: AskedTrial,
+    trial_options: AskedTrial,
     common: Common,
 ) -> int:
     """Explain a server: measured trials, then one with a profiler. For a stored experiment, one trial with a
@@ -37,7 +37,7 @@ def command(
     if what is None:
         raise UsageError(f"expected {targets.LAUNCHED}, or an experiment (prony results list)")
     if what == "latest" or Store.open(common.db).has(what):
-        if trials is not None or asked != AskedTrial():
+        if trials is not None or trial_options != AskedTrial():
             raise UsageError(
                 f"{what} is a stored experiment with its own load and trials; leave those options out"
             )
@@ -45,14 +45,16 @@ def command(
     server = targets.server(
         what, instead=f"prony explain starts its server; for a running one use prony load {what} --explain"
     )
-    trial = asked.trial([server])
-    count = options.trials(trials if trials is not None else (QUICK_TRIALS if asked.quick else TRIALS))
+    trial = trial_options.trial([server])
+    count = options.trials(
+        trials if trials is not None else (QUICK_TRIALS if trial_options.quick else TRIALS)
+    )
     plan = one_part(
         "explain",
         f"{server.name}: {trial.workload.title or trial.workload.name}",
         [server.cell(trial, count, explain=True)],
         seed=options.seed(common.seed),
-        quick=asked.quick,
+        quick=trial_options.quick,
     )
     return measure.run(plan, common)
 

@@ -173,9 +173,9 @@ def count_calls(pids: Collection[int], over: Callable[[float], bool], length_s: 
         )
     events = ",".join((ALL_CALLS, *(f"syscalls:sys_enter_{name}" for name in _known())))
     bound_ms = math.ceil(1000 * (length_s + READY_S + STOP_S))
-    with _pipe() as (orders, ours), _pipe() as (theirs, told):
+    with _pipe() as (orders, ours), _pipe() as (theirs, acks):
         command = [
-            program, "stat", "-x", ";", "-D", "-1", "--control", f"fd:{orders.fileno()},{told.fileno()}",
+            program, "stat", "-x", ";", "-D", "-1", "--control", f"fd:{orders.fileno()},{acks.fileno()}",
             "--timeout", str(bound_ms), "-e", events, "-p", ",".join(map(str, pids)),
         ]  # fmt: skip
         process = subprocess.Popen(
@@ -185,10 +185,10 @@ def count_calls(pids: Collection[int], over: Callable[[float], bool], length_s: 
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            pass_fds=(orders.fileno(), told.fileno()),
+            pass_fds=(orders.fileno(), acks.fileno()),
         )
         orders.close()
-        told.close()
+        acks.close()
         begun_s = ended_s = None
         try:
             if _order(ours, theirs, b"enable\n", READY_S):

@@ -155,36 +155,37 @@ def witnesses(more: Mapping[str, float], less: Mapping[str, float]) -> tuple[Wit
     )
 
 
-def sentence(found: Difference) -> str:
+def sentence(difference: Difference) -> str:
     """The conclusion that the intervals allow. `not attributed` explains nothing and comes last."""
-    pair = f"{found.more} and {found.less}"
-    if found.low_us is None or found.high_us is None:
+    pair = f"{difference.more} and {difference.less}"
+    if difference.low_us is None or difference.high_us is None:
         return (
-            f"{pair}: CPU time per request differs by {found.us:.1f} µs; no interval with fewer than "
+            f"{pair}: CPU time per request differs by {difference.us:.1f} µs; no interval with fewer than "
             f"{MIN_TRIALS} trials each"
         )
-    size = f"{found.us:.1f} µs [{found.low_us:.1f}, {found.high_us:.1f}]"
-    shown = [part for part in found.parts if part.shown]
+    size = f"{difference.us:.1f} µs [{difference.low_us:.1f}, {difference.high_us:.1f}]"
+    shown = [part for part in difference.parts if part.shown]
     shown.sort(key=lambda part: part.part is Part.UNATTRIBUTED)
     explains = any(part.part is not Part.UNATTRIBUTED for part in shown)
-    if not found.clear and not explains:
+    if not difference.clear and not explains:
         return (
-            f"{pair}: no difference in CPU time per request is shown ({found.more_us:.1f} and "
-            f"{found.less_us:.1f} µs; {size})"
+            f"{pair}: no difference in CPU time per request is shown ({difference.more_us:.1f} and "
+            f"{difference.less_us:.1f} µs; {size})"
         )
     head = (
-        f"{found.more} needs {size} more CPU time per request than {found.less}"
-        if found.clear
+        f"{difference.more} needs {size} more CPU time per request than {difference.less}"
+        if difference.clear
         else f"{pair}: no difference in CPU time per request is shown ({size}), but in parts of it"
     )
     if not explains:
         return f"{head}; no single part is significant{_unattributed(shown)}"
     clauses = [
-        f"{part.us:+.1f} {part.part.value} [{part.low_us:.1f}, {part.high_us:.1f}]{_beside(part.part, found)}"
+        f"{part.us:+.1f} {part.part.value} [{part.low_us:.1f}, {part.high_us:.1f}]"
+        f"{_beside(part.part, difference)}"
         for part in shown
     ]
-    rest = found.us - sum(part.us for part in shown)
-    if len(shown) < len(found.parts) and abs(rest) >= LEAST_US:
+    rest = difference.us - sum(part.us for part in shown)
+    if len(shown) < len(difference.parts) and abs(rest) >= LEAST_US:
         clauses.append(f"{rest:+.1f} in parts that are not significant")
     return f"{head}: {', '.join(clauses)}"
 
@@ -203,12 +204,12 @@ _BESIDE: Mapping[Part, tuple[str, ...]] = {
 }
 
 
-def _beside(part: Part, found: Difference) -> str:
+def _beside(part: Part, difference: Difference) -> str:
     """A part's witnesses: counts known of both servers, and far apart in the direction of the difference."""
     wanted = {WITNESSES[name][0] for name in _BESIDE.get(part, ())}
-    us = next((p.us for p in found.parts if p.part is part), 0.0)
+    us = next((p.us for p in difference.parts if p.part is part), 0.0)
     counts = []
-    for w in found.witnesses:
+    for w in difference.witnesses:
         high, low = (w.more, w.less) if us > 0 else (w.less, w.more)
         if w.name in wanted and high > FAR_APART * low and high >= 0.1:
             counts.append(f"{w.name} {w.more:,.{w.decimals}f} against {w.less:,.{w.decimals}f}")

@@ -28,7 +28,7 @@ class Explaining:
         """Fetch async-profiler if a server runs on a JVM or its runtime is unknown. A failure is reported in
         the profile; no measurement depends on it.
         """
-        if any(one.built is None or one.built.jdk is not None for one in targets):
+        if any(target.built is None or target.built.jdk is not None for target in targets):
             self.fetch(on_line)
 
     def fetch(self, on_line: OnLine) -> None:
@@ -53,7 +53,7 @@ class Explaining:
             records = [trial.record for cell in part.cells for trial in cell.explained]
             made = stored(part.cells)
             if made is not None:
-                last = store.trial(max(records, key=lambda one: one.ended_at).id)
+                last = store.trial(max(records, key=lambda record: record.ended_at).id)
                 record = last.record.model_copy(update={"explanation": made})
                 store.complete_trial(record, last.judgement, last.figures)
 

@@ -193,14 +193,14 @@ def _every(root: Node) -> Iterator[Node]:
 def flame_svg(root: Node, *, title: str, unit: str, standalone: bool = False) -> str:
     """The graph, coloured by part. `unit`: of the weights, such as `µs per request`."""
 
-    def told(node: Node) -> str:
+    def tooltip(node: Node) -> str:
         part = f", {node.place.part.value}" if node.place is not None else ""
         return f"{node.name}: {_amount(node.weight)} {unit}, {node.weight / root.weight:.2%}{part}"
 
     def fill(node: Node) -> str:
         return FILL[node.place.part] if node.place is not None else FILL[Part.UNATTRIBUTED]
 
-    return _svg(root, title, told, fill, standalone)
+    return _svg(root, title, tooltip, fill, standalone)
 
 
 def difference_svg(root: Node, *, title: str, unit: str, standalone: bool = False) -> str:
@@ -211,7 +211,7 @@ def difference_svg(root: Node, *, title: str, unit: str, standalone: bool = Fals
         max((abs(node.weight - node.other) for node in _every(root) if node is not root), default=0.0) or 1.0
     )
 
-    def told(node: Node) -> str:
+    def tooltip(node: Node) -> str:
         apart = node.weight - node.other
         sign = "+" if apart >= 0 else "−"
         both = f"{_amount(node.weight)} against {_amount(node.other)} {unit}"
@@ -224,7 +224,7 @@ def difference_svg(root: Node, *, title: str, unit: str, standalone: bool = Fals
         mixed = (round(e + (t - e) * shade) for e, t in zip(EQUAL, towards, strict=True))
         return "#" + "".join(f"{level:02x}" for level in mixed)
 
-    return _svg(root, title, told, fill, standalone)
+    return _svg(root, title, tooltip, fill, standalone)
 
 
 def _amount(value: float) -> str:
@@ -232,7 +232,7 @@ def _amount(value: float) -> str:
 
 
 def _svg(
-    root: Node, title: str, told: Callable[[Node], str], fill: Callable[[Node], str], standalone: bool
+    root: Node, title: str, tooltip: Callable[[Node], str], fill: Callable[[Node], str], standalone: bool
 ) -> str:
     drawn, least = boxes(root)
     deepest = max((box.depth for box in drawn), default=0)
@@ -253,7 +253,7 @@ def _svg(
             f'<text x="{x + 3:.1f}" y="{y + 12.5:.1f}" fill="{TEXT}">{escape(shown)}</text>' if shown else ""
         )
         parts.append(
-            f'<g data-x="{box.x:.6f}" data-w="{box.width:.6f}"><title>{escape(told(box.node))}</title>'
+            f'<g data-x="{box.x:.6f}" data-w="{box.width:.6f}"><title>{escape(tooltip(box.node))}</title>'
             f'<rect x="{x:.1f}" y="{y}" width="{max(0.3, width - 0.4):.1f}" height="{ROW - 1}" rx="1" '
             f'fill="{fill(box.node)}"/>{text}</g>'
         )

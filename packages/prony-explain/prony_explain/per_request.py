@@ -56,8 +56,8 @@ def of_trial(evidence: Evidence) -> dict[str, float]:
     )
 
 
-def _known(found: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: value for name in WITNESSES if (value := found.get(name)) is not None}
+def _known(counters: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: value for name in WITNESSES if (value := counters.get(name)) is not None}
 
 
 def _per(count: float | None, requests: float) -> float | None:

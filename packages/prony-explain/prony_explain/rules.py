@@ -180,20 +180,22 @@ class Rules:
         """The first matching rule, and the name within its part."""
         key = f"{root}{text}"
         if key not in self._known:
-            self._known[key] = self._found(frame, root)
+            self._known[key] = self._match(frame, root)
         return self._known[key]
 
-    def _found(self, frame: Frame, root: bool) -> tuple[Rule | None, str]:
+    def _match(self, frame: Frame, root: bool) -> tuple[Rule | None, str]:
         if frame.kind in JAVA:
             candidates = [("java", frame.dotted)]
         elif frame.kind == SCRIPT:
             candidates = [("script", frame.place), ("script", f"{frame.place}:{frame.name}")]
         elif frame.kind == KERNEL:
-            candidates = [("kernel", _plain(frame.name))]
+            # without compiler suffixes: `.isra.0`, `.part.0`, `.constprop.0`
+            candidates = [("kernel", re.split(r"\.(?:isra|part|constprop|cold)\b", frame.name)[0])]
         else:
             candidates = [("native", frame.name), ("library", frame.place)]
             if root and frame.name.startswith("["):
-                candidates.append(("thread", _thread(frame.name)))
+                # `[GC Thread#0 tid=12]` -> `GC Thread#0`
+                candidates.append(("thread", re.sub(r"\s+tid=\d+$", "", frame.name.strip("[]"))))
         matches: list[int] = []
         for kind, value in candidates:
             hits = (at for pattern, at in self._made.get(kind, ()) if value and pattern.match(value))
@@ -202,16 +204,6 @@ class Rules:
             return None, ""
         first = self.rules[min(matches)]
         return first, _package(frame) if first.name == PACKAGE else first.name
-
-
-def _plain(name: str) -> str:
-    """A kernel function without compiler suffixes: `.isra.0`, `.part.0`, `.constprop.0`."""
-    return re.split(r"\.(?:isra|part|constprop|cold)\b", name)[0]
-
-
-def _thread(name: str) -> str:
-    """`[GC Thread#0 tid=12]` -> `GC Thread#0`."""
-    return re.sub(r"\s+tid=\d+$", "", name.strip("[]"))
 
 
 def _package(frame: Frame) -> str:
@@ -257,7 +249,7 @@ def rules_for(runtime: str, server: str = "", roots: Iterable[Path] = ()) -> Rul
 
 def _own(server: str, roots: Sequence[Path]) -> list[Path]:
     """Existing rule files of the server and of the runtimes that it inherits."""
-    found: list[Path] = []
+    files: list[Path] = []
     seen: set[str] = set()
     name, file = server, "server.yaml"
     while name and name not in seen and "/" not in name:
@@ -266,7 +258,7 @@ def _own(server: str, roots: Sequence[Path]) -> list[Path]:
         if folder is None:
             break
         if (folder / EXPLAIN_FILE).is_file():
-            found.append(folder / EXPLAIN_FILE)
+            files.append(folder / EXPLAIN_FILE)
         keys: Mapping[str, object] = read_mapping(folder / file)[0]
         name, file = str(keys.get("runtime") or ""), DEFAULTS_FILE
-    return found
+    return files

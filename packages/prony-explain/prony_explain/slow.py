@@ -89,7 +89,7 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Overlap of slow requests with one kind of event. `low`, `high`: 95 %, simultaneous over all kinds."""
+    """Overlap of slow requests with events of a kind. `low`, `high`: 95 %, simultaneous over all kinds."""
 
     kind: EventKind
     share: float
@@ -229,9 +229,9 @@ def _lock_waits(profile: Profile, over_s: float) -> Watched | str:
     return Watched("lock", waits.from_s, waits.to_s, tuple(events))
 
 
-def _too_few(watched: Sequence[Watched], found: Sequence[Beside | None]) -> Iterator[str]:
+def _too_few(watched: Sequence[Watched], compared: Sequence[Beside | None]) -> Iterator[str]:
     """Kinds watched for a part of the window with too few slow requests."""
-    for kind in (kind for kind, held in zip(watched, found, strict=False) if held is None):
+    for kind in (kind for kind, held in zip(watched, compared, strict=False) if held is None):
         yield (
             f"{NAMES[kind.kind]}: fewer than {LEAST} of the slowest requests ran within the "
             f"{kind.to_s - kind.from_s:.1f} s in which it was watched; measure for longer"
@@ -407,37 +407,35 @@ def interval(share: float, number: float, confidence: float) -> tuple[float, flo
     return low, high
 
 
-def sentences(found: SlowRequests) -> tuple[str, ...]:
+def sentences(slow: SlowRequests) -> tuple[str, ...]:
     """The conclusions that the intervals allow."""
-    part = f"{100 * found.requests / max(1, found.of):.2g} %"
-    who = f"the slowest {part} ({found.requests:,} requests, {milliseconds(found.over_ms)} and more)"
-    if found.requests < LEAST:
+    part = f"{100 * slow.requests / max(1, slow.of):.2g} %"
+    who = f"the slowest {part} ({slow.requests:,} requests, {milliseconds(slow.over_ms)} and more)"
+    if slow.requests < LEAST:
         return (
-            f"the slowest 0.1 % are {found.requests} of {found.of:,} requests, too few for a conclusion; "
+            f"the slowest 0.1 % are {slow.requests} of {slow.of:,} requests, too few for a conclusion; "
             "measure for longer",
         )
-    if not found.beside:
+    if not slow.beside:
         return (f"{who}: too few ran while events were watched for a conclusion",)
-    shown = sorted((kind for kind in found.beside if kind.shown), key=lambda kind: -kind.share)
+    shown = sorted((kind for kind in slow.beside if kind.shown), key=lambda kind: -kind.share)
     if not shown:
         return (f"{who}: no event was more frequent than by chance",)
     return tuple(_sentence(kind, who) for kind in shown)
 
 
-def _sentence(one: Beside, who: str) -> str:
+def _sentence(event: Beside, who: str) -> str:
     """For locks also the number of requests, as locks are watched in the last slice only."""
-    of = f"{one.requests:,} of {who}" if one.kind == "lock" else who
-    ran = (
-        f"{whole_percent(one.share)} % [{whole_percent(one.low)}, {whole_percent(one.high)}] of {of} ran "
-        f"{DURING[one.kind]}, by chance {whole_percent(one.chance)} %"
-    )
-    if one.kind != "lock":
+    of = f"{event.requests:,} of {who}" if event.kind == "lock" else who
+    share, low, high, chance = map(whole_percent, (event.share, event.low, event.high, event.chance))
+    ran = f"{share} % [{low}, {high}] of {of} ran {DURING[event.kind]}, by chance {chance} %"
+    if event.kind != "lock":
         return ran
     named = ", ".join(
         f"{lock.name} ({whole_percent(lock.share)} %, up to {milliseconds(lock.longest_ms)})"
-        for lock in one.locks
+        for lock in event.locks
     )
-    return f"{ran}: {named}; locks were watched in the last {one.watched_s:.1f} s of the window only"
+    return f"{ran}: {named}; locks were watched in the last {event.watched_s:.1f} s of the window only"
 
 
 def whole_percent(share: float) -> str:

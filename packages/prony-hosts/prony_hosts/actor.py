@@ -69,7 +69,7 @@ class HostActor:
     def check_kept(self) -> None:
         """Raises Abandoned after the lease has run out."""
         if self._abandoned:
-            raise Abandoned("no word from the laboratory; the host has stopped its server and engine")
+            raise Abandoned("the laboratory's lease has expired; the host has stopped its server and engine")
 
     def end(self) -> None:
         """Normal end, called by the laboratory."""
@@ -92,7 +92,7 @@ class HostActor:
                 register()
                 return
         stop()
-        raise Abandoned("the laboratory had gone before the start; the host has stopped the process")
+        raise Abandoned("the laboratory's lease expired before the start; the host has stopped the process")
 
     def stop_everything(self) -> None:
         """Ends the processes that this actor started. Idempotent."""

@@ -23,7 +23,7 @@ from prony_hosts.laboratory import Attached, Laboratory
 from prony_hosts.process import Lives, Settings
 
 REGISTERED_S = 10.0
-LOOK_S = 0.2
+POLL_S = 0.2
 """Poll interval while workers are awaited."""
 
 
@@ -88,8 +88,7 @@ def connected(
         stack.callback(laboratory.close)
         if start and not laboratory.alone():
             raise EnvironmentFault(
-                f"another command uses the hosts at {file.lab.scheduler}, and two loads at once disturb "
-                "each other; wait until it has finished"
+                f"another command uses the hosts at {file.lab.scheduler}; wait until it has finished"
             )
         if start:
             there = laboratory.workers()
@@ -152,7 +151,7 @@ def _register(laboratory: Laboratory, file: HostsFile, *, wait: bool) -> None:
     until_s = time.monotonic() + (REGISTERED_S if wait else 0.0)
     wanted = {host.worker for host in file.hosts() if host.name not in laboratory.faults}
     while wanted - (there := laboratory.workers()).keys() and time.monotonic() < until_s:
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     registered = []
     for host in file.hosts():
         worker = there.get(host.worker)
@@ -246,7 +245,7 @@ def _end_scheduler(process: subprocess.Popen[str]) -> None:
 def missing(host: Host, file: HostsFile) -> str:
     """Error message for a host whose worker did not register."""
     return (
-        f"{host.name}: no worker called '{host.worker}' has come to {file.lab.scheduler}; "
+        f"{host.name}: no worker '{host.worker}' is registered at {file.lab.scheduler}; "
         f"{_by_hand(host, file)}"
     )
 

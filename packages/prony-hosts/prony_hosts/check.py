@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 from prony.errors import EnvironmentFault
 from prony.evidence.hosts import Link
@@ -25,11 +25,11 @@ CLOCK_LIMIT_S = 0.01
 """1 % of a row, which lasts a second."""
 WALL_CLOCK_LIMIT_S = 1.0
 SLOW_ROUND_TRIP_MS = 5.0
-LOOK_S = 60.0
+PROBE_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class CheckOfHost:
     """One check of one host."""
 
     host: str
@@ -56,55 +56,51 @@ class HostProbe(HostActor):
         return link_to(address, port, declared_bits_per_s)
 
 
-def check(file: HostsFile, *, say: Callable[[str], None]) -> list[Looked]:
+def check(file: HostsFile, *, say: Callable[[str], None]) -> list[CheckOfHost]:
     """Checks of every host of the file; an unreachable host gets a row, too. Raises EnvironmentFault without
     a laboratory.
     """
-    found = [Looked("laboratory", _ok("version", facts().version))]
+    checks: list[CheckOfHost] = []
+
+    def add(host: str, rows: list[HostCheck]) -> None:
+        checks.extend(CheckOfHost(host, row) for row in rows)
+
+    add("laboratory", [_ok("version", facts().version)])
     with connected(file, say=say) as laboratory:
         remotes: dict[str, Remote] = {}
         for host in file.hosts():
-            rows, remote = _came(host, file, laboratory)
-            found += [Looked(host.name, one) for one in rows]
+            rows, remote = _registered(host, file, laboratory)
+            add(host.name, rows)
             if remote is not None:
                 remotes[host.name] = remote
         doctors = {name: remote.submit("doctor") for name, remote in remotes.items()}
         for name, remote in remotes.items():
-            for what, look in (("clock", _clocks), ("link", _links)):
-                found += [Looked(name, one) for one in _or_why_not(what, look, remote, laboratory)]
+            add(name, _checks_or_fault("clock", remote, partial(_clocks, remote)))
+            add(name, _checks_or_fault("link", remote, partial(_links, remote, laboratory)))
         for name, future in doctors.items():
-
-            def doctor(remote: Remote, _lab: Laboratory, future: Future[Any] = future) -> list[HostCheck]:
-                return _worth_saying(remote.wait(future, "doctor", LOOK_S))
-
-            found += [Looked(name, one) for one in _or_why_not("doctor", doctor, remotes[name], laboratory)]
+            add(name, _checks_or_fault("doctor", remotes[name], partial(_doctor, remotes[name], future)))
         laboratory.end()
     order = ["laboratory", *(host.name for host in file.hosts())]
-    return sorted(found, key=lambda one: order.index(one.host))
+    return sorted(checks, key=lambda row: order.index(row.host))
 
 
-def _or_why_not(
-    what: str,
-    look: Callable[[Remote, Laboratory], list[HostCheck]],
-    remote: Remote,
-    laboratory: Laboratory,
-) -> list[HostCheck]:
+def _checks_or_fault(name: str, remote: Remote, probe: Callable[[], list[HostCheck]]) -> list[HostCheck]:
     """The checks, or the fault as a row of this host: a silent host does not affect the rows of others."""
     try:
-        return look(remote, laboratory)
+        return probe()
     except EnvironmentFault as fault:
-        return [_bad(what, "not read", f"{fault}; see the log of the worker on {remote.name}.")]
+        return [_bad(name, "not read", f"{fault}; see the log of the worker on {remote.name}.")]
 
 
-def _came(host: Host, file: HostsFile, laboratory: Laboratory) -> tuple[list[HostCheck], Remote | None]:
-    """Whether the worker is registered and runs the laboratory's version."""
+def _registered(host: Host, file: HostsFile, laboratory: Laboratory) -> tuple[list[HostCheck], Remote | None]:
+    """Whether the worker is registered and runs the laboratory's version; its actor if so."""
     fault = laboratory.faults.get(host.name)
     if fault is not None:
         return [_bad("worker", "did not start", str(fault))], None
-    there = next((one for one in laboratory.hosts if one.host == host), None)
+    there = next((attached for attached in laboratory.hosts if attached.host == host), None)
     fault = fault_of(host, file, laboratory)
     if there is None:
-        return [_bad("worker", "not there", str(fault))], None
+        return [_bad("worker", "not registered", str(fault))], None
     rows = [_ok("worker", there.address)]
     if fault is not None:
         return [*rows, _bad("version", there.facts.version, str(fault))], None
@@ -119,13 +115,13 @@ def clock_of(remote: Remote, times: int = ROUND_TRIPS) -> ClockEstimate:
     """The offset of the host's monotonic clock from this host's, from `times` round trips."""
     estimator = ClockEstimator()
     for _ in range(times):
-        asked_ns = time.monotonic_ns()
+        sent_ns = time.monotonic_ns()
         there_ns = remote.call("now_ns")
-        estimator.add(RoundTrip(asked_ns, there_ns, time.monotonic_ns()))
+        estimator.add(RoundTrip(sent_ns, there_ns, time.monotonic_ns()))
     return estimator.estimate()
 
 
-def _clocks(remote: Remote, _laboratory: Laboratory) -> list[HostCheck]:
+def _clocks(remote: Remote) -> list[HostCheck]:
     estimate = clock_of(remote)
     error_s = estimate.uncertainty_ns * 1e-9
     text = f"offset known to ±{error_s * 1e3:.2f} ms ({estimate.round_trips} round trips)"
@@ -151,14 +147,16 @@ def _links(remote: Remote, laboratory: Laboratory) -> list[HostCheck]:
     """Links between load hosts and servers' hosts, in both directions."""
     own = remote.attached
     others = [
-        one for one in laboratory.hosts if one.host.role != own.host.role and one.host.name != own.host.name
+        other
+        for other in laboratory.hosts
+        if other.host.role != own.host.role and other.host.name != own.host.name
     ]
-    found = []
+    checks = []
     for other in others:
         address, port = _where(other)
         link = remote.call("link", address, port, own.host.keys.link)
-        found.append(_link(link, other.host.name))
-    return found
+        checks.append(_link(link, other.host.name))
+    return checks
 
 
 def _where(other: Attached) -> tuple[str, int]:
@@ -199,15 +197,16 @@ def _link(link: Link | None, to: str) -> HostCheck:
     return _ok(name, text)
 
 
-def _worth_saying(checks: list[HostCheck]) -> list[HostCheck]:
-    """The doctor's findings, and one row that counts the passed checks."""
-    wrong = [replace(one, name=f"doctor: {one.name}") for one in checks if one.status != "ok"]
-    return [_ok("doctor", f"{len(checks) - len(wrong)} of {len(checks)} checks are ok"), *wrong]
+def _doctor(remote: Remote, doctor: Future[list[HostCheck]]) -> list[HostCheck]:
+    """One row that counts the doctor's passed checks, and the others."""
+    checks = remote.wait(doctor, "doctor", PROBE_TIMEOUT_S)
+    failed = [replace(check, name=f"doctor: {check.name}") for check in checks if check.status != "ok"]
+    return [_ok("doctor", f"{len(checks) - len(failed)} of {len(checks)} checks are ok"), *failed]
 
 
-def _ok(name: str, found: str) -> HostCheck:
-    return HostCheck(name, "ok", found, "")
+def _ok(name: str, reading: str) -> HostCheck:
+    return HostCheck(name, "ok", reading, "")
 
 
-def _bad(name: str, found: str, what_to_do: str) -> HostCheck:
-    return HostCheck(name, "bad", found, "", what_to_do)
+def _bad(name: str, reading: str, what_to_do: str) -> HostCheck:
+    return HostCheck(name, "bad", reading, "", what_to_do)

@@ -12,7 +12,7 @@ from prony.cli import options
 from prony.errors import EnvironmentFault, ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from prony_hosts.check import Looked
+    from prony_hosts.check import CheckOfHost
     from prony_hosts.process import Settings
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
@@ -41,7 +41,7 @@ def check(file: File, insecure: Insecure = False, json: options.Json = False) ->
     return ExitCode.ENVIRONMENT if missing else ExitCode.OK
 
 
-def _print(rows: list[Looked]) -> None:
+def _print(rows: list[CheckOfHost]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -77,9 +77,9 @@ def up(file: File, insecure: Insecure = False) -> int:
         if laboratory.faults:
             end_all(laboratory)
             raise EnvironmentFault("the scheduler and all registered workers were stopped")
-        there = {one.host.name: one.address for one in laboratory.hosts}
+        addresses = {entry.host.name: entry.address for entry in laboratory.hosts}
         for host in hosts.hosts():
-            print(f"{host.name}  {there.get(host.name, 'not registered: start its worker by hand')}")
+            print(f"{host.name}  {addresses.get(host.name, 'not registered: start its worker by hand')}")
     return ExitCode.OK
 
 

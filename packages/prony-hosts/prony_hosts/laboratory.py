@@ -22,7 +22,7 @@ from prony_hosts.load.clock import RoundTrip
 
 T = TypeVar("T")
 CALL_S = 30.0
-LOOK_S = 0.5
+POLL_S = 0.5
 """Interval at which a waiting call checks for the loss of its host; there may be many waiting calls."""
 SCHEDULER_HEARD_S = 1.0
 """Time for all connections to be seen closed after the scheduler has ended."""
@@ -90,14 +90,16 @@ class Remote:
         """Polls the actor, on the event loop. Raises OSError where nothing listens any more, HostLost after
         the lease has run out.
         """
-        asked_ns = time.monotonic_ns()
-        reply = await self._laboratory.asked(self.attached.address, self._task.key, "alive", (), {})
-        answered_ns = time.monotonic_ns()
-        self.on_round_trip(RoundTrip(asked_ns, await self._result(reply), answered_ns))
+        sent_ns = time.monotonic_ns()
+        reply = await self._laboratory.execute(self.attached.address, self._task.key, "alive", (), {})
+        received_ns = time.monotonic_ns()
+        self.on_round_trip(RoundTrip(sent_ns, await self._result(reply), received_ns))
 
     async def _called(self, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         try:
-            reply = await self._laboratory.asked(self.attached.address, self._task.key, method, args, options)
+            reply = await self._laboratory.execute(
+                self.attached.address, self._task.key, method, args, options
+            )
         except OSError as fault:
             raise await self._gone("its worker has ended") from fault
         return await self._result(reply)
@@ -156,7 +158,7 @@ class Laboratory:
                 future.cancel()
                 raise HostLost(lost)
             try:
-                return future.result(timeout=LOOK_S)
+                return future.result(timeout=POLL_S)
             except TimeoutError:
                 if future.done():  # meanwhile, or the error is the method's own
                     return future.result()
@@ -181,7 +183,7 @@ class Laboratory:
         self.liveness.watch(name, remote.alive)
         return remote
 
-    async def asked(
+    async def execute(
         self, address: str, key: str, method: str, args: tuple[Any, ...], options: dict[str, Any]
     ) -> dict[str, Any]:
         """Calls an actor's method on its worker directly. Returns `status`, and `result` or `exception`."""

@@ -30,8 +30,8 @@ class HostedExternal(ExternalServer):
 class RunningObserved(RunningHosted):
     """Read by its host; requests come from the load hosts."""
 
-    def __init__(self, host: Reached, found: Started, at: Url) -> None:
-        super().__init__(host, found, found.identity.name)
+    def __init__(self, host: Reached, started: Started, at: Url) -> None:
+        super().__init__(host, started, started.identity.name)
         self._at = at
 
     @property

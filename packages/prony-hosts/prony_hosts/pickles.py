@@ -73,18 +73,18 @@ def _named(module: str, name: str) -> object:
     return value if getattr(value, "__module__", "").split(".")[0] in PACKAGES else None
 
 
-def _is_exception(found: object) -> bool:
-    return isinstance(found, type) and issubclass(found, Exception)
+def _is_exception(candidate: object) -> bool:
+    return isinstance(candidate, type) and issubclass(candidate, Exception)
 
 
-def _is_value(found: object) -> bool:
+def _is_value(candidate: object) -> bool:
     """Whether it is a class of plain values or an actor. A function could run anything."""
-    if not isinstance(found, type):
+    if not isinstance(candidate, type):
         return False
-    named_tuple = issubclass(found, tuple) and hasattr(found, "_fields")
+    named_tuple = issubclass(candidate, tuple) and hasattr(candidate, "_fields")
     return (
-        issubclass(found, (BaseModel, Enum, Exception, HostActor))
-        or dataclasses.is_dataclass(found)
+        issubclass(candidate, (BaseModel, Enum, Exception, HostActor))
+        or dataclasses.is_dataclass(candidate)
         or named_tuple
     )
 

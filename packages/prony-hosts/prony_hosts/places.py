@@ -169,7 +169,7 @@ class HostedPlaces(Surroundings):
 
     def evidence(self) -> tuple[HostEvidence, ...]:
         sampler, engines = self._sampler, self.measured or self._latest
-        reported = {} if engines is None else engines.told()
+        reported = {} if engines is None else engines.evidence_fields()
         lost = {**({} if engines is None else engines.lost), **self._lost()}
         cut_by = {} if engines is None else engines.cut_by
         evidence = []

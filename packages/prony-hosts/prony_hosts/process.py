@@ -108,13 +108,13 @@ async def _scheduler(settings: Settings, ready: Callable[[str], None]) -> None:
             "address of this host, and is the port free?"
         ) from fault
     ready(scheduler.address)
-    await _either(scheduler.finished(), _told(settings.lives).wait())
+    await _either(scheduler.finished(), _stop_event(settings.lives).wait())
     await scheduler.close()
 
 
 async def _worker(settings: Settings, ready: Callable[[str], None], waits: Callable[[], None]) -> None:
     """Starts a new worker for each new scheduler, while `lives` is "ever"."""
-    stopped = _told(settings.lives)
+    stopped = _stop_event(settings.lives)
     while not stopped.is_set():
         waits()
         worker = _new_worker(settings)
@@ -146,7 +146,7 @@ def _why_not(settings: Settings, fault: RuntimeError) -> str:
     cause = str(fault.__cause__ or fault)
     if "name taken" in cause:
         return (
-            f"a worker called '{settings.name}' is already registered at {settings.scheduler}; end it "
+            f"a worker '{settings.name}' is already registered at {settings.scheduler}; end it "
             "(prony hosts down), or give this host another name"
         )
     return f"the worker '{settings.name}' could not start: {cause}"
@@ -187,7 +187,7 @@ async def _started(worker: Any) -> None:
     await worker
 
 
-def _told(lives: Lives) -> asyncio.Event:
+def _stop_event(lives: Lives) -> asyncio.Event:
     """Set by SIGTERM, SIGINT and SIGHUP, and for `stdin` lifetimes by the end of standard input."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -56,10 +56,10 @@ class Reached:
     def compare_clocks(self, times: int = 1) -> None:
         """Makes round trips one after the other. Raises HostLost."""
         for _ in range(times):
-            asked_ns = time.monotonic_ns()
+            sent_ns = time.monotonic_ns()
             future = self.begin("now_ns")
             host_ns = self.end(future, "now_ns")
-            self.take(RoundTrip(asked_ns, host_ns, time.monotonic_ns()))
+            self.take(RoundTrip(sent_ns, host_ns, time.monotonic_ns()))
 
     def take(self, trip: RoundTrip) -> None:
         """Adds a round trip."""

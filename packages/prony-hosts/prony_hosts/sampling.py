@@ -21,10 +21,10 @@ from prony_hosts.actors import Sampled
 from prony_hosts.reach import Reached
 
 
-def cpus_of(one: Reached) -> tuple[int, ...]:
+def cpus_of(reached: Reached) -> tuple[int, ...]:
     """CPUs named in hosts.yaml, else all that its worker may use."""
-    named = one.host.keys.cpus
-    return one.facts.cpus if named is None else tuple(parse_cpus(named))
+    named = reached.host.keys.cpus
+    return reached.facts.cpus if named is None else tuple(parse_cpus(named))
 
 
 class Gathered:
@@ -88,8 +88,8 @@ class HostedSampler:
             self._gathered[name].rows = host_rows
         return merged_rows(self._rows(self._server), [self._rows(host) or () for host in self._loads])
 
-    def _rows(self, one: Reached | None) -> tuple[HostRow, ...] | None:
-        return None if one is None else self._gathered[one.name].rows
+    def _rows(self, host: Reached | None) -> tuple[HostRow, ...] | None:
+        return None if host is None else self._gathered[host.name].rows
 
     def window(self, open_monotonic_s: float, close_monotonic_s: float) -> HostWindow:
         self.window_ns = (open_monotonic_s * 1e9, close_monotonic_s * 1e9)

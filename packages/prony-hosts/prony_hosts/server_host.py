@@ -102,14 +102,14 @@ class ServerHost(MeasuredHost):
 
     # -- before it runs
 
-    def lacking(self, asked: Launch) -> str | None:
+    def lacking(self, launch: Launch) -> str | None:
         """What this host lacks to build and start it; None when nothing."""
-        return self._server(asked).lacking()
+        return self._server(launch).lacking()
 
-    def prepare(self, asked: Launch) -> tuple[Built, list[str]]:
+    def prepare(self, launch: Launch) -> tuple[Built, list[str]]:
         """Builds it unless cached on this host. Also returns the lines of the build."""
         lines: list[str] = []
-        server = self._server(asked)
+        server = self._server(launch)
 
         def tell(_name: str, line: str) -> None:
             self.check_kept()
@@ -121,7 +121,7 @@ class ServerHost(MeasuredHost):
 
     def conformance(
         self,
-        asked: Launch,
+        launch: Launch,
         workload: Workload,
         only: Sequence[str],
         http_version: HttpVersion,
@@ -133,14 +133,14 @@ class ServerHost(MeasuredHost):
         check = seams.found(seams.HOOKS, "conformance")
         if check is None:
             return None
-        built, _ = self.prepare(asked)
+        built, _ = self.prepare(launch)
         here = files.put(contents, Path(self._scratch.name))
         moved = files.moved_workload(workload, here)
 
         def started(server: RunningServer) -> None:
             self._keep(lambda: setattr(self, "_checked", server), server.stop)
 
-        found: Conformance = check(
+        result: Conformance = check(
             built,
             moved,
             only=only,
@@ -149,24 +149,24 @@ class ServerHost(MeasuredHost):
             on_start=started,
             start_timeout_s=start_timeout_s,
         )
-        return found
+        return result
 
-    def _server(self, asked: Launch) -> LaunchedServer:
-        key = asked.model_dump_json()
+    def _server(self, launch: Launch) -> LaunchedServer:
+        key = launch.model_dump_json()
         with self._lock:
             if key not in self._servers:
-                server = LaunchedServer.of(asked, Catalogue.load())
+                server = LaunchedServer.of(launch, Catalogue.load())
                 server.host = self._address
                 self._servers[key] = server
             return self._servers[key]
 
     # -- its life
 
-    def start(self, asked: Launch, partition: CpuPartition) -> Started:
+    def start(self, launch: Launch, partition: CpuPartition) -> Started:
         """Starts it without waiting for readiness. Raises EnvironmentFault."""
-        self.prepare(asked)
+        self.prepare(launch)
         self.stop()
-        server = self._server(asked).start(partition)
+        server = self._server(launch).start(partition)
         self._keep(lambda: setattr(self, "_running", server), server.stop)
         ca = server.tls.ca
         return Started(

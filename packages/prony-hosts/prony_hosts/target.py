@@ -50,7 +50,7 @@ class HostedServer:
     version.
     """
 
-    asked: Launch
+    launch: Launch
     here: LaunchedServer
     """Its catalogue entry; never started here."""
     host: Reached
@@ -98,13 +98,13 @@ class HostedServer:
 
     def lacking(self) -> str | None:
         """What its host lacks; None when nothing."""
-        lack = self.host.call("lacking", self.asked)
+        lack = self.host.call("lacking", self.launch)
         return None if lack is None else f"{self.host.name}: {lack}"
 
     def prepare(self, on_line: OnLine) -> None:
         """Build it there."""
         if self.built is None:
-            self.built, lines = self.host.call("prepare", self.asked, timeout_s=BUILD_S)
+            self.built, lines = self.host.call("prepare", self.launch, timeout_s=BUILD_S)
             for line in lines:
                 on_line(self.name, line)
 
@@ -120,7 +120,7 @@ class HostedServer:
         contents = files.of_workload(workload)
         result: Conformance | None = self.host.call(
             "conformance",
-            self.asked,
+            self.launch,
             workload,
             only,
             http_version,
@@ -131,9 +131,9 @@ class HostedServer:
         )
         return result
 
-    def limits(self, found: Limits) -> Limits:
+    def limits(self, local: Limits) -> Limits:
         """The load hosts' limits: ports in TIME_WAIT are theirs."""
-        return self.here.limits(found)
+        return self.here.limits(local)
 
     def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:
         return self.here.ceilings(plan, cpus)
@@ -141,7 +141,7 @@ class HostedServer:
     def start(self, partition: CpuPartition) -> RunningHosted:
         """Raises EnvironmentFault."""
         self.prepare(lambda _name, _line: None)
-        started = self.host.call("start", self.asked, partition, timeout_s=START_S)
+        started = self.host.call("start", self.launch, partition, timeout_s=START_S)
         return RunningHosted(self.host, started, self.name)
 
 
@@ -192,11 +192,11 @@ class RunningHosted:
         assert probe is None or isinstance(probe, Preflight)
         asking = None if probe is None else Preflight(probe.load)
         contents = {} if asking is None else files.of_load(asking.load)
-        start_up, asked = self._host.call(
+        start_up, requests = self._host.call(
             "wait_ready", asking, timeout_s, contents, timeout_s=timeout_s + START_S
         )
         if probe is not None:
-            probe.asked = asked
+            probe.asked = requests
         started: StartUp = start_up
         if started.process is None:
             return started

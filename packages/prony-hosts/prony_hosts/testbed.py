@@ -91,19 +91,19 @@ class HostsTestbed(Testbed):
     def lost(self) -> Mapping[str, str]:
         return self._laboratory.lost()
 
-    def target(self, asked: Target, here: ServerUnderTest) -> ServerUnderTest:
-        if isinstance(asked, Launch) and isinstance(here, LaunchedServer):
-            return HostedServer(asked, here, self._server(asked.machine))
-        host = self._host_of(asked) if isinstance(asked, Url) else None
+    def target(self, target: Target, here: ServerUnderTest) -> ServerUnderTest:
+        if isinstance(target, Launch) and isinstance(here, LaunchedServer):
+            return HostedServer(target, here, self._server(target.machine))
+        host = self._host_of(target) if isinstance(target, Url) else None
         return (
             here
             if host is None or not isinstance(here, ExternalServer)
             else HostedExternal(here.at, host=host)
         )
 
-    def _host_of(self, asked: Url) -> Reached | None:
+    def _host_of(self, url: Url) -> Reached | None:
         """The server's host that has this URL's address; None when no host has it."""
-        name, _ = asked.first_address
+        name, _ = url.first_address
         for host in self.servers.values():
             if is_loopback(name) and is_loopback(host.attached.reached_at):
                 return host

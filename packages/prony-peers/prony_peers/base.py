@@ -146,4 +146,4 @@ def output_of(program: Path, *arguments: str) -> str:
 
 def last_line(text: str) -> str:
     """The last non-empty line."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no output")

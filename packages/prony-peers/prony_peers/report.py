@@ -1,4 +1,4 @@
-"""Other load generators beside Prony in tables and sentences. Pure."""
+"""Other load generators compared with Prony, as tables and sentences. Pure."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class CrossCheckOut(Out):
 
 
 class CrossCheck(Shape):
-    """Other load generators beside Prony: a row per tool, a sentence for each difference and missing tool."""
+    """Load generators compared with Prony: a row per tool, sentences for differences and missing tools."""
 
     lists_failures = True
 
     def blocks(self, part: PartView) -> list[Block]:
-        asked = part.part.cross_check
-        if asked is None or not part.cells:
+        check = part.part.cross_check
+        if check is None or not part.cells:
             return []
-        found, cpus = opinions_of(part), _cpus(part)
-        rounds = max([run.round for one in found for run in one.runs], default=0)
+        tools, cpus = opinions_of(part), _cpus(part)
+        rounds = max([run.round for opinion in tools for run in opinion.runs], default=0)
         trial = part.cells[0].cell.trial
         note = (
             f"{_load(trial)}, {trial.measured_s:g} s each, {counted(rounds, 'round')} shuffled, CPUs "
@@ -50,28 +50,28 @@ class CrossCheck(Shape):
         )
         table = Table(
             columns,
-            (Section(tuple(_row(one, len(cpus) or 1) for one in found)),),
+            (Section(tuple(_row(opinion, len(cpus) or 1) for opinion in tools)),),
             title="Load generators side by side",
             note=note,
             heading="tool",
         )
-        return [table, Lines("Where they differ", tuple(_sentences(found, asked.left_out)), marked=False)]
+        return [table, Lines("Where they differ", tuple(_sentences(tools, check.left_out)), marked=False)]
 
     def chapters(self, part: PartView) -> list[Chapter | str]:
         return [Chapter("results", "Cross-check", tuple(self.everything(part))), "latency", "throughput"]
 
     def cross_check(self, part: PartView) -> dict[str, Any] | None:
-        asked = part.part.cross_check
-        if asked is None:
+        check = part.part.cross_check
+        if check is None:
             return None
-        made = CrossCheckOut(opinions=list(opinions_of(part)), left_out=asked.left_out)
+        made = CrossCheckOut(opinions=list(opinions_of(part)), left_out=check.left_out)
         return dict(json.loads(made.model_dump_json()))
 
 
 def opinions_of(part: PartView) -> tuple[Opinion, ...]:
-    """Each tool of a cross-check beside Prony; empty for another kind of part."""
-    asked = part.part.cross_check
-    if asked is None:
+    """Each tool of a cross-check compared with Prony; empty for another kind of part."""
+    check = part.part.cross_check
+    if check is None:
         return ()
     own = [own_run(t.record, t.judgement, t.record.block + 1) for t in part.trials]
     others = [
@@ -80,7 +80,7 @@ def opinions_of(part: PartView) -> tuple[Opinion, ...]:
         for run in trial.record.evidence.beside
     ]
     return opinions(
-        [*(run for run in own if run is not None), *others], asked.versions, len(_cpus(part)) or 1
+        [*(run for run in own if run is not None), *others], check.versions, len(_cpus(part)) or 1
     )
 
 
@@ -100,33 +100,35 @@ def _load(trial: TrialPlan) -> str:
     return f"{counted(shared, 'connection')} x {counted(-(-users // shared), 'stream')} of HTTP/2"
 
 
-def _row(one: Opinion, cpus: int) -> Row:
-    busy = [share for run in one.runs if (share := run.busy(cpus)) is not None]
-    by_server = bool(one.runs) and all(run.counted is not None for run in one.runs)
+def _row(opinion: Opinion, cpus: int) -> Row:
+    busy = [share for run in opinion.runs if (share := run.busy(cpus)) is not None]
+    by_server = bool(opinion.runs) and all(run.counted is not None for run in opinion.runs)
     cells = words(
-        one.version[:18],
-        number(one.per_s),
-        ratio(one.ratio),
+        opinion.version[:18],
+        number(opinion.per_s),
+        ratio(opinion.ratio),
         f"{number(max(busy) * 100)} %" if busy else ABSENT,
         "the server" if by_server else "itself",
-        number(sum(run.errors for run in one.runs)),
+        number(sum(run.errors for run in opinion.runs)),
     )
-    return Row(one.tool, cells)
+    return Row(opinion.tool, cells)
 
 
-def _sentences(found: tuple[Opinion, ...], left_out: dict[str, str]) -> list[str]:
+def _sentences(tools: tuple[Opinion, ...], left_out: dict[str, str]) -> list[str]:
     said = []
-    for one in found:
-        if one.tool != PRONY and one.agrees is False:
-            explained = f"{one.check}: {one.why}" if one.check else one.why
-            said.append(f"{one.tool}: {((one.ratio or 0) - 1) * 100:+.1f} % against prony. {explained}")
-        elif one.check is not None:
-            said.append(f"{one.tool}: {one.check}: {one.why}")
-    agreed = [one.tool for one in found if one.tool != PRONY and one.agrees]
+    for opinion in tools:
+        if opinion.tool != PRONY and opinion.agrees is False:
+            explained = f"{opinion.check}: {opinion.why}" if opinion.check else opinion.why
+            said.append(
+                f"{opinion.tool}: {((opinion.ratio or 0) - 1) * 100:+.1f} % against prony. {explained}"
+            )
+        elif opinion.check is not None:
+            said.append(f"{opinion.tool}: {opinion.check}: {opinion.why}")
+    agreed = [opinion.tool for opinion in tools if opinion.tool != PRONY and opinion.agrees]
     if agreed:
         said.append(f"{join(agreed)}: within {AGREE * 100:g} % of prony")
     said += [f"{tool}: left out, {why}" for tool, why in left_out.items()]
-    for run in (run for one in found if one.tool == PRONY for run in one.runs):
+    for run in (run for opinion in tools if opinion.tool == PRONY for run in opinion.runs):
         why = "" if run.finding is None else ": {}: {}".format(*run.finding)
         word = "conforms" if run.conforms else "does not conform"
         said.append(f"prony, round {run.round}: {word} ({run.identifier}){why}")

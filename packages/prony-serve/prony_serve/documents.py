@@ -202,22 +202,22 @@ def _trial(trial: TrialView) -> dict[str, Any]:
     return body
 
 
-def _known(found: tidy.Value) -> dict[str, float]:
+def _known(figure: tidy.Value) -> dict[str, float]:
     """The bounds of a figure that are known."""
     names = (*tidy.ESTIMATED[1:], "above")
-    return {name: value for name in names if (value := getattr(found, name)) is not None}
+    return {name: value for name in names if (value := getattr(figure, name)) is not None}
 
 
-def _finding(found: Finding) -> dict[str, Any]:
+def _finding(finding: Finding) -> dict[str, Any]:
     return {
-        "check": found.check,
-        "code": found.code,
-        "kind": found.kind.value,
-        "provided": short(found.provided),
-        "value": None if found.value is None else short(str(found.value)),
-        "limit": short(found.limit),
-        "reason": short(found.reason),
-        "advice": short(found.advice),
+        "check": finding.check,
+        "code": finding.code,
+        "kind": finding.kind.value,
+        "provided": short(finding.provided),
+        "value": None if finding.value is None else short(str(finding.value)),
+        "limit": short(finding.limit),
+        "reason": short(finding.reason),
+        "advice": short(finding.advice),
     }
 
 

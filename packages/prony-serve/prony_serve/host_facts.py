@@ -57,4 +57,4 @@ def _mitigations(text: str | None) -> str:
     vulnerable = sum(": Vulnerable" in part for part in parts)
     mitigated = sum(": Mitigation" in part for part in parts)
     chosen = [part for part in parts if part.startswith("mitigations=")]
-    return ", ".join([f"{mitigated} mitigated", f"{vulnerable} left open", *chosen])
+    return ", ".join([f"{mitigated} mitigated", f"{vulnerable} unmitigated", *chosen])

@@ -20,7 +20,7 @@ def push(
         None, "--to", metavar="URL", help="Elasticsearch or OpenSearch, such as http://127.0.0.1:9200."
     ),
     again: bool = typer.Option(
-        False, "--again", help="Send acknowledged trials again (no second document is made)."
+        False, "--again", help="Send acknowledged trials again; creates no duplicates."
     ),
     db: options.Db = None,
 ) -> int:

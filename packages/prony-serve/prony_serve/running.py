@@ -114,7 +114,8 @@ def running(where: str) -> tuple[Running, ...]:
     return tuple(sorted(states, key=lambda state_: (state_.started, state_.id), reverse=True))
 
 
-def one(where: str, identifier: str) -> Running | None:
+def find(where: str, identifier: str) -> Running | None:
+    """State of this experiment; None when it does not run."""
     files = {path.stem: path for path in _files(where)}  # never a path from user input
     return _read(files[identifier]) if identifier in files else None
 

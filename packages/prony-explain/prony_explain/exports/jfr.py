@@ -27,21 +27,21 @@ def write(view: ResultView) -> Exported:
     return Exported(b"".join(chunks))
 
 
-def chunk(one: Recorded, place: int, *, several: bool) -> bytes:
+def chunk(server: Recorded, place: int, *, several: bool) -> bytes:
     """Chunk of the server at index `place`. `several`: the server's name is the outermost frame."""
-    profile = one.profile
-    out = Chunk(round(one.begun_unix_s * 1e9), round(profile.ended_s * 1e9), 1 + place * CONSTANTS)
-    above = (Method(one.label, "", NATIVE),) if several else ()
+    profile = server.profile
+    out = Chunk(round(server.begun_unix_s * 1e9), round(profile.ended_s * 1e9), 1 + place * CONSTANTS)
+    above = (Method(server.label, "", NATIVE),) if several else ()
     if profile.cpu is not None:
         for at_ns, stack, _ in _spread(profile.cpu, one_by_one=True):
             thread, frames = _apart(stack)
-            out.execution_sample(at_ns, _thread(thread, one.label), (*above, *map(method, frames)))
+            out.execution_sample(at_ns, _thread(thread, server.label), (*above, *map(method, frames)))
     if profile.allocation is not None and profile.runtime == "jvm":
         for at_ns, stack, size in _spread(profile.allocation, one_by_one=False):
             thread, frames = _apart(stack)
             what = Frame.of(frames[-1]).dotted if frames else ""
             methods = (*above, *map(method, frames[:-1]))
-            out.allocation_sample(at_ns, _thread(thread, one.label), methods, what, size)
+            out.allocation_sample(at_ns, _thread(thread, server.label), methods, what, size)
     return out.content()
 
 

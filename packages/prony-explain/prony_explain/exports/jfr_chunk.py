@@ -260,12 +260,12 @@ def _metadata() -> bytes:
     def number(text: str) -> int:
         return strings.setdefault(text, len(strings))
 
-    def element(one: _Element) -> bytes:
-        out = bytearray(_numbers(number(one.name), len(one.attributes)))
-        for key, value in one.attributes.items():
+    def element(node: _Element) -> bytes:
+        out = bytearray(_numbers(number(node.name), len(node.attributes)))
+        for key, value in node.attributes.items():
             out += _numbers(number(key), number(value))
-        out += _numbers(len(one.below))
-        for child in one.below:
+        out += _numbers(len(node.below))
+        for child in node.below:
             out += element(child)
         return bytes(out)
 

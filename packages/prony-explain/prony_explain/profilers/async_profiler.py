@@ -181,7 +181,7 @@ class AsyncProfiler:
             missing.append(f"{NO_WAITS}: {cause(fault, self._pid)}")
         sampled = cpu.sampling("samples")
         missing += lacking(sampled, interval_s) if sampled is not None else ()
-        logged = self._log.close(schedule.begins_s) if self._log is not None else jvm_log.Told()
+        logged = self._log.close(schedule.begins_s) if self._log is not None else jvm_log.LogContents()
         locks, waits = self._waits(recorded, schedule.begins_s, missing)
         return Profiled(
             event=self._event,

@@ -44,7 +44,7 @@ C2 = "4"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LogContents:
     """Contents of the log."""
 
     events: tuple[TimelineEvent, ...] = ()
@@ -108,10 +108,10 @@ class JvmLog:
             with suppress(NotReached):
                 self._last = self._heap()
 
-    def close(self, begins_s: float) -> Told:
+    def close(self, begins_s: float) -> LogContents:
         """Switch it off and read it; times from `begins_s` of CLOCK_MONOTONIC."""
         if not self._opened:
-            return Told(missing=(self._why,) if self._why else ())
+            return LogContents(missing=(self._why,) if self._why else ())
         try:
             if self._last.used_bytes is None:
                 self.look()
@@ -119,9 +119,9 @@ class JvmLog:
             file = attach.root_of(self._pid) / self._inner.relative_to("/")
             text = file.read_text(errors="replace")
         except (NotReached, OSError) as fault:
-            return Told(missing=(f"collections and pauses are missing: {cause(fault, self._pid)}",))
+            return LogContents(missing=(f"collections and pauses are missing: {cause(fault, self._pid)}",))
         if any(file.parent.glob(f"{file.name}.*")):
-            return Told(missing=(ROTATED,))
+            return LogContents(missing=(ROTATED,))
         logged = read(text.splitlines(), begins_s, self._first, self._last)
         return replace(logged, from_s=self._opened_s - begins_s)
 
@@ -145,7 +145,7 @@ def used_bytes(said: str) -> int | None:
     return sum(int(kib) * 1024 for kib in sizes_kib) if sizes_kib else None
 
 
-def read(lines: Iterable[str], begins_s: float, first: Heap, last: Heap) -> Told:
+def read(lines: Iterable[str], begins_s: float, first: Heap, last: Heap) -> LogContents:
     """Parses the log. Bytes allocated: growth of the heap between collections from `first` to `last`; the
     log's sizes are in MiB.
     """
@@ -174,7 +174,7 @@ def read(lines: Iterable[str], begins_s: float, first: Heap, last: Heap) -> Told
             which = "longest" if any(event.duration_s for event in of) else "first"
             missing.append(f"{MOST_EVENTS} of {len(of)} events of the JVM ({kind}) are kept: the {which}")
         kept += sorted(of, key=lambda event: event.duration_s, reverse=True)[:MOST_EVENTS]
-    return Told(
+    return LogContents(
         events=tuple(sorted(kept, key=lambda event: event.start_s)),
         allocated_bytes=allocated,
         allocated_s=None if allocated is None else last.at_s - first.at_s,

@@ -93,11 +93,11 @@ def _in_order(waits: Iterable[LockWait]) -> tuple[LockWait, ...]:
     return tuple(sorted(kept, key=lambda wait: wait.start_s))
 
 
-def _keep(most: list[_Long], one: _Long) -> None:
+def _keep(most: list[_Long], wait: _Long) -> None:
     if len(most) < MOST_EVENTS:
-        heapq.heappush(most, one)
-    elif one > most[0]:
-        heapq.heapreplace(most, one)
+        heapq.heappush(most, wait)
+    elif wait > most[0]:
+        heapq.heapreplace(most, wait)
 
 
 def _check_clock(chunk: Chunk, began_s: tuple[float, float]) -> None:
@@ -121,8 +121,8 @@ class _Names:
         """A wait's stack, ending with the lock's class."""
         return (*self._stack(stack), f"{self._dotted(lock)}{LOCK_MARK}")
 
-    def wait(self, one: _Long, begins_s: float) -> LockWait:
-        length, start, thread, stack, lock = one
+    def wait(self, recorded: _Long, begins_s: float) -> LockWait:
+        length, start, thread, stack, lock = recorded
         return LockWait(
             start_s=start / TICKS_PER_S - begins_s,
             duration_s=length / TICKS_PER_S,

@@ -64,14 +64,14 @@ class WithKernel:
     def _lacks(self, fault: Exception) -> None:
         self._why = why(fault, self._kernel.name).removeprefix(NO_PROFILE)
 
-    def _whole(self, found: Profiled) -> Profiled:
+    def _whole(self, profiled: Profiled) -> Profiled:
         """The first profile, with the second's samples if these have kernel frames."""
         kernel = self._beside.cpu if self._beside is not None else None
         if kernel is not None and any(frame.endswith(KERNEL_FRAME) for frame in kernel.frames):
-            return replace(found, kernel=kernel)
+            return replace(profiled, kernel=kernel)
         seen = self._beside.missing if self._beside is not None else ()
         self._why = self._why or next(iter(seen), f"{self._kernel.name} took no kernel samples")
-        return replace(found, missing=(*found.missing, f"{self._without} ({self._why})"))
+        return replace(profiled, missing=(*profiled.missing, f"{self._without} ({self._why})"))
 
     def detach(self) -> None:
         try:

@@ -101,27 +101,27 @@ def flames(view: ExplanationView, cells: Sequence[CellView]) -> list[Picture]:
     """A flame graph per server, then per pair, then of allocations."""
     graphs: list[Picture] = []
     every = _explained(view, cells)
-    for one, trial in every[:MOST_FLAMES]:
-        root = _tree(one, trial)
+    for explanation, trial in every[:MOST_FLAMES]:
+        root = _tree(explanation, trial)
         if root is not None:
-            words = f"Flame graph of {one.named}, CPU time per request"
+            words = f"Flame graph of {explanation.named}, CPU time per request"
             drawn = flame_svg(root, title=words, unit="µs")
-            graphs.append(Picture(f"Flame graph: {one.named}", words, drawn))
-    sides_of = {(one.server, one.where): (one, trial) for one, trial in every}
+            graphs.append(Picture(f"Flame graph: {explanation.named}", words, drawn))
+    sides_of = {(explanation.server, explanation.where): (explanation, trial) for explanation, trial in every}
     for apart in view.differences[:MOST_DIFFERENCES]:
         sides = (sides_of[server, apart.where] for server in (apart.more, apart.less))
-        more, less = (_tree(one, trial, threads=False) for one, trial in sides)
+        more, less = (_tree(explanation, trial, threads=False) for explanation, trial in sides)
         if more is not None and less is not None:
             graphs.append(_difference(apart, more, less))
-    for one, trial in every[:MOST_FLAMES]:
+    for explanation, trial in every[:MOST_FLAMES]:
         profile = trial.record.evidence.profile
         if profile is not None and profile.allocation is not None and profile.allocation.total:
-            each = one.per_request.get("allocated_bytes")
-            root = tree(profile.allocation, _rules(one, profile), total=each)
-            words = f"Flame graph of {one.named}, allocated bytes"
+            each = explanation.per_request.get("allocated_bytes")
+            root = tree(profile.allocation, _rules(explanation, profile), total=each)
+            words = f"Flame graph of {explanation.named}, allocated bytes"
             unit = "bytes per request" if each is not None else "bytes sampled"
             drawn = flame_svg(root, title=words, unit=unit)
-            graphs.append(Picture(f"Allocations: {one.named}", words, drawn))
+            graphs.append(Picture(f"Allocations: {explanation.named}", words, drawn))
     return graphs
 
 
@@ -168,7 +168,7 @@ def _absent(gone: Mapping[str, float], apart: Difference) -> str:
 def timelines(view: ExplanationView, cells: Sequence[CellView]) -> list[Drawing]:
     """Events of each runtime over the window of its explained trial."""
     drawings = []
-    for one, trial in _explained(view, cells):
+    for server, trial in _explained(view, cells):
         profile = trial.record.evidence.profile
         if profile is None:
             continue
@@ -177,11 +177,11 @@ def timelines(view: ExplanationView, cells: Sequence[CellView]) -> list[Drawing]
         if events or slow_s:
             until_s = max([profile.ended_s, *(e.start_s + e.duration_s for e in events)])
             words = (
-                f"{one.named}: collections, compilations, stalls and slowest requests over the window of its "
-                "explained trial"
+                f"{server.named}: collections, compilations, stalls and slowest requests over the window of "
+                "its explained trial"
             )
             drawn = timeline(events, until_s, silences_s=silences(trial), slow_s=slow_s, title=words)
-            drawings.append(Drawing(words, Markup(drawn), heading=one.named))
+            drawings.append(Drawing(words, Markup(drawn), heading=server.named))
     return drawings
 
 
@@ -223,9 +223,9 @@ def silences(trial: TrialView) -> list[tuple[float, float]]:
 def allocated_table(view: ExplanationView) -> Table | None:
     """Classes with the most allocated bytes, by server."""
     rows = [
-        Row(one.name, (TableCell(server.named), TableCell(rounded_percent(one.share, 1))))
+        Row(allocated.name, (TableCell(server.named), TableCell(rounded_percent(allocated.share, 1))))
         for server in view.servers
-        for one in server.allocated
+        for allocated in server.allocated
     ]
     columns = (Column("Server", number=False), Column("Share of the bytes"))
     return Table(columns, (Section(tuple(rows)),), heading="Class", caption="Allocated") if rows else None
@@ -233,21 +233,24 @@ def allocated_table(view: ExplanationView) -> Table | None:
 
 def _explained(view: ExplanationView, cells: Sequence[CellView]) -> list[tuple[Explanation, TrialView]]:
     with_profile = [cell for cell in cells if cell.explained]
-    return [(one, cell.explained[-1]) for one, cell in zip(view.servers, with_profile, strict=True)]
+    return [
+        (explanation, cell.explained[-1])
+        for explanation, cell in zip(view.servers, with_profile, strict=True)
+    ]
 
 
-def _tree(one: Explanation, trial: TrialView, *, threads: bool = True) -> Node | None:
+def _tree(explanation: Explanation, trial: TrialView, *, threads: bool = True) -> Node | None:
     """In µs per request; None without samples or a measured cost."""
     profile = trial.record.evidence.profile
-    if profile is None or one.budget is None:
+    if profile is None or explanation.budget is None:
         return None
-    rules = _rules(one, profile)
+    rules = _rules(explanation, profile)
     samples = cpu_samples(profile, rules)
     if samples is None or not samples.total:
         return None
-    seen = 1.0 if one.budget.seen_share is None else min(1.0, one.budget.seen_share)
-    return tree(samples, rules, total=one.budget.cpu_us, seen=seen, threads=threads)
+    seen = 1.0 if explanation.budget.seen_share is None else min(1.0, explanation.budget.seen_share)
+    return tree(samples, rules, total=explanation.budget.cpu_us, seen=seen, threads=threads)
 
 
-def _rules(one: Explanation, profile: Profile) -> Rules:
-    return rules_for(profile.runtime, one.server, roots("servers"))
+def _rules(explanation: Explanation, profile: Profile) -> Rules:
+    return rules_for(profile.runtime, explanation.server, roots("servers"))

@@ -66,10 +66,10 @@ def _begun_unix_s(record: TrialRecord) -> float:
     return engine.ready.started_unix_ns / 1e9 + engine.window.opened_ms / 1000
 
 
-def rooted(found: list[tuple[str, Sampling]]) -> Iterator[tuple[Stack, int]]:
+def rooted(profiles: list[tuple[str, Sampling]]) -> Iterator[tuple[Stack, int]]:
     """All stacks with their samples; with several servers their labels are the outermost frames."""
-    several = len(found) > 1
-    for label, sampling in found:
+    several = len(profiles) > 1
+    for label, sampling in profiles:
         above = (label.replace(";", ","),) if several else ()
         for stack, weight in sampling.all_stacks().items():
             yield (*above, *stack), weight

@@ -35,7 +35,7 @@ def explanations(cells: Sequence[CellView]) -> ExplanationView | None:
         trial = cell.explained[-1]
         profile = trial.record.evidence.profile
         measured = Measured(
-            [_trial_cost(one) for one in cell.counting], _trial_cost(trial), of_trial(trial.record.evidence)
+            list(map(_trial_cost, cell.counting)), _trial_cost(trial), of_trial(trial.record.evidence)
         )
         runtime = profile.runtime if profile is not None else "native"
         servers.append(
@@ -70,16 +70,16 @@ def blocks(view: ExplanationView | None) -> list[Block]:
         lock_table(view),
         missing_lines(view),
     ]
-    return [one for one in made if one is not None]
+    return [block for block in made if block is not None]
 
 
 def cost_lines(view: ExplanationView) -> Lines:
     """Cost of each profiler: first, as it qualifies the rest."""
     lines = []
-    for one in view.servers:
-        if one.profiler:
-            event = f" ({one.event})" if one.event else ""
-            lines.append(f"{one.named}: {one.profiler}{event}; {one.cost.sentence}")
+    for server in view.servers:
+        if server.profiler:
+            event = f" ({server.event})" if server.event else ""
+            lines.append(f"{server.named}: {server.profiler}{event}; {server.cost.sentence}")
     return Lines(
         "Explanation", tuple(lines), note="one further trial per server with a profiler, in no figure above"
     )
@@ -87,23 +87,22 @@ def cost_lines(view: ExplanationView) -> Lines:
 
 def budget_table(view: ExplanationView) -> Table | None:
     """CPU time per request by part; servers as columns."""
-    told = [one for one in view.servers if one.budget is not None]
-    if not told:
+    budgets = {server.named: server.budget for server in view.servers if server.budget is not None}
+    if not budgets:
         return None
     rows: list[Row] = []
     for part in Part:
-        costs = [next((c for c in one.budget.parts if c.part is part), None) for one in told if one.budget]
+        costs = [next((c for c in budget.parts if c.part is part), None) for budget in budgets.values()]
         if any(costs):
             rows.append(Row(part.value, tuple(map(_cost, costs))))
             rows += _named(part, costs)
     whole = tuple(
-        TableCell(f"{one.budget.cpu_us:.1f}", _between(one.budget.low_us, one.budget.high_us))
-        for one in told
-        if one.budget is not None
+        TableCell(f"{budget.cpu_us:.1f}", _between(budget.low_us, budget.high_us))
+        for budget in budgets.values()
     )
     rows.append(Row("CPU time per request", whole))
     return Table(
-        tuple(Column(one.named) for one in told),
+        tuple(map(Column, budgets)),
         (Section(tuple(rows)),),
         title="CPU time per request by part",
         note=f"µs; mean of the measured trials × shares of the profile, 95 %{_costly(view)}",
@@ -115,14 +114,14 @@ def _named(part: Part, costs: Sequence[PartCost | None]) -> list[Row]:
     """Packages and subsystems of a part, descending by cost."""
     most: dict[str, float] = {}
     for cost in costs:
-        for one in cost.names if cost is not None else ():
-            if one.name and one.share >= LEAST_NAMED:
-                most[one.name] = max(most.get(one.name, 0.0), one.us)
+        for place in cost.names if cost is not None else ():
+            if place.name and place.share >= LEAST_NAMED:
+                most[place.name] = max(most.get(place.name, 0.0), place.us)
     names = sorted(most, key=lambda name: -most[name])[:MOST_NAMED]
     rows = []
     for name in names if names != [part.value] else ():
         values = [
-            next((one.us for one in cost.names if one.name == name), 0.0) if cost is not None else 0.0
+            next((place.us for place in cost.names if place.name == name), 0.0) if cost is not None else 0.0
             for cost in costs
         ]
         rows.append(Row(f"· {name}", tuple(TableCell(f"{us:.1f}" if us else "–") for us in values)))
@@ -141,28 +140,28 @@ def _between(low: float | None, high: float | None) -> str:
 
 def difference_lines(view: ExplanationView) -> Lines | None:
     """A sentence per pair."""
-    lines = tuple(f"{one.where}: {one.sentence}" if one.where else one.sentence for one in view.differences)
+    lines = tuple(f"{d.where}: {d.sentence}" if d.where else d.sentence for d in view.differences)
     note = f"a pair's intervals are simultaneous{_costly(view)}"
     return Lines("Differences in CPU time per request", lines, note=note, marked=True) if lines else None
 
 
 def witness_table(view: ExplanationView) -> Table | None:
     """Counters per request, of the explained trials."""
-    told = [one for one in view.servers if one.per_request]
+    servers = [server for server in view.servers if server.per_request]
     rows = [
         Row(
             words.removesuffix(" per request"),
             tuple(
-                TableCell(f"{one.per_request[name]:,.{decimals}f}" if name in one.per_request else "–")
-                for one in told
+                TableCell(f"{server.per_request[name]:,.{decimals}f}" if name in server.per_request else "–")
+                for server in servers
             ),
         )
         for name, (words, decimals) in WITNESSES.items()
-        if any(name in one.per_request for one in told)
+        if any(name in server.per_request for server in servers)
     ]
     if not rows:
         return None
-    columns = tuple(Column(one.named) for one in told)
+    columns = tuple(Column(server.named) for server in servers)
     return Table(
         columns,
         (Section(tuple(rows)),),
@@ -174,10 +173,10 @@ def witness_table(view: ExplanationView) -> Table | None:
 def slow_lines(view: ExplanationView) -> Lines | None:
     """Events more frequent than by chance during each server's slowest requests."""
     lines = tuple(
-        f"{one.named}: {sentence}"
-        for one in view.servers
-        if one.slow is not None
-        for sentence in one.slow.sentences
+        f"{server.named}: {sentence}"
+        for server in view.servers
+        if server.slow is not None
+        for sentence in server.slow.sentences
     )
     note = "by chance: intervals of the same lengths anywhere in the window; no cause of any single request"
     return Lines("Slow requests", lines, note=note, marked=True) if lines else None
@@ -185,17 +184,17 @@ def slow_lines(view: ExplanationView) -> Lines | None:
 
 def slow_table(view: ExplanationView) -> Table | None:
     """Shares of the slowest requests during each kind of event, observed and by chance."""
-    told = [one for one in view.servers if one.slow is not None and one.slow.beside]
-    found = [{b.kind: b for b in one.slow.beside} for one in told if one.slow is not None]
+    servers = [server for server in view.servers if server.slow is not None and server.slow.beside]
+    events = [{b.kind: b for b in server.slow.beside} for server in servers if server.slow is not None]
     rows = tuple(
-        Row(name, tuple(_beside(of.get(kind)) for of in found))
+        Row(name, tuple(_beside(of.get(kind)) for of in events))
         for kind, name in NAMES.items()
-        if any(kind in of for of in found)
+        if any(kind in of for of in events)
     )
     if not rows:
         return None
     return Table(
-        tuple(Column(one.named) for one in told),
+        tuple(Column(server.named) for server in servers),
         (Section(rows),),
         title="Events during the slowest requests",
         note="share of the slowest 0.1 %, 95 % over all rows, and the share by chance",
@@ -203,29 +202,29 @@ def slow_table(view: ExplanationView) -> Table | None:
     )
 
 
-def _beside(one: Beside | None) -> TableCell:
-    if one is None:
+def _beside(event: Beside | None) -> TableCell:
+    if event is None:
         return TableCell("–")
-    if not one.events:
+    if not event.events:
         return TableCell("no event")
-    low, high, chance = map(whole_percent, (one.low, one.high, one.chance))
-    return TableCell(f"{whole_percent(one.share)} %", f"{low} to {high}; by chance {chance} %")
+    low, high, chance = map(whole_percent, (event.low, event.high, event.chance))
+    return TableCell(f"{whole_percent(event.share)} %", f"{low} to {high}; by chance {chance} %")
 
 
 def lock_table(view: ExplanationView) -> Table | None:
     """Locks waited for during the slowest requests."""
     locks = {
-        one.named: {lock.name: lock for beside in one.slow.beside for lock in beside.locks}
-        for one in view.servers
-        if one.slow is not None
+        server.named: {lock.name: lock for beside in server.slow.beside for lock in beside.locks}
+        for server in view.servers
+        if server.slow is not None
     }
-    told = [named for named, of in locks.items() if of]
+    servers = [named for named, of in locks.items() if of]
     names = dict.fromkeys(name for of in locks.values() for name in of)
-    if not told:
+    if not servers:
         return None
-    rows = (Row(name, tuple(_lock(locks[named].get(name)) for named in told)) for name in names)
+    rows = (Row(name, tuple(_lock(locks[named].get(name)) for named in servers)) for name in names)
     return Table(
-        tuple(map(Column, told)),
+        tuple(map(Column, servers)),
         (Section(tuple(rows)),),
         title="Waits for locks during the slowest requests",
         note="share of the requests in the last slice of the window, where waits are recorded; waits of at "
@@ -234,27 +233,27 @@ def lock_table(view: ExplanationView) -> Table | None:
     )
 
 
-def _lock(one: Lock | None) -> TableCell:
-    if one is None:
+def _lock(lock: Lock | None) -> TableCell:
+    if lock is None:
         return TableCell("–")
     return TableCell(
-        f"{whole_percent(one.share)} %", f"{one.waits:,} waits, up to {milliseconds(one.longest_ms)}"
+        f"{whole_percent(lock.share)} %", f"{lock.waits:,} waits, up to {milliseconds(lock.longest_ms)}"
     )
 
 
 def missing_lines(view: ExplanationView) -> Lines | None:
     """Caveats, each with the servers that it applies to."""
     of: dict[str, list[str]] = {}
-    for one in view.servers:
-        for what in one.missing:
-            of.setdefault(what, []).append(one.named)
+    for server in view.servers:
+        for what in server.missing:
+            of.setdefault(what, []).append(server.named)
     lines = tuple(f"{_listed(names)}: {what}" for what, names in of.items())
     return Lines("Not explained", lines, style="yellow") if lines else None
 
 
 def _costly(view: ExplanationView) -> str:
     """Note on servers whose profiler was costly."""
-    names = [one.named for one in view.servers if one.budget is not None and one.cost.costly]
+    names = [server.named for server in view.servers if server.budget is not None and server.cost.costly]
     return f"; the profiler changed the server by more than 10 %: {_listed(names)}" if names else ""
 
 

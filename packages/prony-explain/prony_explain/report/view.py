@@ -71,7 +71,7 @@ def _data(view: ExplanationView) -> Explained:
     )
 
 
-def _out(one: Explanation) -> dict[str, Any]:
-    counters, classes, caveats = dict(one.per_request), list(one.allocated), list(one.missing)
-    out = ExplanationOut.filled(one, per_request=counters, allocated=classes, missing=caveats)
+def _out(server: Explanation) -> dict[str, Any]:
+    counters, classes, caveats = dict(server.per_request), list(server.allocated), list(server.missing)
+    out = ExplanationOut.filled(server, per_request=counters, allocated=classes, missing=caveats)
     return out.model_dump(mode="json", by_alias=True)

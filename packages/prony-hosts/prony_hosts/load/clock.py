@@ -23,7 +23,7 @@ temperature, and a line does not fit.
 LARGEST_DRIFT = 100e-6
 """Bound on the drift between two clocks; typically below 20 ppm."""
 DRIFT_KNOWN = 10e-6
-"""Above this standard error the drift cannot be told from path noise and is taken as 0."""
+"""Above this standard error the drift cannot be distinguished from path noise and is taken as 0."""
 LEAST_TRIPS = 4
 """Fewer give no useful standard error."""
 
@@ -32,19 +32,19 @@ LEAST_TRIPS = 4
 class RoundTrip:
     """Three readings in nanoseconds: the laboratory's clock, the host's, the laboratory's."""
 
-    asked_ns: int
+    sent_ns: int
     host_ns: int
-    answered_ns: int
+    received_ns: int
 
     @property
     def length_ns(self) -> int:
         """There and back."""
-        return self.answered_ns - self.asked_ns
+        return self.received_ns - self.sent_ns
 
     @property
     def middle_ns(self) -> float:
         """The laboratory's time at which the host's clock was read, for a symmetric path."""
-        return self.asked_ns + self.length_ns / 2
+        return self.sent_ns + self.length_ns / 2
 
     @property
     def offset_ns(self) -> float:

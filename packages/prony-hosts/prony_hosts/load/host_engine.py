@@ -28,8 +28,8 @@ Row = tuple[IntervalRow, Packed | None]
 
 
 class HostEngine:
-    """Reads events and sends commands on threads of its own, so that a silent host delays nobody else.
-    `heard` gets the news and its arrival (ns).
+    """Reads events and sends commands on threads of its own, so that a silent host delays no other.
+    `heard` gets each event and its arrival (ns).
     """
 
     def __init__(self, handle: EngineHandle, heard: Callable[[HostEngine, News, int], None]) -> None:

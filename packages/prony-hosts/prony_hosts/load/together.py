@@ -94,8 +94,8 @@ class EnginesTogether:
         """
         return {host.name: tuple(host.cut_by.values()) for host in self._hosts if host.cut_by}
 
-    def told(self) -> dict[str, dict[str, Any]]:
-        """Fields of `prony.evidence.hosts.HostEvidence` that are known here only, by name of the host."""
+    def evidence_fields(self) -> dict[str, dict[str, Any]]:
+        """Name of the host -> fields of `prony.evidence.hosts.HostEvidence` from its engine."""
         return {
             host.name: {
                 "engine": host.report(),

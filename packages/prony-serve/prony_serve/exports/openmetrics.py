@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from prony.evidence.engine import IntervalRow
 from prony.judge.figures import FIGURE
 from prony.report import tidy
-from prony.report.cell_view import TrialView
 from prony.report.exports import Exported, Format
-from prony.report.result import PartView, ResultView
+from prony.report.result import ResultView
 from prony.report.tidy import at
 from prony_serve.metrics.exposition import Family, Sample, openmetrics
 from prony_serve.metrics.figures import in_base_units
@@ -43,7 +42,8 @@ def write(view: ResultView) -> Exported:
 
 def _families(view: ResultView) -> Iterator[Family]:
     rows = [row for row in tidy.rows(view) if row.value is not None and row.value.value is not None]
-    ended = {trial.record.id: trial.record.ended_at.timestamp() for part in view.parts for trial in _of(part)}
+    trials = (trial.record for part in view.parts for _, trial in tidy.every(part))
+    ended = {record.id: record.ended_at.timestamp() for record in trials}
     for figure in dict.fromkeys(row.figure for row in rows):
         name, factor = in_base_units(re.sub(r"\W", "_", figure))
         known = FIGURE.get(figure)
@@ -82,10 +82,6 @@ def _seconds(view: ResultView, of: Callable[[IntervalRow], float | None]) -> Ite
 def _labels(row: tidy.Row) -> dict[str, str]:
     names = ("experiment", "part", "server", "workload", "load", "trial", "kind")
     return {name: str(getattr(row, name)) for name in names} | {"conforms": str(row.conforms).lower()}
-
-
-def _of(part: PartView) -> list[TrialView]:
-    return [trial for _, trial in tidy.every(part)]
 
 
 def _s(ns: float | None) -> float | None:

@@ -1,5 +1,5 @@
-"""The rows of an experiment for publication: without the identity of the user. Command lines of servers are
-evidence, so paths stay, with short names for home folders, caches and checkouts.
+"""Removes the user's identity from the rows of an experiment. Command lines of servers are evidence, so paths
+stay, with short names for home folders, caches and checkouts.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _SENT = "workload"
 _FILES = frozenset({"file", "body_file"})
 
 
-def anonymous(found: RawExperiment, home: Path | None = None) -> RawExperiment:
+def anonymous(stored: RawExperiment, home: Path | None = None) -> RawExperiment:
     """The anonymised rows (idempotent). `home`: the home folder of the publisher."""
-    records = {str(trial["id"]): json.loads(zlib.decompress(trial["record"])) for trial in found.trials}
+    records = {str(trial["id"]): json.loads(zlib.decompress(trial["record"])) for trial in stored.trials}
     words = [word for record in records.values() for word in _commands(record)]
     others = {name for record in records.values() for name in _others(record.get("evidence"))}
     named = _Names(words, [] if home is None or len(home.parts) < 2 else [str(home)], others)
@@ -45,22 +45,23 @@ def anonymous(found: RawExperiment, home: Path | None = None) -> RawExperiment:
     def parsed(row: dict[str, Any], *columns: str) -> dict[str, Any]:
         return {name: _json(named.without(json.loads(row[name]))) for name in columns}
 
-    experiment = parsed(found.experiment, "spec", "fingerprint")
-    experiment["name"] = named.without(found.experiment["name"])
+    experiment = parsed(stored.experiment, "spec", "fingerprint")
+    experiment["name"] = named.without(stored.experiment["name"])
     return replace(
-        found,
-        experiment=found.experiment | experiment,
-        trials=tuple(trial(row) for row in found.trials),
-        judgements=tuple(row | parsed(row, "judgement") for row in found.judgements),
-        notes=tuple(row | {"made_by": NOBODY, "text": named.without(row["text"])} for row in found.notes),
+        stored,
+        experiment=stored.experiment | experiment,
+        trials=tuple(trial(row) for row in stored.trials),
+        judgements=tuple(row | parsed(row, "judgement") for row in stored.judgements),
+        notes=tuple(row | {"made_by": NOBODY, "text": named.without(row["text"])} for row in stored.notes),
     )
 
 
-def mentions(found: RawExperiment, names: Iterable[str]) -> dict[str, str]:
-    """Name -> context of its first occurrence as a word, for what no rule can know."""
-    texts = [str(found.experiment[key]) for key in ("name", "spec", "fingerprint")]
-    texts += [zlib.decompress(trial["record"]).decode() for trial in found.trials]
-    texts += [str(row["judgement"]) for row in found.judgements] + [str(row["text"]) for row in found.notes]
+def mentions(published: RawExperiment, names: Iterable[str]) -> dict[str, str]:
+    """Remaining name -> context of its first occurrence as a word."""
+    texts = [str(published.experiment[key]) for key in ("name", "spec", "fingerprint")]
+    texts += [zlib.decompress(trial["record"]).decode() for trial in published.trials]
+    texts += [str(row["judgement"]) for row in published.judgements]
+    texts += [str(row["text"]) for row in published.notes]
     left: dict[str, str] = {}
     for name in names:
         word = re.compile(rf".{{0,30}}(?<![\w.-]){re.escape(name)}(?![\w.-]).{{0,30}}")

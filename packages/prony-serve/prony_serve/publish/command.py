@@ -21,20 +21,23 @@ if TYPE_CHECKING:
 
 EXPORT, PAGE, TEXT = "results.prony", "report.html", "README.md"
 COMMON_NAMES = frozenset({"root", "user", "admin", "localhost", "ubuntu", "debian", "runner", "vm", "host"})
-"""Of users and hosts: they say nothing, and stand in many texts."""
+"""Names of users and hosts that identify nobody."""
 FEWEST_LETTERS = 3
 
 
 def publish(
     which: options.Which,
     output: Path = Option(
-        ..., "--output", "-o", metavar="FOLDER", help=f"Gets {EXPORT}, {PAGE} and {TEXT}; made if need be."
+        ...,
+        "--output",
+        "-o",
+        metavar="FOLDER",
+        help=f"Folder for {EXPORT}, {PAGE} and {TEXT}; created if missing.",
     ),
     db: options.Db = None,
 ) -> int:
-    """Write a folder to publish: everything measured in one file, without names of users, hosts and other
-    programs; the page; and a text with the main figures, of which only those are written anew when it is
-    there already.
+    """Write a result as a folder to publish: an export without names of users, hosts and other programs, the
+    report, and a text with the main figures. In an existing text only the figures are replaced.
     """
     from prony.report.html import write_html, write_text
     from prony.report.reading import load_exported
@@ -51,14 +54,14 @@ def publish(
     row = store.experiment(which)
     if row.status == "running":
         raise UsageError(f"{row.id} is still running; publish it when it has ended")
-    found = anonymous.anonymous(store.raw(row.id), Path.home())
-    transfer.write_raw(found, folder / EXPORT)
-    view = load_exported(folder / EXPORT)  # what a reader has: page and text are made from nothing else
+    published = anonymous.anonymous(store.raw(row.id), Path.home())
+    transfer.write_raw(published, folder / EXPORT)
+    view = load_exported(folder / EXPORT)  # page and text show what the export has
     write_html(view, folder / PAGE)
     write_text(placed(_begun(view) if before is None else before, text(view)), page)
-    public = anonymous.host_name(row.fingerprint.key)  # its name already where a published file was imported
+    public = anonymous.host_name(row.fingerprint.key)  # already its name in an imported export
     names = (name for name in _names(row.fingerprint.hostname) if name != public)
-    for name, where in anonymous.mentions(found, names).items():
+    for name, where in anonymous.mentions(published, names).items():
         typer.echo(f"note: the name '{name}' is still in {EXPORT}, such as in: {where}", err=True)
     typer.echo(f"published {row.id}: {folder / EXPORT}, {folder / PAGE}, {page}")
     return 0
@@ -66,30 +69,30 @@ def publish(
 
 def _folder(output: Path) -> Path:
     if output.exists() and not output.is_dir():
-        raise UsageError(f"--output names {output}, which is a file; name a folder")
+        raise UsageError(f"--output is {output}, a file; expected a folder")
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
-        raise UsageError(f"--output: the folder {output} cannot be made ({fault.strerror})") from fault
+        raise UsageError(f"--output: the folder {output} cannot be created ({fault.strerror})") from fault
     if not os.access(output, os.W_OK):
-        raise UsageError(f"--output names {output}, where you may not write; name another folder")
+        raise UsageError(f"--output is {output}, a folder without write permission; name another")
     return output
 
 
 def _begun(view: ResultView) -> str:
-    """A new text: its author writes the conclusion above the figures. It names files beside it only."""
+    """A new text, in which the author writes the conclusion above the figures."""
     from prony_serve.publish.figures import heading, paragraph
 
     lines = [heading(view.title, 1), "", *([paragraph(view.plan.note), ""] if view.plan.note else [])]
     lines += [f"`{PAGE}` is the report, `{EXPORT}` everything that was measured:", "", "```"]
     lines.append(f"prony results import {EXPORT}   # then: prony results show, rejudge, export {view.id}")
     if view.plan.command == "run":
-        lines.append(f"prony run {shlex.quote(view.plan.name)} --against {EXPORT}   # your host beside it")
+        lines.append(f"prony run {shlex.quote(view.plan.name)} --against {EXPORT}   # compares your host")
     return "\n".join([*lines, "```", "", ""])
 
 
 def _names(*hosts: str) -> Iterator[str]:
-    """Of who publishes, and of the hosts, as far as they are names."""
+    """Identifying names: the publisher's and the hosts'."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

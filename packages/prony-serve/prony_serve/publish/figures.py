@@ -1,4 +1,4 @@
-"""A result as it is printed in a text about it. Pure."""
+"""The main figures of a result as Markdown, for the README of a published folder. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from prony.report.wording import bytes_in_words, counted, escaped, good_to, with
 
 WIDTH = 100
 _MARKER = re.compile(r"^(\s*)([-+*#>]|\d+[.)])(?=\s)")
-"""What would begin a list, a heading or a quotation at the beginning of a line."""
+"""Start of a line that Markdown reads as a list, a heading or a quotation."""
 
 
 def heading(text: str, level: int = 3) -> str:
@@ -34,7 +34,7 @@ def heading(text: str, level: int = 3) -> str:
 
 
 def paragraph(text: str, begin: str = "") -> str:
-    """Lines of at most WIDTH characters; `begin` (`- `) stands before the first, blanks before the others."""
+    """The text wrapped at WIDTH characters; `begin` (`- `) starts the first line, blanks the others."""
     lines = textwrap.wrap(
         escaped(text), WIDTH - len(begin), break_long_words=False, break_on_hyphens=False
     ) or [""]
@@ -47,7 +47,7 @@ def drawn(blocks: Iterable[Block]) -> str:
 
 
 def _unmarked(line: str) -> str:
-    return _MARKER.sub(lambda found: f"{found[1]}{found[2][:-1]}\\{found[2][-1]}", line)
+    return _MARKER.sub(lambda marker: f"{marker[1]}{marker[2][:-1]}\\{marker[2][-1]}", line)
 
 
 def _lines(block: Block) -> str:
@@ -62,13 +62,10 @@ def _lines(block: Block) -> str:
 def _table(table: Table) -> str:
     head = [table.heading, *(column.name for column in table.columns)]
     ruler = ["---", *("--:" if column.number else "---" for column in table.columns)]
-    rows = [_row(row) for section in table.sections for row in section.rows]
-    lines = (_line(escaped(name) for name in head), "|".join(["", *ruler, ""]), *rows)
+    rows = (row for section in table.sections for row in section.rows)
+    body = (_line([escaped(row.named), *map(_cell, row.cells)]) for row in rows)
+    lines = (_line(escaped(name) for name in head), "|".join(["", *ruler, ""]), *body)
     return "\n".join([*([paragraph(f"{table.title}:"), ""] if table.title else []), *lines])
-
-
-def _row(row: Row) -> str:
-    return _line([escaped(row.named), *map(_cell, row.cells)])
 
 
 def _cell(cell: TableCell) -> str:
@@ -84,24 +81,24 @@ def _line(cells: Iterable[str]) -> str:
 
 BEGIN, END = "<!-- figures: written by prony results publish -->", "<!-- end of the figures -->"
 MOST_COLUMNS = 5
-"""Measured figures of a table of cells; the others are in the page and in the export."""
+"""Limit on the figures of a table of cells; page and export have all."""
 SERVERS_AS_COLUMNS = (HEADLINE, "mean_ms", "p50_ms", "p99_ms", "server_cpu_us_per_request", "time_to_ready_s")
-"""The measured figures of a comparison, besides those that others published."""
+"""Measured figures of a table of servers, besides published ones."""
 MOST_SERVERS = 4
-"""That stand beside each other as columns."""
+"""Limit on servers as columns; more are rows."""
 GOOD_TO = "good to"
-"""The row or column beside a figure that says how far it may be off."""
+"""Heading of a figure's uncertainty."""
 
 Shown = TypeVar("Shown")
 
 
 def text(view: ResultView) -> str:
-    """The whole as Markdown, without a title: it is a part of a page."""
-    found = answer(view)
-    claims = _claims(found)
+    """The result as Markdown, without a title: a section of a page."""
+    summary = answer(view)
+    claims = _claims(summary)
     lines = [f"{title}: {claim}" if len(view.parts) > 1 else claim for title, claim in claims]
     said = ["\n".join(paragraph(f"{line}.", "- ") for line in lines)] if lines else []
-    said += [paragraph(f"{_conditions(found)}."), paragraph(_origin(view))]
+    said += [paragraph(f"{_conditions(summary)}."), paragraph(_origin(view))]
     if view.quick:
         said.append(paragraph(f"Quick: {quick_words(view)}."))
     for part in view.parts:
@@ -111,25 +108,28 @@ def text(view: ResultView) -> str:
     return "\n\n".join(said) + "\n"
 
 
-def _claims(found: Answer) -> list[tuple[str, str]]:
-    """Each with the title of its part: everything of one part, of several the first of each."""
-    most = 1 if len(found.parts) > 1 else None
+def _claims(summary: Answer) -> list[tuple[str, str]]:
+    """(title of the part, sentence): all sentences of a single part, else the first of each."""
+    most = 1 if len(summary.parts) > 1 else None
     return [
-        (part.title, text) for part in found.parts for text in (*part.sentences[:most], part.failure) if text
+        (part.title, text)
+        for part in summary.parts
+        for text in (*part.sentences[:most], part.failure)
+        if text
     ]
 
 
-def _conditions(found: Answer) -> str:
-    rest = f". Provided that {'; '.join(one.text for one in found.provided)}" if found.provided else ""
-    return f"{found.conforming[:1].upper()}{found.conforming[1:]}{rest}"
+def _conditions(summary: Answer) -> str:
+    rest = f". Provided that {'; '.join(p.text for p in summary.provided)}" if summary.provided else ""
+    return f"{summary.conforming[:1].upper()}{summary.conforming[1:]}{rest}"
 
 
 def placed(page: str, figures: str) -> str:
-    """The page with these figures between its marks, or at its end. Raises UsageError for one mark only."""
+    """The page with these figures between its marks, or at its end. Raises UsageError for a single mark."""
     block = f"{BEGIN}\n{figures.rstrip()}\n{END}\n"
-    found = re.search(rf"{re.escape(BEGIN)}.*?{re.escape(END)}\n?", page, re.DOTALL)
-    if found is not None:
-        return page[: found.start()] + block + page[found.end() :]
+    marked = re.search(rf"{re.escape(BEGIN)}.*?{re.escape(END)}\n?", page, re.DOTALL)
+    if marked is not None:
+        return page[: marked.start()] + block + page[marked.end() :]
     if BEGIN in page or END in page:
         raise UsageError(f"the page has only one of the marks '{BEGIN}' and '{END}'; write both, or neither")
     return f"{page.rstrip()}\n\n{block}" if page.strip() else block
@@ -137,10 +137,10 @@ def placed(page: str, figures: str) -> str:
 
 def _origin(view: ResultView) -> str:
     servers = "; ".join(
-        f"{one.title or one.address} ({', '.join(f'{k} {v}' for k, v in one.versions.items())})"
-        if one.versions
-        else one.title or one.address
-        for one in view.servers
+        f"{server.title or server.address} ({', '.join(f'{k} {v}' for k, v in server.versions.items())})"
+        if server.versions
+        else server.title or server.address
+        for server in view.servers
     )
     host = view.fingerprint
     where = (
@@ -160,10 +160,10 @@ def _blocks(part: PartView, claims: Iterable[str]) -> Iterator[Block]:
         one_each = len(part.cells) == len(part.servers) <= MOST_SERVERS
         yield _of_servers(part) if one_each else _of_cells(part)
     short = {within(p.where, p.sentence): within(p.where, p.window_sentence) for p in part.pairs}
-    told = {short.get(claim, claim) for claim in claims}
+    printed_claims = {short.get(claim, claim) for claim in claims}
     said = [block for block in all_blocks(part) if isinstance(block, Lines) and block.marked]
     for block in said if shape_of(part).answers_by_server else said[:1]:
-        left = tuple(line for line in block.lines if short.get(line, line) not in told)
+        left = tuple(line for line in block.lines if short.get(line, line) not in printed_claims)
         if left:
             yield replace(block, lines=left)
     yield from shared_blocks(part)
@@ -175,7 +175,7 @@ def _blocks(part: PartView, claims: Iterable[str]) -> Iterator[Block]:
 
 
 def _theirs(cells: Sequence[CellView]) -> dict[str, tuple[str, Mapping[str, float]]]:
-    """By figure: how its row or column is called, and values by cell id."""
+    """Published figure -> (heading, value by cell id)."""
     return {
         figure: (f"{_name(figure)}, published{f' ({source})' if source else ''}", values)
         for figure, (source, values) in published_figures(cells).items()
@@ -183,7 +183,7 @@ def _theirs(cells: Sequence[CellView]) -> dict[str, tuple[str, Mapping[str, floa
 
 
 def _name(figure: str) -> str:
-    """As a row or a column is called; what the published protocol, run again, would print has its own."""
+    """A figure's heading; one of the published protocol, run again, says so."""
     own = named(figure)
     return f"{own}, published protocol" if figure.startswith("published_") else own
 
@@ -210,12 +210,12 @@ def _of_servers(part: PartView) -> Table:
 
 
 def _good_to(cell: CellView, figure: str) -> TableCell:
-    found = cell.uncertainty(figure)
-    return TableCell("–" if found is None else good_to(*found.worst))
+    uncertainty = cell.uncertainty(figure)
+    return TableCell("–" if uncertainty is None else good_to(*uncertainty.worst))
 
 
 def _of_cells(part: PartView) -> Table:
-    """A row per cell with the most telling columns, and what others published beside them."""
+    """A row per cell with its main figures, each followed by its published value."""
     whole = comparison.cells_table(part)
     figures = comparison.columns(part)
     theirs = _theirs(part.cells)
@@ -258,7 +258,7 @@ def _failures(part: PartView) -> tuple[str, ...]:
 
 
 def _reason(group: FindingGroup) -> str:
-    """With one of its reasons."""
+    """A group of findings with the first reason."""
     where = f" ({group.where})" if group.where else ""
     more = f"; {group.more + len(group.reasons) - 1} more like it" if len(group.reasons) > 1 else ""
     advice = f" → {group.advice[0]}" if group.advice else ""

@@ -100,15 +100,15 @@ class Cluster:
 
     def prepare(self) -> None:
         """Installs pipeline and template unless the cluster's are as new. Raises PushFault."""
-        info = self._asked(lambda: self._client.info())
+        info = self._retried(lambda: self._client.info())
         if not isinstance(info, dict) or "cluster_uuid" not in info:
             raise no_search_engine(self.where, "no cluster_uuid in its response")
         self.identity = str(info["cluster_uuid"])
-        self.had_streams = bool(self._asked(lambda: self._client.indices.exists(index=TRIALS)))
+        self.had_streams = bool(self._retried(lambda: self._client.indices.exists(index=TRIALS)))
         present = self._version(lambda: self._client.ingest.get_pipeline(id=setup.NAME), setup.NAME)
         if present is None or present < setup.VERSION:
             body = setup.pipeline(self._processors())
-            self._asked(lambda: self._client.ingest.put_pipeline(id=setup.NAME, body=body))
+            self._retried(lambda: self._client.ingest.put_pipeline(id=setup.NAME, body=body))
         self._put_template()
 
     def _put_template(self) -> None:
@@ -129,12 +129,12 @@ class Cluster:
 
     def _put(self, *, data_streams: bool) -> None:
         body = setup.template(data_streams=data_streams)
-        self._asked(lambda: self._client.indices.put_index_template(name=setup.NAME, body=body))
+        self._retried(lambda: self._client.indices.put_index_template(name=setup.NAME, body=body))
 
     def _version(self, ask: Callable[[], Any], name: str) -> int | None:
         """The installed version of a template or pipeline; None when absent."""
         try:
-            response = self._asked(ask)
+            response = self._retried(ask)
         except Refused as fault:
             if fault.status == 404:
                 return None
@@ -143,7 +143,7 @@ class Cluster:
         return version if isinstance(version, int) else 0
 
     def _processors(self) -> frozenset[str]:
-        nodes = self._asked(lambda: self._client.nodes.info(metric="ingest")).get("nodes", {}).values()
+        nodes = self._retried(lambda: self._client.nodes.info(metric="ingest")).get("nodes", {}).values()
         types = [{entry["type"] for entry in node.get("ingest", {}).get("processors", [])} for node in nodes]
         return frozenset(set.intersection(*types)) if types else frozenset()
 
@@ -171,7 +171,7 @@ class Cluster:
         ids = [document.id for document in batch]
         body = {"query": {"ids": {"values": ids}}, "_source": False, "size": len(batch)}
         try:
-            response = self._asked(
+            response = self._retried(
                 lambda: self._client.search(index=streams, body=body, params={"ignore_unavailable": "true"})
             )
         except Refused:
@@ -256,7 +256,7 @@ class Cluster:
 
     # -- requests that are not bulk
 
-    def _asked(self, ask: Callable[[], Any]) -> Any:
+    def _retried(self, ask: Callable[[], Any]) -> Any:
         """The response, retried while the status is temporary. Raises PushFault, or Refused for a permanent
         status.
         """

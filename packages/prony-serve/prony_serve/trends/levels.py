@@ -72,17 +72,17 @@ def changes(
     return tuple(series.changes(at))
 
 
-def _weakest(found: Sequence[Change]) -> int | None:
+def _weakest(candidates: Sequence[Change]) -> int | None:
     """Index of the next change to remove: too few trials on a side, not significant, or too small; None when
     all hold. The caller then recomputes its neighbours.
     """
-    short = [change for change in found if _fewer(change) < FEWEST_EACH]
+    short = [change for change in candidates if _fewer(change) < FEWEST_EACH]
     if short:
         return min(short, key=lambda change: (_fewer(change), abs(math.log(change.ratio)))).index
-    doubtful = [change for change in found if change.p_value > otava.MOST_P_VALUE]
+    doubtful = [change for change in candidates if change.p_value > otava.MOST_P_VALUE]
     if doubtful:
         return max(doubtful, key=lambda change: change.p_value).index
-    small = [change for change in found if abs(math.log(change.ratio)) < math.log1p(BAND)]
+    small = [change for change in candidates if abs(math.log(change.ratio)) < math.log1p(BAND)]
     return min(small, key=lambda change: abs(math.log(change.ratio))).index if small else None
 
 

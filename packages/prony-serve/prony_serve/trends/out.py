@@ -116,42 +116,42 @@ def trend_out(view: TrendView) -> TrendOut:
     )
 
 
-def _trial(one: TrendTrial, setting: int) -> TrendTrialOut:
+def _trial(trial: TrendTrial, setting: int) -> TrendTrialOut:
     return TrendTrialOut(
-        id=one.id,
-        experiment=one.experiment_id,
-        started=one.started.isoformat(),
+        id=trial.id,
+        experiment=trial.experiment_id,
+        started=trial.started.isoformat(),
         setting=setting,
-        conforms=one.conforms,
-        value=one.value,
-        counts=one.counts,
-        weight=round(one.weight, 4),
-        quick=one.quick,
-        versions=dict(one.versions),
-        reason=one.reason,
+        conforms=trial.conforms,
+        value=trial.value,
+        counts=trial.counts,
+        weight=round(trial.weight, 4),
+        quick=trial.quick,
+        versions=dict(trial.versions),
+        reason=trial.reason,
     )
 
 
-def _break(one: Break) -> BreakOut:
+def _break(broken: Break) -> BreakOut:
     return BreakOut(
-        trial=one.trial.id, started=one.trial.started.isoformat(), differences=list(one.differences)
+        trial=broken.trial.id, started=broken.trial.started.isoformat(), differences=list(broken.differences)
     )
 
 
-def _change(view: TrendView, one: ChangePoint) -> ChangePointOut:
-    change = one.change
+def _change(view: TrendView, point: ChangePoint) -> ChangePointOut:
+    change = point.change
     return ChangePointOut(
-        trial=one.trial.id,
-        experiment=one.trial.experiment_id,
-        last_before=one.last.id,
-        started=one.trial.started.isoformat(),
-        direction=direction(one),
+        trial=point.trial.id,
+        experiment=point.trial.experiment_id,
+        last_before=point.last.id,
+        started=point.trial.started.isoformat(),
+        direction=direction(point),
         ratio=change.ratio,
         before=change.before,
         after=change.after,
         trials_before=change.trials_before,
         trials_after=change.trials_after,
         p_value=change.p_value,
-        sentence=change_words(view, one),
-        differences=list(one.differences),
+        sentence=change_words(view, point),
+        differences=list(point.differences),
     )

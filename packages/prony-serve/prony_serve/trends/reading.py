@@ -41,21 +41,21 @@ def figures_of(series: Sequence[SeriesTrial]) -> tuple[str, ...]:
     return tuple([name for name in HEADLINES if name in known] + [n for n in known if n not in HEADLINES])
 
 
-def trend_trial(one: SeriesTrial, figure: str) -> TrendTrial:
+def trend_trial(stored: SeriesTrial, figure: str) -> TrendTrial:
     """A stored trial as a trend's trial; None as its value when it does not conform."""
-    conforms = one.failure is None and one.conforms
+    conforms = stored.failure is None and stored.conforms
     return TrendTrial(
-        id=one.trial_id,
-        experiment_id=one.experiment_id,
-        started=one.started,
-        setting=Setting(one.fingerprint_key, one.versions.get(JDK, ""), one.plan_key),
+        id=stored.trial_id,
+        experiment_id=stored.experiment_id,
+        started=stored.started,
+        setting=Setting(stored.fingerprint_key, stored.versions.get(JDK, ""), stored.plan_key),
         conforms=conforms,
-        value=one.figures.get(figure) if conforms else None,
-        bias=math.inf if one.judgement is None else one.judgement.bias(figure).size,
-        quick=one.quick,
-        control=one.kind != "trial",
-        versions=one.versions,
-        reason=one.failure or one.reason or "",
+        value=stored.figures.get(figure) if conforms else None,
+        bias=math.inf if stored.judgement is None else stored.judgement.bias(figure).size,
+        quick=stored.quick,
+        control=stored.kind != "trial",
+        versions=stored.versions,
+        reason=stored.failure or stored.reason or "",
     )
 
 

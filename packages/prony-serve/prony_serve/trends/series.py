@@ -182,9 +182,9 @@ def trend(
             own = [trial for trial in ordered if trial.setting == setting and trial.counts]
             nights = [trial.experiment_id for trial in own]
             weights = [trial.weight for trial in own]
-            found = changes([trial.value or 0.0 for trial in own], nights, weights)
-            points += [_point(own, change, figure, differences) for change in found]
-            levels += _levels(own, found)
+            own_changes = changes([trial.value or 0.0 for trial in own], nights, weights)
+            points += [_point(own, change, figure, differences) for change in own_changes]
+            levels += _levels(own, own_changes)
         if not any(sum(t.counts for t in ordered if t.setting == setting) >= FEWEST for setting in settings):
             note = (
                 f"Not searched for changes: no setting has {FEWEST} trials that count yet "

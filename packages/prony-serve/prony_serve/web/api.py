@@ -20,7 +20,7 @@ from prony_serve.web import asking, bodies
 from prony_serve.web.access import Reader
 from prony_serve.web.refusal import Refusal
 from prony_serve.web.site import Site, as_json
-from prony_serve.web.trend_pages import asked_trend
+from prony_serve.web.trend_pages import addressed_trend
 
 EXPANDS_TO_BYTES = 4 * 2**30
 """Maximum size of an unpacked upload."""
@@ -28,9 +28,10 @@ EXPANDS_TO_BYTES = 4 * 2**30
 
 def results(site: Site, request: Request) -> Response:
     """`GET /api/results`: the JSON of `prony results list`, for a search."""
-    limit = asking.whole(request.query_params, "limit", asking.PAGE_ROWS, asking.MOST_ROWS, 1)
-    offset = asking.whole(request.query_params, "offset", 0, 10**9 - 1)
-    matches = site.store.search(asking.search(asking.asked(request.query_params)), limit=limit, offset=offset)
+    query = request.query_params
+    limit = asking.whole(query, "limit", asking.PAGE_ROWS, asking.MOST_ROWS, 1)
+    offset = asking.whole(query, "offset", 0, 10**9 - 1)
+    matches = site.store.search(asking.search(asking.fields(query)), limit=limit, offset=offset)
     return as_json(ListOut.of(matches))
 
 
@@ -68,7 +69,7 @@ def trends(site: Site, request: Request) -> Response:
 
 def trend(site: Site, request: Request) -> Response:
     """`GET /api/trend?server=…&workload=…&load=…&figure=…`."""
-    return as_json(trend_out(asked_trend(site, request)))
+    return as_json(trend_out(addressed_trend(site, request)))
 
 
 def now_running(site: Site, request: Request) -> Response:

@@ -17,7 +17,7 @@ MOST_ROWS = 500
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
-def asked(query: Mapping[str, str]) -> dict[str, str]:
+def fields(query: Mapping[str, str]) -> dict[str, str]:
     """The non-empty fields of a search: parameters of their own, or `name:value` among the words of `q`."""
     fields = {name: query.get(name, "").strip() for name in FIELDS}
     for name, value in fields.items():
@@ -44,7 +44,7 @@ def _words(text: str) -> list[str]:
 
 
 def box(fields: Mapping[str, str]) -> str:
-    """The fields as the words of one search box; `asked` reads them."""
+    """The fields as the words of one search box; `fields` reads them."""
     named = (
         f'{name}:"{value}"' if " " in value else f"{name}:{value}"
         for name, value in fields.items()

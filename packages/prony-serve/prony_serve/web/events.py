@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from prony_serve import running
-from prony_serve.running import Running
 from prony_serve.web.drawing import seconds_line
 from prony_serve.web.refusal import Refusal
 from prony_serve.web.site import Site
@@ -45,11 +44,12 @@ class Streams:
         try:
             last, quiet = "", 0
             while True:
-                state = await anyio.to_thread.run_sync(running.one, self._site.store.where, identifier)
+                state = await anyio.to_thread.run_sync(running.find, self._site.store.where, identifier)
                 if state is None:
                     yield _event("ended", f"/results/{identifier}")
                     return
-                text = self._part(state)
+                line = seconds_line(state.seconds)
+                text = self._site.text("progress.html.j2", state=state, line=line)
                 quiet = 0 if text != last else quiet + 1
                 if text != last:
                     yield _event("progress", text)
@@ -59,9 +59,6 @@ class Streams:
                 await anyio.sleep(EVERY_S)
         finally:
             self._open -= 1
-
-    def _part(self, state: Running) -> str:
-        return self._site.text("progress.html.j2", state=state, line=seconds_line(state.seconds))
 
 
 def _event(name: str, text: str) -> str:

@@ -10,25 +10,25 @@ from xml.etree import ElementTree
 
 from prony.report.wording import printable
 from prony_serve.trends.series import TrendView
-from prony_serve.web.found import Found
+from prony_serve.web.change_points import LevelChange
 
 ATOM = "http://www.w3.org/2005/Atom"
 KIND = "application/atom+xml; charset=utf-8"
 _NOT_XML = dict.fromkeys((65534, 65535), "�")
 
 
-def feed(found: Sequence[Found], base: str, store_name: str) -> bytes:
+def feed(newest_first: Sequence[LevelChange], base: str, store_name: str) -> bytes:
     """The feed; `base` is the site's address for the reader, without a trailing slash."""
     ElementTree.register_namespace("", ATOM)
     root = ElementTree.Element(f"{{{ATOM}}}feed")
-    newest = max((change.trial.started for change in found), default=datetime(1970, 1, 1, tzinfo=UTC))
+    newest = max((change.trial.started for change in newest_first), default=datetime(1970, 1, 1, tzinfo=UTC))
     _child(root, "id", f"urn:uuid:{uuid5(NAMESPACE_URL, f'prony changes of {store_name}')}")
     _child(root, "title", "Prony: change points")
     _child(root, "updated", _time(newest))
     _child(_child(root, "author"), "name", "Prony")
     _link(root, f"{base}/changes.atom", "self")
     _link(root, f"{base}/changes", "alternate")
-    for change in found:
+    for change in newest_first:
         entry = _child(root, "entry")
         view = change.trend
         _child(entry, "id", f"urn:uuid:{change.id}")
@@ -46,9 +46,9 @@ def trend_address(view: TrendView) -> str:
     return f"/trend?{urlencode(words)}"
 
 
-def _summary(one: Found) -> str:
-    changed = "; ".join(f"{what}: {before} → {after}" for what, before, after in one.differences)
-    first = f"First trial of the new level: {one.trial.id}."
+def _summary(change: LevelChange) -> str:
+    changed = "; ".join(f"{what}: {before} → {after}" for what, before, after in change.differences)
+    first = f"First trial of the new level: {change.trial.id}."
     return f"{first} What changed: {changed or 'nothing that Prony records'}."
 
 

@@ -25,7 +25,7 @@ REPORT_POLICY = f"{SITE_POLICY}; frame-ancestors 'none'"
 
 def experiments(site: Site, request: Request) -> Response:
     """Stored experiments, newest first, filtered by the query."""
-    fields = asking.asked(request.query_params)
+    fields = asking.fields(request.query_params)
     page = asking.whole(request.query_params, "page", 1, 1_000_000, 1)
     matches = site.store.search(
         asking.search(fields), limit=asking.PAGE_ROWS, offset=(page - 1) * asking.PAGE_ROWS
@@ -34,7 +34,7 @@ def experiments(site: Site, request: Request) -> Response:
     return site.page(
         "experiments.html.j2",
         here="/",
-        found=matches.experiments,
+        rows=matches.experiments,
         unreadable=matches.unreadable,
         total=matches.total,
         fields=fields,
@@ -50,7 +50,7 @@ def experiment(site: Site, request: Request) -> Response:
     row = site.store.experiment(request.path_params["which"])
     if row.id != request.path_params["which"]:
         return RedirectResponse(f"/results/{row.id}", 302)
-    live = running.one(site.store.where, row.id)
+    live = running.find(site.store.where, row.id)
     key = (row.id, row.status, row.trials, live is not None)
 
     def drawn() -> str:
@@ -67,7 +67,7 @@ def experiment(site: Site, request: Request) -> Response:
 def live(site: Site, request: Request) -> Response:
     """Progress of a running experiment; once it has ended, its report."""
     identifier = site.store.experiment(request.path_params["which"]).id
-    state = running.one(site.store.where, identifier)
+    state = running.find(site.store.where, identifier)
     if state is None:
         return RedirectResponse(f"/results/{identifier}", 302)
     return site.page("live.html.j2", here="/", state=state, line=seconds_line(state.seconds))
@@ -88,7 +88,7 @@ def two(site: Site, request: Request) -> Response:
     if first == second:
         raise Refusal(400, f"{first} is named twice; expected two results")
     pair = beside(load_result(site.store, first), load_result(site.store, second))
-    return site.page("two.html.j2", here="/", found=pair, blocks=blocks(pair))
+    return site.page("two.html.j2", here="/", pair=pair, blocks=blocks(pair))
 
 
 def hosts(site: Site, request: Request) -> Response:
@@ -117,6 +117,6 @@ def host(site: Site, request: Request) -> Response:
         own=own,
         facts=describe(own.fingerprint),
         others=others,
-        found=matches.experiments,
+        rows=matches.experiments,
         total=matches.total,
     )

@@ -23,7 +23,7 @@ from prony.report.wording import counted, duration, number, printable
 from prony.store import Store
 from prony_serve.web.access import Access, Rules
 from prony_serve.web.cache import Cache
-from prony_serve.web.found import Changes
+from prony_serve.web.change_points import Changes
 from prony_serve.web.refusal import Refusal
 
 MOST_UPLOAD_BYTES = 256 * 2**20
@@ -123,9 +123,9 @@ def wants_page(request: Request) -> bool:
     return not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
 
 
-def as_json(found: Out) -> JSONResponse:
+def as_json(model: Out) -> JSONResponse:
     """A model as JSON, as printed by every command."""
-    return JSONResponse(as_plain(found))
+    return JSONResponse(as_plain(model))
 
 
 def when(moment: datetime) -> Markup:

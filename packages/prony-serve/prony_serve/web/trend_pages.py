@@ -29,29 +29,29 @@ def trends(site: Site, request: Request) -> Response:
 
 def trend(site: Site, request: Request) -> Response:
     """One figure of a series over time or over commits."""
-    asked = _asked(site, request)
+    address = _address(site, request)
     order = request.query_params.get("by", "time")
     if order not in ("time", "commit"):
         raise Refusal(400, f"by is '{order[:40]}'; expected time or commit")
 
     def drawn() -> str:
-        view = asked.view(site)
+        view = address.view(site)
         return site.text(
             "trend.html.j2",
             here="/trends",
             trend=view,
-            fields=asked.names,
+            fields=address.names,
             drawn=draw_trend(view, commits=order == "commit"),
             order=order,
             has_commits=bool(by_commit(view)),
-            figures=[(name, named(name)) for name in figures_of(asked.series)],
+            figures=[(name, named(name)) for name in figures_of(address.series)],
             rounded=rounded,
             change_words=change_words,
             direction=direction,
         )
 
-    state = (len(asked.series), asked.series[-1].trial_id)
-    return HTMLResponse(site.drawn_once((*asked.names.values(), order, *state), drawn))
+    state = (len(address.series), address.series[-1].trial_id)
+    return HTMLResponse(site.drawn_once((*address.names.values(), order, *state), drawn))
 
 
 def changes(site: Site, request: Request) -> Response:
@@ -60,7 +60,7 @@ def changes(site: Site, request: Request) -> Response:
     return site.page(
         "changes.html.j2",
         here="/changes",
-        found=site.changes.newest(),
+        changes=site.changes.newest(),
         note=site.changes.note(),
         change_words=change_words,
         direction=direction,
@@ -75,7 +75,7 @@ def atom(site: Site, request: Request) -> Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TrendAddress:
     """The trend that an address names."""
 
     server: str
@@ -94,12 +94,12 @@ class Asked:
         return trend_of(site.store, self.series, self.server, self.workload, self.load, self.figure)
 
 
-def asked_trend(site: Site, request: Request) -> TrendView:
+def addressed_trend(site: Site, request: Request) -> TrendView:
     """The trend of an address. Raises Refusal: 400 or 404."""
-    return _asked(site, request).view(site)
+    return _address(site, request).view(site)
 
 
-def _asked(site: Site, request: Request) -> Asked:
+def _address(site: Site, request: Request) -> TrendAddress:
     server, workload, load = asking.needed(request.query_params, *SERIES)
     series = tuple(series_trials(site.store, server, workload, load))
     known = figures_of(series)
@@ -112,4 +112,4 @@ def _asked(site: Site, request: Request) -> Asked:
         raise Refusal(
             404, f"no trial of this series has the figure '{figure[:60]}'; it has {', '.join(known)}"
         )
-    return Asked(server, workload, load, figure, series)
+    return TrendAddress(server, workload, load, figure, series)

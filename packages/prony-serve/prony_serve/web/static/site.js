@@ -14,7 +14,7 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
     head.append(button);
     button.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") === "ascending";
-      heads.forEach((one) => one.removeAttribute("aria-sort"));
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
       const rows = [...body.rows].sort((a, b) => compared(a.cells[column], b.cells[column]));
       body.append(...(down ? rows.reverse() : rows));
@@ -53,11 +53,11 @@ for (const figure of document.querySelectorAll("figure[data-rows]")) {
   figure.addEventListener("pointermove", (event) => {
     let mark = null;
     let least = 24;
-    for (const one of figure.querySelectorAll("[data-row]")) {
-      const box = one.getBoundingClientRect();
+    for (const candidate of figure.querySelectorAll("[data-row]")) {
+      const box = candidate.getBoundingClientRect();
       if (!box.width) continue;
       const away = Math.hypot(event.clientX - box.x - box.width / 2, event.clientY - box.y - box.height / 2);
-      if (away < least) [least, mark] = [away, one];
+      if (away < least) [least, mark] = [away, candidate];
     }
     row = mark && table && table.querySelector(`tr[data-row="${mark.dataset.row}"]`);
     tip.hidden = !row;

@@ -25,7 +25,7 @@ KEPT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LevelChange:
     """A change of a series, with all figures that show it, headlines first."""
 
     points: tuple[tuple[TrendView, ChangePoint], ...]
@@ -64,9 +64,9 @@ class Changes:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: Cache[tuple[Found, ...]] = Cache(2 * MOST_SERIES)
+        self._known: Cache[tuple[LevelChange, ...]] = Cache(2 * MOST_SERIES)
 
-    def newest(self) -> tuple[Found, ...]:
+    def newest(self) -> tuple[LevelChange, ...]:
         """Changes of the headline figures in the newest series, newest first."""
         return tuple(
             sorted(self._all(), key=lambda change: change.trial.started, reverse=True)[:MOST_ENTRIES]
@@ -78,27 +78,24 @@ class Changes:
 
         return "" if otava.is_installed() else f"Apache Otava is not installed: {otava.INSTALL}"
 
-    def _all(self) -> Iterator[Found]:
+    def _all(self) -> Iterator[LevelChange]:
         names = sorted(series_names(self._store), key=lambda name: name.newest, reverse=True)
         for name in names[:MOST_SERIES]:
-            yield from self._known.get(_state(name), lambda name=name: self._sought(name))  # type: ignore[misc]
+            yield from self._known.get(_state(name), lambda name=name: self._of_series(name))  # type: ignore[misc]
 
-    def _sought(self, name: SeriesName) -> tuple[Found, ...]:
+    def _of_series(self, name: SeriesName) -> tuple[LevelChange, ...]:
         """Empty for a series with unreadable rows, so that the others are shown."""
+        grouped: dict[str, list[tuple[TrendView, ChangePoint]]] = {}
         try:
-            return self._found(name)
+            series = series_trials(self._store, name.server, name.workload, name.load_name)
+            for figure in HEADLINES:
+                view = trend_of(self._store, series, name.server, name.workload, name.load_name, figure)
+                for point in view.changes:
+                    grouped.setdefault(point.trial.experiment_id, []).append((view, point))
         except Exception:
             log.warning("not searched for changes: %s, %s, %s", *_state(name)[:3], exc_info=True)
             return ()
-
-    def _found(self, name: SeriesName) -> tuple[Found, ...]:
-        series = series_trials(self._store, name.server, name.workload, name.load_name)
-        grouped: dict[str, list[tuple[TrendView, ChangePoint]]] = {}
-        for figure in HEADLINES:
-            view = trend_of(self._store, series, name.server, name.workload, name.load_name, figure)
-            for point in view.changes:
-                grouped.setdefault(point.trial.experiment_id, []).append((view, point))
-        return tuple(Found(tuple(points)) for points in grouped.values())
+        return tuple(LevelChange(tuple(points)) for points in grouped.values())
 
 
 def _state(name: SeriesName) -> tuple[str, str, str, int, str, int]:
