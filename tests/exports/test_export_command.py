@@ -35,7 +35,7 @@ def test_a_trial_is_named_by_its_id_or_the_end_of_it() -> None:
     first = view.trials[0].record.id
     assert [trial.record.id for trial in only(view, [first]).trials] == [first]
     assert [trial.record.id for trial in only(view, [first[2:]]).trials] == [first]
-    with pytest.raises(UsageError, match="'nothing'"):
+    with pytest.raises(UsageError, match="--trial nothing"):
         only(view, ["nothing"])
     with pytest.raises(UsageError, match="2 trials"):
         only(view, ["spring-jetty"])
