@@ -6,8 +6,8 @@ of 1), `apart` (head and body in two writes, with Nagle's algorithm), `leaks` (k
 response), `defers` (does that work when no request has come for 50 ms), `logs` (400 bytes per response to
 stdout), `idle` (listens, and accepts nothing), `of=PID` (accepts on the listening socket of that process),
 `forges` (another page of the same length in every fourth response), `dates` (a page with the time), `roams`
-(sets its affinity to every CPU when a connection opens), `pins` (to those it has), `pages` (reads pages of a mapped file of 64 MiB), `helper`
-(a process outside its tree and session burns CPU).
+(sets its affinity to every CPU when a connection opens), `pins` (to those it has), `pages` (reads pages of a
+mapped file of 64 MiB), `helper` (a process outside its tree and session burns CPU).
 """
 
 from __future__ import annotations
