@@ -16,8 +16,8 @@ ROOM_TO_CHOOSE = 2.0
 
 
 def within(plan: Plan, budget_s: float) -> Plan:
-    """The plan with this time for its trials: those planned, or FEWEST per cell, then blocks where intervals
-    are widest. Where FEWEST do not fit, those that do.
+    """The plan with this time for its trials: those planned, or FEWEST per cell, then blocks where a claim
+    is nearest. Where FEWEST do not fit, those that do.
     """
     plan = plan.model_copy(
         update={
@@ -46,7 +46,7 @@ def within(plan: Plan, budget_s: float) -> Plan:
         about = int(left_s / together_s)
         change += (
             f"; then about {about} more of each" if about else "; then some more"
-        ) + ", or where the intervals are widest"
+        ) + ", or where a claim is nearest"
     elif fixed > budget_s:
         change += f", of which those run that fit; --budget {math.ceil(fixed / 60)}m runs them all"
     return plan.model_copy(update={"parts": parts, "changes": (*plan.changes, change)})
