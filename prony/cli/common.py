@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from prony.plan.plan import Plan
 
 
-DUET = (
-    "The servers of a block are alive together and take turns of a second under load: what the host does "
-    "meanwhile, both get (docs/method.md)."
-)
+Duet = Annotated[
+    bool | None,
+    Option("--duet/--no-duet", help="The servers of a block are alive together and take turns of a second "
+           "under load, so host noise hits both; or one server at a time [default: turns for two servers "
+           "without a JVM, where the load allows them]."),
+]  # fmt: skip
 ONE_END = "--windows have a fixed length, which --within would end early: give one of them"
 DEFAULT_LAST_LOOK = 20
 MOST_REPEATS = 100
@@ -58,7 +60,7 @@ class Common:
     budget: Annotated[
         str | None,
         Option("--budget", metavar="TIME", help="The time that trials may take, such as 30m: the "
-               "planned ones or three of each cell, then blocks where the intervals are widest."),
+               "planned ones or three of each cell, then blocks where a claim is nearest."),
     ] = None  # fmt: skip
     share_process: Annotated[
         str | None,
@@ -241,6 +243,16 @@ class Common:
             more["target"] = with_jdk(cell.target, self.jdk) or cell.target
         return cell.model_copy(update=more) if more else cell
 
+    def in_turns(self, plan: Plan, asked: bool | None) -> bool:
+        """Whether the servers of a plan take turns: as requested, else where that is the better design."""
+        if asked is not None or self.hosts is not None:
+            return bool(asked)
+        from prony.experiment.duets import why_sequential
+        from prony.experiment.testbed import Targets
+
+        plan = replace(self, budget=None).applied(with_duet(plan))
+        return why_sequential(plan, Targets()) is None
+
     def last_look(self, first: int) -> int | None:
         """After how many trials to stop adding. Raises UsageError for what makes no plan."""
         from prony.plan.part import MOST_LOOKS
@@ -289,6 +301,11 @@ class Common:
 def is_given(value: object, default: object) -> bool:
     """Whether an option has another value than its default; the parser's default of a list is empty."""
     return value != default and value not in ([], ())
+
+
+def with_duet(plan: Plan, duet: bool = True) -> Plan:
+    """With the servers of all parts in turns, or one at a time."""
+    return _with_parts(plan, duet={part.name: duet for part in plan.parts})
 
 
 def _with_parts(plan: Plan, **changes: Mapping[str, object]) -> Plan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from prony.cli import options
 from prony.cli.command import measures
-from prony.cli.common import DUET, Common
+from prony.cli.common import Common, Duet
 from prony.cli.targets import KINDS, LAUNCHED, AskedTrial, Server, server
 from prony.errors import PronyError, UsageError
 
@@ -60,7 +60,7 @@ def command(
         metavar="WARMUP,RUN",
         help="A fixed warm-up and run, such as 3s,5s, instead of a warm-up until steady; claims no plateau.",
     ),
-    duet: bool = Option(False, "--duet", help=DUET),
+    duet: Duet = None,
     baseline: str | None = Option(
         None,
         "--baseline",
@@ -166,7 +166,8 @@ class Wanted:
     protocol: tuple[float, float] | None
     baseline: str | None
     p99: bool = False
-    duet: bool = False
+    duet: bool | None = None
+    """None: where it is the better design."""
 
     @property
     def every_figure(self) -> tuple[str, ...]:
@@ -262,8 +263,10 @@ def _in_turns(servers: list[Server], trial: TrialPlan, wanted: Wanted, common: C
     cells = [one.cell(trial, wanted.trials) for one in servers]
     base = servers[0].name
     wanted.looks(wanted.budget_s)  # refuses before there is a store
+    wanted = replace(wanted, duet=common.in_turns(_plan(wanted, cells, base, base, common), wanted.duet))
     known = timed(_plan(wanted, cells, base, base, common), Store.open(common.db))
-    looks = wanted.looks(sum(c.trial_s + wanted.duet * extra_s(trial.measured_s) for c in known.cells))
+    extra = extra_s(trial.measured_s) if wanted.duet else 0.0
+    looks = wanted.looks(sum(cell.trial_s + extra for cell in known.cells))
     return _plan(wanted, cells, base, base, common, until_clear=looks)
 
 
@@ -292,7 +295,7 @@ def _plan(
         gate=gate,
         until_clear=until_clear,
         budget_s=wanted.budget_s,
-        duet=wanted.duet,
+        duet=bool(wanted.duet),
     )
 
 

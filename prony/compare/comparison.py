@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from prony.compare.assumptions import assumptions
 from prony.compare.claim import (
     MARGINS,
     Claim,
@@ -25,7 +26,7 @@ from prony.compare.ratio import RatioResult, ratio, repeated_ratio
 from prony.compare.samples import Sample, ServerValues, confounded, gather
 from prony.compare.sequential import Looks
 from prony.compare.summary import CONFIDENCE
-from prony.compare.worst import DRIFT, Source, sources, total, widened
+from prony.compare.worst import DRIFT, ORDER, Source, sources, total, widened
 from prony.judge.figures import FIGURE
 from prony.steady.approach import Approach
 
@@ -100,13 +101,6 @@ class Pair:
     def differs(self) -> bool:
         return self.claim in {Claim.SHOWN, Claim.SHOWN_FOR_WINDOW}
 
-    @property
-    def spread(self) -> float:
-        """Half of the worst-case interval on the log scale; infinite without one."""
-        if self.worst_low is None or self.worst_high is None or self.worst_low <= 0:
-            return math.inf
-        return math.log(self.worst_high / self.worst_low) / 2
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -125,19 +119,25 @@ def compare(
     *,
     margins: Margins = MARGINS,
     servers: Sequence[str] = (),
+    among: Sequence[tuple[str, str]] | None = None,
     looks: Looks | None = None,
     later: Later | None = None,
     block_s: float | None = None,
     order_of: Callable[[str, str], Source] | None = None,
 ) -> Comparison:
-    """Every pair of servers, with Holm over the testable ones.
+    """Every pair of servers, or those `among` which it is asked; with Holm over the testable ones.
 
     With `looks` every interval covers at all looks at once, and pairs share the error equally. `block_s`:
     duration of a block, for remedies. `order_of`: bias of a pair by the order of loads in shared processes.
     """
     gathered = gather(list(trials), servers)
     options = _Asked(figure, margins, effect_of(gathered), later, block_s)
-    every = list(combinations(gathered, 2))
+    named = None if among is None else {frozenset(pair) for pair in among}
+    every = [
+        (a, b)
+        for a, b in combinations(gathered, 2)
+        if named is None or frozenset((a.server, b.server)) in named
+    ]
     tested = [(a, b) for a, b in every if a.values and b.values and not confounded(a, b)]
     alpha = 1 - CONFIDENCE
 
@@ -146,14 +146,18 @@ def compare(
             return repeated_ratio(a.values, b.values, a.blocks, b.blocks, looks, confidence=1 - level)
         return ratio(a.values, b.values, a.blocks, b.blocks, confidence=1 - level)
 
-    # The sources of bias do not depend on the level.
+    def biases(a: ServerValues, b: ServerValues, found: RatioResult) -> tuple[Source, ...]:
+        more = assumptions(a, b, found)
+        if order_of is not None:
+            more = (*(one for one in more if one.name != ORDER), order_of(a.server, b.server))
+        return sources(a, b, found, options.position, options.higher_is_better, *more)
+
     first_level = alpha if looks is None else alpha / max(1, len(every))
     firsts: dict[tuple[str, str], tuple[RatioResult, tuple[Source, ...]]] = {}
     chances = {}
     for a, b in tested:
         first, key = measure(a, b, first_level), (a.server, b.server)
-        order = () if order_of is None else (order_of(*key),)
-        bends = sources(a, b, first, options.position, options.higher_is_better, *order)
+        bends = biases(a, b, first)
         firsts[key] = first, bends
         if looks is None and (chance := p_value(first, bends)) is not None:
             chances[key] = chance
@@ -170,6 +174,7 @@ def compare(
         first, bends = firsts[key]
         level = levels.get(key, first_level)
         result = first if level == first_level else measure(a, b, level)
+        bends = bends if result is first else biases(a, b, result)
         pairs.append(_pair(a, b, options, result, level, bends))
     return Comparison(figure, len(levels), tuple(gathered), tuple(pairs), looks, options.position)
 

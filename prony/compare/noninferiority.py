@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from prony.compare.assumptions import assumptions
 from prony.compare.comparison import Later
 from prony.compare.position import effect_of
 from prony.compare.ratio import RatioResult, repeated_ratio
@@ -241,7 +242,8 @@ def _figure(
     base, candidate = sides
     if result is None:
         return _none(figure, asked, Change.CANNOT_TELL, "")
-    bends = sources(candidate, base, result, effect_of(sides), asked.directions[figure])
+    more = assumptions(candidate, base, result)
+    bends = sources(candidate, base, result, effect_of(sides), asked.directions[figure], *more)
     change = _of(figure, asked, result, bends)
     coming = later(figure) if change.change is Change.NO_WORSE else None
     if coming is not None and _moves_across(change, asked, coming):

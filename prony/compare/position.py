@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ Floats = NDArray[np.float64]
 
 FEWEST_FREEDOM = 2
 FEWEST_TRIALS = 6
+RANK = 1e-9
+"""Share of the largest singular value below which others are rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +53,16 @@ def position_effect(
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
     levels = np.column_stack([dummies(servers), dummies(blocks)[:, 1:]])
-    place = np.asarray(positions, dtype=np.float64)
-    rank = int(np.linalg.matrix_rank(levels))
-    freedom = logs.size - rank - 1
-    if freedom < FEWEST_FREEDOM:
+    found = fit(logs, levels, np.asarray(positions, dtype=np.float64)[:, None])
+    if found is None:
         return None
-    place = place - levels @ np.linalg.lstsq(levels, place, rcond=None)[0]
-    spread = float(place @ place)
-    if spread < 1e-9:
-        return None
-    rest = logs - levels @ np.linalg.lstsq(levels, logs, rcond=None)[0]
-    slope = float(place @ rest) / spread
-    residual = rest - slope * place
-    error = math.sqrt(max(float(residual @ residual), 1e-24) / freedom / spread)
-    half = float(special.stdtrit(freedom, 0.5 + confidence / 2)) * error
+    slope = float(found.effects[0])
+    half = float(special.stdtrit(found.freedom, 0.5 + confidence / 2)) * math.sqrt(float(found.spread[0, 0]))
     return PositionEffect(
         ratio=math.exp(slope),
         low=math.exp(slope - half),
         high=math.exp(slope + half),
-        p_value=2 * float(special.stdtr(freedom, -abs(slope) / error)),
+        p_value=found.p_value,
         trials=int(logs.size),
     )
 
@@ -106,3 +100,34 @@ def dummies(groups: Sequence[int]) -> Floats:
     """Indicator columns: trials x groups."""
     names = np.asarray(groups)
     return np.asarray(names[:, None] == np.unique(names)[None, :], dtype=np.float64)
+
+
+class Fit(NamedTuple):
+    """Least squares of effects in addition to others."""
+
+    effects: Floats
+    spread: Floats
+    """Their covariance."""
+    freedom: int
+    p_value: float
+    """F test of all of them."""
+
+
+def fit(logs: Floats, without: Floats, more: Floats) -> Fit | None:
+    """None where `more` adds nothing estimable, or too few degrees of freedom are left."""
+    rank = int(np.linalg.matrix_rank(without))
+    added = int(np.linalg.matrix_rank(np.column_stack([without, more]))) - rank
+    freedom = logs.size - rank - added
+    if added < 1 or freedom < FEWEST_FREEDOM:
+        return None
+    rest, left = without_levels(without, logs), without_levels(without, more)
+    effects = np.asarray(np.linalg.lstsq(left, rest, rcond=RANK)[0], dtype=np.float64)
+    unexplained = max(float(((rest - left @ effects) ** 2).sum()), 1e-24)
+    explained = max(float((rest**2).sum()) - unexplained, 0.0)
+    p_value = float(special.fdtrc(added, freedom, explained / added / (unexplained / freedom)))
+    spread = np.linalg.pinv(left.T @ left, rcond=RANK) * unexplained / freedom
+    return Fit(effects, np.asarray(spread, dtype=np.float64), freedom, p_value)
+
+
+def without_levels(levels: Floats, values: Floats) -> Floats:
+    return np.asarray(values - levels @ np.linalg.lstsq(levels, values, rcond=None)[0], dtype=np.float64)

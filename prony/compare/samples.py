@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -47,7 +48,9 @@ class ServerValues:
     missing_values: tuple[float, ...]
     """Values of non-conforming trials, which show how far a trial may lie."""
     positions: tuple[int | None, ...]
-    """For each of `values`, the position within its block."""
+    """For each of `values`, the position within its block, ..."""
+    after: tuple[str, ...]
+    """... and the server of the trial before it; empty where there is none, or not known."""
     budgets: tuple[Mapping[str, Bias], ...]
     """For each of `values`, by source."""
 
@@ -58,6 +61,8 @@ class ServerValues:
 
 def gather(trials: Sequence[Sample], servers: Sequence[str]) -> list[ServerValues]:
     order = list(dict.fromkeys([*servers, *(trial.server for trial in trials)]))
+    placed = [(trial.block, trial.position, trial.server) for trial in trials if trial.position is not None]
+    before = {(server, block): last for (*_, last), (block, _, server) in pairwise(sorted(placed))}
     gathered = []
     for server in order:
         mine = [trial for trial in trials if trial.server == server]
@@ -75,6 +80,7 @@ def gather(trials: Sequence[Sample], servers: Sequence[str]) -> list[ServerValue
                     filter(None, (_measured(t) for t, cause in causes if cause is not None))
                 ),
                 positions=tuple(trial.position for _, trial in kept),
+                after=tuple(before.get((server, trial.block), "") for _, trial in kept),
                 budgets=tuple(trial.budget for _, trial in kept),
             )
         )

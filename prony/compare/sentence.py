@@ -7,7 +7,7 @@ import math
 from prony.compare.claim import Claim, Settles
 from prony.compare.comparison import Pair
 from prony.compare.summary import CONFIDENCE
-from prony.compare.worst import DRIFT, MISSING, ORDER, POSITION
+from prony.compare.worst import CORRELATION, DRIFT, MISSING, ORDER, POSITION, TREND
 from prony.judge.figures import FIGURE
 
 FULL_TRIALS = 5
@@ -31,7 +31,9 @@ OBSTACLES = {
     "deferred": "work after the load",
     MISSING: "trials without a figure",
     POSITION: "the position of a trial in its block",
-    ORDER: "the order of loads in a process",
+    ORDER: "the order of trials or loads",
+    TREND: "a trend from block to block",
+    CORRELATION: "correlated blocks",
     DRIFT: "residual drift",
 }
 
@@ -150,7 +152,7 @@ def _in(pair: Pair) -> str:
     return "" if pair.figure in RATE_FIGURES else f" in {_label(pair)}"
 
 
-def basis(pair: Pair, family: int) -> str:
+def basis(pair: Pair, family: int, *, duet: bool = False) -> str:
     each = (
         f"{pair.n} trials each"
         if pair.n_a == pair.n_b == pair.n
@@ -160,7 +162,8 @@ def basis(pair: Pair, family: int) -> str:
     )
     quick = f", quick: fewer than {FULL_TRIALS}" if pair.n < FULL_TRIALS else ""
     holm = f", Holm over {family} pairs" if family > 1 else ""
-    return f"{CONFIDENCE * 100:g} %, {each}{quick}{holm}"
+    turns = " in turns" if duet else ""
+    return f"{CONFIDENCE * 100:g} %, {each}{turns}{quick}{holm}"
 
 
 def numbers(value: float, low: float, high: float) -> str:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from prony.compare.assumptions import by_order
 from prony.compare.claim import holm_levels
-from prony.compare.position import FEWEST_FREEDOM, PositionEffect, dummies, position_effect
+from prony.compare.position import PositionEffect, dummies, fit, position_effect
 from prony.compare.ratio import RatioResult, ratio
 from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import ORDER, Source
@@ -20,8 +21,6 @@ from prony.special import special
 
 Floats = NDArray[np.float64]
 
-RANK = 1e-9
-"""Share of the largest singular value below which others are rounding."""
 EACH = 0.975
 """Confidence of place and of carry-over: at most 5 % false effects together."""
 
@@ -146,33 +145,6 @@ def order_effects(samples: Sequence[LoadSample]) -> OrderEffects | None:
     )
 
 
-class Fit(NamedTuple):
-    """Least squares of effects in addition to others."""
-
-    effects: Floats
-    spread: Floats
-    """Their covariance."""
-    freedom: int
-    p_value: float
-    """F test of all of them."""
-
-
-def _fit(logs: Floats, without: Floats, more: Floats) -> Fit | None:
-    """None where `more` adds nothing estimable, or too few degrees of freedom are left."""
-    rank = int(np.linalg.matrix_rank(without))
-    added = int(np.linalg.matrix_rank(np.column_stack([without, more]))) - rank
-    freedom = logs.size - rank - added
-    if added < 1 or freedom < FEWEST_FREEDOM:
-        return None
-    rest, left = _without(without, logs), _without(without, more)
-    effects = np.asarray(np.linalg.lstsq(left, rest, rcond=RANK)[0], dtype=np.float64)
-    unexplained = max(float(((rest - left @ effects) ** 2).sum()), 1e-24)
-    explained = max(float((rest**2).sum()) - unexplained, 0.0)
-    p_value = float(special.fdtrc(added, freedom, explained / added / (unexplained / freedom)))
-    spread = np.linalg.pinv(left.T @ left, rcond=RANK) * unexplained / freedom
-    return Fit(effects, np.asarray(spread, dtype=np.float64), freedom, p_value)
-
-
 def _columns(samples: Sequence[LoadSample], loads: Sequence[str]) -> tuple[Floats, Floats, Floats, Floats]:
     """Logs, levels of cells and processes, places, and the loads before."""
     cells = dummies(_numbers((sample.server, sample.load) for sample in samples))
@@ -191,7 +163,7 @@ def _carry_over(samples: Sequence[LoadSample]) -> CarryOver | None:
     if len(loads) < 2:
         return None
     logs, levels, places, after = _columns(samples, loads)
-    found = _fit(logs, np.column_stack([levels, places, places == 0]).astype(np.float64), after)
+    found = fit(logs, np.column_stack([levels, places, places == 0]).astype(np.float64), after)
     if found is None:
         return None
     contrasts = np.eye(len(loads)) - 1 / len(loads)
@@ -224,7 +196,7 @@ def order_of_one(samples: Sequence[LoadSample], a: str, b: str, load: str) -> So
     logs, levels, places, after = _columns(both, loads)
     orders = np.column_stack([places, after])
     own = orders * mine[:, None]
-    return _bias(_fit(logs, np.column_stack([levels, orders]), own), own[here].mean(axis=0))
+    return by_order(fit(logs, np.column_stack([levels, orders]), own), own[here].mean(axis=0))
 
 
 def order_between(samples: Sequence[LoadSample], server: str, load: str, other: str) -> Source:
@@ -238,21 +210,7 @@ def order_between(samples: Sequence[LoadSample], server: str, load: str, other: 
     logs, levels, places, after = _columns(own, loads)
     orders = np.column_stack([places, after])
     upper, lower = (orders[[sample.load == name for sample in own]].mean(axis=0) for name in (load, other))
-    return _bias(_fit(logs, levels, orders), upper - lower)
-
-
-def _bias(found: Fit | None, at: Floats) -> Source:
-    """The 95 % interval of the effects at this place, where they are found."""
-    if found is None or found.p_value >= 1 - CONFIDENCE:
-        return Source(ORDER, 0.0, 0.0)
-    centre = float(at @ found.effects)
-    half = float(special.stdtrit(found.freedom, 0.5 + CONFIDENCE / 2))
-    half *= math.sqrt(max(float(at @ found.spread @ at), 0.0))
-    return Source(ORDER, max(0.0, centre + half), max(0.0, half - centre))
-
-
-def _without(levels: Floats, values: Floats) -> Floats:
-    return np.asarray(values - levels @ np.linalg.lstsq(levels, values, rcond=None)[0], dtype=np.float64)
+    return by_order(fit(logs, levels, orders), upper - lower)
 
 
 def _numbers(names: Iterable[Hashable]) -> list[int]:

@@ -18,6 +18,7 @@ CANCELLING = frozenset({"isolation", "host", "client"})
 difference remains.
 """
 MISSING, POSITION, ORDER, DRIFT = "missing", "position", "order", "steady"
+TREND, CORRELATION = "trend", "correlation"
 BALANCED = 1e-6
 """Difference of mean positions below which an order is balanced."""
 

@@ -30,7 +30,7 @@ class Group:
     watches: tuple[Watch, ...]
 
     def need(self) -> float:
-        """The widest interval not clear yet, relative to what is asked; 0: all clear, infinite: none yet."""
+        """1 ÷ the blocks to the nearest claim that is open; 0: all clear, infinite: no interval yet."""
         return max((watch.need() for watch in self.watches), default=0.0)
 
     @property
@@ -84,7 +84,7 @@ def begun(
 def by_need(
     groups: Sequence[Group], left: Sequence[ScheduledTrial]
 ) -> list[tuple[Group, list[ScheduledTrial]]]:
-    """The groups that need another block and have one: neediest first, then the fewest blocks."""
+    """The groups that need another block and have one: nearest to a claim first, then the fewest blocks."""
     wanted = [
         (need, group, some)
         for group in groups
@@ -138,26 +138,39 @@ class UntilClear(Ended):
     decided = "every pair is clear"
 
     def __init__(
-        self, servers: Sequence[str], looks: Looks, figure: str = CLOSED_FIGURE, margins: Margins = MARGINS
+        self,
+        servers: Sequence[str],
+        looks: Looks,
+        figure: str = CLOSED_FIGURE,
+        margins: Margins = MARGINS,
+        among: Sequence[tuple[str, str]] | None = None,
     ) -> None:
         super().__init__((figure,))
         self.servers, self.looks, self.figure, self.margins = servers, looks, figure, margins
+        self.among = among
 
     def need(self) -> float:
-        """Half of the widest interval that is not clear ÷ the band, on the log scale; 0: clear."""
+        """1 ÷ the blocks expected to settle the open pair that is nearest to a claim; 0: clear."""
         samples = self.samples[self.figure]
-        found = compare(samples, self.figure, servers=self.servers, looks=self.looks, margins=self.margins)
-        band = math.log1p(self.margins.band)
+        found = compare(
+            samples, self.figure, servers=self.servers, among=self.among, looks=self.looks,
+            margins=self.margins,
+        )  # fmt: skip
         if len(self.servers) < 2:
             half = half_width(found.servers[0].values) if found.servers else math.inf
-            return half / band if half > band else 0.0
+            near = math.log1p(self.margins.band) / half if half > 0 else 1.0
+            return math.inf if math.isinf(half) else near**2 if near < 1 else 0.0
         lost = {
             one.server for one in found.servers if not one.values and len(one.missing) >= self.looks.first
         }
         needs = [
             LEAST_NEED
-            if {pair.a, pair.b} & lost or (pair.settles is not None and pair.settles.what != "blocks")
-            else max(LEAST_NEED, pair.spread / band)
+            if {pair.a, pair.b} & lost
+            else math.inf
+            if pair.low is None
+            else LEAST_NEED
+            if pair.settles is None or pair.settles.blocks is None
+            else 1 / pair.settles.blocks
             for pair in found.pairs
             if pair.claim is Claim.OPEN
         ]
@@ -198,6 +211,8 @@ def watches(part: Part, cells: Sequence[Cell]) -> dict[str, Watch]:
             # Of a server against itself every further trial tells something.
             band = part.band if part.aa is None else LEAST_NEED
             margins = Margins(band, part.at_least)
-            watch = UntilClear(servers, looks, compared_figure(group[0].trial.load), margins)
+            watch = UntilClear(
+                servers, looks, compared_figure(group[0].trial.load), margins, part.comparisons
+            )
         found |= {cell.id: watch for cell in group}
     return found

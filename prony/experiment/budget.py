@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -13,6 +13,17 @@ from prony.plan.plan import ScheduledTrial
 def kind_of_cell(trial: ScheduledTrial | TrialRecord) -> str:
     """Trials of a cell take about as long as each other; an explained one takes a time of its own."""
     return trial.cell if trial.kind == "trial" else f"{trial.cell} ({trial.kind})"
+
+
+def own_s(every: Sequence[TrialRecord]) -> list[float]:
+    """How long each took, in seconds, without those that ran within it (a duet's)."""
+
+    def own(one: TrialRecord) -> float:
+        within = (it for it in every if one.started_at < it.started_at and it.ended_at < one.ended_at)
+        others = max((it.ended_at - it.started_at for it in within), default=timedelta())
+        return max(0.0, (one.ended_at - one.started_at - others).total_seconds())
+
+    return [own(one) for one in every]
 
 
 @dataclass(slots=True)
@@ -32,10 +43,7 @@ class Budget:
     def of(cls, whole_s: float, earlier: Iterable[TrialRecord]) -> Budget:
         """With what the trials of earlier runs took."""
         made, every = cls(whole_s), list(earlier)
-        for one in every:
-            within = (it for it in every if one.started_at < it.started_at and it.ended_at < one.ended_at)
-            others = max((it.ended_at - it.started_at for it in within), default=timedelta())  # a duet's
-            took_s = max(0.0, (one.ended_at - one.started_at - others).total_seconds())
+        for one, took_s in zip(every, own_s(every), strict=True):
             made.spent_s += took_s
             made.took(kind_of_cell(one), took_s)
         return made

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.experiment.testbed import Targets
 from prony.host.hardware import memory
+from prony.load.engine import engine_takes, engine_version, find_engine
 from prony.numbers import number
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad, SteadyWindow
@@ -35,22 +37,71 @@ def _load(cell: Cell) -> str:
 
 def refuse_duets(plan: Plan, targets: Targets) -> None:
     """Raises UsageError for servers or loads that cannot take turns, EnvironmentFault where the heaps of
-    servers that are alive together exceed the host's memory.
+    servers that are alive together exceed the host's memory, or the engine is too old.
     """
-    for cell in plan.cells:
-        part = plan.part(cell.part)
-        together = {one.server: one for one in plan.of(part.name) if _load(one) == _load(cell)}
-        if not part.duet:
-            continue
-        if (why := _lacks(plan, cell, len(together), targets.of(cell))) is not None:
-            raise UsageError(f"a duet does not apply: {why}; leave --duet out (plan file: duet: false)")
-        heaps = {server: heap for server, one in together.items() if (heap := _heap(targets.of(one)))}
-        available = memory().get("MemAvailable")
+    if not any(part.duet for part in plan.parts):
+        return
+    if (why := _lacks_of(plan, targets)) is not None:
+        raise UsageError(f"a duet does not apply: {why}; leave --duet out (plan file: duet: false)")
+    if not engine_takes("turns"):
+        raise EnvironmentFault(
+            f"{find_engine()} (version {engine_version()}) is older than this Prony and knows no turns; "
+            "install both of one version (make setup, or pip install .), or give --no-duet"
+        )
+    available = memory().get("MemAvailable")
+    for some in _together(plan, targets):
+        heaps = {one.name: heap for one in some if (heap := _heap(one))}
         if available is not None and sum(heaps.values()) > available:
             raise EnvironmentFault(
                 f"{' and '.join(heaps)} need {number(sum(heaps.values()) / GIB)} GiB of heap together, and "
                 f"{number(available / GIB)} GiB are available; leave --duet out, or give --heap"
             )
+
+
+def why_sequential(plan: Plan, targets: Targets) -> str | None:
+    """Why its servers are better measured one at a time, for a plan that would take turns; None: they are
+    not (docs/method.md#duet).
+    """
+    if (why := _lacks_of(plan, targets)) is not None:
+        return why
+    for some in _together(plan, targets):
+        if len(some) > 2:
+            return f"{len(some)} servers would be idle most of the time"
+        jvm = next((one.name for one in some if _on_jvm(one)), None)
+        if jvm is not None:
+            return f"{jvm} runs on a JVM, whose threads also work at rest"
+        available, needed = memory().get("MemAvailable"), sum(_heap(one) or GIB for one in some)
+        if available is not None and needed > available:
+            return f"{number(available / GIB)} GiB of memory are available for both"
+    return None if engine_takes("turns") else "this prony-engine is older and knows no turns"
+
+
+def design(plan: Plan, targets: Targets) -> list[str]:
+    """How the servers of a comparison or gate are measured, and why not the other way."""
+    part = plan.parts[0]
+    if plan.command not in ("compare", "gate") or len(plan.of(part.name)) < 2:
+        return []
+    if part.duet:
+        return ["in turns: the servers are alive together and loaded in alternate seconds (not: --no-duet)"]
+    asked = plan.model_copy(update={"parts": (part.model_copy(update={"duet": True}), *plan.parts[1:])})
+    return [f"one server at a time: {why_sequential(asked, targets) or '--no-duet'}"]
+
+
+def _together(plan: Plan, targets: Targets) -> list[list[ServerUnderTest]]:
+    """Servers that are alive together, for each load."""
+    found: dict[tuple[str, str], list[ServerUnderTest]] = {}
+    for cell in plan.cells:
+        if plan.part(cell.part).duet:
+            found.setdefault((cell.part, _load(cell)), []).append(targets.of(cell))
+    return list(found.values())
+
+
+def _lacks_of(plan: Plan, targets: Targets) -> str | None:
+    for cell in plan.cells:
+        together = {one.server for one in plan.of(cell.part) if _load(one) == _load(cell)}
+        if plan.part(cell.part).duet and (why := _lacks(plan, cell, len(together), targets.of(cell))):
+            return why
+    return None
 
 
 def _lacks(plan: Plan, cell: Cell, servers: int, target: ServerUnderTest) -> str | None:
@@ -84,3 +135,8 @@ def _heap(target: ServerUnderTest) -> int:
     """Declared maximum in bytes; 0: none."""
     heap = target.spec.heap if isinstance(target, LaunchedServer) else None
     return 0 if heap is None else int(heap[:-1]) * UNITS[heap[-1].lower()]
+
+
+def _on_jvm(target: ServerUnderTest) -> bool:
+    words = target.spec.command if isinstance(target, LaunchedServer) else ()
+    return any("java" in re.split(r"[\s/{}]+", word) for word in words)

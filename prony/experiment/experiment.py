@@ -201,11 +201,13 @@ class Experiment:
             self._trial(scheduled, trials, scheduled if searching else following)
 
     def _duet(self, some: Sequence[ScheduledTrial], trials: Trials) -> None:
-        """Trials of a block that take turns: each runs within the one before."""
+        """Trials of a block that take turns: each runs within the one before; alone after one that failed."""
         cell = self.plan.cell(some[0].cell)
         duet = Duet(f"{self.plan.seed}/{cell.id}/{some[0].block}", len(some), cell.trial.measured_s)
         duet.coming += [partial(self._trial, one, trials, None, duet) for one in some]
         duet.coming.pop(0)()
+        for one in some[len(some) - len(duet.coming) :]:
+            self._trial(one, trials, None)
 
     def _left(self, part: Part) -> list[ScheduledTrial]:
         cells = {cell.id for cell in self.plan.of(part.name)}
@@ -275,7 +277,7 @@ class Experiment:
         watch.add(trial.record, judged.judgement, judged.figures)
 
     def _add_blocks(self, growing: list[Group], trials: Trials) -> None:
-        """Block by block where the intervals are widest, until all are clear or nothing is left or fits."""
+        """Block by block where a claim is nearest, until all are clear or nothing is left or fits."""
         if not growing:
             return
         from prony.experiment.blocks import begun, by_need, settled

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import Limits
 from prony.evidence.trial import LoadFacts
+from prony.experiment.duets import design
 from prony.experiment.testbed import Targets, Testbed
 from prony.host.proc import cpus_text
 from prony.judge.checks.descriptors import DescriptorsLimits, forecast_descriptors
@@ -103,8 +104,10 @@ def refusals(found: Sequence[Finding]) -> list[str]:
 
 
 def warnings(plan: Plan, targets: Targets, testbed: Testbed) -> list[str]:
-    """What the forecasts doubt without refusing it, one sentence per cell; and which servers roam."""
-    said = roaming(plan, targets, testbed)
+    """The design of a comparison; what the forecasts doubt without refusing it, one sentence per cell; and
+    which servers roam.
+    """
+    said = [*design(plan, targets), *roaming(plan, targets, testbed)]
     for cell in plan.cells:
         target = targets.of(cell)
         if (crowd := _too_many_connections(cell, target)) is not None:

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,21 @@ def engine_version() -> str:
     except (OSError, subprocess.TimeoutExpired, EnvironmentFault):
         return "unknown"
     return done.stdout.strip().removeprefix(f"{BINARY} ") or "unknown"
+
+
+def engine_takes(command: str) -> bool:
+    """Whether the engine's schema has this command: an older engine ignores what it does not know."""
+    return command in _commands(find_engine())
+
+
+@cache
+def _commands(engine: Path) -> frozenset[str]:
+    try:
+        done = subprocess.run([engine, "schema"], capture_output=True, timeout=10, check=False)
+        listed = json.loads(done.stdout)["command"]["oneOf"]
+        return frozenset(one["properties"]["command"]["const"] for one in listed)
+    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError):
+        return frozenset()
 
 
 def finished_report(

@@ -16,8 +16,8 @@ ROOM_TO_CHOOSE = 2.0
 
 
 def within(plan: Plan, budget_s: float) -> Plan:
-    """The plan with this time for its trials: those planned, or FEWEST per cell, then blocks where intervals
-    are widest. Where FEWEST do not fit, those that do.
+    """The plan with this time for its trials: those planned, or FEWEST per cell, then blocks where a claim
+    is nearest. Where FEWEST do not fit, those that do.
     """
     plan = plan.model_copy(
         update={
@@ -44,7 +44,7 @@ def within(plan: Plan, budget_s: float) -> Plan:
     change = f"budget of {budget_s / 60:.3g} min: {_counted(plan)}, about {fixed / 60:.1f} min"
     if together_s and more:
         about = int(left_s / together_s)
-        change += f"; then {f'about {about} ' if about else ''}more blocks where intervals are widest"
+        change += f"; then {f'about {about} ' if about else ''}more blocks where a claim is nearest"
     elif fixed > budget_s:
         change += f"; trials that do not fit are left out (--budget {math.ceil(fixed / 60)}m runs all)"
     return plan.model_copy(update={"parts": parts, "changes": (*plan.changes, change)})

@@ -90,7 +90,7 @@ class Comparison(Compared):
         return best(part, figure)
 
     def answers(self, part: PartView, most: int) -> tuple[str, ...]:
-        if len(part.servers) > 2 and part.pairs:
+        if len(part.servers) > 2 and part.pairs and part.part.comparisons is None:
             return tuple(ranked(part)[:most])
         tails = [p for p in part.pairs if p.figure == TAIL != part.asked_figure and p.differs]
         return tuple(_later_once([*telling(part), *tails][:most])) or of_cells(part)

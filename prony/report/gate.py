@@ -11,6 +11,7 @@ from prony.compare.noninferiority import FEWEST_EXPERIMENTS, Change, Changes, Fi
 from prony.compare.sentence import OBSTACLES
 from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import Source
+from prony.experiment.budget import own_s
 from prony.judge.figures import FIGURE
 from prony.judge.finding import Finding
 from prony.numbers import percent
@@ -79,7 +80,7 @@ def _gate(part: PartView, asked: GateTest, findings: Sequence[Finding]) -> GateV
     trials = [t for cell in part.cells for t in cell.every]
     planned = max((cell.cell.trials for cell in part.cells), default=0)
     most = planned if looks is None else looks.most
-    spent_s = sum((t.record.ended_at - t.record.started_at).total_seconds() for t in trials)
+    spent_s = sum(own_s([trial.record for trial in trials]))
     return view_of(asked, found, part, most_blocks=most, first_look=planned, spent_s=spent_s)
 
 
@@ -99,22 +100,22 @@ def view_of(
         experiments=None if asked.baseline is None else len(asked.baseline.experiments),
         advice=(),
     )
-    said = replace(view, sentence=_sentence(view, first_look, part.ended))
+    said = replace(view, sentence=_sentence(view, first_look, part.ended, _basis(view, duet=part.part.duet)))
     return replace(said, advice=tuple(_advice(said, spent_s)))
 
 
-def _sentence(view: GateView, first_look: int, ended: bool) -> str:
+def _sentence(view: GateView, first_look: int, ended: bool, basis: str) -> str:
     who, margin = f"{view.candidate} against {view.base}", percent(view.margin)
     match view.change:
         case Change.NO_WORSE:
             all_of = "the loss of every figure" if len(view.figures) > 1 else "the loss"
             return (
                 f"{view.candidate} is no worse than {view.base}: {all_of} is below {margin} in the "
-                f"worst case {_basis(view)}"
+                f"worst case {basis}"
             )
         case Change.WORSE:
             worse = "; ".join([_short(one) for one in view.figures if one.change is Change.WORSE])
-            return f"{view.candidate} is worse than {view.base} by more than {margin}: {worse} {_basis(view)}"
+            return f"{view.candidate} is worse than {view.base} by more than {margin}: {worse} {basis}"
         case Change.NOT_MEASURABLE:
             whys = dict.fromkeys(
                 one.why for one in view.figures if one.change is Change.NOT_MEASURABLE and one.why
@@ -125,16 +126,16 @@ def _sentence(view: GateView, first_look: int, ended: bool) -> str:
                 return f"{who}: not decided yet after {counted(view.blocks, 'block')}"
             within = "" if view.budget_s is None else f" within the budget of {duration(view.budget_s)}"
             undecided = [one for one in view.figures if one.change is Change.CANNOT_TELL]
-            return f"{who}: cannot tell{within}: {_why_undecided(view, undecided, first_look)}"
+            return f"{who}: cannot tell{within}: {_why_undecided(view, undecided, first_look, basis)}"
 
 
-def _why_undecided(view: GateView, undecided: list[FigureChange], first_look: int) -> str:
+def _why_undecided(view: GateView, undecided: list[FigureChange], first_look: int, basis: str) -> str:
     if view.baseline is not None and (view.experiments or 0) < FEWEST_EXPERIMENTS:
         stored = counted(view.experiments or 0, "stored experiment")
         return f"{stored} tagged '{view.baseline}', and an interval needs {FEWEST_EXPERIMENTS}"
     if all(one.low is None for one in undecided):
         return f"{counted(view.blocks, 'complete block')}, the first look is after {first_look}"
-    return f"{'; '.join(_short(one) for one in undecided)} {_basis(view)}"
+    return f"{'; '.join(_short(one) for one in undecided)} {basis}"
 
 
 def _short(one: FigureChange) -> str:
@@ -161,14 +162,15 @@ def against(one: FigureChange) -> Source | None:
     return max(one.sources, key=lambda source: source.up if below else source.down, default=None)
 
 
-def _basis(view: GateView) -> str:
+def _basis(view: GateView, *, duet: bool) -> str:
     several = f", Holm over {len(view.figures)} figures" if len(view.figures) > 1 else ""
     if view.baseline is not None:
         return (
             f"({CONFIDENCE * 100:g} %, {counted(view.blocks, 'trial')} against "
             f"{counted(view.experiments or 0, 'stored experiment')} tagged '{view.baseline}'{several})"
         )
-    return f"({CONFIDENCE * 100:g} % over all looks, {counted(view.blocks, 'block')}{several})"
+    turns = " in turns" if duet else ""
+    return f"({CONFIDENCE * 100:g} % over all looks, {counted(view.blocks, 'block')}{turns}{several})"
 
 
 def change_numbers(one: FigureChange) -> str:

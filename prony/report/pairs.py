@@ -19,6 +19,7 @@ from prony.compare.sentence import basis, for_window, sentence
 from prony.compare.shared import order_of_one
 from prony.compare.worst import POSITION, Source
 from prony.evidence.engine import IntervalRow
+from prony.experiment.budget import own_s
 from prony.judge.checks.host import HostLimits
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.drift import plateau_of
@@ -83,16 +84,13 @@ def pairs_of(part: PartView) -> list[PairView]:
             found += figure_pairs(
                 group,
                 figure,
+                among=part.part.comparisons,
                 looks=looks_of(part),
                 margins=Margins(part.part.band, part.part.at_least),
                 where=where if len(groups) > 1 else "",
                 order_of=_order_of(part, group, figure),
             )
-    wanted = part.part.comparisons
-    if wanted is None:
-        return found
-    named = {frozenset(pair) for pair in wanted}
-    return [pair for pair in found if frozenset((pair.a, pair.b)) in named]
+    return found
 
 
 def _order_of(part: PartView, group: Sequence[CellView], figure: str) -> Callable[[str, str], Source] | None:
@@ -136,13 +134,14 @@ def figure_pairs(
     cells: Sequence[CellView],
     figure: str,
     *,
+    among: Sequence[tuple[str, str]] | None = None,
     looks: Looks | None = None,
     margins: Margins = MARGINS,
     where: str = "",
     order_of: Callable[[str, str], Source] | None = None,
 ) -> list[PairView]:
     """Every pair of servers in one figure. Nothing when no trial has the figure."""
-    compared = _compared(cells, figure, looks=looks, margins=margins, order_of=order_of)
+    compared = _compared(cells, figure, among=among, looks=looks, margins=margins, order_of=order_of)
     if compared is None:
         return []
     by_server = {cell.cell.server: cell for cell in cells}
@@ -150,7 +149,9 @@ def figure_pairs(
 
 
 def _pair_view(pair: Pair, compared: Comparison, by_server: Mapping[str, CellView], where: str) -> PairView:
-    conditions = {(one.check, one.code): one for side in (pair.a, pair.b) for one in by_server[side].provided}
+    both = [by_server[side] for side in (pair.a, pair.b)]
+    conditions = {(one.check, one.code): one for cell in both for one in cell.provided}
+    duet = all(trial.record.evidence.turns is not None for cell in both for trial in cell.counting)
     return filled(
         PairView,
         pair,
@@ -160,7 +161,7 @@ def _pair_view(pair: Pair, compared: Comparison, by_server: Mapping[str, CellVie
         provided=tuple(conditions.values()),
         sentence=sentence(pair),
         window_sentence=for_window(pair),
-        basis="" if pair.low is None else basis(pair, compared.family),
+        basis="" if pair.low is None else basis(pair, compared.family, duet=duet),
         where=where,
     )
 
@@ -169,6 +170,7 @@ def _compared(
     cells: Sequence[CellView],
     figure: str,
     *,
+    among: Sequence[tuple[str, str]] | None = None,
     looks: Looks | None = None,
     margins: Margins = MARGINS,
     order_of: Callable[[str, str], Source] | None = None,
@@ -179,11 +181,12 @@ def _compared(
         return None
     samples = [sample(t.record, t.judgement, t.figures, figure) for t in trials]
     servers = list(dict.fromkeys(cell.cell.server for cell in cells))
-    took_s = [(t.record.ended_at - t.record.started_at).total_seconds() for t in trials]
+    took_s = own_s([trial.record for trial in trials])
     return compare(
         samples,
         figure,
         servers=servers,
+        among=among,
         looks=looks,
         margins=margins,
         later=later_of(cells, figure),

@@ -74,8 +74,11 @@ def test_a_protocol_fixes_warm_up_and_run(tmp_path: Path) -> None:
 
 def test_builds_take_turns_where_that_is_asked_for(tmp_path: Path) -> None:
     words = [build(tmp_path, "base"), build(tmp_path, "candidate")]
-    plain, duet = (plan_of(words, changed(duet=asked), ASKED, COMMON).parts[0] for asked in (False, True))
-    assert (plain.duet, duet.duet) == (False, True)
+    asked = (False, True, None)
+    plain, duet, default = (plan_of(words, changed(duet=one), ASKED, COMMON).parts[0] for one in asked)
+    assert (plain.duet, duet.duet, default.duet) == (False, True, True)
+    fixed = plan_of(words, changed(protocol=(1.0, 2.0)), ASKED, COMMON).parts[0]
+    assert not fixed.duet
     assert (duet.until_clear or 0) < (plain.until_clear or 0)
     with pytest.raises(UsageError, match="--baseline"):
         plan_of(words[1:], changed(duet=True, baseline="main"), ASKED, COMMON)

@@ -93,7 +93,7 @@ def test_the_table_and_the_page_are_written(two: Lab) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.rarely)])
 def test_an_interrupt_keeps_what_had_finished_and_leaves_no_process(two: Lab, number: signal.Signals) -> None:
-    process = two.start("compare", "quick-one", "slow-one", *SHORT)
+    process = two.start("compare", "quick-one", "slow-one", *SHORT, "--no-duet")
     said_until(process, "trial 2 of 6", ": warm-up")
     process.send_signal(number)
     out, err = ended(process)

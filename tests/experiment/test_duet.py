@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.experiment import duets as duets_of_plan
-from prony.experiment.duets import duets, refuse_duets
+from prony.experiment.duets import design, duets, refuse_duets, why_sequential
 from prony.experiment.experiment import remaining
 from prony.experiment.testbed import Targets
+from prony.load.engine import engine_takes
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.part import Follow, Part
@@ -130,3 +132,45 @@ def test_what_can_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duets_of_plan, "memory", lambda: {"MemAvailable": 2**30})
     with pytest.raises(EnvironmentFault):
         refuse_duets(heavy, Targets())
+
+
+def test_two_servers_without_a_jvm_take_turns_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no others: what a duet refuses, more than two servers, a JVM, little memory, an older engine."""
+    assert why_sequential(of(), Targets()) is None
+    for refused in REFUSED.values():
+        assert why_sequential(refused, Targets()) is not None
+    three = tuple(target(known_as=name) for name in "abc")
+    assert why_sequential(of(servers="abc", targets=three), Targets()) is not None
+    jvm = (target(known_as="a"), target(address="spring-tomcat", known_as="b"))
+    assert "JVM" in str(why_sequential(of(targets=jvm), Targets()))
+    line = (
+        target(known_as="a"),
+        target(address="/usr/bin/java -jar b.jar {port}", folder="/tmp", known_as="b"),
+    )
+    assert "JVM" in str(why_sequential(of(targets=line), Targets()))
+    monkeypatch.setattr(duets_of_plan, "memory", lambda: {"MemAvailable": 2**30})
+    assert "memory" in str(why_sequential(of(), Targets()))
+    monkeypatch.setattr(duets_of_plan, "memory", dict)
+    monkeypatch.setattr(duets_of_plan, "engine_takes", lambda _command: False)
+    assert "prony-engine" in str(why_sequential(of(), Targets()))
+
+
+def test_an_older_engine_is_named_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert engine_takes("turns")
+    assert not engine_takes("dance")
+    older = tmp_path / "prony-engine"
+    older.write_text("#!/bin/sh\n[ $1 = --version ] && echo prony-engine 0.0.9 || exit 2\n")
+    older.chmod(0o755)
+    monkeypatch.setenv("PRONY_ENGINE", str(older))
+    with pytest.raises(EnvironmentFault, match=r"prony-engine \(version 0\.0\.9\)"):
+        refuse_duets(of(), Targets())
+
+
+def test_the_design_of_a_comparison_is_said_with_its_reason() -> None:
+    duet = of(command="compare")
+    assert [one.split(":")[0] for one in design(duet, Targets())] == ["in turns"]
+    plain = duet.model_copy(update={"parts": (duet.parts[0].model_copy(update={"duet": False}),)})
+    assert design(plain, Targets()) == ["one server at a time: --no-duet"]
+    assert design(of(command="run"), Targets()) == []

@@ -66,7 +66,7 @@ def _block(folder: Path, candidate: str, design: Design, seed: int) -> Block:
     words = ["compare", "./base", f"./{candidate}", *OPTIONS, "--seed", str(seed), "--json"]
     database = folder / "blocks.db"
     try:
-        done = run_prony(folder, [*words, *(["--duet"] if design == "duet" else [])], database, TIMEOUT_S)
+        done = run_prony(folder, [*words, "--duet" if design == "duet" else "--no-duet"], database, TIMEOUT_S)
     except subprocess.TimeoutExpired:
         return Block(candidate, design, {})
     if not database.exists() or not done.stdout:
@@ -115,8 +115,8 @@ def duet_table(blocks: Sequence[Block]) -> str:
     )
     words = " ".join(OPTIONS)
     summary = (
-        f"Each block is `prony compare ./base ./CANDIDATE {words}`, with `--duet` or without, in an order "
-        f"drawn for each round. Intervals: {CONFIDENCE:.0%}. Blocks to decide: for a t interval that "
+        f"Each block is `prony compare ./base ./CANDIDATE {words}`, with `--duet` or `--no-duet`, in an "
+        f"order drawn for each round. Intervals: {CONFIDENCE:.0%}. Blocks to decide: for a t interval that "
         "excludes 1 in four of five. False alarms, of two figures over "
         f"{EACH} blocks of the same build each: {said}. Failed blocks: {failed}."
     )

@@ -22,7 +22,7 @@ BASE, CANDIDATE = "a", "b"
 FIGURES = ("first", "second", "third")
 ROUNDS = 1000
 SPREADS = (0.0025, 0.005, 0.01, 0.02)
-KIND_ENOUGH = ("unequal spread", "one skewed server", "carry-over, balanced", "slow starts without a figure")
+KIND_ENOUGH = ("unequal spread", "one skewed server", "carry-over, drawn", "slow starts without a figure")
 """Worlds that break an assumption and can occur in a round-robin gate."""
 
 Losses = Sequence[float]

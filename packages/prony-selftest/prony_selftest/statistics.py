@@ -15,6 +15,7 @@ from scipy import stats as untyped_stats
 from prony.compare import BAND, Claim, Looks, RatioResult, Sample, compare, ratio
 from prony.compare.claim import claim_of, margin_of
 from prony.compare.ratio import repeated_ratio
+from prony.compare.summary import CONFIDENCE
 from prony_selftest.unkind import UnkindWorld
 from prony_selftest.worlds import World, log_normal
 
@@ -106,18 +107,37 @@ class Unkind:
     """Shown to differ by the interval of the trials with a figure alone."""
     covered: Rate
     """The worst-case interval contains the true ratio 1."""
+    drawn: Rate
+    """Shown to differ by a permutation test of the design (5 %)."""
+
+
+def permuted(samples: Sequence[Sample]) -> float:
+    """P-value of a permutation test of the design: the order of every two blocks is drawn, so that their
+    differences have either sign by chance. At least 2 ÷ 2^(groups of two blocks). Source: Fisher 1935.
+    """
+    logs: dict[int, float] = {}
+    for one in samples:
+        if one.value is not None:
+            logs[one.block // 2] = logs.get(one.block // 2, 0.0) + math.log(one.value) * (
+                1 if one.server == "a" else -1
+            )
+    sums = np.asarray(list(logs.values()))
+    signs = 1 - 2 * (np.arange(1 << sums.size)[:, None] >> np.arange(sums.size) & 1)
+    return float(np.mean(np.abs(signs @ sums) >= abs(float(sums.sum())) - 1e-12))
 
 
 def unkind(world: UnkindWorld, blocks: int, rounds: int, seed: int = SEED) -> Unkind:
     """Experiments of a fixed number of blocks."""
     rng = np.random.default_rng(seed)
-    worst = alone = covered = 0
+    worst = alone = covered = drawn = 0
     for _ in range(rounds):
-        (pair,) = compare(world.trials(rng, blocks)).pairs
+        trials = world.trials(rng, blocks)
+        (pair,) = compare(trials).pairs
+        drawn += permuted(trials) <= 1 - CONFIDENCE
         worst += pair.differs
         alone += claim_of((pair.low, pair.high), None) in DIFFERENT
         covered += (pair.worst_low or 0.0) <= 1 <= (math.inf if pair.worst_high is None else pair.worst_high)
-    return Unkind(Rate(worst, rounds), Rate(alone, rounds), Rate(covered, rounds))
+    return Unkind(*(Rate(hits, rounds) for hits in (worst, alone, covered, drawn)))
 
 
 def false_until_clear(world: UnkindWorld, looks: Looks, rounds: int, seed: int = SEED) -> Rate:

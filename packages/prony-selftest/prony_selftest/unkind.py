@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prony.compare import Sample
-from prony.plan.balanced import balanced_orders
+from prony.plan.balanced import drawn_orders
 from prony_selftest.worlds import BLOCK_SPREAD, SLOW_START, TRIAL_SPREAD
 
 Floats = NDArray[np.float64]
@@ -25,6 +25,11 @@ CARRIED = math.log(0.95)
 TAIL = 0.05
 """Scale of the skewed server's long tail, and its mean."""
 SLOW_SHARE = 0.15
+GROWTH = math.log(0.99)
+"""Effect (log) of the data that one trial of server a leaves to the next."""
+STATE, STAYS = math.log(1.05) / 2, 0.9
+"""Effect (log) of the host's state on server a, plus or minus; chance that the next block has the same."""
+EVERY_FOURTH = math.log(0.9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +60,9 @@ def _samples(logs: Floats, orders: Iterator[tuple[int, ...]], missing: Floats | 
     return samples
 
 
-def _balanced(rng: np.random.Generator) -> Iterator[tuple[int, ...]]:
-    return balanced_orders(2, random.Random(int(rng.integers(1 << 30))))
-
-
 def _drawn(rng: np.random.Generator) -> Iterator[tuple[int, ...]]:
-    while True:
-        yield (0, 1) if rng.random() < 0.5 else (1, 0)
+    """Prony's."""
+    return drawn_orders(2, random.Random(int(rng.integers(1 << 30))))
 
 
 def _fixed(_rng: np.random.Generator) -> Iterator[tuple[int, ...]]:
@@ -75,13 +76,34 @@ def _noise(rng: np.random.Generator, blocks: int, spreads: tuple[float, float]) 
 
 
 def _unequal(rng: np.random.Generator, blocks: int) -> list[Sample]:
-    return _samples(_noise(rng, blocks, (0.01, 0.06)), _balanced(rng))
+    return _samples(_noise(rng, blocks, (0.01, 0.06)), _drawn(rng))
 
 
 def _skewed(rng: np.random.Generator, blocks: int) -> list[Sample]:
     logs = _noise(rng, blocks, (0.0, 0.01))
     logs[0] += TAIL - rng.exponential(TAIL, blocks)
-    return _samples(logs, _balanced(rng))
+    return _samples(logs, _drawn(rng))
+
+
+def _growing(rng: np.random.Generator, blocks: int) -> list[Sample]:
+    logs = _noise(rng, blocks, (TRIAL_SPREAD, TRIAL_SPREAD))
+    logs[0] += GROWTH * np.arange(blocks)
+    return _samples(logs, _drawn(rng))
+
+
+def _two_states(rng: np.random.Generator, blocks: int) -> list[Sample]:
+    logs = _noise(rng, blocks, (TRIAL_SPREAD, TRIAL_SPREAD))
+    changes = np.where(rng.random(blocks) < STAYS, 1, -1)
+    logs[0] += rng.choice((-STATE, STATE)) * np.cumprod(changes)
+    return _samples(logs, _drawn(rng))
+
+
+def _periodic(rng: np.random.Generator, blocks: int) -> list[Sample]:
+    logs = _noise(rng, blocks, (TRIAL_SPREAD, TRIAL_SPREAD))
+    ran = list(islice(_drawn(rng), blocks))
+    for at, server in enumerate(server for order in ran for server in order):
+        logs[server, at // 2] += EVERY_FOURTH if at % 4 == 0 else 0.0
+    return _samples(logs, iter(ran))
 
 
 def _carried(orders: Orders) -> Callable[[np.random.Generator, int], list[Sample]]:
@@ -108,7 +130,7 @@ def _selected(both: bool) -> Callable[[np.random.Generator, int], list[Sample]]:
             logs[0] -= SLOW_SHARE * SLOW_START
         missing = slow.astype(np.float64)
         missing[1] = 0
-        return _samples(logs, _balanced(rng), missing)
+        return _samples(logs, _drawn(rng), missing)
 
     return trials
 
@@ -119,8 +141,12 @@ UNKIND: tuple[UnkindWorld, ...] = (
     UnkindWorld(
         "carry-over, fixed order", "after a, a trial is 5 % slow; a always goes first", _carried(_fixed)
     ),
-    UnkindWorld("carry-over, drawn order", "the same; each block's order is drawn", _carried(_drawn)),
-    UnkindWorld("carry-over, balanced", "the same; Prony's balanced orders", _carried(_balanced)),
+    UnkindWorld("carry-over, drawn", "the same; Prony's orders", _carried(_drawn)),
+    UnkindWorld("periodic", "every fourth trial is 10 % slow", _periodic),
+    UnkindWorld("growing data", "a slows by 1 % with each of its trials; equal at the first", _growing),
+    UnkindWorld(
+        "two-state host", "a is 2.5 % slow or fast for ten blocks on average; equal over time", _two_states
+    ),
     UnkindWorld(
         "slow starts without a figure",
         "15 % of the starts of both are 20 % slow; those of a do not conform",
