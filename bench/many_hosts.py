@@ -176,7 +176,7 @@ def main() -> None:
             server=ServerIdentity(name="prony-engine serve"),
             hosts=tuple(
                 HostEvidence(name=name, role="load", clock=handles[0].clock().evidence(), **told)
-                for name, told in run.told().items()
+                for name, told in run.evidence_fields().items()
             ),
         )
         judged = judge(evidence)
