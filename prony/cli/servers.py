@@ -69,8 +69,8 @@ def command(context: typer.Context, json: options.Json = False) -> int:
     return ExitCode.OK
 
 
-def line(name: str, line: str) -> None:
-    print(f"prony: {name}: {line}", file=sys.stderr)
+def print_build_line(server: str, text: str) -> None:
+    print(f"prony: {server}: {text}", file=sys.stderr)
 
 
 def _variants(spec: ServerSpec) -> str:
@@ -106,7 +106,7 @@ def build_servers(
     failed: list[str] = []
     for spec in named or everything(Catalogue.load()):
         try:
-            (built,) = build([spec], jdk=jdk, on_line=line)
+            (built,) = build([spec], jdk=jdk, on_line=print_build_line)
         except EnvironmentFault as fault:
             details = f"\n{fault.details}" if fault.details else ""
             print(f"prony: {spec.name}: {fault}{details}", file=sys.stderr)

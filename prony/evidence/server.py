@@ -46,7 +46,7 @@ class ProcessSample(Record):
     written_bytes: int | None = None
     """By write calls so far, to files and sockets; send calls are not counted. None: not read."""
     disk_bytes: int | None = None
-    """That must go to a disk."""
+    """Bytes of files that reach a disk."""
     threads: int
     descriptors: int | None = None
     processes: int = 1

@@ -260,7 +260,7 @@ def index_of(trial: TrialRecord) -> int:
     return int(trial.id.removeprefix(f"{trial.experiment_id}-").partition("-")[0])
 
 
-NOT_ASKED = ConformanceFacts(passed=0, checks=0)
+NOT_CHECKED = ConformanceFacts(passed=0, checks=0)
 _known: dict[tuple[object, ...], ConformanceFacts | None] = {}
 """For as long as this program runs: the points of a sweep are experiments of the same server and workload."""
 
@@ -280,7 +280,7 @@ def conformance_of(
         listener.phase("conformance", CONFORMANCE_S)
         found = testbed.conformance(target, workload, SHORT, spoken, plan.start_timeout_s)
         started = found is not None and found.started
-        _known[key] = NOT_ASKED if found is None else _facts(found) if started else None
+        _known[key] = NOT_CHECKED if found is None else _facts(found) if started else None
         for result in found.failed if found is not None and started else ():
             listener.note(f"{result.server} does not conform: {result.check}: {result.found}")
     return _known[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -11,6 +12,8 @@ from prony.host.proc import ROOT, TICKS_PER_S, read_int, read_text
 
 Levels = tuple[CgroupThrottle, ...]
 """Throttling of each level with a quota, nearest first; any of them may stop the process."""
+CONTAINER = re.compile(r"[0-9a-f]{64}")
+"""A container's id, which is in the name of its group."""
 
 
 def cpu_quota(root: Path = ROOT, pid: int | None = None) -> float | None:
@@ -36,11 +39,12 @@ def _v1(root: Path, who: str) -> Iterator[float | None]:
 
 
 def members(pid: int, root: Path = ROOT) -> frozenset[int]:
-    """All processes of its group (cgroup v2), such as a service's or a container's. Empty for a group that
-    may hold others' processes: the root, a login's session, this process's own.
+    """All processes of its group (cgroup v2) where that is a service's or a container's. Empty for a group
+    that may hold others' processes: the root, a login's session, a desktop's scope, this process's own.
     """
     group = _group(root, str(pid), None) or "/"
-    if group in {"/", _group(root, "self", None)} or PurePosixPath(group).name.startswith("session-"):
+    name = PurePosixPath(group).name
+    if group == _group(root, "self", None) or not (name.endswith(".service") or CONTAINER.search(name)):
         return frozenset()
     folder = next(_folders(root, str(pid), None), None)
     listed = "" if folder is None else read_text(folder / "cgroup.procs") or ""
@@ -111,9 +115,11 @@ def use(pid: int, name: str, root: Path = ROOT) -> GroupUse | None:
         peak = read_int(memory / "memory.max_usage_in_bytes")
     if now is None or not total_s:
         return None
-    exact = total_s / ((user_s + system_s) or total_s)
+    if not user_s + system_s:
+        system_s = total_s
+    exact = total_s / (user_s + system_s)
     dropped = kept.get("total_inactive_file", kept.get("inactive_file", 0))
-    return GroupUse(user_s * exact, system_s * exact or total_s, max(0, now - dropped), peak)
+    return GroupUse(user_s * exact, system_s * exact, max(0, now - dropped), peak)
 
 
 def _named(root: Path, who: str, name: str, controller: str) -> Path | None:

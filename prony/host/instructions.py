@@ -47,6 +47,8 @@ class Instructions:
         except OSError as fault:
             self.unread = _reason(fault)
             self.__exit__()
+        if not self._files and not self.unread:
+            self.unread = "as its threads had ended"
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -54,7 +56,7 @@ class Instructions:
             os.close(self._files.pop())
 
     def read(self) -> int | None:
-        """Since it was entered."""
+        """Instructions since it was entered; None: not readable."""
         if not self._files:
             return None
         total = 0.0

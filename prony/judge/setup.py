@@ -1,10 +1,10 @@
-"""setup: what differs between compared servers beside their programs: TLS, addresses, flags, file writes."""
+"""setup: what differs between compared servers other than their programs: TLS, addresses, flags, writes."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import PurePath
@@ -16,6 +16,7 @@ from prony.judge.finding import Finding
 from prony.judge.window import measured
 from prony.numbers import number
 
+CHECK = "setup"
 RESUMED_APART = 5.0
 """Difference in resumed TLS handshakes, in points, ..."""
 HANDSHAKES = 0.01
@@ -31,7 +32,9 @@ JAVA_FLAG = re.compile(
     re.I,
 )
 """Flags of a JVM that change its speed, but for those that Prony gives each trial."""
-ARGUMENT_NEXT = frozenset({"-jar", "-cp", "-classpath", "-m", "--module"})
+PATHS = frozenset({"-cp", "-classpath", "--class-path", "-p", "--module-path"})
+"""Options of a JVM whose value is the next word, and no difference."""
+PROGRAM_NEXT = frozenset({"-jar", "-m", "--module"})
 
 By = Mapping[str, Sequence[Evidence]]
 
@@ -41,15 +44,22 @@ def setup(by_server: By) -> Finding | None:
     if len(by_server) < 2:
         return None
     found = {code: each for code, (differing, _) in DIFFERENCES.items() if (each := differing(by_server))}
-    names = " and ".join(filter(None, (", ".join([*found][:-1]), *[*found][-1:])))
     return Finding(
-        check="setup",
+        check=CHECK,
         code=next(iter(found), "ok"),
-        provided=f"the difference in {names} is intended" if found else "",
+        value=", ".join(found),
+        provided=condition(found),
         reason="; ".join(map(_words, found, found.values())) or f"alike: {', '.join(DIFFERENCES)}",
         advice="; ".join(DIFFERENCES[code][1] for code in found),
         limit="compared servers differ in their programs only",
     )
+
+
+def condition(codes: Collection[str]) -> str:
+    """That all that differs is meant to; empty where nothing does."""
+    *first, last = codes or ("",)
+    named = f"{', '.join(first)} and {last}" if first else last
+    return f"the difference in {named} is intended" if last else ""
 
 
 def _words(code: str, found: Mapping[str, str]) -> str:
@@ -106,8 +116,14 @@ def _program(evidence: Evidence) -> str:
 
 def _own_flags(evidence: Evidence) -> frozenset[str]:
     """Flags of the runtime: before the program that it runs; of a JVM also its heap, collectors and JDK."""
-    words = takewhile(lambda w: w.startswith("-") and w not in ARGUMENT_NEXT, evidence.server.command[1:])
-    given = [word for word in words if _program(evidence) != "java" or JAVA_FLAG.match(word)]
+    java, port = _program(evidence) == "java", str(evidence.server.port)
+    words = [*evidence.server.command[1:]]
+    if java:
+        words = [word for before, word in zip(["", *words], words, strict=False) if before not in PATHS]
+    flags = takewhile(lambda word: word.startswith("-") and word not in PROGRAM_NEXT, words)
+    given = [
+        word for word in flags if (JAVA_FLAG.match(word) if java else port not in re.findall(r"\d+", word))
+    ]
     jvm = None if evidence.server_window is None else evidence.server_window.jvm_close
     if jvm is not None:
         given += [f"heap {number(jvm.heap_max_bytes / 2**20)} MiB", *jvm.gc_names]

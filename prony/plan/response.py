@@ -42,7 +42,7 @@ class FilledText(Record):
     whole: bool = False
     """Whether the part must equal the text."""
     absent: bool = False
-    """Whether it must not."""
+    """Whether it must not: not occur there, or with `whole` not equal the part."""
 
 
 class Expectation(Record):

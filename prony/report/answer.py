@@ -8,6 +8,7 @@ from datetime import UTC
 
 from prony.compare.claim import Claim
 from prony.compare.sentence import OBSTACLES
+from prony.judge import setup
 from prony.judge.estimate import Uncertainty
 from prony.judge.finding import Bias
 from prony.report.blocks import Column, Row, Section, Table, TableCell, words
@@ -119,9 +120,12 @@ def label_lines(view: ResultView) -> list[str]:
 
 
 def _provided(view: ResultView) -> tuple[Condition, ...]:
-    setups = [one for part in view.parts for one in part.findings if one.check == "setup" and one.provided]
-    most = sorted(setups, key=lambda one: -len(one.provided))[:1]  # the others name a part of it
-    found = {one.provided: Condition(one.check, one.code, one.provided) for one in most}
+    setups = [
+        one for part in view.parts for one in part.findings if one.check == setup.CHECK and one.provided
+    ]
+    differing = dict.fromkeys(code for one in setups for code in str(one.value).split(", "))
+    text = setup.condition(differing)
+    found = {text: Condition(setup.CHECK, setups[0].code, text)} if setups else {}
     found |= {one.text: one for cell in view.cells for one in cell.provided}
     return tuple(found.values())
 

@@ -217,7 +217,7 @@ def worst_tail(part: PartView) -> list[str]:
     one, *others = sorted(known, key=lambda server: -known[server].median)
     far, near = _beside(part, TAIL, one, *others)
     value = over_trials(TAIL, known[one], known[one].median)
-    which = f"p99 is {'highest' if near else 'worst'} at {one}, {value} ms"
+    which = f"p99 is {'worst' if len(far) == len(others) else 'highest'} at {one}, {value} ms"
     if far:
         least = min(far, key=lambda pair: pair.at_least or 1.0)
         scope = "at worst" if least.claim is Claim.SHOWN else "for this window"

@@ -5,6 +5,7 @@ its control group, removed by its id.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from prony.host import cgroup
 from prony.server import proc
 
 PROGRAMS = ("podman", "docker")
-DEFAULT = "docker.io/library"  # docker's rule for a name without a slash
+EXPOSED = re.compile(r"(\d+)(?:-\d+)?(?:/tcp)?")
 PULL_TIMEOUT_S = 1800.0
 ANSWERS_WITHIN_S = 60.0
 
@@ -36,14 +37,22 @@ def pulled(image: str) -> tuple[str, int]:
     try:
         said = _run("image", "inspect", image)
     except EnvironmentFault:
-        _run("pull", image if "/" in image else f"{DEFAULT}/{image}", timeout_s=PULL_TIMEOUT_S)
+        _run("pull", _qualified(image), timeout_s=PULL_TIMEOUT_S)
         said = _run("image", "inspect", image)
     described: dict[str, Any] = json.loads(said)[0]
     exposed = (described.get("Config") or {}).get("ExposedPorts") or {}
-    ports = [int(port.removesuffix("/tcp")) for port in exposed if port.endswith("/tcp")]
+    ports = [int(match[1]) for port in exposed if (match := EXPOSED.fullmatch(port))]
     if not ports:
         raise EnvironmentFault(f"image {image} exposes no TCP port; add EXPOSE PORT to its Dockerfile")
     return str(described["Id"]).removeprefix("sha256:"), min(ports)
+
+
+def _qualified(image: str) -> str:
+    """With its registry, as docker reads a name without one."""
+    first, slash, _ = image.partition("/")
+    if not slash:
+        return f"docker.io/library/{image}"
+    return image if first == "localhost" or "." in first or ":" in first else f"docker.io/{image}"
 
 
 def _run(*words: str, timeout_s: float = ANSWERS_WITHIN_S) -> str:
@@ -87,7 +96,8 @@ class Container:
         return [program(), "rm", "--force", self.id]
 
     def remove(self) -> None:
-        subprocess.run(self.removing, capture_output=True, timeout=ANSWERS_WITHIN_S, check=False)
+        with suppress(subprocess.TimeoutExpired, OSError, EnvironmentFault):  # none hides why it is removed
+            subprocess.run(self.removing, capture_output=True, timeout=ANSWERS_WITHIN_S, check=False)
 
     def begun(self) -> int | None:
         """Its first process; None before there is one, and where it ended at once."""

@@ -166,8 +166,9 @@ class Guard:
         import shutil  # only now: a guard that waits needs none of it
 
         if after := self.spec["after"]:
+            quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]  # 1 is the laboratory's
             with suppress(OSError):
-                os.waitpid(os.posix_spawn(after[0], after, self.spec["env"]), 0)
+                os.waitpid(os.posix_spawn(after[0], after, self.spec["env"], file_actions=quiet), 0)
         shutil.rmtree(self.spec["scratch"], ignore_errors=True)
 
 

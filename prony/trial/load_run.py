@@ -285,6 +285,14 @@ def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> S
     )
 
 
+def at_rest(server: RunningTarget) -> tuple[ProcessSample | None, ProcessSample | None]:
+    """Two readings before the load."""
+    first = server.sample()
+    if first is not None:
+        time.sleep(REST_S)
+    return first, server.sample()
+
+
 def _cpus(first: ProcessSample | None, last: ProcessSample | None) -> float:
     """CPUs in use; 0 where not read."""
     wall_s = 0.0 if first is None or last is None else last.t_monotonic_s - first.t_monotonic_s

@@ -38,7 +38,15 @@ from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
 from prony.steady.limits import SteadyLimits
 from prony.targets.base import RunningTarget, ServerUnderTest
 from prony.trial.duet import Duet, Member
-from prony.trial.load_run import INTERRUPTED, WORTH_KEEPING_S, LoadRun, ServerDied, WindowEdges, over_window
+from prony.trial.load_run import (
+    INTERRUPTED,
+    WORTH_KEEPING_S,
+    LoadRun,
+    ServerDied,
+    WindowEdges,
+    at_rest,
+    over_window,
+)
 from prony.trial.preparation import Preparation, offer_stage, probed, scaling_probe, stage_notes
 from prony.trial.process import SharedProcess, answers_again
 from prony.trial.surroundings import ProfileCollector, Sampler, Surroundings, TrialObserver, trial_facts
@@ -250,7 +258,7 @@ class _Trial:
         sampled = _sampled(self._sides or self.surroundings.partition)
         with places.sampler(*sampled, self._own_pids, server.url) as sampler:
             sampler.watch("server", server.sample)
-            resting = None if self._start_up is None else self._start_up.process, server.sample()
+            resting = (None, None) if self.duet is not None else at_rest(server)
             self._warm_beforehand(server)
             self._others(server, before)
             counted = server.request_count()

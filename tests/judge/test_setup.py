@@ -1,4 +1,4 @@
-"""The finding `setup`: what differs between compared servers beside their programs."""
+"""The finding `setup`: what differs between compared servers other than their programs."""
 
 from __future__ import annotations
 

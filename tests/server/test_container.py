@@ -42,6 +42,8 @@ match words[0]:
         port = json.loads((here / "ports").read_text())
         port = min(int(one.split("/")[0]) for one in port if one.endswith("/tcp"))
         os.execv(sys.executable, [sys.executable, {str(TOY)!r}, "127.0.0.1", str(port)])
+    case "rm":
+        print(words[-1])
     case "inspect":
         print((here / "pid").read_text() if (here / "pid").exists() else 0)
 """
@@ -84,7 +86,7 @@ def test_an_image_is_started_watched_and_removed_by_its_id(
     assert server.clean is True
     assert gone(pid)
     assert listeners(port, "127.0.0.1") == []
-    create = f"create --rm --network host --log-driver none --cpuset-cpus {cpus[0]} localhost/app:1"
+    create = f"create --rm --network host --log-driver none --cpuset-cpus {cpus[0]} {'ab' * 8}"
     assert [call for call in podman() if not call.startswith(("image", "inspect"))] == [
         create,
         f"start --attach --sig-proxy {ID}",

@@ -330,7 +330,9 @@ def test_the_group_that_was_throttled_longest_counts(tmp_path: Path, version: in
     [
         ("/system.slice/shop.service", "/system.slice/lab.service", {7, 8}),
         ("/system.slice/shop.service", "/system.slice/shop.service", set()),
+        (f"/system.slice/docker-{'0a' * 32}.scope", "/x", {7, 8}),
         ("/user.slice/session-3.scope", "/user.slice/session-4.scope", set()),
+        ("/user.slice/app.slice/app-code-7.scope", "/x", set()),
         ("/", "/x", set()),
     ],
 )

@@ -7,7 +7,7 @@ import sys
 from typer import Argument, Option
 
 from prony.cli import options, targets
-from prony.cli.servers import Jdk, line
+from prony.cli.servers import Jdk, print_build_line
 from prony.errors import EnvironmentFault, ExitCode, UsageError
 from prony.evidence.conformance import START, CheckResult, CheckStatus, Conformance
 from prony.plan import workload as workloads
@@ -96,7 +96,7 @@ def _chosen(named: list[str], every: bool) -> list[ServerSpec]:
 def _checked(spec: ServerSpec, under: Workload, jdk: str | None) -> Conformance:
     """What the suite finds; a build that fails is a result like another."""
     try:
-        built = build([spec], jdk=jdk, on_line=line)
+        built = build([spec], jdk=jdk, on_line=print_build_line)
     except EnvironmentFault as fault:
         failed = CheckResult(
             server=spec.name,

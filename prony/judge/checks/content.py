@@ -21,8 +21,9 @@ HOW_TO_DECLARE = (
 
 
 SAMPLES_NEEDED = 10
-SELDOM = 0.5
-"""Most other bodies ÷ sampled ones where the preflight's is the usual one."""
+"""Sampled bodies of a step from which others than the preflight's are reported."""
+OTHER_SHARE_MAX = 0.5
+"""Other bodies ÷ sampled ones above which the body changes by itself (a date, an id)."""
 
 
 class ContentLimits(DeclaredLimits):
@@ -103,7 +104,7 @@ def _other_bodies(window: Window, evidence: Evidence, limit: str) -> Finding | N
         alone = len(bodies) == 1 and bodies[0].sha256 is not None
         if sampled < SAMPLES_NEEDED or not before or None in before:
             continue
-        if alone or other <= SELDOM * sampled:
+        if alone or other <= OTHER_SHARE_MAX * sampled:
             share = other / sampled
             text = (
                 f"{percent(share)} of {number(sampled)} sampled bodies of {step} differ from the preflight's"

@@ -97,7 +97,7 @@ def _stalled(window: HostWindow) -> float:
 
 def _short_of_memory(evidence: Evidence) -> dict[str, Bias]:
     """As if the server had stood still whenever a task of the host waited for memory; reclaiming also costs
-    the CPU time of who waits.
+    CPU time of the task that waits.
     """
     window = evidence.host_window
     share, used = 0.0 if window is None else _stalled(window), server_cpu_used(evidence)

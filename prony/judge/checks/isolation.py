@@ -24,6 +24,8 @@ ASSUMPTION = (
 )
 SHARED_CORE = 0.5
 """Most of a core's speed that a busy hardware thread takes from its sibling."""
+LONGEST_PERIOD_S = 1.0
+"""Of a CPU quota, by the kernel."""
 UNTOLD_IRQ = 0.05
 """Share of soft interrupts of unknown origin that is reported."""
 SEGMENT_BYTES = 1400
@@ -196,9 +198,11 @@ def _throttled(evidence: Evidence) -> Taken | str | None:
     held_s, periods = window.throttle.throttled_s, window.throttle.periods
     text = f"a CPU quota throttled the server for {percent(held_s / window.wall_s)} of the window"
     advice = "measure without the quota, or declare the granted CPUs"
+    share = held_s / window.wall_s / server_cpus(evidence)
     if held_s > 0 and periods > 0:
-        held_s += window.wall_s / periods  # the kernel adds a throttling at its end: one may be missing
-    return Taken("throttled", held_s / window.wall_s / server_cpus(evidence), text, advice)
+        # The kernel adds a throttling at its end: one may be missing. It counts no period without work.
+        share = min(1.0, share + min(LONGEST_PERIOD_S, window.wall_s / periods) / window.wall_s)
+    return Taken("throttled", share, text, advice)
 
 
 def _client(evidence: Evidence) -> Taken | str | None:

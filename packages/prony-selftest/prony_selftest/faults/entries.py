@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from prony.errors import EnvironmentFault
@@ -21,7 +22,12 @@ def run_number(number: int, *, tools: bool = False) -> EntryResult:
         return run_entry(ONE[number], tools=tools) if number in ONE else MANY[number](tools)
     except EnvironmentFault as fault:
         name, _, told = dict(titles())[number].partition(": ")
-        return EntryResult(number, name, told, reported="not measured", failures=(str(fault),))
+        return EntryResult(number, name, told, reported="not measured", failures=(without_log(str(fault)),))
+
+
+def without_log(text: str) -> str:
+    """A message without the path of its log, which is of this host."""
+    return re.sub(r" \(log: [^)]*\)", "", text)
 
 
 def titles() -> Iterator[tuple[int, str]]:
