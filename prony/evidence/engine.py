@@ -260,7 +260,7 @@ class Window(Counters):
     steps: tuple[StepFigures, ...] = ()
     """By step name; empty for a single step."""
     bodies: tuple[BodyCount, ...] = ()
-    """Of one in 64 of the responses that were right; empty in older evidence."""
+    """Of one in 256 right responses of at most 64 KiB; empty in older evidence."""
     transactions: tuple[StepFigures, ...] = ()
     """By name of a transaction: sums of its requests' service times."""
     threads: tuple[EngineThread, ...] = ()
