@@ -77,7 +77,7 @@ pub struct Uring {
     /// Signalled by other rings that this one waits for.
     eventfd: Option<Waker>,
     conns: Vec<Conn>,
-    /// By connection, on kernels that must be told of its end ([`set_up::ends_late`]); else empty.
+    /// By connection, on kernels before 6.13 ([`set_up::ends_late`]); else empty.
     sockets: Vec<Option<OwnedFd>>,
     direct: usize,
     completions: Vec<cqueue::Entry>,
@@ -223,12 +223,12 @@ impl Driver for Uring {
         self.accepted.clear(conn);
         let fixed = match payload {
             Payload::Fixed(fixed) => fixed,
-            owned @ Payload::Owned(_) => return self.send_told(conn, owned),
+            owned @ Payload::Owned(_) => return self.send_reported(conn, owned),
         };
         let bytes = &self.config.fixed[fixed as usize];
         let (pointer, length) = (bytes.as_ptr(), bytes.len());
         if length > SURELY_TAKEN_BYTES || self.accepted.is_kept() {
-            return self.send_told(conn, Payload::Fixed(fixed));
+            return self.send_reported(conn, Payload::Fixed(fixed));
         }
         let entry = opcode::Send::new(Fixed(conn), pointer, length as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
@@ -274,7 +274,7 @@ impl Driver for Uring {
                 self.cancel(CONNECT, conn);
             }
             if slot.sending > 0 {
-                self.cancel_told(conn, slot.generation);
+                self.cancel_reported(conn, slot.generation);
             }
             let socket = self.sockets.get_mut(conn as usize).and_then(Option::take);
             if let Some(socket) = socket.filter(|_| !self.config.resets) {
