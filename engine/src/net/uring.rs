@@ -277,9 +277,12 @@ impl Driver for Uring {
                 self.cancel_reported(conn, slot.generation);
             }
             let socket = self.sockets.get_mut(conn as usize).and_then(Option::take);
-            if let Some(socket) = socket.filter(|_| !self.config.resets) {
-                // An end that the other side made needs none.
-                let _ = rustix::net::shutdown(socket, Shutdown::Both);
+            if let Some(socket) = socket {
+                // To disconnect sends the RST at once; a Unix socket has none. An end that the other
+                // side made needs none either.
+                if !self.config.resets || rustix::net::connect_unspec(&socket).is_err() {
+                    let _ = rustix::net::shutdown(socket, Shutdown::Both);
+                }
             }
             // Takes effect at once; operations under way keep the socket until they end, by the
             // cancellations above. The only failure would be an index out of range, which
