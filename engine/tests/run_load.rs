@@ -19,6 +19,7 @@ fn a_total_of_requests_is_exact_over_threads() {
         let ended = run(&plan);
         let finished = ended.finished();
         assert_eq!(finished["reason"], "total_requests");
+        assert!(finished["reader_cpu_s"].is_null());
         assert_counts(
             &finished["totals"],
             &json!({"sent": 1234, "completed": 1234, "failed": 0, "abandoned": 0, "connections_opened": 7,

@@ -467,6 +467,8 @@ class EngineReport(EngineRecord):
     window: Window | None = None
     log: LogReport | None = None
     """None without a request log."""
+    reader_cpu_s: float | None = None
+    """CPU time of the thread that read streamed files for bodies; None without such files."""
     rates: tuple[tuple[int, int], ...] | None = None
     """(requests per second, count) of a group over spans."""
     values: dict[str, str] = Field(default_factory=dict)
