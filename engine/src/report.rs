@@ -180,6 +180,9 @@ pub struct Finished {
     pub window: Option<WindowReport>,
     /// `null` unless the plan asks for a log of its requests.
     pub log: Option<LogReport>,
+    /// CPU time of the thread that read streamed files for request bodies, which is not part of the
+    /// measuring threads' figures; `null` without such files.
+    pub reader_cpu_s: Option<f64>,
     /// Rates in requests per second, rising, each with how often it was seen; `null` when the plan
     /// asks for none.
     pub rates: Option<Vec<(u64, u64)>>,
@@ -205,6 +208,7 @@ impl Finished {
             totals: CounterReport::new(&Counters::default(), &Edges::default()),
             window: None,
             log: None,
+            reader_cpu_s: None,
             rates: None,
             script: None,
             values: BTreeMap::new(),

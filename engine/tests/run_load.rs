@@ -19,6 +19,7 @@ fn a_total_of_requests_is_exact_over_threads() {
         let ended = run(&plan);
         let finished = ended.finished();
         assert_eq!(finished["reason"], "total_requests");
+        assert!(finished["reader_cpu_s"].is_null());
         assert_counts(
             &finished["totals"],
             &json!({"sent": 1234, "completed": 1234, "failed": 0, "abandoned": 0, "connections_opened": 7,
@@ -32,7 +33,7 @@ fn a_total_of_requests_is_exact_over_threads() {
 }
 
 #[test]
-fn one_body_in_sixty_four_is_sampled() {
+fn one_body_in_256_is_sampled() {
     for driver in drivers() {
         let server = Server::answering(HELLO);
         let plan = plan(server.address, driver, |plan| {
@@ -44,7 +45,7 @@ fn one_body_in_sixty_four_is_sampled() {
         assert_eq!(bodies.as_array().map(Vec::len), Some(1), "{bodies}");
         assert_eq!(bodies[0]["sha256"], "2cf24dba5fb0a30e", "of hello");
         let count = bodies[0]["count"].as_u64().unwrap();
-        assert!((10..1_000).contains(&count), "{count}");
+        assert!((10..100).contains(&count), "{count}");
     }
 }
 

@@ -413,12 +413,16 @@ fn a_long_file_is_streamed_from_the_disk() {
                     "body": {"file": file.path(), "chunked": chunked}, "expect": {"body_equals": text}});
                 plan["stop"]["total_requests"] = 3.into();
             });
-            let totals = totals(&plan);
+            let ended = run(&plan);
+            let finished = ended.finished();
+            let totals = &finished["totals"];
             assert_counts(
-                &totals,
+                totals,
                 &json!({"completed": 3, "failed": 0, "connections_opened": 1}),
             );
             assert!(totals["bytes_sent"].as_u64().unwrap() > 6_000_000);
+            let reader_cpu_s = finished["reader_cpu_s"].as_f64().unwrap();
+            assert!(reader_cpu_s > 0.0 && reader_cpu_s < 10.0, "{reader_cpu_s}");
         }
     }
 }

@@ -260,7 +260,7 @@ class Window(Counters):
     steps: tuple[StepFigures, ...] = ()
     """By step name; empty for a single step."""
     bodies: tuple[BodyCount, ...] = ()
-    """Of one in 64 of the responses that were right; empty in older evidence."""
+    """Of one in 256 right responses of at most 64 KiB; empty in older evidence."""
     transactions: tuple[StepFigures, ...] = ()
     """By name of a transaction: sums of its requests' service times."""
     threads: tuple[EngineThread, ...] = ()
@@ -467,6 +467,8 @@ class EngineReport(EngineRecord):
     window: Window | None = None
     log: LogReport | None = None
     """None without a request log."""
+    reader_cpu_s: float | None = None
+    """CPU time of the thread that read streamed files for bodies; None without such files."""
     rates: tuple[tuple[int, int], ...] | None = None
     """(requests per second, count) of a group over spans."""
     values: dict[str, str] = Field(default_factory=dict)

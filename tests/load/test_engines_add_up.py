@@ -113,6 +113,7 @@ class Canned:
         done = {
             "reason": reason,
             "elapsed_ms": 1000.0 * len(self.rows),
+            "reader_cpu_s": 0.25,
             "totals": {
                 "sent": len(values),
                 "completed": len(values),
@@ -196,6 +197,7 @@ def test_rows_and_reports_add_up_and_instants_are_those_of_the_laboratory() -> N
     report = engines.report()
     assert (report.totals.sent, report.totals.completed, report.totals.bytes_sent) == (6, 6, 60)
     assert report.totals.status == {"200": 6}
+    assert report.reader_cpu_s == 0.5
     assert report.totals.answers[0].count == 6
     assert report.window is not None
     assert [body.count for body in report.window.bodies] == [6]

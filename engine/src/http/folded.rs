@@ -1,6 +1,6 @@
 //! Header lines that are folded (RFC 9112, section 5.2).
 
-/// Puts a blank where lines are folded (RFC 9112, section 5.2).
+/// Joins each folded line to the one before with a single blank.
 pub fn unfold(head: &mut Vec<u8>) {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     if !head.windows(2).any(|at| at[0] == b'\n' && is_blank(&at[1])) {

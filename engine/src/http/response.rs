@@ -9,6 +9,9 @@ use crate::http::captured::CapturedResponse;
 use prony_common::chunked::Chunked;
 use prony_common::digests::BodyDigest;
 
+/// A longer body gets no digest: SHA-256 of it would delay the responses behind it.
+pub(super) const MAX_DIGEST_BYTES: u64 = 64 * 1024;
+
 /// What must be known of the request to read its response.
 pub struct Exchange<'a> {
     pub head_request: bool,
@@ -20,7 +23,7 @@ pub struct Exchange<'a> {
     pub budget: &'a Budget,
     /// Where a copy of the response goes, when one is wanted.
     pub captured: Option<&'a mut CapturedResponse>,
-    /// Where the digest of its body goes, when it is sampled.
+    /// Where the digest of its body goes, when it is sampled and has at most [`MAX_DIGEST_BYTES`].
     pub digest: Option<&'a mut Option<u64>>,
     /// Set when the server asked for the body (100).
     pub continues: bool,
@@ -170,7 +173,11 @@ impl ResponseReader {
                     captured
                 }),
                 held: exchange.budget.nothing(),
-                digest: exchange.digest.as_ref().map(|_| Box::default()),
+                digest: exchange
+                    .digest
+                    .as_ref()
+                    .filter(|_| !matches!(head.framing, Framing::Length(bytes) if bytes > MAX_DIGEST_BYTES))
+                    .map(|_| Box::default()),
             };
             return self.read_body(body, rest, exchange);
         }
@@ -189,7 +196,9 @@ impl ResponseReader {
             if let Some(captured) = captured {
                 captured.feed(piece);
             }
-            if let Some(digest) = digest {
+            if check.seen() > MAX_DIGEST_BYTES {
+                *digest = None;
+            } else if let Some(digest) = digest {
                 digest.update(piece);
             }
         };
@@ -281,7 +290,9 @@ fn whole(
         captured.begin(head_bytes);
         captured.feed(body);
     }
-    if let Some(wanted) = &mut exchange.digest {
+    if let Some(wanted) = &mut exchange.digest
+        && body.len() as u64 <= MAX_DIGEST_BYTES
+    {
         let mut digest = BodyDigest::default();
         digest.update(body);
         **wanted = Some(digest.first_bits());

@@ -95,6 +95,37 @@ fn a_sampled_body_has_the_same_digest_in_one_piece_in_many_and_chunked() {
 }
 
 #[test]
+fn a_body_longer_than_64_kib_gets_no_digest() {
+    for (bytes, sampled) in [(65_536, true), (65_537, false)] {
+        let body = "x".repeat(bytes);
+        let (first, rest) = body.split_at(1000);
+        let rest_bytes = rest.len();
+        let texts = [
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n{body}"),
+            format!(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3e8\r\n{first}\r\n{rest_bytes:x}\r\n{rest}\r\n0\r\n\r\n"
+            ),
+        ];
+        for text in &texts {
+            for size in [1000, text.len()] {
+                let mut client = Client::new(false);
+                client.digests = true;
+                let mut pieces = text.as_bytes().chunks(size);
+                let response = pieces
+                    .find_map(|piece| client.feed(piece).unwrap())
+                    .unwrap();
+                assert_eq!(response.body_bytes, bytes as u64);
+                assert_eq!(
+                    client.digest.is_some(),
+                    sampled,
+                    "{bytes} in pieces of {size}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn whole_responses_are_read_in_one_piece_and_again_from_the_recent_head() {
     for text in RESPONSES {
         let mut client = Client::new(false);

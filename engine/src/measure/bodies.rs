@@ -1,5 +1,4 @@
-//! How often each body came among the sampled ones, by step and digest: a wrong body of the right length shows
-//! beside the response before the load.
+//! Counts of sampled bodies by step and digest, to be compared with the preflight response.
 
 use std::collections::BTreeMap;
 

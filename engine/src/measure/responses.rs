@@ -67,7 +67,7 @@ impl ResponseCounts {
     }
 
     /// The `limit` most frequent responses, most first, and how many there were of all others.
-    pub fn max_frequent(&self, limit: usize) -> (Vec<(StatusAndLength, u64)>, u64) {
+    pub fn most_frequent(&self, limit: usize) -> (Vec<(StatusAndLength, u64)>, u64) {
         let mut counts = self.counts.clone();
         if let Some((response, count)) = self.last {
             *counts.entry(response).or_default() += count;
@@ -96,7 +96,7 @@ mod tests {
         let mut sum = ResponseCounts::default();
         sum.add(&responses);
         sum.add(&responses);
-        let (most, others) = sum.max_frequent(2);
+        let (most, others) = sum.most_frequent(2);
         assert_eq!(most, vec![((200, 5), 40), ((404, 9), 20)]);
         assert_eq!(others, 20);
         assert_eq!(sum.by_status(), BTreeMap::from([(200, 60), (404, 20)]));

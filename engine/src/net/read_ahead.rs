@@ -2,9 +2,11 @@
 //! holds up nobody but the request whose body it has.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::sys::Waker;
+use super::sys::{Waker, thread_cpu_ns};
 use crate::payload::{Outgoing, Piece};
 
 /// A piece that is to be read, and who waits for it.
@@ -27,15 +29,32 @@ pub enum Refill {
 
 /// The way to the thread that reads; without one no payload may have a file.
 #[derive(Debug, Clone, Default)]
-pub struct ReadAhead(Option<Sender<Order>>);
+pub struct ReadAhead {
+    orders: Option<Sender<Order>>,
+    cpu_ns: Arc<AtomicU64>,
+}
 
 /// What is to be read.
-pub struct Orders(Receiver<Order>);
+pub struct Orders {
+    inbox: Receiver<Order>,
+    cpu_ns: Arc<AtomicU64>,
+}
 
 impl ReadAhead {
     pub fn new() -> (Self, Orders) {
         let (orders, inbox) = channel();
-        (Self(Some(orders)), Orders(inbox))
+        let cpu_ns = Arc::<AtomicU64>::default();
+        let ahead = Self {
+            orders: Some(orders),
+            cpu_ns: Arc::clone(&cpu_ns),
+        };
+        (ahead, Orders { inbox, cpu_ns })
+    }
+
+    /// CPU time of the thread up to its last piece; `None` without one.
+    pub fn cpu_ns(&self) -> Option<u64> {
+        self.orders.as_ref()?;
+        Some(self.cpu_ns.load(Ordering::Relaxed))
     }
 
     /// Starts the thread, which ends with the last of those who may ask it.
@@ -63,9 +82,9 @@ impl ReadAhead {
         {
             let (to, from) = channel();
             rest.read = Some(from);
-            if let Some(orders) = &self.0 {
+            if let Some(orders) = &self.orders {
                 let waker = waker.clone();
-                // That nobody reads is said by the channel.
+                // A missing reader shows as a disconnected channel.
                 let _ = orders.send(Order { piece, to, waker });
             }
         }
@@ -96,11 +115,13 @@ impl ReadAhead {
 impl Orders {
     /// Reads the next piece, waiting for one; false when there can be none any more.
     pub fn read_next(&self) -> bool {
-        let Ok(Order { piece, to, waker }) = self.0.recv() else {
+        let Ok(Order { piece, to, waker }) = self.inbox.recv() else {
             return false;
         };
-        // Who has given up wants it no more.
-        if to.send(piece.read()).is_ok() {
+        let read = piece.read();
+        self.cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
+        // The connection may have closed.
+        if to.send(read).is_ok() {
             waker.wake();
         }
         true

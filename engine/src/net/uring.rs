@@ -77,7 +77,7 @@ pub struct Uring {
     /// Signalled by other rings that this one waits for.
     eventfd: Option<Waker>,
     conns: Vec<Conn>,
-    /// By connection, on kernels that must be told of its end ([`set_up::ends_late`]); else empty.
+    /// By connection, on kernels before 6.13 ([`set_up::ends_late`]); else empty.
     sockets: Vec<Option<OwnedFd>>,
     direct: usize,
     completions: Vec<cqueue::Entry>,
@@ -223,12 +223,12 @@ impl Driver for Uring {
         self.accepted.clear(conn);
         let fixed = match payload {
             Payload::Fixed(fixed) => fixed,
-            owned @ Payload::Owned(_) => return self.send_told(conn, owned),
+            owned @ Payload::Owned(_) => return self.send_reported(conn, owned),
         };
         let bytes = &self.config.fixed[fixed as usize];
         let (pointer, length) = (bytes.as_ptr(), bytes.len());
         if length > SURELY_TAKEN_BYTES || self.accepted.is_kept() {
-            return self.send_told(conn, Payload::Fixed(fixed));
+            return self.send_reported(conn, Payload::Fixed(fixed));
         }
         let entry = opcode::Send::new(Fixed(conn), pointer, length as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
@@ -274,12 +274,15 @@ impl Driver for Uring {
                 self.cancel(CONNECT, conn);
             }
             if slot.sending > 0 {
-                self.cancel_told(conn, slot.generation);
+                self.cancel_reported(conn, slot.generation);
             }
             let socket = self.sockets.get_mut(conn as usize).and_then(Option::take);
-            if let Some(socket) = socket.filter(|_| !self.config.resets) {
-                // An end that the other side made needs none.
-                let _ = rustix::net::shutdown(socket, Shutdown::Both);
+            if let Some(socket) = socket {
+                // To disconnect sends the RST at once; a Unix socket has none. An end that the other
+                // side made needs none either.
+                if !self.config.resets || rustix::net::connect_unspec(&socket).is_err() {
+                    let _ = rustix::net::shutdown(socket, Shutdown::Both);
+                }
             }
             // Takes effect at once; operations under way keep the socket until they end, by the
             // cancellations above. The only failure would be an index out of range, which

@@ -163,7 +163,7 @@ pub struct ResponseCount {
 impl CounterReport {
     pub fn new(counters: &Counters, edges: &Edges) -> Self {
         let clipped_s = |part| signed_seconds(edges.user_time.of(part));
-        let (answers, answers_other) = counters.responses.max_frequent(RESPONSES_LISTED);
+        let (answers, answers_other) = counters.responses.most_frequent(RESPONSES_LISTED);
         Self {
             sent: counters.sent,
             completed: counters.completed,

@@ -12,8 +12,8 @@ use crate::http::response::Response;
 use crate::measure::counters::ErrorKind;
 use crate::units::ms;
 
-/// So many are told, and so many bytes of their bodies.
-const MAX_TOLD: usize = 1_000;
+/// Most responses that are reported, and most bytes of their bodies.
+const MAX_REPORTED: usize = 1_000;
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
 /// One response; of those that were led on by redirects the last.
@@ -51,7 +51,7 @@ impl Responses {
     ) {
         let Ok(mut told) = self.0.lock() else { return };
         let (responses, bytes) = &mut *told;
-        if responses.len() == MAX_TOLD {
+        if responses.len() == MAX_REPORTED {
             return;
         }
         let kept = !seen.too_long && *bytes + seen.body.len() <= MAX_BODY_BYTES;

@@ -28,7 +28,7 @@ pub struct WindowReport {
     pub response_time: Option<HistogramReport>,
     /// By step name; empty when the scenarios have a single one.
     pub steps: Vec<StepReport>,
-    /// The bodies of a sample of the right responses with a status of 2xx.
+    /// Sampled bodies of at most 64 KiB, of right responses with a status of 2xx.
     pub bodies: Vec<BodyReport>,
     /// By the name of a transaction: the sum of the service times of its requests. One that was not
     /// walked to its end is left out.
@@ -74,7 +74,7 @@ pub struct WindowReport {
     pub silences: Option<Vec<[u64; 4]>>,
 }
 
-/// How often a body came in the sample.
+/// Number of samples with this body.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BodyReport {
     pub scenario: String,

@@ -73,6 +73,7 @@ pub fn choose_driver(choice: DriverChoice) -> Result<ChosenDriver, PlanError> {
 /// A way to each thread.
 pub struct LoadThreads {
     threads: Vec<LoadThread>,
+    read_ahead: ReadAhead,
 }
 
 struct LoadThread {
@@ -142,7 +143,18 @@ impl LoadThreads {
                 realtime: place.realtime,
             });
         }
-        Ok((Self { threads }, ready))
+        Ok((
+            Self {
+                threads,
+                read_ahead,
+            },
+            ready,
+        ))
+    }
+
+    /// CPU time of the thread that reads files; `None` when the plan has none.
+    pub fn reader_cpu_ns(&self) -> Option<u64> {
+        self.read_ahead.cpu_ns()
     }
 
     pub fn len(&self) -> usize {

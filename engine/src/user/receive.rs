@@ -10,9 +10,9 @@ use crate::measure::counters::ErrorKind;
 /// How a record begins with which a TLS server refuses what it was sent.
 const TLS_ALERT: [u8; 2] = [0x15, 0x03];
 
-/// One body in 64 is sampled, whichever clock the sends are timed by: its digest costs more than all else.
+/// One body in 256 is sampled, whichever clock the sends are timed by: its digest costs more than all else.
 fn is_sampled(sent_ns: u64) -> bool {
-    sent_ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58 == 0
+    sent_ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56 == 0
 }
 
 /// What was made of some bytes.

@@ -9,6 +9,7 @@ use crate::net::address::Address;
 use crate::net::epoll::Epoll;
 use crate::net::rings::Rings;
 use crate::net::sys::monotonic_ns;
+use crate::net::tests::driver_on_this_host;
 use crate::net::uring::Uring;
 use crate::net::{Config, ConnId, Driver, NetEvent};
 use crate::payload::{PIECE_BYTES, Payload, Rest};
@@ -51,13 +52,7 @@ impl<D: Driver> Test<D> {
             read_ahead,
             ..Config::new(USERS as usize, vec![address])
         };
-        let mut driver = match D::new(config) {
-            Ok(driver) => driver,
-            Err(error) => {
-                println!("{} is not tested here: {error}", D::NAME);
-                return None;
-            }
-        };
+        let mut driver = driver_on_this_host::<D>(config)?;
         let mut peers = Vec::new();
         for conn in 0..USERS {
             driver.connect(conn, 0);

@@ -20,7 +20,7 @@ impl Uring {
     #[cold]
     fn discard(&mut self, operation: u64, index: u32, flags: u32) {
         if operation == SEND_REPORTED {
-            self.free_told(index);
+            self.free_reported(index);
         }
         let buffer = cqueue::buffer_select(flags).and_then(|index| self.buffers.filled(index));
         if let Some(buffer) = buffer {
@@ -49,7 +49,7 @@ impl Uring {
                 return None;
             }
             CANCEL => return None,
-            SEND_REPORTED => self.told_conn(index)?,
+            SEND_REPORTED => self.reported_conn(index)?,
             _ => index,
         };
         if !self.is_current(conn, generation) {
@@ -72,7 +72,7 @@ impl Uring {
                 let code = if result < 0 { -result } else { libc::EPIPE };
                 Some(NetEvent::Broken(conn, Direction::Write, code))
             }
-            SEND_REPORTED => self.sent_told(index, conn, result),
+            SEND_REPORTED => self.sent_reported(index, conn, result),
             _ => None,
         }
     }

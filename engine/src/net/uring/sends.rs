@@ -31,7 +31,7 @@ const MAX_SPARE_BYTES: usize = 1024 * 1024;
 
 impl Uring {
     /// False: the operation was refused, and the place is free again.
-    fn push_told(&mut self, place: u32) -> bool {
+    fn push_reported(&mut self, place: u32) -> bool {
         let Some(reported) = &self.reported[place as usize] else {
             return false;
         };
@@ -43,12 +43,12 @@ impl Uring {
             .user_data(tag(SEND_REPORTED, reported.generation, place));
         let pushed = self.push_for(conn, entry);
         if !pushed {
-            self.free_told(place);
+            self.free_reported(place);
         }
         pushed
     }
 
-    pub(super) fn send_told(&mut self, conn: ConnId, mut payload: Payload) {
+    pub(super) fn send_reported(&mut self, conn: ConnId, mut payload: Payload) {
         if let Payload::Owned(outgoing) = &mut payload {
             self.config.read_ahead.begin(outgoing, &self.waker);
         }
@@ -64,18 +64,18 @@ impl Uring {
             self.reported.push(reported);
             (self.reported.len() - 1) as u32
         };
-        if self.push_told(place) {
+        if self.push_reported(place) {
             self.conns[conn as usize].sending += 1;
         }
     }
 
     /// Whose bytes are at this place.
-    pub(super) fn told_conn(&self, place: u32) -> Option<ConnId> {
+    pub(super) fn reported_conn(&self, place: u32) -> Option<ConnId> {
         Some(self.reported.get(place as usize)?.as_ref()?.conn)
     }
 
     /// The kernel is done with the bytes at this place.
-    pub(super) fn free_told(&mut self, place: u32) {
+    pub(super) fn free_reported(&mut self, place: u32) {
         if let Some(reported) = self.reported[place as usize].take() {
             if let Payload::Owned(outgoing) = reported.payload {
                 let spare = outgoing.into_spare();
@@ -88,7 +88,12 @@ impl Uring {
     }
 
     /// It ended: goes on with what follows its bytes, or gives its place back.
-    pub(super) fn sent_told(&mut self, place: u32, conn: ConnId, result: i32) -> Option<NetEvent> {
+    pub(super) fn sent_reported(
+        &mut self,
+        place: u32,
+        conn: ConnId,
+        result: i32,
+    ) -> Option<NetEvent> {
         let reported = self.reported.get_mut(place as usize)?.as_mut()?;
         let length = reported.bytes(&self.config.fixed).len();
         let refill = if result < 0 {
@@ -124,7 +129,7 @@ impl Uring {
     fn follow(&mut self, place: u32, conn: ConnId, refill: Result<Refill, i32>) -> Option<i32> {
         match refill {
             Ok(Refill::Piece) => {
-                if !self.push_told(place) {
+                if !self.push_reported(place) {
                     self.sent(conn);
                 }
                 return None;
@@ -135,13 +140,13 @@ impl Uring {
             }
             Ok(Refill::Nothing) | Err(_) => {}
         }
-        self.free_told(place);
+        self.free_reported(place);
         self.sent(conn);
         refill.err()
     }
 
     /// Nothing of what this connection still had to send is to follow.
-    pub(super) fn cancel_told(&mut self, conn: ConnId, generation: u32) {
+    pub(super) fn cancel_reported(&mut self, conn: ConnId, generation: u32) {
         let of_conn = |reported: &Option<Reported>| {
             reported
                 .as_ref()
@@ -155,7 +160,7 @@ impl Uring {
             let reads = self.unread.iter().position(|(unread, _)| *unread == place);
             if let Some(at) = reads {
                 self.unread.swap_remove(at);
-                self.free_told(place);
+                self.free_reported(place);
             } else {
                 let entry = opcode::AsyncCancel::new(tag(SEND_REPORTED, generation, place))
                     .build()

@@ -30,7 +30,7 @@ const EXTENDED_ARGUMENT: u32 = 1 << 3;
 /// handed over, and sends take a while.
 const ABSOLUTE_TIMER: u32 = 1 << 5;
 
-/// What a wait is reported (`struct io_uring_getevents_arg`).
+/// Argument of a wait (`struct io_uring_getevents_arg`).
 #[repr(C)]
 struct WaitArgument {
     signal_mask: u64,
@@ -69,7 +69,8 @@ impl Uring {
         Ok(())
     }
 
-    /// Queues an operation of a connection; false when it is refused, which the connection is reported.
+    /// Queues an operation of a connection; false when it is refused, and then reports `Refused` to the
+    /// connection.
     #[inline]
     pub(super) fn push_for(&mut self, conn: ConnId, entry: Entry) -> bool {
         let result = self.push(&entry);

@@ -8,28 +8,28 @@ use std::sync::Arc;
 use super::*;
 use crate::net::Direction;
 use crate::net::address::Address;
+use crate::net::tests::driver_on_this_host;
 use crate::payload::Outgoing;
 
 const MS: u64 = 1_000_000;
 /// More than the sockets hold.
 const LONG: usize = 16 << 20;
 
-/// `None`, with a printed reason, where the host has no io_uring.
+/// `None` where the host has no io_uring.
 fn driver(connections: usize) -> Option<(Uring, TcpListener)> {
+    driver_that(false, connections)
+}
+
+fn driver_that(resets: bool, connections: usize) -> Option<(Uring, TcpListener)> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = Address::new(listener.local_addr().unwrap());
     let config = Config {
         fixed: Arc::from(vec![b"ping".to_vec(), vec![b'x'; LONG]]),
         receive_stamps: true,
+        resets,
         ..Config::new(connections, vec![address])
     };
-    match Uring::new(config) {
-        Ok(driver) => Some((driver, listener)),
-        Err(error) => {
-            println!("io_uring is not tested here: {error}");
-            None
-        }
-    }
+    Some((driver_on_this_host(config)?, listener))
 }
 
 /// The events of so many milliseconds.
@@ -216,20 +216,26 @@ fn a_fixed_send_that_failed_midway_is_not_taken_for_sent() {
 fn where_the_ring_frees_late_the_end_of_a_connection_does_not_wait_for_it() {
     use super::set_up::ends_late;
     assert!(ends_late((6, 1)) && ends_late((6, 12)) && !ends_late((6, 13)));
-    let Some((mut driver, listener)) = driver(1) else {
-        return;
-    };
-    driver.keep_sockets();
-    connect(&mut driver, 0);
-    let (mut peer, _) = listener.accept().unwrap();
-    // What holds the socket back there: another reference to it.
-    let held = driver.sockets[0].as_ref().unwrap().try_clone().unwrap();
-    driver.close(0);
-    let limit = std::time::Duration::from_secs(5);
-    peer.set_read_timeout(Some(limit)).unwrap();
-    assert_eq!(peer.read(&mut [0; 1]).unwrap(), 0);
-    drop(held);
-    assert!(events(&mut driver, 20).is_empty());
-    connect(&mut driver, 0);
-    assert!(driver.sockets[0].is_some());
+    for resets in [false, true] {
+        let Some((mut driver, listener)) = driver_that(resets, 1) else {
+            return;
+        };
+        driver.keep_sockets();
+        connect(&mut driver, 0);
+        let (mut peer, _) = listener.accept().unwrap();
+        // What holds the socket back there: another reference to it.
+        let held = driver.sockets[0].as_ref().unwrap().try_clone().unwrap();
+        driver.close(0);
+        let limit = std::time::Duration::from_secs(5);
+        peer.set_read_timeout(Some(limit)).unwrap();
+        match peer.read(&mut [0; 1]) {
+            Ok(0) => assert!(!resets),
+            Err(error) => assert!(resets && error.kind() == io::ErrorKind::ConnectionReset),
+            Ok(_) => panic!("nothing was sent"),
+        }
+        drop(held);
+        assert!(events(&mut driver, 20).is_empty());
+        connect(&mut driver, 0);
+        assert!(driver.sockets[0].is_some());
+    }
 }

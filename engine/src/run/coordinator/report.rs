@@ -4,7 +4,7 @@ use super::Coordinator;
 use crate::report::{Event, Finished, Reason, Responses, ScriptReport};
 use crate::run::window::Names;
 use crate::script::Script;
-use crate::units::ms;
+use crate::units::{ms, seconds};
 
 impl Coordinator<'_> {
     /// When every thread has handed over its last segment.
@@ -47,6 +47,10 @@ impl Coordinator<'_> {
             totals,
             window,
             log,
+            reader_cpu_s: self
+                .load_threads
+                .reader_cpu_ns()
+                .map(|ns| seconds(ns.into())),
             rates: self.prepared.job.rates.map(|_| rates.into_iter().collect()),
             script,
             values: self.prepared.job.scenarios.reported.values(),

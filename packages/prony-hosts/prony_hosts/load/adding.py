@@ -66,6 +66,7 @@ def merged_report(
     values: dict[str, str] = {}
     for report in reversed(reports):
         values.update(report.values)
+    readers = [report.reader_cpu_s for report in reports if report.reader_cpu_s is not None]
     return EngineReport(
         ready=merged_ready([report.ready for report in reports]),
         rows=tuple(rows),
@@ -77,6 +78,7 @@ def merged_report(
         window=merged_window(measured, gap_cells, silences)
         if measured and len(measured) == len(windows)
         else None,
+        reader_cpu_s=sum(readers) if readers else None,
         values=values,
         responses=tuple(response for report in reports for response in report.responses),
     )
