@@ -61,7 +61,9 @@ Not supported: -b, -I, -Z, and TLS older than 1.2.
 
 
 class ExitsOne(UsageError):
-    """What ends ab with 1: a file of -p or -u that cannot be read (ab's sentence), two methods."""
+    """What ends ab with 1: a file of -p or -u that cannot be read (ab's sentence), two methods, a
+    wrong number of requests.
+    """
 
 
 @dataclass(slots=True)
@@ -131,7 +133,10 @@ def parse(argv: Sequence[str]) -> AbArguments:
 def _take(into: AbArguments, flag: str, value: str) -> None:
     match flag:
         case "-n":
-            into.requests = _whole(flag, value, 1, 2**31 - 1)
+            try:
+                into.requests = _whole(flag, value, 1, 2**31 - 1)
+            except UsageError as fault:
+                raise ExitsOne(str(fault)) from None
         case "-c":
             into.concurrency = _whole(flag, value, 1, MOST_AT_ONCE)
         case "-t":
