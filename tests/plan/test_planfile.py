@@ -357,5 +357,5 @@ def test_a_title_is_what_every_database_can_store(tmp_path: Path) -> None:
         'title: "a\\0b"\nservers: {url: "http://h:1"}\nworkloads: mine.yaml\nloads: {users: 1}\n'
         'parts: [{name: p, title: "c\\0d"}]\n'
     )
-    plan = read(file, limits=CheckLimits(), seed=1)
+    plan = read(file, limits=CheckLimits, seed=1)
     assert (plan.title, plan.parts[0].title) == ("a\ufffdb", "c\ufffdd")
