@@ -283,9 +283,15 @@ def _filled(stored: Any, given: Any, public: Any) -> Any:
     return stored
 
 
-Name = Annotated[str, AfterValidator(name)]
-Title = Annotated[str, AfterValidator(text)]
-"""Both are printed everywhere and looked up, so they hold no credentials."""
+def _without_nul(value: str) -> str:
+    return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+Name = Annotated[str, AfterValidator(name), AfterValidator(_without_nul)]
+Title = Annotated[str, AfterValidator(text), AfterValidator(_without_nul)]
+"""Both are printed everywhere and looked up, so they hold no credentials, and are stored in columns of
+databases, which take no NUL.
+"""
 
 
 def _suspicious(written: str) -> bool:

@@ -223,7 +223,8 @@ def parse_url(text: str) -> RequestUrl:
     except ValueError as fault:
         raise UsageError(f"invalid URL: '{shown}' ({redaction.url(str(fault))}); {expected}") from fault
     try:
-        port = parts.port
+        if (port := parts.port) == 0:
+            raise ValueError
     except ValueError as fault:
         raise UsageError(f"invalid URL: '{shown}' has no valid port; expected 1 to 65535") from fault
     if parts.scheme not in ("http", "https"):

@@ -176,6 +176,21 @@ def test_a_wrong_command_line_ends_as_with_ab(front: Front, tmp_path: Path, word
     assert front.out.getvalue() == ""
 
 
+@real
+@pytest.mark.parametrize(
+    "words", [["-i", "-p", "b"], ["-p", "b", "-u", "b"], ["-m", "GET", "-i"], ["-n", "0"], ["-n", "x"]]
+)
+def test_two_methods_and_no_requests_end_with_1_as_with_ab(
+    front: Front, tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "b").write_text("x")
+    words = [*words, "http://127.0.0.1:1/"]
+    theirs = subprocess.run([program("ab"), *words], cwd=tmp_path, capture_output=True, check=False)
+    assert run(words, front.context()) == theirs.returncode == 1
+    assert front.err.getvalue().startswith("ab: -")
+
+
 def spread(*values_ms: float) -> TimeDistribution:
     return TimeDistribution.of(values_ms)
 
@@ -295,6 +310,8 @@ def test_a_sum_has_the_sum_of_the_means_and_keeps_the_count() -> None:
         ("-n 0 http://h/", "-n is 0; expected 1 to"),
         ("-n x http://h/", "-n is 'x'; expected a whole number"),
         ("-i -p none http://h/", "-p comes after another method"),
+        ("http://u:secret1@h/", "'http://REDACTED@h/' names a user"),
+        ("u@h/", "names a user"),
         ("-E none http://h/", "not a readable file"),
         ("http://a/ http://b/", "expected one URL"),
         ("-Q http://h/", "option -Q not recognized"),

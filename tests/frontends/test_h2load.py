@@ -161,6 +161,12 @@ def test_the_plan_can_be_read_again(argv: list[str]) -> None:
     assert (again.measured, again.connections) == (made.trial.measured, made.trial.connections)
 
 
+def test_a_repeated_header_is_a_line_each() -> None:
+    argv = ["-H", "A: 1", "-H", "user-agent: me", "-H", "a: 2", "-H", "user-agent: you", URL]
+    (step,) = translate(argv).trial.workload.all_steps
+    assert step.header_pairs == [("user-agent", "you"), ("a", "1"), ("a", "2")]
+
+
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
@@ -170,7 +176,6 @@ def test_the_plan_can_be_read_again(argv: list[str]) -> None:
         (["-w", "0", URL], "too small for any response"),
         (["--header-table-size=1m", URL], "at most 64K"),
         (["--header-table-size=1k", "--encoder-header-table-size=2k", URL], "use the same size"),
-        (["-H", "a: 1", "-H", "a: 2", URL], "the header a twice"),
         (["-H", ":path: /x", URL], "the pseudo header :path"),
         (["--rps=3", URL, "/b"], "give one URI"),
         (["-B", "unix:/x", "https://h/"], "https over a Unix socket"),
@@ -187,6 +192,9 @@ def test_what_is_refused(argv: list[str], says: str) -> None:
     [
         ([], "no URI or input file given"),
         (["/foo"], "invalid URI: /foo"),
+        (["http://h/a b"], "invalid URI: http://h/a b"),
+        (["http://h/ä"], "invalid URI: http://h/ä"),
+        ([URL, "http://h/x?ü"], "invalid URI"),
         (["-n", "1k", URL], "-n: bad option value: 1k"),
         (["--requests=x", URL], "-n: bad option value: x"),
         (["-n", "2", "-c", "5", URL], "-n, -c: the number of requests must be"),

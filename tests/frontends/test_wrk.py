@@ -136,6 +136,8 @@ def test_the_command_line_is_wrks() -> None:
         (["-t", "x", "http://h/"], "expected a whole number"),
         (["--nothing", "http://h/"], "nothing"),
         (["h:80"], "invalid URL"),
+        (["http://h/a b"], "invalid URL: http://h/a b"),
+        (["http://h/?ü"], "invalid URL: http://h/"),
         (["-d0", "http://h/"], "at least 1"),
     ],
 )
@@ -199,7 +201,6 @@ def test_a_header_that_wrk_drops_is_dropped_with_a_note() -> None:
     [
         (["-s", "nowhere.lua", "http://h/"], "nowhere.lua cannot be opened"),
         (["http://h:99999/"], "port"),
-        (["http://h/a b"], "without blanks"),
     ],
 )
 def test_whatever_else_is_wrong_ends_with_1(front: Front, argv: list[str], said: str) -> None:

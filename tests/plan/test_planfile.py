@@ -9,7 +9,7 @@ import pytest
 
 from prony.errors import UsageError
 from prony.judge.limits import CheckLimits
-from prony.plan import planfile_quick
+from prony.plan import planfile_quick, workload
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.plan import Plan
 from prony.plan.planfile import json_schema
@@ -346,3 +346,16 @@ def test_windows_follow_each_other_in_one_process(tmp_path: Path) -> None:
     assert cell.trial.measured_s == 60
     for both in ("window_s: 20, windows: 3, precision: 0.02", "duration_s: 9, windows: 2"):
         assert "windows" in fault(tmp_path, text.replace("window_s: 20, windows: 3", both))
+
+
+def test_a_title_is_what_every_database_can_store(tmp_path: Path) -> None:
+    steps = 'steps: [{name: "s\\0t", path: /}]\ntitle: "w\\0x"\n'
+    (tmp_path / "mine.yaml").write_text(steps)
+    assert workload.read(tmp_path / "mine.yaml").title == "w\ufffdx"
+    file = tmp_path / "plan.yaml"
+    file.write_text(
+        'title: "a\\0b"\nservers: {url: "http://h:1"}\nworkloads: mine.yaml\nloads: {users: 1}\n'
+        'parts: [{name: p, title: "c\\0d"}]\n'
+    )
+    plan = read(file, limits=CheckLimits, seed=1)
+    assert (plan.title, plan.parts[0].title) == ("a\ufffdb", "c\ufffdd")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from prony.errors import UsageError
 from prony.plan.load import Connections
 from prony.plan.step import Auth, Basic, Step
 from prony.plan.target import parse_url
@@ -23,6 +24,12 @@ from prony.plan.workload import Workload
 )
 def test_an_empty_query_stays(text: str, path: str) -> None:
     assert parse_url(text).path == path
+
+
+@pytest.mark.parametrize("text", ["http://h:0/", "https://h:00/", "h:0", "http://h:65536/", "http://h:-1/"])
+def test_a_port_outside_1_to_65535_is_no_default_port(text: str) -> None:
+    with pytest.raises(UsageError, match="1 to 65535"):
+        parse_url(text)
 
 
 def test_credentials_go_to_every_request_without_its_own() -> None:

@@ -110,7 +110,7 @@ def parse(argv: Sequence[str], second: bool = False) -> WrkArguments:
     if not rest:
         raise WrongUsage("wrk: no URL was given")
     arguments.url, arguments.rest = rest[0], tuple(rest[1:])
-    if "://" not in arguments.url:
+    if "://" not in arguments.url or re.search(r"[^!-~]", arguments.url):
         raise WrongUsage(f"invalid URL: {arguments.url}")
     if not arguments.threads or not arguments.duration_s:
         raise WrongUsage("wrk: --threads and --duration must be at least 1")

@@ -13,7 +13,7 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import IntervalRow
 from prony.report.progress_state import SilentProgress
 from prony_frontends.ab import html, layout, logged
-from prony_frontends.ab.arguments import TOOL, USAGE, AbArguments, NoBody, parse
+from prony_frontends.ab.arguments import TOOL, USAGE, AbArguments, ExitsOne, parse
 from prony_frontends.ab.figures import AbFigures, AbTimes, figures, length_lost, times_of
 from prony_frontends.ab.translate import RequestHead, server_name, translated
 from prony_frontends.base import Context, FrontEnd, Ran, Refused, Translated, openssl_name
@@ -80,7 +80,7 @@ def run(argv: Sequence[str], context: Context) -> int:
         raise
     except UsageError as fault:
         print(fault, file=context.stderr)
-        return 1 if isinstance(fault, NoBody) else WRONG_USAGE
+        return 1 if isinstance(fault, ExitsOne) else WRONG_USAGE
     if asked.help or asked.version:
         context.stdout.write(USAGE if asked.help else layout.BANNER)
         return 0

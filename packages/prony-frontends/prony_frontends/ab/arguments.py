@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+from prony import redaction
 from prony.errors import UsageError
 from prony.plan.target import parse_url
 from prony_frontends.base import Addressed, Refused
@@ -59,8 +60,10 @@ Not supported: -b, -I, -Z, and TLS older than 1.2.
 """
 
 
-class NoBody(UsageError):
-    """The file of -p or -u cannot be read: ab's sentence; its exit code is 1."""
+class ExitsOne(UsageError):
+    """What ends ab with 1: a file of -p or -u that cannot be read (ab's sentence), two methods, a
+    wrong number of requests.
+    """
 
 
 @dataclass(slots=True)
@@ -130,7 +133,10 @@ def parse(argv: Sequence[str]) -> AbArguments:
 def _take(into: AbArguments, flag: str, value: str) -> None:
     match flag:
         case "-n":
-            into.requests = _whole(flag, value, 1, 2**31 - 1)
+            try:
+                into.requests = _whole(flag, value, 1, 2**31 - 1)
+            except UsageError as fault:
+                raise ExitsOne(str(fault)) from None
         case "-c":
             into.concurrency = _whole(flag, value, 1, MOST_AT_ONCE)
         case "-t":
@@ -191,7 +197,9 @@ def _plain(into: AbArguments, flag: str, value: str) -> None:
 
 def _one_method(into: AbArguments, flag: str) -> None:
     if into.method is not None:
-        _wrong(f"{flag} comes after another method ({into.method}); expected one of -i, -p, -u, or -m last")
+        raise ExitsOne(
+            f"ab: {flag} comes after another method ({into.method}); expected one of -i, -p, -u, or -m last"
+        )
 
 
 def _tls_version(into: AbArguments, value: str) -> None:
@@ -202,7 +210,8 @@ def _tls_version(into: AbArguments, value: str) -> None:
 
 def _url(text: str) -> str:
     plain = text if "://" in text else f"http://{text}"
-    parse_url(plain)
+    if parse_url(plain).auth is not None:
+        _wrong(f"the URL '{redaction.url(text)}' names a user, which ab cannot; give -A USER:PASSWORD")
     if "/" not in plain.partition("://")[2]:
         _wrong(f"the URL '{text}' has no path; expected at least a slash at its end: {text}/")
     return plain
@@ -235,10 +244,10 @@ def _body(text: str) -> Path:
         with path.open("rb") as file:
             file.read(1)
     except IsADirectoryError as fault:
-        raise NoBody(f"ab: Could not read POST data file: {fault.strerror}") from fault
+        raise ExitsOne(f"ab: Could not read POST data file: {fault.strerror}") from fault
     except (OSError, ValueError) as fault:
         why = fault.strerror if isinstance(fault, OSError) else str(fault)
-        raise NoBody(f"ab: Could not open POST data file ({text}): {why}") from fault
+        raise ExitsOne(f"ab: Could not open POST data file ({text}): {why}") from fault
     return path
 
 

@@ -103,28 +103,30 @@ def _connections(asked: H2loadArguments, version: str, shared: bool, notes: list
 
 def _step(asked: H2loadArguments, wanted: Requested, path: str, number: int) -> Step:
     method = "GET" if asked.data is None else "POST"
-    own = (
-        {"user-agent": AGENT}
-        if wanted.target.unix is None
-        else {"Host": wanted.authority, "user-agent": AGENT}
-    )
+    own: dict[str, tuple[str, ...]] = {"user-agent": (AGENT,)}
+    if wanted.target.unix is not None:
+        own = {"Host": (wanted.authority,), **own}
     for name, value in asked.headers:
         if name == ":method":
             method = value
         elif name == ":authority":
-            own["Host"] = value
+            own["Host"] = (value,)
         elif name.startswith(":"):
             raise Refused("-H", TOOL, None, f"the pseudo header {name}", "use :authority or :method")
-        elif name in own and name != "user-agent":
-            raise Refused("-H", TOOL, None, f"the header {name} twice", "join its values in one header")
+        elif name == "host":
+            own["Host"] = (value,)
         else:
-            own["Host" if name == "host" else name] = value
+            before = () if name == "user-agent" else own.get(name, ())
+            own[name] = (*before, value)
     return Step.model_validate(
         {
             "name": f"uri-{number}" if len(wanted.paths) > 1 else "request",
             "path": literal(path),
             "method": method,
-            "headers": {name: literal(value) for name, value in own.items()},
+            "headers": {
+                name: literal(values[0]) if len(values) == 1 else tuple(map(literal, values))
+                for name, values in own.items()
+            },
             "body_file": None if asked.data is None else str(asked.data.absolute()),
         }
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -119,6 +120,6 @@ def _path(uri: str) -> str:
     except ValueError:
         raise WrongUsage(f"invalid URI: {uri}") from None
     path = parts.path or ("/" if parts.netloc else "")
-    if not path.startswith("/"):
+    if not path.startswith("/") or re.search(r"[^!-~]", uri):
         raise WrongUsage(f"invalid URI: {uri}")
     return path + (f"?{parts.query}" if parts.query else "")
