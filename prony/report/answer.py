@@ -69,8 +69,8 @@ class Answer:
     def sentence(self) -> str:
         """The first sentence: of a part in which something is shown, where there is one."""
         telling_first = sorted(self.parts, key=lambda part: not part.shows)
-        said = (text for part in telling_first for text in (*part.sentences, part.failure) if text)
-        return next(said, self.conforming)
+        texts = (text for part in telling_first for text in (*part.sentences, part.failure) if text)
+        return next(texts, self.conforming)
 
 
 def answer(view: ResultView) -> Answer:
@@ -92,11 +92,11 @@ def conforming(view: ResultView) -> str:
     return f"{cut_short}{good} of {counted(len(trials), 'trial')}{ended} conform"
 
 
-def provided(found: Answer) -> tuple[str, ...]:
+def provided(answer: Answer) -> tuple[str, ...]:
     """What all of it rests on, in one line; nothing where it rests on nothing."""
-    if not found.provided:
+    if not answer.provided:
         return ()
-    texts = [one.text for one in found.provided]
+    texts = [condition.text for condition in answer.provided]
     more = len(texts) - MOST_CONDITIONS
     return (
         f"Provided that {'; '.join(texts[:MOST_CONDITIONS])}" + (f"; and {more} more" if more > 0 else ""),
@@ -119,11 +119,11 @@ def label_lines(view: ResultView) -> list[str]:
 
 
 def _provided(view: ResultView) -> tuple[Condition, ...]:
-    setups = [one for part in view.parts for one in part.findings if one.check == "setup" and one.provided]
-    most = sorted(setups, key=lambda one: -len(one.provided))[:1]  # the others name a part of it
-    found = {one.provided: Condition(one.check, one.code, one.provided) for one in most}
-    found |= {one.text: one for cell in view.cells for one in cell.provided}
-    return tuple(found.values())
+    setups = [f for part in view.parts for f in part.findings if f.check == "setup" and f.provided]
+    most = sorted(setups, key=lambda f: -len(f.provided))[:1]  # the others name a part of it
+    conditions = {f.provided: Condition(f.check, f.code, f.provided) for f in most}
+    conditions |= {c.text: c for cell in view.cells for c in cell.provided}
+    return tuple(conditions.values())
 
 
 def _part(part: PartView, *, several: bool) -> AnswerPart:
@@ -153,12 +153,12 @@ def rows(part: PartView, cells: Sequence[CellView], figure: str) -> Table | None
     winner = shape_of(part).winner(part, figure)
     made = []
     for cell in cells:
-        found, off = cell.figure(figure), cell.uncertainty(figure)
-        if found is None:
+        spread, off = cell.figure(figure), cell.uncertainty(figure)
+        if spread is None:
             shown = words("no figure", next(iter(cell.why_not), "not measured"), *("–" for _ in beside))
         else:
             shown = (
-                TableCell(over_trials(figure, found, found.median), best=cell.cell.server == winner),
+                TableCell(over_trials(figure, spread, spread.median), best=cell.cell.server == winner),
                 TableCell("" if off is None else good_to(*off.worst)),
                 *(_median(cell, name) for name in beside),
             )
@@ -172,34 +172,34 @@ def rows(part: PartView, cells: Sequence[CellView], figure: str) -> Table | None
 
 
 def _median(cell: CellView, name: str) -> TableCell:
-    found = cell.figure(name)
-    return TableCell("–" if found is None else over_trials(name, found, found.median))
+    spread = cell.figure(name)
+    return TableCell("–" if spread is None else over_trials(name, spread, spread.median))
 
 
 def _bar(cell: CellView, figure: str) -> Bar | None:
-    found, off = cell.figure(figure), cell.uncertainty(figure)
-    if found is None or off is None:
+    spread, off = cell.figure(figure), cell.uncertainty(figure)
+    if spread is None or off is None:
         return None
-    return Bar(cell.label, cell.cell.server, found.median, off, cell.budget(figure))
+    return Bar(cell.label, cell.cell.server, spread.median, off, cell.budget(figure))
 
 
 # -- what stands against it
 
 
 def _largest(cells: Sequence[CellView], figure: str) -> str:
-    said: list[tuple[float, str]] = []
+    candidates: list[tuple[float, str]] = []
     for cell in cells:
         whose = f"{cell.label}, " if len(cells) > 1 else ""
         for line in cell.budget(figure)[:1]:
             what = OBSTACLES.get(line.source, line.source)
             advice = f"; {line.advice}" if line.advice else ""
-            said.append((line.bias.size, f"{whose}{what}, {bends(line.low, line.high)}{advice}"))
+            candidates.append((line.bias.size, f"{whose}{what}, {bends(line.low, line.high)}{advice}"))
         off = cell.uncertainty(figure)
         if off is not None and off.low is not None and off.high is not None:
             by_chance = Bias(low=off.low, high=off.high)
             remedy = "more trials" if len(cell.counting) > 1 else "a longer window"
-            said.append((by_chance.size, f"{whose}chance, {bends(off.low, off.high)}; {remedy}"))
-    size, text = max(said, default=(0.0, ""))
+            candidates.append((by_chance.size, f"{whose}chance, {bends(off.low, off.high)}; {remedy}"))
+    size, text = max(candidates, default=(0.0, ""))
     return "" if size < SURE else f"Largest uncertainty: {text}"
 
 

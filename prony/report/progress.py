@@ -248,8 +248,8 @@ class PlainProgress(SilentProgress):
         self._state.end_trial(seconds)
         left = self._state.left_s()
         ahead = f", about {duration(left)} left" if left and self._state.done < self._state.total else ""
-        said = f"{self._state.outcome(judgement, figures)}, took {duration(seconds)}{ahead}"
-        self._say(f"{where}: {said}")
+        outcome = f"{self._state.outcome(judgement, figures)}, took {duration(seconds)}{ahead}"
+        self._say(f"{where}: {outcome}")
 
     @harmless
     def note(self, text: str) -> None:

@@ -66,7 +66,7 @@ def explained(cells: Sequence[CellView]) -> Explained | None:
         made: Explained | None = explain(cells)
         return made
     records = [trial.record for cell in with_profile for trial in cell.explained]
-    stored = max((one for one in records if one.explanation), key=lambda one: one.ended_at, default=None)
+    stored = max((r for r in records if r.explanation), key=lambda r: r.ended_at, default=None)
     if stored is not None:
         with suppress(ValidationError):  # of another version, or not Prony's
             return TypeAdapter(Explained).validate_python(stored.explanation)
@@ -366,7 +366,7 @@ class ResultView:
     @property
     def planned(self) -> int:
         """Trials that the plan asks for, so far as it has been drawn up; explained ones are none of them."""
-        return sum(one.kind != "explained" for one in self.plan.order())
+        return sum(trial.kind != "explained" for trial in self.plan.order())
 
     @property
     def external(self) -> bool:

@@ -159,10 +159,10 @@ def figure_good_to(
     value: float, low: float | None, high: float | None, written: Callable[[float], str], gap: str = "  "
 ) -> str:
     """The figure and how good it is: `13,835 requests/s  −0.3 / +2.1 %`, `at least 192,000 requests/s`."""
-    said = bounded(value, low, high, written)
+    range_words = bounded(value, low, high, written)
     unknown = low is None and high is None
     one_sided = not unknown and (low is None or _is_far(high))
-    return said if one_sided else f"{said}{gap}{good_to(low, high)}"
+    return range_words if one_sided else f"{range_words}{gap}{good_to(low, high)}"
 
 
 def _is_far(high: float | None) -> bool:

@@ -165,7 +165,7 @@ def test_a_row_per_pair_has_both_intervals_and_the_later_one() -> None:
     view = faster(factory.finding("client", bias={HEADLINE: Bias(high=0.04)}, reason="why"))
     pair = pair_of(view)
     assert pair.horizon_s is not None
-    table = ratio_rows.pairs(view.parts[0], asked=True)
+    table = ratio_rows.pairs(view.parts[0], headline=True)
     assert table is not None
     (row,) = table.rows
     assert len(table.columns) == len(row.cells) == 5
@@ -175,7 +175,7 @@ def test_a_row_per_pair_has_both_intervals_and_the_later_one() -> None:
     assert row.cells[3] == f"{pair.later_low:.3f} to {pair.later_high:.3f}"
     for colour in (INK, AT_WORST):
         assert f'stroke="{colour.light}"' in row.drawing
-    others = ratio_rows.pairs(view.parts[0], asked=False)
+    others = ratio_rows.pairs(view.parts[0], headline=False)
     assert others is not None
     assert len(others.rows) == sum(
         one.low is not None and one.figure != HEADLINE for one in view.parts[0].pairs
@@ -184,7 +184,7 @@ def test_a_row_per_pair_has_both_intervals_and_the_later_one() -> None:
 
 def test_an_open_pair_is_hollow_and_one_side_without_a_bound_is_said() -> None:
     shown, open_ = (
-        ratio_rows.pairs(view.parts[0], asked=True)
+        ratio_rows.pairs(view.parts[0], headline=True)
         for view in (faster(), faster(factory.finding("warm", bias={HEADLINE: Bias(low=None)}, reason="why")))
     )
     assert shown is not None

@@ -153,14 +153,14 @@ def order_found(world: SharedWorld, blocks: int, rounds: int, seed: int = SEED) 
     return _count(rounds, seed, once)
 
 
-def _width(found: RatioResult) -> float:
-    assert found.low is not None
-    assert found.high is not None
-    return math.log(found.high / found.low)
+def _width(ratio: RatioResult) -> float:
+    assert ratio.low is not None
+    assert ratio.high is not None
+    return math.log(ratio.high / ratio.low)
 
 
-def _covers(found: RatioResult, truth: float) -> bool:
-    return found.low is not None and found.high is not None and found.low <= math.exp(truth) <= found.high
+def _covers(ratio: RatioResult, truth: float) -> bool:
+    return ratio.low is not None and ratio.high is not None and ratio.low <= math.exp(truth) <= ratio.high
 
 
 def _count(rounds: int, seed: int, once: Callable[[np.random.Generator], bool]) -> Rate:

@@ -64,9 +64,9 @@ def _covers(low: float | None, high: float | None, truth: float) -> bool:
     return low is not None and high is not None and low <= math.exp(truth) <= high
 
 
-def claimed(found: RatioResult) -> Claim:
+def claimed(ratio: RatioResult) -> Claim:
     """What an interval alone shows."""
-    return claim_of((found.low, found.high), None)
+    return claim_of((ratio.low, ratio.high), None)
 
 
 def coverage(
@@ -204,9 +204,9 @@ class Said:
         return self.claim in DIFFERENT
 
 
-def _power(said: Sequence[Said], blocks: float) -> Power:
+def _power(claims: Sequence[Said], blocks: float) -> Power:
     def rate(holds: Callable[[Said], bool]) -> Rate:
-        return Rate(sum(holds(claim) for claim in said), len(said))
+        return Rate(sum(holds(claim) for claim in claims), len(claims))
 
     return Power(
         rate(lambda claim: claim.differs and claim.first_faster),

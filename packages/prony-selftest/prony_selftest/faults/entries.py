@@ -20,8 +20,8 @@ def run_number(number: int, *, tools: bool = False) -> EntryResult:
     try:
         return run_entry(ONE[number], tools=tools) if number in ONE else MANY[number](tools)
     except EnvironmentFault as fault:
-        name, _, told = dict(titles())[number].partition(": ")
-        return EntryResult(number, name, told, reported="not measured", failures=(str(fault),))
+        name, _, title = dict(titles())[number].partition(": ")
+        return EntryResult(number, name, title, reported="not measured", failures=(str(fault),))
 
 
 def titles() -> Iterator[tuple[int, str]]:
