@@ -39,7 +39,7 @@ def command(
         None, "--arrivals", help="Arrivals: constant or poisson [default: constant]."
     ),
     *,
-    asked: t.AskedTarget,
+    typed: t.AskedTarget,
     common: Common,
 ) -> int:
     """How much can it carry while the objective holds? Open-loop trials, each judged; never more than the
@@ -71,14 +71,14 @@ def command(
         most_trials=options.trials(MOST_TRIALS if search_trials is None else search_trials),
         arrivals=spacing,
     )
-    chosen = t.chosen(asked)
+    chosen = t.chosen(typed)
     first = chosen.cell(ClosedLoad(users=options.users(USERS if users is None else users)))
     plan = one_part(
         "capacity",
         f"capacity of {chosen.title} with {slo}",
         [first if start is None else at_rate(first, start, search)],
         seed=options.seed(common.seed),
-        quick=asked.quick,
+        quick=typed.quick,
         shape="capacity",
         search=search,
     )

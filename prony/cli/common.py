@@ -203,14 +203,14 @@ class Common:
         from prony.plan.processes import why_not
 
         kinds: dict[str, Sharing | None] = {"loads": "loads", "workloads": "workloads", "none": None}
-        asked = kinds[options.one_of(self.share_process, "--share-process", tuple(kinds))]
+        sharing = kinds[options.one_of(self.share_process, "--share-process", tuple(kinds))]
         whys = {
-            part.name: asked and why_not(plan.of(part.name), asked, grows=part.search is not None)
+            part.name: sharing and why_not(plan.of(part.name), sharing, grows=part.search is not None)
             for part in plan.parts
         }
         if all(whys.values()):
-            raise UsageError(f"--share-process {asked} does not apply: {next(iter(whys.values()))}")
-        return _with_parts(plan, share_process={name: None if why else asked for name, why in whys.items()})
+            raise UsageError(f"--share-process {sharing} does not apply: {next(iter(whys.values()))}")
+        return _with_parts(plan, share_process={name: None if why else sharing for name, why in whys.items()})
 
     def _applied(self, cell: Cell) -> Cell:
         from prony.plan.load import SteadyWindow
@@ -225,12 +225,12 @@ class Common:
             trial["instructions"] = True
         measured = cell.trial.measured
         if isinstance(measured, SteadyWindow):
-            asked: dict[str, Any] = {} if self.windows is None else {"windows": self.windows}
+            changes: dict[str, Any] = {} if self.windows is None else {"windows": self.windows}
             if self.within is not None:
-                asked["precision"] = options.share(self.within, "--within")
-            if asked:
-                trial["measured"] = measured = measured.model_copy(update=asked)
-            if asked and measured.windows > 1 and measured.precision is not None:
+                changes["precision"] = options.share(self.within, "--within")
+            if changes:
+                trial["measured"] = measured = measured.model_copy(update=changes)
+            if changes and measured.windows > 1 and measured.precision is not None:
                 raise UsageError(f"{ONE_END}; the plan has the other")
         more: dict[str, Any] = {}
         if trial:
@@ -278,7 +278,7 @@ class Common:
             return self
         known = self.hosts or (None if stored.hosts_file is None else Path(stored.hosts_file))
         if known is None or not known.is_file():
-            names = ", ".join(one.name for one in stored.hosts)
+            names = ", ".join(host.name for host in stored.hosts)
             raise UsageError(
                 f"this experiment was begun on several hosts ({names}); name their file: --hosts"
             )

@@ -92,9 +92,9 @@ def measured(
             for sentence in requirements.roaming(plan, targets, testbed):
                 warned(sentence)
         store = Store.open(common.db)
-        with listening(common, progress, store) as told:
+        with listening(common, progress, store) as events:
             experiment = Experiment(
-                plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable), quiet=attended()
+                plan, targets, store, testbed, events, skip_unmeetable=bool(skip_unmeetable), quiet=attended()
             )
             interrupted = _interrupted(experiment, experiment.run)
         return Measured(store, experiment.identifier, interrupted)
@@ -207,8 +207,8 @@ def resumed(
         warnings = requirements.warnings(stored, targets, testbed)
         return show_dry_run(stored, left, [], warnings, targets, testbed, common.json)
     may_attach(stored, common, several_hosts=hosts is not None)
-    with progress_for(common.json) as progress, listening(common, progress, store) as told:
-        experiment = Experiment(stored, targets, store, testbed, told, quiet=attended())
+    with progress_for(common.json) as progress, listening(common, progress, store) as events:
+        experiment = Experiment(stored, targets, store, testbed, events, quiet=attended())
         interrupted = _interrupted(experiment, lambda: experiment.resume(row.id))
     code = show(store, row.id, common, also, theirs)
     return ExitCode.INTERRUPTED if interrupted else code
