@@ -31,7 +31,7 @@ GOES_WITH_RESUME = (
     "resume", "server_cpus", "client_cpus", "repeat_disturbed", "hosts", "attach", "metrics",
     "push", "strict", "details", "db", "json", "report",
 )  # fmt: skip
-"""What may stand beside --resume: everything else is the stored plan's."""
+"""Options allowed with --resume; the stored plan fixes all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Common:
         return None if self.strict is None else options.share(self.strict, "--strict")
 
     def applied(self, plan: Plan) -> Plan:
-        """The plan as these options want it. Raises UsageError for one that does not apply to it."""
+        """The plan with these options applied. Raises UsageError for one that does not apply."""
         from prony.plan.target import with_jdk
 
         cells = tuple(self._applied(cell) for cell in plan.cells)
@@ -197,7 +197,7 @@ class Common:
         return _with_parts(plan, until_clear=dict.fromkeys(comparing, last))
 
     def _sharing(self, plan: Plan) -> Plan:
-        """With loads or workloads in one process, or each in its own. Raises UsageError where none can."""
+        """Applies --share-process. Raises UsageError if no cells of the plan can share."""
         if self.share_process is None:
             return plan
         from prony.plan.processes import why_not
@@ -254,7 +254,7 @@ class Common:
         return why_sequential(plan, Targets()) is None
 
     def last_look(self, first: int) -> int | None:
-        """After how many trials to stop adding. Raises UsageError for what makes no plan."""
+        """The last look, in trials per server; None without --until-clear. Raises UsageError."""
         from prony.plan.part import MOST_LOOKS
 
         if not self.until_clear:
@@ -271,7 +271,7 @@ class Common:
         return most
 
     def continuing(self, stored: Plan) -> Common:
-        """With the hosts of a stored plan: of the file named now, else of the one that began it."""
+        """With the stored plan's hosts, from --hosts or else from its original file."""
         if not stored.hosts:
             if self.hosts is not None:
                 raise UsageError("this experiment was begun on one host; continue it there, without --hosts")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from prony.plan.trial import TrialPlan
 
 SHARE = 0.7
-"""Of the capacity: busy, and not yet a queue that grows with every accident."""
+"""Share of the capacity: busy, yet the queue still drains after a stall."""
 MOST_PAIRS_QUICK = 3
 """With more, Holm's first level is too strict for three trials: 11.8 standard deviations for 21 pairs."""
 
@@ -44,8 +44,8 @@ def command(
     two_pass: bool = Option(
         False,
         "--two-pass",
-        help="Then latency in an open loop: at 70 % of each server's capacity, and at one rate for all "
-        "(takes three times as long).",
+        help="Then measure latency in an open loop, at 70 % of each server's capacity and at one common rate "
+        "(three times the duration).",
     ),
     duet: Duet = None,
     reference: str | None = Option(
@@ -58,9 +58,7 @@ def command(
     typed: AskedTrial,
     common: Common,
 ) -> int:
-    """Compare servers: how much can each carry? Fresh processes, detected steady state, intervals on ratios,
-    proof of the bound.
-    """
+    """Compare servers at capacity: fresh processes, steady state, intervals on ratios, what bounds each."""
     from prony.cli import measure
     from prony.plan.target import IMAGE
 
@@ -70,7 +68,7 @@ def command(
     machines = 1 if hosts is None else hosts.machines(common.hosts)
     _check_servers(words, named, machines=machines)
     trial = typed.trial(named)
-    pairs = _pairs([word.name for word in named], reference)
+    pairs = _pairs([server.name for server in named], reference)
     few = typed.quick and len(pairs) <= MOST_PAIRS_QUICK
     first = options.trials(trials if trials is not None else (3 if few else 5))
     plan = _plan(named, trial, first, typed, seed=options.seed(common.seed))

@@ -110,7 +110,7 @@ def _as(form: str, which: str, trials: list[str], output: Path | None, db: str |
 
 
 def _write(made: exports.Exported, output: Path | None) -> None:
-    """To the file, whole or not at all, or to standard output; and what its reader should be told."""
+    """Write atomically to the file, or to standard output; print the notice."""
     if output is None:
         for piece in made.pieces():
             sys.stdout.buffer.write(piece)
@@ -126,7 +126,7 @@ def _write(made: exports.Exported, output: Path | None) -> None:
 
 
 def only(view: ResultView, wanted: list[str]) -> ResultView:
-    """The result with these trials alone, named by id or its end. Raises UsageError where not one matches."""
+    """The result reduced to these trials, by id or its end. Raises UsageError unless each matches one."""
     known = [trial.record.id for part in view.parts for cell in part.cells for trial in cell.every]
     chosen = set()
     for name in wanted:

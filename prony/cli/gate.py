@@ -78,8 +78,8 @@ def command(
     typed: AskedTrial,
     common: Common,
 ) -> int:
-    """Is a candidate build no worse than its base by more than a margin? Both in turns, as many fresh
-    processes as it takes. Exit codes: 0 no worse, 7 worse, 8 cannot tell within the budget, 3 not measurable
+    """Is a candidate build no worse than its base by more than a margin? Interleaves fresh processes
+    until that is decided. Exit codes: 0 no worse, 7 worse, 8 cannot tell within the budget, 3 not measurable
     here.
     """
     from prony.cli import measure
@@ -104,14 +104,14 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class GateFiles:
-    """Where to write what; None: not asked for."""
+    """Paths of the JUnit and Markdown files; None: not requested."""
 
     junit: Path | None = None
     markdown: Path | None = None
 
     @property
     def drawing(self) -> Path | None:
-        """The SVG that the Markdown shows, beside it."""
+        """Path of the SVG that the Markdown embeds."""
         return None if self.markdown is None else self.markdown.with_suffix(".svg")
 
     def check(self) -> None:
@@ -140,7 +140,7 @@ class GateFiles:
 
     @contextmanager
     def told_of_faults(self) -> Iterator[None]:
-        """What ends the command before there is a result stands in the files, too, for the build server."""
+        """Also writes an error that ends the command early to the files, for the build server."""
         try:
             yield
         except PronyError as fault:
@@ -156,7 +156,7 @@ class GateFiles:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the options ask, checked one by one."""
+    """The options, each checked."""
 
     figures: tuple[str, ...]
     margin: float
@@ -171,12 +171,12 @@ class Wanted:
 
     @property
     def every_figure(self) -> tuple[str, ...]:
-        """With p99 where it is asked for."""
+        """The figures, with p99 if --p99 was given."""
         return self.figures if not self.p99 or P99 in self.figures else (*self.figures, P99)
 
     @property
     def margins(self) -> dict[str, float]:
-        """Of figures with a margin of their own."""
+        """Margins of the figures that have their own."""
         return {P99: P99_MARGIN} if self.p99 else {}
 
     def looks(self, block_s: float) -> int:
@@ -225,7 +225,7 @@ def protocol_of(text: str) -> tuple[float, float]:
 
 
 def plan_of(named: list[str], wanted: Wanted, typed: AskedTrial, common: Common) -> Plan:
-    """Base and candidate in turns, or the candidate against what is stored. Raises UsageError."""
+    """Base and candidate interleaved, or the candidate against stored results. Raises UsageError."""
     expected = 1 if wanted.baseline is not None else 2
     if len(named) != expected:
         what = "the candidate alone (its base is stored)" if expected == 1 else "a base and a candidate"
@@ -300,7 +300,7 @@ def _plan(
 
 
 def names(base: str, candidate: str) -> tuple[str, str]:
-    """As the reader knows them; two builds of one name by their roles."""
+    """Display names; two builds of one name go by their roles."""
     return (base, candidate) if base != candidate else (f"{base}@{BASE}", f"{candidate}@{CANDIDATE}")
 
 
@@ -332,7 +332,7 @@ def _against_stored(named: Server, trial: TrialPlan, wanted: Wanted, tag: str, c
 
 
 def _as_measured(cell: Cell, common: Common) -> Cell:
-    """The cell as the options that every command has change it, which stored ones have in their plans."""
+    """The cell with the common options applied, as stored plans have them."""
     from prony.plan.plan import one_part
 
     return common.applied(one_part("gate", "", [cell], seed=0)).cells[0]

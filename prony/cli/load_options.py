@@ -107,7 +107,7 @@ def _as_typed(value: object, _option: str) -> object:
 
 @dataclass(frozen=True, slots=True)
 class AskedLoad:
-    """What `prony load` sends, how it is offered and what of it is measured."""
+    """Requests, load model and measured part of `prony load`."""
 
     method: Annotated[
         str | None, Option("--method", "-X", help="Request method [default: GET, with a body POST].")
@@ -140,14 +140,14 @@ class AskedLoad:
     ] = None
     max_users: Annotated[
         int | None,
-        Option("--max-users", help="Open loop: requests under way at once; one more is blocked and "
+        Option("--max-users", help="Open loop: maximum concurrent requests; one more is blocked and "
                "counted [default: a second's worth, 100 to 10000]."),
     ] = None  # fmt: skip
     phases: Annotated[
         str | None, Option("--phases", help="Open loop: the rate over time, such as 10s@0..100,60s@100.")
     ] = None
     sessions: Annotated[
-        bool, Option("--sessions", help="Open loop: each arrival is a user who walks the workload once.")
+        bool, Option("--sessions", help="Open loop: each arrival is a user who runs the workload once.")
     ] = False
     deadline: Annotated[
         str | None, Option("--deadline", help="Open loop: deadline of a request, from its due time.")
@@ -160,7 +160,7 @@ class AskedLoad:
     )
     workload: Annotated[
         str | None,
-        Option("--workload", "-w", help="Walk this workload (a name, or a .yaml file) instead of "
+        Option("--workload", "-w", help="Run this workload (a name, or a .yaml file) instead of "
                "one request."),
     ] = None  # fmt: skip
     duration: Annotated[
@@ -325,7 +325,7 @@ def in_options(fault: ValidationError, section: str) -> str:
 def request(
     path: str, method: str | None, headers: list[str], body: str | None, body_file: Path | None
 ) -> Workload:
-    """The one request that is repeated. Raises UsageError for what cannot be sent."""
+    """A workload of one repeated request. Raises UsageError for what cannot be sent."""
     from pydantic import ValidationError
 
     from prony.plan.step import METHODS

@@ -73,7 +73,7 @@ def measured(
     where: Where | None = None,
     warned: Callable[[str], None] | None = None,
 ) -> Measured:
-    """Check, measure and store; prints nothing. `warned` is told of servers that roam. Raises PronyError."""
+    """Check, measure and store; prints nothing. `warned` gets each warning. Raises PronyError."""
     from prony.experiment import requirements
     from prony.experiment.experiment import Experiment
     from prony.store import Store
@@ -200,7 +200,7 @@ def resumed(
             f"{row.id} was begun on another host or with other software "
             f"({row.fingerprint.hostname}, fingerprint {row.fingerprint.key}; here "
             f"{testbed.fingerprint.key}); trials of two hosts are never mixed: start the plan anew here "
-            "and put both beside each other with prony compare-results"
+            "and compare both with prony compare-results"
         )
     if dry_run:
         left = remaining(stored, store.trials(row.id))
@@ -252,7 +252,7 @@ def may_attach(plan: Plan, common: Common, *, several_hosts: bool) -> None:
 
 @contextmanager
 def listening(common: Common, progress: Progress, store: Store) -> Iterator[Progress]:
-    """The screen and every other listener as one. Raises PronyError before anything is measured."""
+    """Progress display, metrics and push as one listener. Raises PronyError before anything is measured."""
     from prony.experiment.testbed import Listeners
 
     more = seams.found(seams.HOOKS, "listeners")

@@ -36,7 +36,7 @@ def next_step(view: ResultView, typed: Sequence[str]) -> str:
 
 
 def _more_trials(part: PartView, typed: Sequence[str]) -> list[str]:
-    """As many as settle the first open pair of the figure that was asked for."""
+    """The number of trials that settles the first open pair of the headline figure."""
     blocks = [
         pair.settles.blocks
         for pair in part.pairs

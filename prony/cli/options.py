@@ -1,4 +1,4 @@
-"""Checks of what a user typed that several commands share."""
+"""Parsers and checks of option values, shared by the commands."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def users(value: int) -> int:
 
 
 def max_users(value: int) -> int:
-    """The cap on what is under way at once in an open loop."""
+    """Maximum concurrent requests of an open loop."""
     return _up_to(MAX_USERS, value, f"--max-users is {value}")
 
 
@@ -92,7 +92,7 @@ def age(text: str, what: str) -> timedelta:
 
 
 def moment(text: str, what: str) -> datetime:
-    """A time: so long ago (`30d`), a date (its first moment, local time), or ISO 8601."""
+    """A point in time: an age (`30d`), a date (local midnight), or ISO 8601."""
     if re.fullmatch(r"\s*\d+\s*[a-z]\s*", text):
         return datetime.now(UTC) - age(text, what)
     try:

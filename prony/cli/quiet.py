@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from prony.experiment.testbed import Progress
 
 MOST_S = 120.0
-"""Of one experiment."""
+"""Limit per experiment."""
 PHASE = "waiting for quiet"
 
 

@@ -52,11 +52,11 @@ def tag(
     remove: bool = Option(False, "--remove", help="Remove the tag from this result."),
     db: options.Db = None,
 ) -> int:
-    """Give a result a name, by which it is found, shown and kept; several may have the same."""
+    """Tag a result: commands accept the tag for the id, and prune keeps it. Results may share a tag."""
     from prony.store import Store
 
     if only and remove:
-        raise UsageError("--only gives the tag and --remove takes it: give one of them")
+        raise UsageError("--only and --remove exclude each other; expected one of them")
     store = Store.open(db)
     identifier = store.experiment(which).id
     if remove:
@@ -90,9 +90,7 @@ def import_results(
     ),
     db: options.Db = None,
 ) -> int:
-    """Take an exported experiment into this store, or a trial that was rescued when it could not be stored.
-    Doing it again changes nothing.
-    """
+    """Import an exported experiment, or a trial rescued after a failed write. Safe to repeat."""
     from prony.report.reading import load_result, remember_answer
     from prony.store import Store, transfer
 
@@ -190,15 +188,14 @@ def prune(
         ...,
         "--keep",
         help="Results to keep: the newest N (50), or those of the last hours, days or weeks (12h, 90d, 8w). "
-        "Repeatable: what either keeps, stays.",
+        "Repeatable: a result that any of them keeps stays.",
     ),
     delete: bool = Option(False, "--delete", help="Delete the others [default: only list them]."),
     db: options.Db = None,
     json: options.Json = False,
 ) -> int:
-    """Remove old results: all but the newest, those with a tag and those that are running; and those that
-    cannot be read. Lists what would go unless --delete is given; what was removed cannot be had back (prony
-    results export first).
+    """Remove old and unreadable results; tagged and running ones stay. Without --delete it only lists them.
+    Removal is final: run prony results export first.
     """
     from prony.report.delivery import print_model
     from prony.report.listings import PrunedOut, PruneOut
@@ -264,8 +261,8 @@ def _size(of: int) -> str:
 def judge_again(
     which: options.Which, limits: options.Limits = None, db: options.Db = None, json: options.Json = False
 ) -> int:
-    """Judge a stored experiment again, by this Prony and under other limits. Trials stay as they are, earlier
-    judgements are kept, and every command shows the newest one from then on.
+    """Judge a stored experiment again with this version and these limits. Trials and earlier judgements are
+    kept; every command then shows the newest judgement.
     """
     from prony.experiment.conclude import rejudge
     from prony.report.delivery import deliver
@@ -308,9 +305,8 @@ def compare_two(
     db: options.Db = None,
     json: options.Json = False,
 ) -> int:
-    """Put two results beside each other: ratios within each host, and what differs between them.
-
-    No ratio and no p-value is ever given across hosts.
+    """Compare two results: ratios within each host, and what differs between the hosts. Never a ratio or a
+    p-value across hosts.
     """
     from prony.report.delivery import deliver
     from prony.report.reading import load_result

@@ -22,7 +22,9 @@ def command(
     plan: str | None = Argument(
         None, metavar="[PLAN|FILE]", help="A plan of the catalogue (crud, jaxrs …) or a plan file."
     ),
-    quick: bool = Option(False, "--quick", help="Cut to about five minutes; every figure is marked quick."),
+    quick: bool = Option(
+        False, "--quick", help="Shorten to about five minutes; every figure is marked quick."
+    ),
     dry_run: bool = Option(
         False,
         "--dry-run",

@@ -74,7 +74,7 @@ def line(name: str, line: str) -> None:
 
 
 def _variants(spec: ServerSpec) -> str:
-    """Those of one group with `|`, groups with `+`, those that stand alone after a semicolon."""
+    """Variants: `|` within a group, `+` between groups, ungrouped ones after a semicolon."""
     groups = " + ".join("|".join(names) for names in spec.groups.values())
     alone = [name for name, variant in spec.variants.items() if variant.group is None]
     return "; ".join(filter(None, (groups, *alone)))
@@ -88,9 +88,7 @@ def build_servers(
     ),
     jdk: Jdk = None,
 ) -> int:
-    """Build servers (once for the content of their sources) and say what was made; one that fails keeps no
-    other from being built.
-    """
+    """Build servers, once per content of their sources, and list the builds. A failure stops no other."""
     from rich.table import Table
 
     from prony.cli import targets

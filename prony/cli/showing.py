@@ -81,7 +81,7 @@ def show(
 
 
 def exit_code(view: ResultView, strict: float | None = None) -> ExitCode:
-    """NO_FIGURE without a figure that was asked for, or with one not known to ± `strict`; else the gate's."""
+    """NO_FIGURE if a requested figure is missing or not known to ± `strict`; else the gate's code."""
     from prony.compare.noninferiority import Change
 
     if not view.usable or (strict is not None and not _known_to(view, strict)):

@@ -33,9 +33,7 @@ def command(
     typed: t.AskedTarget,
     common: Common,
 ) -> int:
-    """How does it scale? A judged trial for each number of users, the Universal Scalability Law, and where
-    more users stop paying.
-    """
+    """Measure scaling over numbers of users, fit the Universal Scalability Law, and find peak throughput."""
     from prony.cli import measure
     from prony.plan.load import ClosedLoad
     from prony.plan.plan import one_part

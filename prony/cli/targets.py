@@ -42,7 +42,7 @@ Target = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a word of the command line names; `spec` is None where it is running already."""
+    """A server named on the command line; `spec` is None if it is already running."""
 
     name: str
     target: targets.Target
@@ -52,18 +52,18 @@ class Server:
 
     @property
     def launched(self) -> ServerSpec:
-        """Raises UsageError for one that is running already."""
-        assert self.spec is not None, "server() was told that the command starts it"
+        """Its spec. Only for a server that Prony starts."""
+        assert self.spec is not None, "the command starts this server itself"
         return self.spec
 
     @property
     def workloads(self) -> Sequence[str]:
-        """Those that it says it offers."""
+        """Names of the workloads in its server.yaml."""
         return () if self.spec is None else self.spec.workloads
 
     @property
     def catalogued(self) -> bool:
-        """Whether its name is one of the catalogue's, and not that of a folder."""
+        """Whether it comes from the catalogue rather than from a folder, a file or an image."""
         from prony.plan.target import Launch, is_image, is_path
 
         target = self.target
@@ -72,14 +72,14 @@ class Server:
         )
 
     def known_as(self, name: str) -> Server:
-        """The same under another name, wherever it is spoken of."""
+        """A copy under another name."""
         if name == self.name or self.spec is None:
             return self
         target = self.target.model_copy(update={"known_as": name})
         return replace(self, name=name, target=target, spec=self.spec.model_copy(update={"name": name}))
 
     def cell(self, trial: TrialPlan, trials: int = 1, **more: Any) -> Cell:
-        """So many trials of it, in the only part of a plan; a container has a fixed CPU set."""
+        """A cell of `trials` trials in the plan's main part; a container's CPU set is fixed."""
         from prony.plan.cell import cell_of
         from prony.plan.plan import MAIN
         from prony.plan.trial import pinned
@@ -108,8 +108,8 @@ def server(word: str, *, instead: str | None = None, catalogue: Catalogue | None
 
 
 def servers(words: Sequence[str], *, instead: str | None = None) -> list[Server]:
-    """Those of several words. Folders of one name are told apart (`app@base`, `app@candidate`), command lines
-    by their folders and variables.
+    """The server of each word. Equal names get a suffix: folders `app@base`, `app@candidate`, command lines
+    their folder and variables. Raises UsageError.
     """
     from prony.plan.target import Launch
     from prony.server.catalogue import Catalogue
@@ -180,7 +180,7 @@ def _common(claims: dict[str, Sequence[str]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AskedTarget:
-    """What is put under load, and how long: of the commands that try several loads on it."""
+    """Target, workload and window of the commands that try several loads."""
 
     target: Target = None
     workload: Annotated[str | None, Option("--workload", "-w", help="Workload.")] = None
@@ -218,7 +218,7 @@ class Chosen:
 
 
 def chosen(typed: AskedTarget) -> Chosen:
-    """What the options say. Raises UsageError."""
+    """Target and trial of these options. Raises UsageError."""
     if typed.target is None:
         raise UsageError(f"name a URL, {LAUNCHED}")
     named = server(typed.target)

@@ -1,4 +1,4 @@
-"""What A/A experiments of this host came to, in words, and which stored one fits a comparison. Pure."""
+"""A/A results of this host in words, and the stored A/A experiment that fits a comparison. Pure."""
 
 from __future__ import annotations
 

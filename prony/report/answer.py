@@ -67,7 +67,7 @@ class Answer:
 
     @property
     def sentence(self) -> str:
-        """The first sentence: of a part in which something is shown, where there is one."""
+        """The first sentence; parts with a shown difference come first."""
         telling_first = sorted(self.parts, key=lambda part: not part.shows)
         texts = (text for part in telling_first for text in (*part.sentences, part.failure) if text)
         return next(texts, self.conforming)
@@ -93,7 +93,7 @@ def conforming(view: ResultView) -> str:
 
 
 def provided(answer: Answer) -> tuple[str, ...]:
-    """What all of it rests on, in one line; nothing where it rests on nothing."""
+    """The conditions of the whole answer, in one line; empty without any."""
     if not answer.provided:
         return ()
     texts = [condition.text for condition in answer.provided]

@@ -1,4 +1,4 @@
-"""One cell of a report: its trials, and what they come to."""
+"""One cell of a report: its trials and their summary."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TrialView:
 
     @property
     def conforms(self) -> bool:
-        """Whether what was asked for happened, as far as anything tells: only then it has figures."""
+        """Whether the trial ran as planned as far as its evidence shows; otherwise it has no figures."""
         return self.record.failure is None and self.judgement.conforms
 
     @property
@@ -44,7 +44,7 @@ class TrialView:
 
     @property
     def why_not(self) -> str | None:
-        """Why it does not conform, in one sentence; None where it does."""
+        """Why it does not conform; None if it does."""
         if self.record.failure is not None:
             return self.record.failure
         if self.judgement.conforms:
@@ -104,7 +104,7 @@ class Spread:
     """Values from here on are lower bounds: in some trials the percentile falls among failed requests."""
 
     def exceeded(self, value: float) -> bool:
-        """Whether this one of its values is a lower bound only."""
+        """Whether this value is only a lower bound."""
         return self.bound is not None and value >= self.bound
 
 
@@ -152,7 +152,7 @@ class BudgetLine:
 
 
 def _few(estimates: Sequence[Estimate]) -> tuple[float | None, float | None]:
-    """One or two trials, relative to their geometric mean, as far as their own intervals reach together."""
+    """Joint range of one or two trials' intervals, relative to their geometric mean."""
     mean = math.exp(math.fsum(math.log(estimate.value) for estimate in estimates) / len(estimates))
     lows, highs = [estimate.low for estimate in estimates], [estimate.high for estimate in estimates]
     return (
@@ -173,7 +173,7 @@ class CellView:
     explained: tuple[TrialView, ...] = ()
     """Trials with a profiler: in no figure and no statistic."""
     superseded: tuple[TrialView, ...] = ()
-    """Trials on record that were run again: interrupted ones, and with --repeat-disturbed disturbed ones."""
+    """Stored trials that were repeated: interrupted, or disturbed with --repeat-disturbed."""
     plateau: Plateau | None = None
     """Residual drift of the headline figure; None where no plateau is claimed."""
 
@@ -233,7 +233,7 @@ class CellView:
         return tuple(sorted(lines, key=lambda line: -line.bias.size))
 
     def uncertainty(self, name: str) -> Uncertainty | None:
-        """How far a figure may be off; None without one."""
+        """Uncertainty of a figure; None without the figure."""
         estimates = [e for trial in self.counting if (e := trial.estimates.get(name)) and e.value > 0]
         if not estimates:
             return None

@@ -173,7 +173,7 @@ def telling(part: PartView) -> list[PairView]:
 
 
 def _later_once(sentences: Sequence[PairView | str]) -> list[str]:
-    """What comes later is said once, of the first pair that has it."""
+    """Sentences of these pairs; residual drift only with the first pair that has it."""
     pairs = (sentence for sentence in sentences if not isinstance(sentence, str))
     first = next((pair for pair in pairs if pair.sentence != pair.window_sentence), None)
 
@@ -184,7 +184,7 @@ def _later_once(sentences: Sequence[PairView | str]) -> list[str]:
 
 
 def ranked(part: PartView) -> list[str]:
-    """Whom the best server is shown to differ from, the closest first; whom not; and whose p99 is worst."""
+    """Servers the best differs from, closest first; those still open; and the worst p99."""
     order = [cell.cell.server for cell in best_first(part) if cell.counting]
     if not order:
         return []
@@ -266,7 +266,7 @@ def steps(part: PartView) -> list[Block]:
 
 
 def best(part: PartView, figure: str) -> str | None:
-    """The server that the comparison shows to be better than every other one in this figure, if any."""
+    """The server shown to be better than every other in this figure; else None."""
     addresses = [server.address for server in part.servers]
     for server in addresses if len(addresses) > 1 else ():
         won = [pair for pair in part.pairs if pair.figure == figure and pair.better == server]
@@ -377,7 +377,7 @@ COLUMNS = (
     *(*JVM, "time_to_ready_s"),
     *("server_cpu_share", "client_cpu_share"),
 )
-"""In this order; one that says nothing in a part is left out."""
+"""Figures in printing order; a figure without values in a part is omitted."""
 TELLING = (
     *(HEADLINE, "mean_ms", "p99_ms", "handshakes_per_request", "sessions_completed", "users_simulated"),
     *("per_user_per_s", "p50_ms", "session_p50_ms", "think_actual_share", "failed_share", "p999_ms"),

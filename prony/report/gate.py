@@ -146,7 +146,7 @@ def _short(change: FigureChange) -> str:
 
 
 def undecided_because(change: FigureChange) -> str:
-    """Why a figure's change is not told, where that is no lack of trials; else empty."""
+    """Why a figure stays undecided for a reason other than too few trials; else empty."""
     if change.change is not Change.CANNOT_TELL:
         return ""
     if change.why or not (cause := against(change)):
@@ -186,7 +186,7 @@ def change_numbers(c: FigureChange) -> str:
 
 
 def intervals(c: FigureChange) -> tuple[str, str]:
-    """That of the trials alone, and with every source at its worst; empty without one."""
+    """The interval of the trials alone, and with every source at its worst; empty if unknown."""
     if c.low is None or c.high is None:
         return "", ""
     digits = _digits(c)

@@ -32,7 +32,7 @@ def gate_of(view: ResultView) -> GateView | None:
 
 
 def junit(view: ResultView) -> str:
-    """A test case per figure: worse is a failure, what cannot be told or measured an error."""
+    """A test case per figure: worse is a failure; undecided or not measurable is an error."""
     gate = gate_of(view)
     cases = [] if gate is None else [_case(gate, figure) for figure in gate.figures]
     seconds = sum((t.record.ended_at - t.record.started_at).total_seconds() for t in view.trials)

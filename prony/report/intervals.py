@@ -43,7 +43,7 @@ def _bounded(figure: str, value: float, above: float) -> str:
 
 
 def over_trials(figure: str, spread: Spread, value: float) -> str:
-    """A value of a figure over trials, as a lower bound where it is one."""
+    """A figure's value over trials, with `>` if it is only a lower bound."""
     return ("> " if spread.exceeded(value) else "") + rounded(figure, value)
 
 
@@ -68,7 +68,7 @@ MEAN_OF = "the mean leaves out requests without a response that did not time out
 
 
 def times_lines(trial: TrialView) -> tuple[str, ...]:
-    """What the times of one trial are besides the figures: from where they count, what failed requests do."""
+    """Notes on a trial's times: where they start, and the effect of failed requests."""
     window = measured(trial.record.evidence)
     if window is None:
         return ()

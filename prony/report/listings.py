@@ -83,7 +83,7 @@ class ListOut(Out):
 
 
 class PrunedOut(Out):
-    """One experiment that nobody keeps."""
+    """An experiment that prune removes."""
 
     id: str
     title: str

@@ -228,11 +228,11 @@ def _position_words(compared: Comparison, effect: PositionEffect) -> str:
 
 
 MOST_DRAWN = 8
-"""Servers of which every pair is drawn or said."""
+"""Maximum number of servers for which every pair is printed and drawn."""
 
 
 def drawn_pairs(part: PartView) -> tuple[PairView, ...]:
-    """Of many servers each beside the best, and beside the next one."""
+    """Pairs to show; of many servers, each with the best and with its neighbour in rank."""
     if len(part.servers) <= MOST_DRAWN:
         return part.pairs
     figure = part.asked_figure
@@ -300,7 +300,7 @@ def pair_lines(part: PartView, pairs: Sequence[PairView]) -> list[Lines]:
 
 
 def asked_figures(part: PartView) -> tuple[str, ...]:
-    """The figures that its pairs are about before anything else: each load asks for one."""
+    """Headline figures of the part's loads."""
     compared = {pair.figure for pair in part.pairs}
     figures = dict.fromkeys(cell.asked_figure for cell in part.cells)
     return tuple(figure for figure in figures if figure in compared) or (HEADLINE,)
@@ -358,7 +358,7 @@ def ratio_line(pair: PairView) -> str:
 
 
 STRETCHES = 3
-"""A single window is cut into so many stretches, which stand for windows of one process."""
+"""Number of stretches a single window is cut into; they stand for windows of one process."""
 FEWEST_ROWS = 3
 WHOLE = 0.99
 """Share of the planned length that windows must have had: those of an interrupted trial are others."""

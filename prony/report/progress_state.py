@@ -69,7 +69,7 @@ class State:
     """... and those that ended in earlier runs of the experiment."""
     estimate_s: float = 0.0
     ended: set[int] = field(default_factory=set)
-    """Numbers of the trials that ended; one that is repeated counts once."""
+    """Indices of ended trials; a repeated trial counts once."""
     ended_planned_s: float = 0.0
     took_s: float = 0.0
     took_planned_s: float = 0.0

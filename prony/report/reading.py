@@ -219,7 +219,7 @@ def _cut_short(cell: CellView, trial: TrialView) -> str:
 
 
 def _agreement(cell: CellView, control: TrialView) -> str | None:
-    """Of one control, so this is a look and not a test."""
+    """Agreement with a single control trial; no test."""
     mine, others = control.figure(HEADLINE), cell.figure(HEADLINE)
     if mine is None or others is None or not control.conforms:
         return None

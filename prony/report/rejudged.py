@@ -19,7 +19,7 @@ from prony.report.wording import counted
 
 
 class ChangeOut(Out):
-    """One check that found something else, or says it in other words."""
+    """A check whose finding or wording changed."""
 
     check: str
     code: str
@@ -75,7 +75,7 @@ def _change(change: Change) -> ChangeOut:
 
 
 def render(name: str, limits: Mapping[str, float], trials: Sequence[Rejudged], console: Console) -> None:
-    """A line of summary, then the checks that found another kind of thing, trial by trial."""
+    """A summary line, then per trial the checks whose finding changed in kind."""
     under = ", ".join(f"{key}={value:g}" for key, value in limits.items())
     changed = sum(t.changed for t in trials)
     before, after = sum(t.before.conforms for t in trials), sum(t.after.conforms for t in trials)

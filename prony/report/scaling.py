@@ -122,7 +122,7 @@ def _points(cells: Sequence[CellView], law: Scaling | None) -> Table:
 
 
 def law(cells: Sequence[CellView]) -> Scaling | None:
-    """The law fitted to one server's trials; those that do not count stay out of it."""
+    """The law fitted to one server's counting trials."""
     points = [
         Point(float(cell.users), rate, trial.record.process.id if trial.record.process is not None else "")
         for cell in cells
@@ -192,7 +192,7 @@ def _peak_words(law: Scaling) -> str:
 
 
 def search_view(plan: Search, part: PartView) -> SearchView:
-    """The search, told again what its trials came to in the order in which they ran."""
+    """The search, replayed from its trials in the order in which they ran."""
     wanted = objectives(plan.objectives)
     cell_of = {trial.record.id: cell.cell for cell in part.cells for trial in cell.every}
     rated = [

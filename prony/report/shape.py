@@ -41,7 +41,7 @@ class Shape(ABC):
         return sorted(part.cells, key=lambda cell: cell.figure(part.asked_figure) is None)
 
     def winner(self, part: PartView, figure: str) -> str | None:  # noqa: ARG002
-        """The server that is shown to be better than every other one; None where servers are not ranked."""
+        """The server shown to be better than every other; None if servers are not ranked."""
         return None
 
     def sentences(self, part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ class Shape(ABC):
 
     @abstractmethod
     def chapters(self, part: PartView) -> list[Chapter | str]:
-        """Of its page: as they stand, or the names of those that charts make."""
+        """Chapters of its page; a name stands for a chapter that a chart makes."""
 
 
 def of_cells(part: PartView) -> tuple[str, ...]:

@@ -97,7 +97,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
-    """One check with one code: where it was found, what was found there, what it does, and what to do."""
+    """Findings of one check and code: cells, reasons, effect on figures, and advice."""
 
     check: str
     code: str

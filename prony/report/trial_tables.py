@@ -82,7 +82,7 @@ def steps_of(trial: TrialView) -> list[StepLine]:
 
 
 def time_parts_of(trial: TrialView) -> list[TimePart]:
-    """None unless asked for (`--request-parts`); connect and TLS where connections were opened."""
+    """Empty without --request-parts; connect and TLS only where connections were opened."""
     window = measured(trial.record.evidence)
     if window is None or window.wait_time is None or not trial.conforms:
         return []
@@ -130,7 +130,7 @@ def _step_row(name: str, steps: Sequence[StepLine]) -> tuple[str, ...]:
 
 
 def middle_time(values: Sequence[float | None]) -> float | None:
-    """Of percentiles: the median that is one of them; None where one is not known."""
+    """The upper median of percentiles; None if any is unknown."""
     known = [value for value in values if value is not None]
     return median_high(known) if known and len(known) == len(values) else None
 

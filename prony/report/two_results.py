@@ -1,4 +1,4 @@
-"""Two results beside each other; never a figure of one host ÷ one of the other: the host is confounded."""
+"""Comparison of two stored results: ratios within each host, never across hosts (the host is confounded)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TwoResults:
 
     @property
     def words(self) -> str:
-        """What may be concluded, in one sentence."""
+        """The conclusion, as one sentence."""
         if self.confounded:
             return (
                 "The host is confounded with everything else that differs between the two results: no "

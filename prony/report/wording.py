@@ -111,7 +111,7 @@ def escaped(text: str, more: str = "") -> str:
 
 MINUS = "\N{MINUS SIGN}"
 FINEST = 0.001
-"""Nothing is said to be known better than to 0.1 %."""
+"""Finest printed uncertainty: 0.1 %."""
 UNBOUNDED = "not bounded"
 SAFE_DIGITS = 3
 """Of a figure that is only known to be at least or at most so much."""

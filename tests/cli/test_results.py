@@ -85,7 +85,7 @@ def test_what_somebody_wrote_gives_no_orders_to_the_terminal(results: Results, i
         (("tag", "latest", "latest"), "'latest' cannot be a tag"),
         (("tag", "latest", "a b"), "'a b' is not a valid tag"),
         (("tag", "latest", "a", "--remove"), "has no tag 'a'"),
-        (("tag", "latest", "a", "--remove", "--only"), "give one of them"),
+        (("tag", "latest", "a", "--remove", "--only"), "--remove"),
         (("tag", "nowhere", "a"), "No experiment 'nowhere'"),
         (("note", "latest", " "), "the note is empty"),
         (("prune", "--keep", "0"), "--keep 0 keeps nothing"),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # the command line lists the formats at every start: no stati
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The content, and what its reader should be told besides (on standard error)."""
+    """The exported content, and a notice for standard error."""
 
     content: str | bytes | Iterator[str]
     """Of a format that can be long (a row per request) piece by piece, and then to be taken once."""

@@ -35,13 +35,13 @@ from prony.report.wording import counted, good_to
 BESIDE = ("p50_ms", "p99_ms", "time_to_steady_s")
 """Of a trial, beside its throughput."""
 MANY_TRIALS = 40
-"""Of more only the median ones are drawn over time."""
+"""Maximum trials drawn over time; beyond it only median trials are."""
 Key = tuple[Markup, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """Charts: one large one, or several beside each other."""
+    """Charts: one large one, or a grid of small ones."""
 
     drawings: tuple[Drawing, ...]
     keys: tuple[Key, ...] = ()

@@ -139,7 +139,7 @@ LABEL = 13
 
 @dataclass(frozen=True, slots=True)
 class CeilingRow:
-    """One server: what its trials reached, and (name, requests per second) of what bounds it."""
+    """One server: rates of its trials, and its ceilings as (name, requests per second)."""
 
     series: Series
     values: tuple[float, ...]
@@ -287,7 +287,7 @@ def rates(cell: CellView) -> tuple[float, ...]:
 
 
 def known_ceilings(cell: CellView) -> tuple[tuple[str, float], ...]:
-    """(name with its rate, rate): declared ones of the server, and what the client reached beforehand."""
+    """(label, requests per second) of the server's declared ceilings and the client's calibrated rate."""
     if not cell.trials:
         return ()
     evidence = cell.trials[0].record.evidence

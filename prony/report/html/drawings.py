@@ -1,4 +1,4 @@
-"""From a part to its charts: which values each one shows, and the same in words for who cannot see."""
+"""Charts of a part: the values of each, and its text alternative."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from prony.steady.detector import change_points_ms
 WIDE, NARROW = 860, 372
 """Widths in CSS pixels for which the large charts are laid out; the page picks one by its own width."""
 MIDDLE, HEIGHT = 420, 230
-"""Of the charts that stand beside each other; the height is that of the plot area."""
+"""Width and plot-area height, in CSS pixels, of charts in the two-column grid."""
 FAR = 3.0
 """A ceiling of more than this many times the highest rate would only flatten the chart: words tell of it."""
 STARTING = (
@@ -233,7 +233,7 @@ class Drawer:
         return by_load
 
     def bounds(self) -> list[Drawing]:
-        """A chart for each workload and load whose rate is bounded by something that is known beforehand."""
+        """A chart per workload and load whose rate has a known ceiling."""
         made: list[Drawing] = []
         for where, cells in self.questions().items():
             loads = [trial.record.evidence.load for cell in cells for trial in cell.trials]

@@ -22,7 +22,7 @@ _NOTHING = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-u
 POLICY = f"{_NOTHING}; form-action 'none'"
 """Nothing may be loaded, run or sent: the page is complete as it stands."""
 SITE_POLICY = f"{_NOTHING}; form-action 'self'"
-"""On a site, whose part of the page has a form: the button that logs out."""
+"""For a served page, whose header has a form (the logout button)."""
 
 
 def policy(view: ResultView, base: str = POLICY) -> str:

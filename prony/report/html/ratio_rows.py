@@ -51,7 +51,7 @@ class RatioTable:
 
 
 def pairs(part: PartView, *, headline: bool) -> RatioTable | None:
-    """The pairs of the figure that is asked for, or of every other one; None where none has an interval."""
+    """Pairs in the headline figures, or in all others; None if no pair has an interval."""
     figures = asked_figures(part)
     shown = [better_first(pair) for pair in drawn_pairs(part) if (pair.figure in figures) is headline]
     band = (1 / (1 + part.part.band), 1 + part.part.band)

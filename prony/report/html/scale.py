@@ -46,7 +46,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One part of a stacked bar. `words` for who points at it."""
+    """One part of a stacked bar. `words`: its tooltip."""
 
     low: float
     high: float
@@ -107,7 +107,7 @@ def ratio(
 
 
 def axis(scale: Scale, ticks: Sequence[tuple[float, str]]) -> Markup:
-    """Names of places below the rows. Of names that would touch, the one nearer to no difference stays."""
+    """Tick labels below the rows. Of labels that would overlap, the nearer to no difference stays."""
     made: list[str] = []
     taken: list[float] = []
     for value, name in sorted(ticks, key=lambda tick: abs(math.log(tick[0]) if scale.log else tick[0])):
@@ -191,7 +191,7 @@ def _upright(at: float, colour: Colour, width: float, *, whole: bool = False) ->
 
 
 def _line(scale: Scale, ends: Interval, colour: Colour, width: float, y: float = MIDDLE) -> str:
-    """Between both ends; an arrow to the border where one is not bounded, or lies beyond the scale."""
+    """A line between both ends; an arrow to the border if an end is unbounded or beyond the scale."""
     low = scale.low if ends.low is None else ends.low
     high = scale.high if ends.high is None else ends.high
     size = 6 if width > 1 else 3
