@@ -40,8 +40,8 @@ COMPARES = {"--until-clear", "--max-trials"}
 def parameters(name: str) -> list[Any]:
     """Of a command, whichever package it is in."""
     group: Any = typer.main.get_command(main.app)
-    found: list[Any] = group.get_command(typer.Context(group), name).params
-    return found
+    parameters_of: list[Any] = group.get_command(typer.Context(group), name).params
+    return parameters_of
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ TWO = (Launch(address="a"), Launch(address="b"))
 def test_they_change_every_cell_of_the_plan(tmp_path: Path) -> None:
     file = tmp_path / "limits.yaml"
     file.write_text("errors_share_max: 0.5\n")
-    asked = Common(
+    applied = Common(
         limits=[str(file), "content_share_max=0.25"],
         driver="epoll",
         request_parts=True,
@@ -98,7 +98,7 @@ def test_they_change_every_cell_of_the_plan(tmp_path: Path) -> None:
         jdk="21",
         repeat_disturbed=2,
     )
-    plan = asked.applied(made(*TWO))
+    plan = applied.applied(made(*TWO))
     assert plan.repeat_disturbed == 2
     for cell in plan.cells:
         assert cell.limits == {"errors_share_max": 0.5, "content_share_max": 0.25}
@@ -135,10 +135,10 @@ def sweep_of(target: Target, command: str = "run") -> Plan:
 
 
 def test_loads_share_processes_where_that_is_asked_for() -> None:
-    asked = Common(share_process="loads").applied(sweep_of(TWO[0]))
-    assert [part.share_process for part in asked.parts] == ["loads"]
-    assert [part.share_process for part in Common().applied(asked).parts] == ["loads"], "the plan's"
-    assert [part.share_process for part in Common(share_process="none").applied(asked).parts] == [None]
+    applied = Common(share_process="loads").applied(sweep_of(TWO[0]))
+    assert [part.share_process for part in applied.parts] == ["loads"]
+    assert [part.share_process for part in Common().applied(applied).parts] == ["loads"], "the plan's"
+    assert [part.share_process for part in Common(share_process="none").applied(applied).parts] == [None]
     with pytest.raises(UsageError, match="--share-process loads does not apply: s is already running"):
         Common(share_process="loads").applied(sweep_of(Url(url="http://h:1")))
     with pytest.raises(UsageError, match="no server has two loads"):
@@ -152,10 +152,10 @@ def test_workloads_share_processes_where_that_is_asked_for() -> None:
     cells = tuple(cell_of(MAIN, "s", TWO[0], trial, 3) for trial in trials)
     part = Part(name=MAIN, title="t")
     plan = Plan(name="t", command="run", title="t", parts=(part,), cells=cells)
-    asked = Common(share_process="workloads").applied(plan)
-    assert [part.share_process for part in asked.parts] == ["workloads"]
-    assert len({one.process for one in asked.order()}) == 3
-    assert [part.share_process for part in Common(share_process="none").applied(asked).parts] == [None]
+    applied = Common(share_process="workloads").applied(plan)
+    assert [part.share_process for part in applied.parts] == ["workloads"]
+    assert len({one.process for one in applied.order()}) == 3
+    assert [part.share_process for part in Common(share_process="none").applied(applied).parts] == [None]
     with pytest.raises(UsageError, match="--share-process loads does not apply: no server has two loads"):
         Common(share_process="loads").applied(plan)
     with pytest.raises(UsageError, match="--share-process workloads does not apply: no server has two"):
@@ -163,8 +163,8 @@ def test_workloads_share_processes_where_that_is_asked_for() -> None:
 
 
 def test_windows_are_those_of_every_steady_cell() -> None:
-    asked = Common(windows=4).applied(made(*TWO))
-    steady = [cell.trial.measured for cell in asked.cells if cell.trial.measured.kind == "steady"]
+    applied = Common(windows=4).applied(made(*TWO))
+    steady = [cell.trial.measured for cell in applied.cells if cell.trial.measured.kind == "steady"]
     assert steady
     assert {one.windows for one in steady} == {4}
     with pytest.raises(UsageError, match="--windows is 0; expected 1 to 100"):

@@ -51,11 +51,11 @@ def results(prony: Run, tmp_path: Path) -> Results:
 
 def test_results_are_found_tagged_and_noted(results: Results, ids: list[str]) -> None:
     tomcat, jetty = ids
-    found = json.loads(results("list", "--server", "tomcat*", "--since", "30d", "--conforming", "--json")[1])
-    assert (found["total"], [one["id"] for one in found["experiments"]]) == (1, [tomcat])
-    assert found["experiments"][0]["conforming_trials"] == 1
+    stored = json.loads(results("list", "--server", "tomcat*", "--since", "30d", "--conforming", "--json")[1])
+    assert (stored["total"], [e["id"] for e in stored["experiments"]]) == (1, [tomcat])
+    assert stored["experiments"][0]["conforming_trials"] == 1
     other = json.loads(results("list", "--not-conforming", "--json")[1])
-    assert [one["id"] for one in other["experiments"]] == [jetty]
+    assert [e["id"] for e in other["experiments"]] == [jetty]
     assert results("tag", tomcat, "main") == (0, f"tagged {tomcat}: main\n", "")
     assert results("note", "main", "kernel <b>updated</b>")[1] == f"noted on {tomcat}\n"
     listed = results("list", "--tag", "main")[1]

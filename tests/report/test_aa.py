@@ -121,10 +121,10 @@ def test_the_rate_is_printed_with_its_interval_and_what_it_is_not() -> None:
 
 
 def test_a_high_rate_of_draws_that_share_trials_accuses_no_host() -> None:
-    said = " ".join(words(FalseDifferences(1000, 120, 0.1, 0.14, 20, 5, 0.01)))
-    assert "12.0 %" in said
-    assert "this host" not in said
-    assert "The experiments share trials: 20 trials make 2 experiments" in said
+    text = " ".join(words(FalseDifferences(1000, 120, 0.1, 0.14, 20, 5, 0.01)))
+    assert "12.0 %" in text
+    assert "this host" not in text
+    assert "The experiments share trials: 20 trials make 2 experiments" in text
 
 
 def test_too_few_trials_have_no_rate_and_no_usable_result() -> None:
@@ -151,10 +151,10 @@ def test_another_machine_does_not_fit_and_the_same_server_fits_best() -> None:
     assert "A/A on this host" not in shown(view_of("c", itself("far", fingerprint="other"), compared))
     rows = [row for row, _ in (itself("own"), itself("undertow", "spring-undertow"))]
     cells = view_of("c", compared).plan.cells
-    found = fitting(reversed(rows), factory.FINGERPRINT.key, cells)
-    assert found is not None
-    assert found.id == "own"
+    fits = fitting(reversed(rows), factory.FINGERPRINT.key, cells)
+    assert fits is not None
+    assert fits.id == "own"
     unfinished = [replace(rows[0], status="interrupted"), rows[1]]
-    found = fitting(unfinished, factory.FINGERPRINT.key, cells)
-    assert found is not None
-    assert found.id == "undertow"
+    fits = fitting(unfinished, factory.FINGERPRINT.key, cells)
+    assert fits is not None
+    assert fits.id == "undertow"

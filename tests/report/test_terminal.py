@@ -251,7 +251,7 @@ def test_a_load_without_any_report_of_the_engine_still_prints() -> None:
 
 
 def test_what_a_script_printed_stands_in_the_order_of_its_functions() -> None:
-    said = ScriptReport(
+    script_report = ScriptReport(
         printed_setup="thread 1\n", printed_run="token\n", printed_done="a,b\n" * 300, error="x.lua:3: no"
     )
 
@@ -259,7 +259,7 @@ def test_what_a_script_printed_stands_in_the_order_of_its_functions() -> None:
         engine = made.record.evidence.engine
         assert engine is not None
         evidence = made.record.evidence.model_copy(
-            update={"engine": engine.model_copy(update={"script": said})}
+            update={"engine": engine.model_copy(update={"script": script_report})}
         )
         return replace(made, record=made.record.model_copy(update={"evidence": evidence}))
 
