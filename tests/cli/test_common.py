@@ -115,7 +115,7 @@ def test_without_any_the_plan_is_as_it_was() -> None:
 
 def test_until_clear_is_for_parts_that_compare() -> None:
     assert Common(until_clear=True).applied(made(*TWO)).parts[0].until_clear == 20
-    with pytest.raises(UsageError, match="no part with two servers"):
+    with pytest.raises(UsageError, match="--until-clear"):
         Common(until_clear=True).applied(made(TWO[0]))
     plan = made(*TWO)
     second = Part(
@@ -123,7 +123,7 @@ def test_until_clear_is_for_parts_that_compare() -> None:
     )
     both = Common(until_clear=True).applied(plan.model_copy(update={"parts": (*plan.parts, second)}))
     assert [part.until_clear for part in both.parts] == [20, 20]
-    with pytest.raises(UsageError, match="first look is after 2 trials"):
+    with pytest.raises(UsageError, match="--max-trials"):
         Common(until_clear=True).applied(made(*TWO, trials=2))
 
 
@@ -139,11 +139,11 @@ def test_loads_share_processes_where_that_is_asked_for() -> None:
     assert [part.share_process for part in applied.parts] == ["loads"]
     assert [part.share_process for part in Common().applied(applied).parts] == ["loads"], "the plan's"
     assert [part.share_process for part in Common(share_process="none").applied(applied).parts] == [None]
-    with pytest.raises(UsageError, match="--share-process loads does not apply: s is already running"):
+    with pytest.raises(UsageError, match="--share-process loads"):
         Common(share_process="loads").applied(sweep_of(Url(url="http://h:1")))
-    with pytest.raises(UsageError, match="no server has two loads"):
+    with pytest.raises(UsageError, match="--share-process"):
         Common(share_process="loads").applied(made(*TWO))
-    with pytest.raises(UsageError, match="--share-process is 'all'; expected loads, workloads or none"):
+    with pytest.raises(UsageError, match="--share-process"):
         Common(share_process="all").applied(sweep_of(TWO[0]))
 
 
@@ -156,9 +156,9 @@ def test_workloads_share_processes_where_that_is_asked_for() -> None:
     assert [part.share_process for part in applied.parts] == ["workloads"]
     assert len({one.process for one in applied.order()}) == 3
     assert [part.share_process for part in Common(share_process="none").applied(applied).parts] == [None]
-    with pytest.raises(UsageError, match="--share-process loads does not apply: no server has two loads"):
+    with pytest.raises(UsageError, match="--share-process loads"):
         Common(share_process="loads").applied(plan)
-    with pytest.raises(UsageError, match="--share-process workloads does not apply: no server has two"):
+    with pytest.raises(UsageError, match="--share-process workloads"):
         Common(share_process="workloads").applied(made(*TWO))
 
 
@@ -167,9 +167,9 @@ def test_windows_are_those_of_every_steady_cell() -> None:
     steady = [cell.trial.measured for cell in applied.cells if cell.trial.measured.kind == "steady"]
     assert steady
     assert {one.windows for one in steady} == {4}
-    with pytest.raises(UsageError, match="--windows is 0; expected 1 to 100"):
+    with pytest.raises(UsageError, match="--windows"):
         Common(windows=0)
-    with pytest.raises(UsageError, match="which --within would end early"):
+    with pytest.raises(UsageError, match="--within"):
         Common(windows=2, within="2%")
 
 
@@ -192,21 +192,21 @@ def test_windows_and_a_precision_are_refused_wherever_they_come_from(
         for cell in plan.cells
     ]
     plan = plan.model_copy(update={"cells": tuple(cells)})
-    with pytest.raises(UsageError, match="which --within would end early: give one of them; the plan has"):
+    with pytest.raises(UsageError, match="--within"):
         asked.applied(plan)
     assert Common(windows=1).applied(plan).cells[0].trial.measured.kind == "steady"
 
 
 def test_what_does_not_apply_is_refused() -> None:
-    with pytest.raises(UsageError, match="--jdk applies to servers that Prony launches"):
+    with pytest.raises(UsageError, match="--jdk"):
         Common(jdk="21").applied(made(Url(url="http://127.0.0.1:1")))
-    with pytest.raises(UsageError, match="--driver is 'kqueue'; expected auto, io_uring or epoll"):
+    with pytest.raises(UsageError, match="--driver"):
         Common(driver="kqueue").applied(made(*TWO))
-    with pytest.raises(UsageError, match="--repeat-disturbed is -1"):
+    with pytest.raises(UsageError, match="--repeat-disturbed"):
         Common(repeat_disturbed=-1)
     with pytest.raises(UsageError, match="--strict"):
         Common(strict="300%", resume="latest")
-    with pytest.raises(UsageError, match="did you mean 'errors_share_max'"):
+    with pytest.raises(UsageError, match="errors_share_max"):
         Common(limits=["errors_share_ma=1"]).applied(made(*TWO))
 
 

