@@ -48,7 +48,8 @@ class Rate:
         return f"{self.share * 100:.1f} %"
 
 
-def _count(rounds: int, seed: int, once: Callable[[np.random.Generator], bool]) -> Rate:
+def rate_of(rounds: int, seed: int, once: Callable[[np.random.Generator], bool]) -> Rate:
+    """Share of `rounds` in which `once` is true."""
     rng = np.random.default_rng(seed)
     return Rate(sum(once(rng) for _ in range(rounds)), rounds)
 
@@ -80,7 +81,7 @@ def coverage(
         result = ratio(a, b, places, places)
         return _covers(result.low, result.high, TRUTH)
 
-    return _count(rounds, seed, once)
+    return rate_of(rounds, seed, once)
 
 
 def false_difference(world: World, blocks: int, servers: int, rounds: int, seed: int = SEED) -> Rate:
@@ -94,7 +95,7 @@ def false_difference(world: World, blocks: int, servers: int, rounds: int, seed:
         ]
         return any(pair.differs for pair in compare(samples).pairs)
 
-    return _count(rounds, seed, once)
+    return rate_of(rounds, seed, once)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def false_equivalence(world: World, blocks: int, rounds: int, seed: int = SEED) 
         within = margin_of((result.low, result.high))
         return claimed(result) is Claim.EQUIVALENT and within is not None and within < BAND
 
-    return _count(rounds, seed, once)
+    return rate_of(rounds, seed, once)
 
 
 @dataclass(frozen=True, slots=True)
