@@ -20,7 +20,7 @@ USERS = 64
 @measures(without=("until_clear", "max_trials", "explain", "attach"))
 def command(
     slo: str | None = Option(
-        None, "--slo", help="What must hold, such as 'p99<50ms' or 'p99<50ms,p99.9<1s' (quote it)."
+        None, "--slo", help="Objective, such as 'p99<50ms' or 'p99<50ms,p99.9<1s' (quote it)."
     ),
     start: float | None = Option(
         None, "--start", help="First rate, requests/s [default: half the throughput of a closed loop]."
@@ -33,18 +33,16 @@ def command(
         None, "--search-trials", help=f"End the search after this many trials [default: {MOST_TRIALS}]."
     ),
     users: int | None = Option(
-        None, "--users", "-c", help=f"Of the closed loop that says where to begin [default: {USERS}]."
+        None, "--users", "-c", help=f"Users of the closed loop that sets the first rate [default: {USERS}]."
     ),
     arrivals: str | None = Option(
         None, "--arrivals", help="Arrivals: constant or poisson [default: constant]."
     ),
     *,
-    asked: t.AskedTarget,
+    typed: t.AskedTarget,
     common: Common,
 ) -> int:
-    """How much can it carry while the objective holds? Open-loop trials, each judged; never more than the
-    load generator really offered.
-    """
+    """Find the highest rate that meets the objective: judged open-loop trials, within client capacity."""
     from prony.cli import measure
     from prony.experiment.growth import at_rate
     from prony.plan.load import ClosedLoad
@@ -71,14 +69,14 @@ def command(
         most_trials=options.trials(MOST_TRIALS if search_trials is None else search_trials),
         arrivals=spacing,
     )
-    chosen = t.chosen(asked)
+    chosen = t.chosen(typed)
     first = chosen.cell(ClosedLoad(users=options.users(USERS if users is None else users)))
     plan = one_part(
         "capacity",
         f"capacity of {chosen.title} with {slo}",
         [first if start is None else at_rate(first, start, search)],
         seed=options.seed(common.seed),
-        quick=asked.quick,
+        quick=typed.quick,
         shape="capacity",
         search=search,
     )

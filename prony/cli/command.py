@@ -30,14 +30,14 @@ def measures(
         hints = get_type_hints(command, include_extras=True)
         parameters: list[inspect.Parameter] = []
         groups: dict[str, tuple[type, list[str]]] = {}
-        for one in inspect.signature(command).parameters.values():
-            hint = hints[one.name]
+        for param in inspect.signature(command).parameters.values():
+            hint = hints[param.name]
             if isinstance(hint, type) and is_dataclass(hint):
                 made = [option for option in _options_of(hint) if option.name not in without]
-                groups[one.name] = (hint, [option.name for option in made])
+                groups[param.name] = (hint, [option.name for option in made])
                 parameters += made
             else:
-                parameters.append(one.replace(annotation=hint))
+                parameters.append(param.replace(annotation=hint))
 
         parameters.append(HELP_ALL)
 
@@ -45,12 +45,12 @@ def measures(
             del given[HELP_ALL.name]
             common = Common(**{name: given.pop(name) for name in groups["common"][1]})
             named = [
-                one
-                for one in parameters
-                if one.name in given
-                and is_given(given[one.name], getattr(one.default, "default", one.default))
+                param
+                for param in parameters
+                if param.name in given
+                and is_given(given[param.name], getattr(param.default, "default", param.default))
             ]
-            says_what = any(one.name == PLAN or one.name not in beside_resume for one in named)
+            says_what = any(param.name == PLAN or param.name not in beside_resume for param in named)
             if common.resume is None or (says_what and measure.wants_all_again(common)):
                 made = {
                     group: kind(**{name: given.pop(name) for name in names})
@@ -58,15 +58,17 @@ def measures(
                     if group != "common"
                 }
                 return command(**given, **made, common=common)
-            others = {_option_of(one): given[one.name] for one in named if one.name not in beside_resume}
+            others = {
+                _option_of(param): given[param.name] for param in named if param.name not in beside_resume
+            }
             taken = {name: given[name] for name in beside_resume}
             return measure.resume(common, others, **continued(**taken))
 
         run.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": int}
+        run.__annotations__ = {param.name: param.annotation for param in parameters} | {"return": int}
         run.__doc__, run.__name__ = command.__doc__, command.__name__
         grouped = {name for _, names in groups.values() for name in names}
-        run.own = {one.name for one in parameters} - grouped  # type: ignore[attr-defined]
+        run.own = {param.name for param in parameters} - grouped  # type: ignore[attr-defined]
         return run
 
     return decorate
@@ -75,8 +77,8 @@ def measures(
 def _options_of(group: type) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
     return [
-        one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
-        for one in inspect.signature(group).parameters.values()
+        param.replace(annotation=hints[param.name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for param in inspect.signature(group).parameters.values()
     ]
 
 
@@ -86,7 +88,7 @@ def _option_of(parameter: inspect.Parameter) -> str:
     # Within Annotated the parser's library has the first of the names where a default stands otherwise.
     words = [
         word
-        for one in described
-        for word in (getattr(one, "default", None), *(getattr(one, "param_decls", None) or ()))
+        for item in described
+        for word in (getattr(item, "default", None), *(getattr(item, "param_decls", None) or ()))
     ]
     return next((word for word in words if str(word).startswith("--")), parameter.name)

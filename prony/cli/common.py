@@ -31,7 +31,7 @@ GOES_WITH_RESUME = (
     "resume", "server_cpus", "client_cpus", "repeat_disturbed", "hosts", "attach", "metrics",
     "push", "strict", "details", "db", "json", "report",
 )  # fmt: skip
-"""What may stand beside --resume: everything else is the stored plan's."""
+"""Options allowed with --resume; the stored plan fixes all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Common:
         return None if self.strict is None else options.share(self.strict, "--strict")
 
     def applied(self, plan: Plan) -> Plan:
-        """The plan as these options want it. Raises UsageError for one that does not apply to it."""
+        """The plan with these options applied. Raises UsageError for one that does not apply."""
         from prony.plan.target import with_jdk
 
         cells = tuple(self._applied(cell) for cell in plan.cells)
@@ -197,20 +197,20 @@ class Common:
         return _with_parts(plan, until_clear=dict.fromkeys(comparing, last))
 
     def _sharing(self, plan: Plan) -> Plan:
-        """With loads or workloads in one process, or each in its own. Raises UsageError where none can."""
+        """Applies --share-process. Raises UsageError if no cells of the plan can share."""
         if self.share_process is None:
             return plan
         from prony.plan.processes import why_not
 
         kinds: dict[str, Sharing | None] = {"loads": "loads", "workloads": "workloads", "none": None}
-        asked = kinds[options.one_of(self.share_process, "--share-process", tuple(kinds))]
+        sharing = kinds[options.one_of(self.share_process, "--share-process", tuple(kinds))]
         whys = {
-            part.name: asked and why_not(plan.of(part.name), asked, grows=part.search is not None)
+            part.name: sharing and why_not(plan.of(part.name), sharing, grows=part.search is not None)
             for part in plan.parts
         }
         if all(whys.values()):
-            raise UsageError(f"--share-process {asked} does not apply: {next(iter(whys.values()))}")
-        return _with_parts(plan, share_process={name: None if why else asked for name, why in whys.items()})
+            raise UsageError(f"--share-process {sharing} does not apply: {next(iter(whys.values()))}")
+        return _with_parts(plan, share_process={name: None if why else sharing for name, why in whys.items()})
 
     def _applied(self, cell: Cell) -> Cell:
         from prony.plan.load import SteadyWindow
@@ -225,12 +225,12 @@ class Common:
             trial["instructions"] = True
         measured = cell.trial.measured
         if isinstance(measured, SteadyWindow):
-            asked: dict[str, Any] = {} if self.windows is None else {"windows": self.windows}
+            changes: dict[str, Any] = {} if self.windows is None else {"windows": self.windows}
             if self.within is not None:
-                asked["precision"] = options.share(self.within, "--within")
-            if asked:
-                trial["measured"] = measured = measured.model_copy(update=asked)
-            if asked and measured.windows > 1 and measured.precision is not None:
+                changes["precision"] = options.share(self.within, "--within")
+            if changes:
+                trial["measured"] = measured = measured.model_copy(update=changes)
+            if changes and measured.windows > 1 and measured.precision is not None:
                 raise UsageError(f"{ONE_END}; the plan has the other")
         more: dict[str, Any] = {}
         if trial:
@@ -254,7 +254,7 @@ class Common:
         return why_sequential(plan, Targets()) is None
 
     def last_look(self, first: int) -> int | None:
-        """After how many trials to stop adding. Raises UsageError for what makes no plan."""
+        """The last look, in trials per server; None without --until-clear. Raises UsageError."""
         from prony.plan.part import MOST_LOOKS
 
         if not self.until_clear:
@@ -271,14 +271,14 @@ class Common:
         return most
 
     def continuing(self, stored: Plan) -> Common:
-        """With the hosts of a stored plan: of the file named now, else of the one that began it."""
+        """With the stored plan's hosts, from --hosts or else from its original file."""
         if not stored.hosts:
             if self.hosts is not None:
                 raise UsageError("this experiment was begun on one host; continue it there, without --hosts")
             return self
         known = self.hosts or (None if stored.hosts_file is None else Path(stored.hosts_file))
         if known is None or not known.is_file():
-            names = ", ".join(one.name for one in stored.hosts)
+            names = ", ".join(host.name for host in stored.hosts)
             raise UsageError(
                 f"this experiment was begun on several hosts ({names}); name their file: --hosts"
             )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from prony.plan.trial import TrialPlan
 
 SHARE = 0.7
-"""Of the capacity: busy, and not yet a queue that grows with every accident."""
+"""Share of the capacity: busy, yet the queue still drains after a stall."""
 MOST_PAIRS_QUICK = 3
 """With more, Holm's first level is too strict for three trials: 11.8 standard deviations for 21 pairs."""
 
@@ -44,8 +44,8 @@ def command(
     two_pass: bool = Option(
         False,
         "--two-pass",
-        help="Then latency in an open loop: at 70 % of each server's capacity, and at one rate for all "
-        "(takes three times as long).",
+        help="Then measure latency in an open loop, at 70 % of each server's capacity and at one common rate "
+        "(three times the duration).",
     ),
     duet: Duet = None,
     reference: str | None = Option(
@@ -55,25 +55,23 @@ def command(
         help="Compare each server with this one only [default: all pairs].",
     ),
     *,
-    asked: AskedTrial,
+    typed: AskedTrial,
     common: Common,
 ) -> int:
-    """Compare servers: how much can each carry? Fresh processes, detected steady state, intervals on ratios,
-    proof of the bound.
-    """
+    """Compare servers at capacity: fresh processes, steady state, intervals on ratios, what bounds each."""
     from prony.cli import measure
     from prony.plan.target import IMAGE
 
-    words = [*(servers or []), *(f"{IMAGE}{one}" for one in image or [])]
+    words = [*(servers or []), *(f"{IMAGE}{word}" for word in image or [])]
     named = servers_named(words)
     hosts = None if common.hosts is None else seams.need(seams.HOOKS, "hosts", "--hosts")
     machines = 1 if hosts is None else hosts.machines(common.hosts)
     _check_servers(words, named, machines=machines)
-    trial = asked.trial(named)
-    pairs = _pairs([one.name for one in named], reference)
-    few = asked.quick and len(pairs) <= MOST_PAIRS_QUICK
+    trial = typed.trial(named)
+    pairs = _pairs([server.name for server in named], reference)
+    few = typed.quick and len(pairs) <= MOST_PAIRS_QUICK
     first = options.trials(trials if trials is not None else (3 if few else 5))
-    plan = _plan(named, trial, first, asked, seed=options.seed(common.seed))
+    plan = _plan(named, trial, first, typed, seed=options.seed(common.seed))
     if reference is not None:
         plan = plan.model_copy(update={"parts": (plan.parts[0].model_copy(update={"comparisons": pairs}),)})
     if two_pass:
@@ -88,25 +86,25 @@ def _pairs(servers: list[str], reference: str | None) -> tuple[tuple[str, str], 
     return tuple(pair for pair in combinations(servers, 2) if reference is None or reference in pair)
 
 
-def _plan(servers: list[Server], trial: TrialPlan, trials: int, asked: AskedTrial, *, seed: int) -> Plan:
+def _plan(servers: list[Server], trial: TrialPlan, trials: int, typed: AskedTrial, *, seed: int) -> Plan:
     from prony.experiment.stored import history_of
     from prony.plan.plan import one_part
 
     def cell(server: Server) -> Cell:
         moved = server.spec is not None and server.spec.image is None and trial.warm_up.method != "pinned"
-        controls = 1 if moved and not asked.quick else 0
+        controls = 1 if moved and not typed.quick else 0
         known = history_of(trial.workload, server.name) if server.catalogued else ()
         return server.cell(trial, trials, controls=controls, published=known)
 
     return one_part(
         "compare",
-        f"{' vs '.join(one.name for one in servers)}: {trial.workload.title or trial.workload.name}",
+        f"{' vs '.join(server.name for server in servers)}: {trial.workload.title or trial.workload.name}",
         [cell(server) for server in servers],
         seed=seed,
-        quick=asked.quick,
+        quick=typed.quick,
         shape="comparison",
-        band=options.share(asked.band, "--band"),
-        at_least=options.share(asked.at_least, "--at-least"),
+        band=options.share(typed.band, "--band"),
+        at_least=options.share(typed.at_least, "--at-least"),
     )
 
 
@@ -140,9 +138,9 @@ def _check_servers(words: list[str], named: list[Server], *, machines: int) -> N
         raise UsageError(
             f"one server was named ({words[0]}); compare needs at least two (prony servers lists them)"
         )
-    if len({one.name for one in named}) < len(named):
+    if len({server.name for server in named}) < len(named):
         raise UsageError(f"a server was named twice ({', '.join(words)}); name each server once")
-    running = [word for word, one in zip(words, named, strict=True) if one.spec is None]
+    running = [word for word, server in zip(words, named, strict=True) if server.spec is None]
     if 0 < len(running) < len(words):
         raise UsageError(
             f"{running[0]} is already running, and Prony starts the others; name folders or servers of the "

@@ -14,9 +14,7 @@ STYLES: dict[Health, str] = {"ok": "green", "warn": "yellow", "bad": "bold red",
 
 
 def command(json: options.Json = False) -> int:
-    """Examine this host: CPUs, governor, steal, ports, descriptors, io_uring, THP, other load; each with what
-    to do.
-    """
+    """Check this host: CPUs, governor, steal, ports, descriptors, io_uring, THP, other load; with advice."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -51,7 +49,7 @@ def coloured(check: HostCheck) -> str:
 
 
 def advice(check: HostCheck) -> str:
-    """Why it matters where it is not ok, and what to do."""
+    """Reason and remedy of a check that is not ok."""
     from rich.markup import escape
 
     what_to_do = check.what_to_do and f"[bold]{escape(check.what_to_do)}[/bold]"

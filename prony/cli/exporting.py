@@ -98,7 +98,7 @@ def _as(form: str, which: str, trials: list[str], output: Path | None, db: str |
     if not chosen.one_trial or not view.trials:
         write(view, view.id)
         return 0
-    ids = [one.record.id for one in view.trials if one.counts] or [one.record.id for one in view.trials]
+    ids = [t.record.id for t in view.trials if t.counts] or [t.record.id for t in view.trials]
     if len(ids) > 1 and not into_folder:
         raise UsageError(
             f"a file of --format {form} holds one trial, and {view.id} has {len(ids)}: name a folder with -o "
@@ -110,7 +110,7 @@ def _as(form: str, which: str, trials: list[str], output: Path | None, db: str |
 
 
 def _write(made: exports.Exported, output: Path | None) -> None:
-    """To the file, whole or not at all, or to standard output; and what its reader should be told."""
+    """Write atomically to the file, or to standard output; print the notice."""
     if output is None:
         for piece in made.pieces():
             sys.stdout.buffer.write(piece)
@@ -126,24 +126,24 @@ def _write(made: exports.Exported, output: Path | None) -> None:
 
 
 def only(view: ResultView, wanted: list[str]) -> ResultView:
-    """The result with these trials alone, named by id or its end. Raises UsageError where not one matches."""
+    """The result reduced to these trials, by id or its end. Raises UsageError unless each matches one."""
     known = [trial.record.id for part in view.parts for cell in part.cells for trial in cell.every]
     chosen = set()
     for name in wanted:
-        found = [one for one in known if one == name] or [one for one in known if one.endswith(name)]
-        if len(found) != 1 or not name:
-            said = "no trial" if not found else f"{len(found)} trials"
+        ids = [id for id in known if id == name] or [id for id in known if id.endswith(name)]
+        if len(ids) != 1 or not name:
+            count = "no trial" if not ids else f"{len(ids)} trials"
             every = ", ".join(known) or "none"
-            raise UsageError(f"--trial {name}: {said} of {view.id} of this name; it has {every}")
-        chosen.add(found[0])
+            raise UsageError(f"--trial {name}: {count} of {view.id} of this name; it has {every}")
+        chosen.add(ids[0])
     parts = tuple(
         replace(
             part,
             cells=tuple(
                 replace(
                     cell,
-                    trials=tuple(one for one in cell.trials if one.record.id in chosen),
-                    controls=tuple(one for one in cell.controls if one.record.id in chosen),
+                    trials=tuple(id for id in cell.trials if id.record.id in chosen),
+                    controls=tuple(id for id in cell.controls if id.record.id in chosen),
                     superseded=(),
                 )
                 for cell in part.cells

@@ -75,11 +75,11 @@ def command(
         Option("--markdown", metavar="FILE", help="Write a summary for a pull request, and its SVG."),
     ] = None,
     *,
-    asked: AskedTrial,
+    typed: AskedTrial,
     common: Common,
 ) -> int:
-    """Is a candidate build no worse than its base by more than a margin? Both in turns, as many fresh
-    processes as it takes. Exit codes: 0 no worse, 7 worse, 8 cannot tell within the budget, 3 not measurable
+    """Is a candidate build no worse than its base by more than a margin? Interleaves fresh processes
+    until that is decided. Exit codes: 0 no worse, 7 worse, 8 cannot tell within the budget, 3 not measurable
     here.
     """
     from prony.cli import measure
@@ -98,20 +98,20 @@ def command(
             p99=p99,
             duet=duet,
         )
-        plan = plan_of(servers or [], wanted, asked, common)
+        plan = plan_of(servers or [], wanted, typed, common)
         return measure.run(plan, common, also=files.write)
 
 
 @dataclass(frozen=True, slots=True)
 class GateFiles:
-    """Where to write what; None: not asked for."""
+    """Paths of the JUnit and Markdown files; None: not requested."""
 
     junit: Path | None = None
     markdown: Path | None = None
 
     @property
     def drawing(self) -> Path | None:
-        """The SVG that the Markdown shows, beside it."""
+        """Path of the SVG that the Markdown embeds."""
         return None if self.markdown is None else self.markdown.with_suffix(".svg")
 
     def check(self) -> None:
@@ -140,7 +140,7 @@ class GateFiles:
 
     @contextmanager
     def told_of_faults(self) -> Iterator[None]:
-        """What ends the command before there is a result stands in the files, too, for the build server."""
+        """Also writes an error that ends the command early to the files, for the build server."""
         try:
             yield
         except PronyError as fault:
@@ -156,7 +156,7 @@ class GateFiles:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the options ask, checked one by one."""
+    """The options, each checked."""
 
     figures: tuple[str, ...]
     margin: float
@@ -171,12 +171,12 @@ class Wanted:
 
     @property
     def every_figure(self) -> tuple[str, ...]:
-        """With p99 where it is asked for."""
+        """The figures, with p99 if --p99 was given."""
         return self.figures if not self.p99 or P99 in self.figures else (*self.figures, P99)
 
     @property
     def margins(self) -> dict[str, float]:
-        """Of figures with a margin of their own."""
+        """Margins of the figures that have their own."""
         return {P99: P99_MARGIN} if self.p99 else {}
 
     def looks(self, block_s: float) -> int:
@@ -201,9 +201,9 @@ def figures_of(text: str) -> tuple[str, ...]:
     from prony.plan.yamlfile import nearest
 
     named = [word.strip() for word in text.split(",") if word.strip()]
-    found = [SHORT_NAMES.get(word, word) for word in named]
+    figures = [SHORT_NAMES.get(word, word) for word in named]
     known = [name for name, figure in FIGURE.items() if figure.higher_is_better is not None]
-    for word, name in zip(named, found, strict=True):
+    for word, name in zip(named, figures, strict=True):
         if name not in FIGURE:
             raise UsageError(
                 f"--figures: unknown figure '{word}'{nearest(word, [*SHORT_NAMES, *known])}; known figures: "
@@ -211,9 +211,9 @@ def figures_of(text: str) -> tuple[str, ...]:
             )
         if name not in known:
             raise UsageError(f"--figures: '{word}' has no direction that is worse; leave it out")
-    if not found or len(set(found)) < len(found):
+    if not figures or len(set(figures)) < len(figures):
         raise UsageError(f"--figures is '{text}'; expected figures such as {FIGURES}, each once")
-    return tuple(found)
+    return tuple(figures)
 
 
 def protocol_of(text: str) -> tuple[float, float]:
@@ -224,8 +224,8 @@ def protocol_of(text: str) -> tuple[float, float]:
     return options.seconds(warm, "--protocol"), options.seconds(run, "--protocol", at_least_s=1.0)
 
 
-def plan_of(named: list[str], wanted: Wanted, asked: AskedTrial, common: Common) -> Plan:
-    """Base and candidate in turns, or the candidate against what is stored. Raises UsageError."""
+def plan_of(named: list[str], wanted: Wanted, typed: AskedTrial, common: Common) -> Plan:
+    """Base and candidate interleaved, or the candidate against stored results. Raises UsageError."""
     expected = 1 if wanted.baseline is not None else 2
     if len(named) != expected:
         what = "the candidate alone (its base is stored)" if expected == 1 else "a base and a candidate"
@@ -234,23 +234,23 @@ def plan_of(named: list[str], wanted: Wanted, asked: AskedTrial, common: Common)
             f"{'./candidate --baseline main' if expected == 1 else './base ./candidate'}, or --resume ID"
         )
     instead = f"prony gate compares fresh processes: name {LAUNCHED}"
-    servers = [server(one, instead=instead) for one in named]
+    servers = [server(word, instead=instead) for word in named]
     if wanted.baseline is not None and wanted.duet:
         raise UsageError("--duet takes a base that is measured now: name it in place of --baseline")
     if wanted.baseline is not None:
-        return _against_stored(servers[0], _trial(servers, wanted, asked), wanted, wanted.baseline, common)
-    base, candidate = names(*(one.name for one in servers))
+        return _against_stored(servers[0], _trial(servers, wanted, typed), wanted, wanted.baseline, common)
+    base, candidate = names(*(s.name for s in servers))
     servers = [servers[0].known_as(base), servers[1].known_as(candidate)]
-    return _in_turns(servers, _trial(servers, wanted, asked), wanted, common)
+    return _in_turns(servers, _trial(servers, wanted, typed), wanted, common)
 
 
-def _trial(servers: list[Server], wanted: Wanted, asked: AskedTrial) -> TrialPlan:
+def _trial(servers: list[Server], wanted: Wanted, typed: AskedTrial) -> TrialPlan:
     from prony.plan.trial import gate_trial, protocol
 
-    trial = asked.trial(servers, gate_trial)
+    trial = typed.trial(servers, gate_trial)
     if wanted.protocol is None:
         return trial
-    if asked.window is not None or asked.warm_up_cap is not None:
+    if typed.window is not None or typed.warm_up_cap is not None:
         raise UsageError("--protocol says how long warm-up and run are; leave out --window and --warm-up-cap")
     return protocol(trial, *wanted.protocol)
 
@@ -260,7 +260,7 @@ def _in_turns(servers: list[Server], trial: TrialPlan, wanted: Wanted, common: C
     from prony.plan.turns import extra_s
     from prony.store import Store
 
-    cells = [one.cell(trial, wanted.trials) for one in servers]
+    cells = [server.cell(trial, wanted.trials) for server in servers]
     base = servers[0].name
     wanted.looks(wanted.budget_s)  # refuses before there is a store
     wanted = replace(wanted, duet=common.in_turns(_plan(wanted, cells, base, base, common), wanted.duet))
@@ -300,7 +300,7 @@ def _plan(
 
 
 def names(base: str, candidate: str) -> tuple[str, str]:
-    """As the reader knows them; two builds of one name by their roles."""
+    """Display names; two builds of one name go by their roles."""
     return (base, candidate) if base != candidate else (f"{base}@{BASE}", f"{candidate}@{CANDIDATE}")
 
 
@@ -332,7 +332,7 @@ def _against_stored(named: Server, trial: TrialPlan, wanted: Wanted, tag: str, c
 
 
 def _as_measured(cell: Cell, common: Common) -> Cell:
-    """The cell as the options that every command has change it, which stored ones have in their plans."""
+    """The cell with the common options applied, as stored plans have them."""
     from prony.plan.plan import one_part
 
     return common.applied(one_part("gate", "", [cell], seed=0)).cells[0]

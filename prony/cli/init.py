@@ -9,7 +9,7 @@ from typer import Argument
 from prony.errors import ExitCode, UsageError
 
 SERVER, WORKLOAD = "server.yaml", "workload.yaml"
-REQUESTS = """# What each user sends, again and again, and what a correct response is (docs/workloads.md).
+REQUESTS = """# Requests of one iteration, and the expected responses (docs/workloads.md).
 title: GET /
 users: 10
 steps:

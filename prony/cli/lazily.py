@@ -44,12 +44,12 @@ class Group(TyperGroup):
     _listing = False
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        one = super().get_command(ctx, cmd_name)
-        if not isinstance(one, Elsewhere) or self._listing:
-            return one
-        if ctx.resilient_parsing and not seams.installed(seams.COMMANDS, one.key):  # completion
-            return one
-        return one.real()
+        command = super().get_command(ctx, cmd_name)
+        if not isinstance(command, Elsewhere) or self._listing:
+            return command
+        if ctx.resilient_parsing and not seams.installed(seams.COMMANDS, command.key):  # completion
+            return command
+        return command.real()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         self._listing = True

@@ -37,7 +37,7 @@ def command(
         f"starts: {KINDS}.",
     ),
     *,
-    asked: AskedLoad,
+    typed: AskedLoad,
     common: Common,
 ) -> int:
     """Measure one server under one load. Of a URL, checks that need to own the server say unknown."""
@@ -53,24 +53,24 @@ def command(
             "name the URL of a running server, such as http://127.0.0.1:8080/path, a server, or --resume ID"
         )
     named = server(target)
-    sends = _requests(named, asked)
-    keys = asked.keys()
+    sends = _requests(named, typed)
+    keys = typed.keys()
     load = load_of(keys["loads"], sends.users)
-    measured = _measured(keys["measured"], load, asked.whole, common)
-    named, sources = _reached(named, asked, keys)
+    measured = _measured(keys["measured"], load, typed.whole, common)
+    named, sources = _reached(named, typed, keys)
     trial = _fits(
         "measured",
         lambda: TrialPlan(
             workload=sends,
             load=load,
             measured=measured,
-            warm_up=_warm_up(asked.warmup, measured, load.ramp_up_s, owned=named.target.owned),
+            warm_up=_warm_up(typed.warmup, measured, load.ramp_up_s, owned=named.target.owned),
             connections=_fits("connections", lambda: Connections.model_validate(keys["connections"])),
             source_addresses=sources,
-            log=None if asked.log is None else str(asked.log),
+            log=None if typed.log is None else str(typed.log),
         ),
     )
-    times = asked.trials if common.budget is None else max(asked.trials, FEWEST)
+    times = typed.trials if common.budget is None else max(typed.trials, FEWEST)
     cells = [named.cell(trial, options.trials(times))]
     plan = one_part(
         "load", f"load {redaction.url(target)}", cells, seed=options.seed(common.seed), shape=shape_of(cells)
@@ -78,38 +78,38 @@ def command(
     return measure.run(plan, common)
 
 
-def _requests(named: Server, asked: AskedLoad) -> Workload:
+def _requests(named: Server, typed: AskedLoad) -> Workload:
     """The workload, or the one request of the options. Raises UsageError for both."""
     from prony.cli import targets
     from prony.cli.load_options import request
 
-    said = any((asked.method, asked.header, asked.body, asked.body_file))
-    if asked.workload is not None and (named.path != "/" or said):
+    has_request_options = any((typed.method, typed.header, typed.body, typed.body_file))
+    if typed.workload is not None and (named.path != "/" or has_request_options):
         raise UsageError(
             "--workload brings paths, methods, headers and bodies of its own; give the URL without a "
             "path and leave --method, --header and --body out"
         )
-    if asked.workload is not None or (named.workloads and not said):
-        return targets.request([named], asked.workload)
-    sends = request(named.path, asked.method, asked.header or [], asked.body, asked.body_file)
+    if typed.workload is not None or (named.workloads and not has_request_options):
+        return targets.request([named], typed.workload)
+    sends = request(named.path, typed.method, typed.header or [], typed.body, typed.body_file)
     return sends.with_auth(named.auth)
 
 
 def _reached(
-    named: Server, asked: AskedLoad, keys: dict[str, dict[str, Any]]
+    named: Server, typed: AskedLoad, keys: dict[str, dict[str, Any]]
 ) -> tuple[Server, tuple[str, ...]]:
     """The server with TLS and addresses of the options, and source addresses. Raises UsageError."""
     from prony.cli.load_options import resolved
     from prony.plan.planfile import UrlKeys
     from prony.plan.target import Url
 
-    if asked.ipv4 and asked.ipv6:
+    if typed.ipv4 and typed.ipv6:
         raise UsageError("both --ipv4 and --ipv6 were given; give one, or none for both families")
-    if asked.no_resumption and asked.tls_sessions not in (None, "none"):
+    if typed.no_resumption and typed.tls_sessions not in (None, "none"):
         raise UsageError("both --no-resumption and --tls-sessions were given; give one of them")
     target, given = named.target, keys["servers"]
     if not isinstance(target, Url):
-        if given or asked.resolve:
+        if given or typed.resolve:
             option = KEYS["servers"][next(iter(given))] if given else "--resolve"
             raise UsageError(f"{option} applies to a URL; Prony starts {named.name} and knows its address")
         return named, ()
@@ -117,10 +117,10 @@ def _reached(
     if not target.https and keys["connections"].keys() & {"tls_version", "tls_sessions"}:
         raise UsageError(f"--tls-version and --tls-sessions go with https://; this is {target.url}")
     addresses = reached.addresses or target.addresses
-    if asked.resolve:
+    if typed.resolve:
         if addresses or target.unix:
             raise UsageError("--resolve goes with the name of a host, and not with --address; leave one out")
-        addresses = tuple(resolved(asked.resolve, target.host, target.port))
+        addresses = tuple(resolved(typed.resolve, target.host, target.port))
     more = {"tls": reached.tls, "addresses": addresses}
     return replace(named, target=target.model_copy(update=more)), reached.source_addresses
 

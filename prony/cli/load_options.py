@@ -54,7 +54,7 @@ def think(text: str | None, option: str = "--think") -> Think:
 
 def phases(text: str, option: str = "--phases") -> tuple[RatePhase, ...]:
     """`10s@0..100,60s@100`: ten seconds from 0 to 100 arrivals per second, then a minute at 100."""
-    found: list[RatePhase] = []
+    rate_phases: list[RatePhase] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*([\d.]+\w*)@(\d+(?:\.\d+)?)(?:\.\.(\d+(?:\.\d+)?))?\s*", part)
         if match is None:
@@ -65,10 +65,10 @@ def phases(text: str, option: str = "--phases") -> tuple[RatePhase, ...]:
                 f"{option} has '{part}'; expected at most {options.MAX_RATE_PER_S:,.0f} per second"
             )
         length_s = options.seconds(match[1], option, at_least_s=0.001)
-        found.append(RatePhase(duration_s=length_s, from_per_s=rates[0], to_per_s=rates[1]))
-    if not any(phase.from_per_s or phase.to_per_s for phase in found):
+        rate_phases.append(RatePhase(duration_s=length_s, from_per_s=rates[0], to_per_s=rates[1]))
+    if not any(phase.from_per_s or phase.to_per_s for phase in rate_phases):
         raise UsageError(f"{option} is '{text}', without any arrivals; expected {PHASE_FORMS}")
-    return tuple(found)
+    return tuple(rate_phases)
 
 
 def host_and_port(address: str, option: str) -> str:
@@ -81,24 +81,24 @@ def host_and_port(address: str, option: str) -> str:
 
 def resolved(given: list[str], host: str, port: int) -> list[str]:
     """HOST:PORT of the addresses that --resolve gives to a host. Raises UsageError for any other's."""
-    found = []
-    for one in given:
-        name, _, address = one.partition(":")
+    addresses = []
+    for entry in given:
+        name, _, address = entry.partition(":")
         if name.startswith("["):
-            name, _, address = one.partition("]:")
-        asked, colon, after = address.partition(":")
-        if asked.isdecimal() and colon:
+            name, _, address = entry.partition("]:")
+        requested_port, colon, after = address.partition(":")
+        if requested_port.isdecimal() and colon:
             address = after
         else:
-            asked = str(port)
+            requested_port = str(port)
         try:
             ip = ip_address(address.strip("[]"))
         except ValueError as fault:
-            raise UsageError(f"--resolve is '{one}'; expected HOST:ADDRESS or HOST:PORT:ADDRESS") from fault
-        if (name.strip("[").lower(), asked) != (host.lower(), str(port)):
-            raise UsageError(f"--resolve is '{one}'; expected the URL's host and port, {host}:{port}")
-        found.append(f"[{ip}]:{port}" if ip.version == 6 else f"{ip}:{port}")
-    return found
+            raise UsageError(f"--resolve is '{entry}'; expected HOST:ADDRESS or HOST:PORT:ADDRESS") from fault
+        if (name.strip("[").lower(), requested_port) != (host.lower(), str(port)):
+            raise UsageError(f"--resolve is '{entry}'; expected the URL's host and port, {host}:{port}")
+        addresses.append(f"[{ip}]:{port}" if ip.version == 6 else f"{ip}:{port}")
+    return addresses
 
 
 def _as_typed(value: object, _option: str) -> object:
@@ -107,7 +107,7 @@ def _as_typed(value: object, _option: str) -> object:
 
 @dataclass(frozen=True, slots=True)
 class AskedLoad:
-    """What `prony load` sends, how it is offered and what of it is measured."""
+    """Requests, load model and measured part of `prony load`."""
 
     method: Annotated[
         str | None, Option("--method", "-X", help="Request method [default: GET, with a body POST].")
@@ -140,14 +140,14 @@ class AskedLoad:
     ] = None
     max_users: Annotated[
         int | None,
-        Option("--max-users", help="Open loop: requests under way at once; one more is blocked and "
+        Option("--max-users", help="Open loop: maximum concurrent requests; one more is blocked and "
                "counted [default: a second's worth, 100 to 10000]."),
     ] = None  # fmt: skip
     phases: Annotated[
         str | None, Option("--phases", help="Open loop: the rate over time, such as 10s@0..100,60s@100.")
     ] = None
     sessions: Annotated[
-        bool, Option("--sessions", help="Open loop: each arrival is a user who walks the workload once.")
+        bool, Option("--sessions", help="Open loop: each arrival is a user who runs the workload once.")
     ] = False
     deadline: Annotated[
         str | None, Option("--deadline", help="Open loop: deadline of a request, from its due time.")
@@ -160,7 +160,7 @@ class AskedLoad:
     )
     workload: Annotated[
         str | None,
-        Option("--workload", "-w", help="Walk this workload (a name, or a .yaml file) instead of "
+        Option("--workload", "-w", help="Run this workload (a name, or a .yaml file) instead of "
                "one request."),
     ] = None  # fmt: skip
     duration: Annotated[
@@ -247,13 +247,13 @@ class AskedLoad:
 
     def keys(self) -> dict[str, dict[str, Any]]:
         """Section -> key -> value, of the options that were given. Raises UsageError."""
-        found: dict[str, dict[str, Any]] = {section: {} for section in KEYS}
+        sections: dict[str, dict[str, Any]] = {section: {} for section in KEYS}
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in READ and is_given(value, field.default):
                 section, key, read = READ[field.name]
-                found[section][key] = read(value, KEYS[section][key])
-        return found
+                sections[section][key] = read(value, KEYS[section][key])
+        return sections
 
 
 def _s(at_least_s: float = 0.0, times: float = 1.0) -> Callable[[str, str], float]:
@@ -308,24 +308,24 @@ def in_options(fault: ValidationError, section: str) -> str:
     """What a model of the plan file says of its keys, in the words of the options that gave them."""
     error = fault.errors(include_url=False)[0]
     names = KEYS[section] | KEYS["loads"] if section == "measured" else KEYS[section]
-    said = (
+    message = (
         str(error["msg"])
         .removeprefix("Value error, ")
         .replace("session: user", "session")
         .replace("keep_alive: false", "keep_alive")
     )
-    said = re.sub(r"'([\d.]+)'", r"\1", said)
-    said = re.sub(r" and (populations|count)\b", "", said)  # keys that are no options
-    said = re.sub(r"\b[a-z_]+\b(?! time)", lambda word: names.get(word[0], word[0]), said)
-    said = said.replace("Input should", "it should")
+    message = re.sub(r"'([\d.]+)'", r"\1", message)
+    message = re.sub(r" and (populations|count)\b", "", message)  # keys that are no options
+    message = re.sub(r"\b[a-z_]+\b(?! time)", lambda word: names.get(word[0], word[0]), message)
+    message = message.replace("Input should", "it should")
     option = names.get(str(error["loc"][-1])) if error["loc"] else None
-    return said if option is None else f"{option} is {error['input']}; {said}"
+    return message if option is None else f"{option} is {error['input']}; {message}"
 
 
 def request(
     path: str, method: str | None, headers: list[str], body: str | None, body_file: Path | None
 ) -> Workload:
-    """The one request that is repeated. Raises UsageError for what cannot be sent."""
+    """A workload of one repeated request. Raises UsageError for what cannot be sent."""
     from pydantic import ValidationError
 
     from prony.plan.step import METHODS

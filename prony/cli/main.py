@@ -153,8 +153,8 @@ def is_front_end(words: Sequence[str]) -> bool:
     """Whether a command line is another tool's. Those of others' packages are looked for only where the name
     is no command, or all commands are listed.
     """
-    known: dict[str | None, object] = {one.name: one.cls for one in app.registered_commands}
-    known |= {one.name: one.cls for one in app.registered_groups}
+    known: dict[str | None, object] = {entry.name: entry.cls for entry in app.registered_commands}
+    known |= {entry.name: entry.cls for entry in app.registered_groups}
     first = words[0] if words else "--help"
     named = not first.startswith("-") and first not in known
     if named or first in ("-h", "--help") or "_PRONY_COMPLETE" in os.environ:
@@ -184,11 +184,11 @@ def _interrupted() -> int:
 def _say(text: str) -> None:
     """Also where a trial was saved before this fault."""
     earlier = sys.exc_info()[1]
-    said = [text]
+    sentences = [text]
     while earlier := earlier and earlier.__context__:
         if isinstance(earlier, TrialNotStored):
-            said.insert(0, str(earlier))
-    for sentence in dict.fromkeys(said):
+            sentences.insert(0, str(earlier))
+    for sentence in dict.fromkeys(sentences):
         print(f"prony: {printable(redaction.text(sentence))}", file=sys.stderr)
 
 
@@ -258,8 +258,8 @@ def libraries(engine: Path) -> dict[str, str]:
     """Name -> version of what the engine was built with, as its probe tells; empty where it does not."""
     try:
         done = subprocess.run([engine, "probe"], capture_output=True, text=True, timeout=10, check=False)
-        told = json.loads(done.stdout)["libraries"]
-        return {str(name): str(version) for name, version in told.items()}
+        versions = json.loads(done.stdout)["libraries"]
+        return {str(name): str(version) for name, version in versions.items()}
     except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, TypeError, AttributeError):
         return {}
 

@@ -73,7 +73,7 @@ def measured(
     where: Where | None = None,
     warned: Callable[[str], None] | None = None,
 ) -> Measured:
-    """Check, measure and store; prints nothing. `warned` is told of servers that roam. Raises PronyError."""
+    """Check, measure and store; prints nothing. `warned` gets each warning. Raises PronyError."""
     from prony.experiment import requirements
     from prony.experiment.experiment import Experiment
     from prony.store import Store
@@ -92,9 +92,9 @@ def measured(
             for sentence in requirements.roaming(plan, targets, testbed):
                 warned(sentence)
         store = Store.open(common.db)
-        with listening(common, progress, store) as told:
+        with listening(common, progress, store) as events:
             experiment = Experiment(
-                plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable), quiet=attended()
+                plan, targets, store, testbed, events, skip_unmeetable=bool(skip_unmeetable), quiet=attended()
             )
             interrupted = _interrupted(experiment, experiment.run)
         return Measured(store, experiment.identifier, interrupted)
@@ -200,15 +200,15 @@ def resumed(
             f"{row.id} was begun on another host or with other software "
             f"({row.fingerprint.hostname}, fingerprint {row.fingerprint.key}; here "
             f"{testbed.fingerprint.key}); trials of two hosts are never mixed: start the plan anew here "
-            "and put both beside each other with prony compare-results"
+            "and compare both with prony compare-results"
         )
     if dry_run:
         left = remaining(stored, store.trials(row.id))
         warnings = requirements.warnings(stored, targets, testbed)
         return show_dry_run(stored, left, [], warnings, targets, testbed, common.json)
     may_attach(stored, common, several_hosts=hosts is not None)
-    with progress_for(common.json) as progress, listening(common, progress, store) as told:
-        experiment = Experiment(stored, targets, store, testbed, told, quiet=attended())
+    with progress_for(common.json) as progress, listening(common, progress, store) as events:
+        experiment = Experiment(stored, targets, store, testbed, events, quiet=attended())
         interrupted = _interrupted(experiment, lambda: experiment.resume(row.id))
     code = show(store, row.id, common, also, theirs)
     return ExitCode.INTERRUPTED if interrupted else code
@@ -252,7 +252,7 @@ def may_attach(plan: Plan, common: Common, *, several_hosts: bool) -> None:
 
 @contextmanager
 def listening(common: Common, progress: Progress, store: Store) -> Iterator[Progress]:
-    """The screen and every other listener as one. Raises PronyError before anything is measured."""
+    """Progress display, metrics and push as one listener. Raises PronyError before anything is measured."""
     from prony.experiment.testbed import Listeners
 
     more = seams.found(seams.HOOKS, "listeners")

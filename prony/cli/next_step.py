@@ -31,13 +31,13 @@ def next_step(view: ResultView, typed: Sequence[str]) -> str:
         words = []
     else:
         words = _more_trials(part, typed) if typed[0] in WITH_TRIALS else _longer(part, typed)
-    said = shlex.join(["prony", *words]) if words else ""
-    return said if redaction.text(said) == said else ""
+    line = shlex.join(["prony", *words]) if words else ""
+    return line if redaction.text(line) == line else ""
 
 
 def _more_trials(part: PartView, typed: Sequence[str]) -> list[str]:
-    """As many as settle the first open pair of the figure that was asked for."""
-    found = [
+    """The number of trials that settles the first open pair of the headline figure."""
+    blocks = [
         pair.settles.blocks
         for pair in part.pairs
         if pair.figure == part.asked_figure
@@ -46,8 +46,8 @@ def _more_trials(part: PartView, typed: Sequence[str]) -> list[str]:
         and pair.settles.what == "blocks"
         and pair.settles.blocks
     ]
-    trials = max((cell.cell.trials for cell in part.cells), default=0) + min(found, default=0)
-    return _with(typed, ("--trials",), str(trials)) if found and trials <= MOST_TRIALS else []
+    trials = max((cell.cell.trials for cell in part.cells), default=0) + min(blocks, default=0)
+    return _with(typed, ("--trials",), str(trials)) if blocks and trials <= MOST_TRIALS else []
 
 
 def _longer_budget(part: PartView, typed: Sequence[str]) -> list[str]:
@@ -57,12 +57,12 @@ def _longer_budget(part: PartView, typed: Sequence[str]) -> list[str]:
     gate, first = part.gate, min((cell.cell.trials for cell in part.cells), default=0)
     if gate is None or gate.change is not Change.CANNOT_TELL or not gate.blocks:
         return []
-    seen = max((one.smallest_margin or 0.0 for one in gate.figures), default=0.0)
+    seen = max((r.smallest_margin or 0.0 for r in gate.figures), default=0.0)
     more = first if gate.blocks < first else blocks_for(gate, seen) if seen > gate.margin else None
     if more is None or more > MOST_TRIALS:
         return []
     records = [trial.record for trial in part.trials]
-    took_s = (max(one.ended_at for one in records) - min(one.started_at for one in records)).total_seconds()
+    took_s = (max(r.ended_at for r in records) - min(r.started_at for r in records)).total_seconds()
     return _with(typed, ("--budget",), f"{math.ceil(more * took_s / gate.blocks / 60)}m")
 
 

@@ -1,4 +1,4 @@
-"""Checks of what a user typed that several commands share."""
+"""Parsers and checks of option values, shared by the commands."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ MAX_SECONDS = 7 * 24 * 3600.0
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
-def _up_to(most: int, value: int, said: str, shown: str = "") -> int:
+def _up_to(most: int, value: int, refusal: str, shown: str = "") -> int:
     if not 1 <= value <= most:
-        raise UsageError(f"{said}; expected 1 to {shown or f'{most:,}'}")
+        raise UsageError(f"{refusal}; expected 1 to {shown or f'{most:,}'}")
     return value
 
 
@@ -48,7 +48,7 @@ def users(value: int) -> int:
 
 
 def max_users(value: int) -> int:
-    """The cap on what is under way at once in an open loop."""
+    """Maximum concurrent requests of an open loop."""
     return _up_to(MAX_USERS, value, f"--max-users is {value}")
 
 
@@ -92,7 +92,7 @@ def age(text: str, what: str) -> timedelta:
 
 
 def moment(text: str, what: str) -> datetime:
-    """A time: so long ago (`30d`), a date (its first moment, local time), or ISO 8601."""
+    """A point in time: an age (`30d`), a date (local midnight), or ISO 8601."""
     if re.fullmatch(r"\s*\d+\s*[a-z]\s*", text):
         return datetime.now(UTC) - age(text, what)
     try:
@@ -122,16 +122,16 @@ def one_of(value: str, what: str, known: tuple[str, ...]) -> str:
 
 def settings(given: list[str]) -> dict[str, float]:
     """Settings of a workload such as `delay_ms=50`, name -> value."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for text in given:
         name, equals, value = text.partition("=")
         try:
-            found[name.strip()] = float(value)
+            values[name.strip()] = float(value)
         except ValueError:
             equals = ""
         if not equals or not name.strip():
             raise UsageError(f"--set is '{text}'; expected a name and a number, such as delay_ms=50")
-    return found
+    return values
 
 
 def limits(given: Sequence[str] | None) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def limits(given: Sequence[str] | None) -> dict[str, Any]:
     from prony.judge.limits import CheckLimits
     from prony.plan.yamlfile import nearest, read_mapping, validate
 
-    found: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
     for text in given or ():
         key, equals, value = text.partition("=")
         if not equals:
@@ -154,7 +154,7 @@ def limits(given: Sequence[str] | None) -> dict[str, Any]:
                 )
             below = {where[1:]: line for where, line in lines.items() if where[0] == "limits"}
             validate(CheckLimits, inner, path, below if inner is not read else lines)
-            found |= inner
+            numbers |= inner
             continue
         known = CheckLimits.model_fields
         if key not in known:
@@ -165,10 +165,10 @@ def limits(given: Sequence[str] | None) -> dict[str, Any]:
             number = float(value)
             CheckLimits.model_validate({key: number})
         except ValueError as fault:  # a ValidationError is one
-            said = fault.errors()[0]["msg"] if isinstance(fault, ValidationError) else "expected a number"
-            raise UsageError(f"--limits: {key} is '{value}': {said}") from fault
-        found[key] = number
-    return found
+            message = fault.errors()[0]["msg"] if isinstance(fault, ValidationError) else "expected a number"
+            raise UsageError(f"--limits: {key} is '{value}': {message}") from fault
+        numbers[key] = number
+    return numbers
 
 
 def seed(value: int | None) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from prony.experiment.testbed import Progress
 
 MOST_S = 120.0
-"""Of one experiment."""
+"""Limit per experiment."""
 PHASE = "waiting for quiet"
 
 
@@ -32,15 +32,15 @@ class Quiet:
     def __call__(self, progress: Progress, ours: Iterable[int]) -> None:
         begun_s = self.clock()
         ours = tuple(ours)
-        told = False
+        waiting = False
         while self.left_s > 0 and (busiest := self.busiest(ours)) is not None:
-            if not told:
+            if not waiting:
                 progress.note(f"host busy: {busiest}; waiting for quiet, Enter measures anyway")
                 progress.phase(PHASE, self.left_s)
-                told = True
+                waiting = True
             if self.entered(1.0) or self.clock() - begun_s > self.left_s:
                 self.left_s = 0.0
-        if told and self.left_s:
+        if waiting and self.left_s:
             self.left_s -= self.clock() - begun_s
 
 

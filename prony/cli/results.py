@@ -52,11 +52,11 @@ def tag(
     remove: bool = Option(False, "--remove", help="Remove the tag from this result."),
     db: options.Db = None,
 ) -> int:
-    """Give a result a name, by which it is found, shown and kept; several may have the same."""
+    """Tag a result: commands accept the tag for the id, and prune keeps it. Results may share a tag."""
     from prony.store import Store
 
     if only and remove:
-        raise UsageError("--only gives the tag and --remove takes it: give one of them")
+        raise UsageError("--only and --remove exclude each other; expected one of them")
     store = Store.open(db)
     identifier = store.experiment(which).id
     if remove:
@@ -90,9 +90,7 @@ def import_results(
     ),
     db: options.Db = None,
 ) -> int:
-    """Take an exported experiment into this store, or a trial that was rescued when it could not be stored.
-    Doing it again changes nothing.
-    """
+    """Import an exported experiment, or a trial rescued after a failed write. Safe to repeat."""
     from prony.report.reading import load_result, remember_answer
     from prony.store import Store, transfer
 
@@ -143,21 +141,21 @@ def list_results(
     )
     if wanted.since is not None and wanted.until is not None and wanted.since >= wanted.until:
         raise UsageError(f"--since {since} is not before --until {until}")
-    found = Store.open(db).search(wanted, limit=limit, offset=offset)
-    for one in found.unreadable:
-        typer.echo(f"prony: {printable(one.sentence)}", err=True)
+    listing = Store.open(db).search(wanted, limit=limit, offset=offset)
+    for unreadable in listing.unreadable:
+        typer.echo(f"prony: {printable(unreadable.sentence)}", err=True)
     if json:
-        print_model(ListOut.of(found))
-    elif found.experiments:
-        _print_list(found, offset)
-    elif found.unreadable or wanted != Search() or offset:
+        print_model(ListOut.of(listing))
+    elif listing.experiments:
+        _print_list(listing, offset)
+    elif listing.unreadable or wanted != Search() or offset:
         typer.echo("No stored experiment matches.")
     else:
         typer.echo("Nothing has been stored yet; measure something: prony compare, prony load.")
     return 0
 
 
-def _print_list(found: Found, offset: int) -> None:
+def _print_list(listing: Found, offset: int) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -166,23 +164,23 @@ def _print_list(found: Found, offset: int) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("ID", "When", "Conforming", "What"):
         table.add_column(heading, overflow="fold")
-    for one in found.experiments:
-        when = f"{one.created.astimezone():%Y-%m-%d %H:%M}"
-        table.add_row(one.id, when, f"{one.conforming} of {one.trials}", escape(_what(one)))
+    for row in listing.experiments:
+        when = f"{row.created.astimezone():%Y-%m-%d %H:%M}"
+        table.add_row(row.id, when, f"{row.conforming} of {row.trials}", escape(_what(row)))
     console = Console()
     console.print(table)
-    shown = len(found.experiments)
-    if shown < found.total:
-        console.print(f"{offset + 1} to {offset + shown} of {found.total}")
+    shown = len(listing.experiments)
+    if shown < listing.total:
+        console.print(f"{offset + 1} to {offset + shown} of {listing.total}")
 
 
-def _what(one: FoundExperiment) -> str:
-    marks = [*(() if one.status == "finished" else (one.status,)), *(("quick",) if one.quick else ())]
+def _what(row: FoundExperiment) -> str:
+    marks = [*(() if row.status == "finished" else (row.status,)), *(("quick",) if row.quick else ())]
     marked = f" ({', '.join(marks)})" if marks else ""
-    tags = f" [{', '.join(one.tags)}]" if one.tags else ""
-    notes = [f"\n{note.text} ({note.by}, {note.made.astimezone():%Y-%m-%d})" for note in one.notes]
-    answer = f"\n{one.answer}" if one.answer else ""
-    return one.name + marked + tags + answer + "".join(notes)
+    tags = f" [{', '.join(row.tags)}]" if row.tags else ""
+    notes = [f"\n{note.text} ({note.by}, {note.made.astimezone():%Y-%m-%d})" for note in row.notes]
+    answer = f"\n{row.answer}" if row.answer else ""
+    return row.name + marked + tags + answer + "".join(notes)
 
 
 def prune(
@@ -190,15 +188,14 @@ def prune(
         ...,
         "--keep",
         help="Results to keep: the newest N (50), or those of the last hours, days or weeks (12h, 90d, 8w). "
-        "Repeatable: what either keeps, stays.",
+        "Repeatable: a result that any of them keeps stays.",
     ),
     delete: bool = Option(False, "--delete", help="Delete the others [default: only list them]."),
     db: options.Db = None,
     json: options.Json = False,
 ) -> int:
-    """Remove old results: all but the newest, those with a tag and those that are running; and those that
-    cannot be read. Lists what would go unless --delete is given; what was removed cannot be had back (prony
-    results export first).
+    """Remove old and unreadable results; tagged and running ones stay. Without --delete it only lists them.
+    Removal is final: run prony results export first.
     """
     from prony.report.delivery import print_model
     from prony.report.listings import PrunedOut, PruneOut
@@ -208,23 +205,23 @@ def prune(
     newest, age = _kept(keep)
     store = Store.open(db)
     searched = store.search()
-    found = searched.experiments
+    experiments = searched.experiments
     old = [
-        (one.id, one.name, one.created.isoformat(), one.trials)
-        for one in Keep(newest=newest, age=age).drops(found, datetime.now(UTC))
+        (row.id, row.name, row.created.isoformat(), row.trials)
+        for row in Keep(newest=newest, age=age).drops(experiments, datetime.now(UTC))
     ]
     # Nobody can keep what nobody can read.
-    old += [(one.experiment_id, one.sentence, "", 0) for one in searched.unreadable if one.whole]
+    old += [(row.experiment_id, row.sentence, "", 0) for row in searched.unreadable if row.whole]
     goes = [
         PrunedOut(id=which, title=title, created=made, trials=trials, bytes=store.stored_bytes(which))
         for which, title, made, trials in old
     ]
     if delete:
-        goes = [one for one in goes if store.remove(one.id)]
+        goes = [row for row in goes if store.remove(row.id)]
         if goes:
             store.shrink()
-    gone = {one.id for one in goes}
-    out = PruneOut(deleted=delete, kept=sum(one.id not in gone for one in found), experiments=goes)
+    gone = {row.id for row in goes}
+    out = PruneOut(deleted=delete, kept=sum(row.id not in gone for row in experiments), experiments=goes)
     if json:
         print_model(out)
     else:
@@ -241,12 +238,12 @@ def _kept(given: list[str]) -> tuple[int | None, timedelta | None]:
 
 
 def _print_prune(out: PruneOut) -> None:
-    for one in out.experiments:
-        trials = f"{one.trials} {'trial' if one.trials == 1 else 'trials'}"
+    for row in out.experiments:
+        trials = f"{row.trials} {'trial' if row.trials == 1 else 'trials'}"
         typer.echo(
-            f"{one.id}  {one.created[:16].replace('T', ' ')}  {trials}, {_size(one.bytes)}  {one.title}"
+            f"{row.id}  {row.created[:16].replace('T', ' ')}  {trials}, {_size(row.bytes)}  {row.title}"
         )
-    room = _size(sum(one.bytes for one in out.experiments))
+    room = _size(sum(row.bytes for row in out.experiments))
     count = len(out.experiments)
     what = f"{count} {'experiment' if count == 1 else 'experiments'}"
     if not count:
@@ -264,8 +261,8 @@ def _size(of: int) -> str:
 def judge_again(
     which: options.Which, limits: options.Limits = None, db: options.Db = None, json: options.Json = False
 ) -> int:
-    """Judge a stored experiment again, by this Prony and under other limits. Trials stay as they are, earlier
-    judgements are kept, and every command shows the newest one from then on.
+    """Judge a stored experiment again with this version and these limits. Trials and earlier judgements are
+    kept; every command then shows the newest judgement.
     """
     from prony.experiment.conclude import rejudge
     from prony.report.delivery import deliver
@@ -276,12 +273,12 @@ def judge_again(
     given = options.limits(limits)
     store = Store.open(db)
     identifier = store.experiment(which).id
-    found = rejudge(store, identifier, given)
+    rejudged = rejudge(store, identifier, given)
     remember_answer(store, load_result(store, identifier))
     deliver(
         as_json=json,
-        as_object=lambda: as_out(identifier, given, found),
-        table=lambda console: render(identifier, given, found, console),
+        as_object=lambda: as_out(identifier, given, rejudged),
+        table=lambda console: render(identifier, given, rejudged, console),
     )
     return ExitCode.OK
 
@@ -308,9 +305,8 @@ def compare_two(
     db: options.Db = None,
     json: options.Json = False,
 ) -> int:
-    """Put two results beside each other: ratios within each host, and what differs between them.
-
-    No ratio and no p-value is ever given across hosts.
+    """Compare two results: ratios within each host, and what differs between the hosts. Never a ratio or a
+    p-value across hosts.
     """
     from prony.report.delivery import deliver
     from prony.report.reading import load_result
@@ -322,13 +318,13 @@ def compare_two(
     results = (load_result(store, first), load_result(store, second))
     if results[0].id == results[1].id:
         raise UsageError(f"{first} and {second} are the same result ({results[0].id}); name two")
-    found = beside(*results)
-    if not any(left and right for left, right in (figure.sides for figure in found.figures)):
+    two = beside(*results)
+    if not any(left and right for left, right in (figure.sides for figure in two.figures)):
         raise UsageError(
             f"{results[0].id} and {results[1].id} have no cell with a figure in common: run the same plan on "
             "both hosts"
         )
-    deliver(as_json=json, as_object=lambda: to_json(found), table=lambda console: render_two(found, console))
+    deliver(as_json=json, as_object=lambda: to_json(two), table=lambda console: render_two(two, console))
     return 0
 
 

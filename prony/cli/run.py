@@ -22,7 +22,9 @@ def command(
     plan: str | None = Argument(
         None, metavar="[PLAN|FILE]", help="A plan of the catalogue (crud, jaxrs …) or a plan file."
     ),
-    quick: bool = Option(False, "--quick", help="Cut to about five minutes; every figure is marked quick."),
+    quick: bool = Option(
+        False, "--quick", help="Shorten to about five minutes; every figure is marked quick."
+    ),
     dry_run: bool = Option(
         False,
         "--dry-run",
@@ -73,14 +75,14 @@ def _cut(plan: Plan, quick: bool, small: bool, only: str | None, soak: str | Non
 
     plan = with_soak(plan, None if soak is None else options.seconds(soak, "--duration", at_least_s=1.0))
     if only is not None:
-        found = plan.only(only)
-        if found is None:
+        chosen = plan.only(only)
+        if chosen is None:
             parts = ", ".join(dict.fromkeys(cell.part for cell in plan.cells))
             raise UsageError(
                 f"--only {only} matches no cell of '{plan.name}'; its parts: {parts}; a cell is "
                 f"part/server/workload/load, such as {plan.cells[0].id}"
             )
-        plan = found
+        plan = chosen
     if small:
         return miniature(plan)
     return quicken(plan) if quick else plan

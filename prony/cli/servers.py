@@ -74,7 +74,7 @@ def print_build_line(server: str, text: str) -> None:
 
 
 def _variants(spec: ServerSpec) -> str:
-    """Those of one group with `|`, groups with `+`, those that stand alone after a semicolon."""
+    """Variants: `|` within a group, `+` between groups, ungrouped ones after a semicolon."""
     groups = " + ".join("|".join(names) for names in spec.groups.values())
     alone = [name for name, variant in spec.variants.items() if variant.group is None]
     return "; ".join(filter(None, (groups, *alone)))
@@ -88,9 +88,7 @@ def build_servers(
     ),
     jdk: Jdk = None,
 ) -> int:
-    """Build servers (once for the content of their sources) and say what was made; one that fails keeps no
-    other from being built.
-    """
+    """Build servers, once per content of their sources, and list the builds. A failure stops no other."""
     from rich.table import Table
 
     from prony.cli import targets
@@ -99,7 +97,7 @@ def build_servers(
     from prony.server.catalogue import Catalogue
 
     instead = f"prony servers build needs its sources: name {targets.LAUNCHED}"
-    named = [one.launched for one in targets.servers(servers or (), instead=instead)]
+    named = [server.launched for server in targets.servers(servers or (), instead=instead)]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("Server", "Build", "With"):
         table.add_column(heading, overflow="fold")
@@ -121,15 +119,15 @@ def build_servers(
 
 def everything(catalogue: Catalogue) -> list[ServerSpec]:
     """Every server, and variants built otherwise or for other JDKs. Raises the first fault of a file."""
-    found: list[ServerSpec] = []
+    listed: list[ServerSpec] = []
     specs, faults = catalogue.specs()
     if faults:
         raise faults[0]
     for spec in specs:
-        same = (known for known in found if (known.base, known.build, known.jdk) == _kind(spec))
+        same = (known for known in listed if (known.base, known.build, known.jdk) == _kind(spec))
         if next(same, None) is None:
-            found.append(spec)
-    return found
+            listed.append(spec)
+    return listed
 
 
 def _kind(spec: ServerSpec) -> tuple[object, ...]:

@@ -29,7 +29,7 @@ class Command(TyperCommand):
         if not ctx.meta.get(SHORT):
             return params
         usual = USUAL | self.callback.own  # type: ignore[union-attr]
-        return [one for one in params if one.name in usual]
+        return [param for param in params if param.name in usual]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         every = len(self.get_params(ctx))

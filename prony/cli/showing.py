@@ -81,14 +81,14 @@ def show(
 
 
 def exit_code(view: ResultView, strict: float | None = None) -> ExitCode:
-    """NO_FIGURE without a figure that was asked for, or with one not known to ± `strict`; else the gate's."""
+    """NO_FIGURE if a requested figure is missing or not known to ± `strict`; else the gate's code."""
     from prony.compare.noninferiority import Change
 
     if not view.usable or (strict is not None and not _known_to(view, strict)):
         return ExitCode.NO_FIGURE
     codes = {Change.WORSE: ExitCode.WORSE, Change.CANNOT_TELL: ExitCode.UNDECIDED}
-    found = {part.gate.change for part in view.parts if part.gate is not None}
-    return next((code for change, code in codes.items() if change in found), ExitCode.OK)
+    changes = {part.gate.change for part in view.parts if part.gate is not None}
+    return next((code for change, code in codes.items() if change in changes), ExitCode.OK)
 
 
 def _known_to(view: ResultView, share: float) -> bool:
@@ -96,10 +96,10 @@ def _known_to(view: ResultView, share: float) -> bool:
     for cell in view.cells:
         if not cell.counting:
             continue
-        found = cell.uncertainty(cell.asked_figure)
-        if found is None or found.low is None or found.high is None:
+        uncertainty = cell.uncertainty(cell.asked_figure)
+        if uncertainty is None or uncertainty.low is None or uncertainty.high is None:
             return False
-        if any(end is None or abs(end) > share for end in found.worst):
+        if any(end is None or abs(end) > share for end in uncertainty.worst):
             return False
     return True
 
@@ -113,14 +113,14 @@ def exported(file: Path, plan: Plan, *, as_json: bool) -> ResultView:
             "--against prints tables; for JSON import the file (prony results import) and use "
             "prony compare-results ID ID --json"
         )
-    found = load_exported(file)
-    theirs = {cell.id for cell in found.plan.cells}
+    result = load_exported(file)
+    theirs = {cell.id for cell in result.plan.cells}
     if not theirs & {cell.id for cell in plan.cells}:
         raise UsageError(
-            f"{file} has no cell of the plan '{plan.name}': it is '{found.title}' with cells such as "
+            f"{file} has no cell of the plan '{plan.name}': it is '{result.title}' with cells such as "
             f"{next(iter(sorted(theirs)))}; name an export of the same plan"
         )
-    return found
+    return result
 
 
 def show_dry_run(
@@ -147,15 +147,15 @@ def show_dry_run(
             warnings=list(warnings),
             trials=[
                 PlannedTrialOut(
-                    index=one.index,
-                    block=one.block,
-                    cell=one.cell,
-                    process=one.process,
+                    index=t.index,
+                    block=t.block,
+                    cell=t.cell,
+                    process=t.process,
                     estimate_s=round(seconds, 1),
                 )
-                for one, seconds in zip(trials, plan.times_s(trials), strict=True)
+                for t, seconds in zip(trials, plan.times_s(trials), strict=True)
             ],
-            skipped=[LeftOut(cell=one.cell, why=one.why) for one in (*plan.skipped, *lacking)],
+            skipped=[LeftOut(cell=left_out.cell, why=left_out.why) for left_out in (*plan.skipped, *lacking)],
         )
         print_model(json)
         return 0
@@ -167,25 +167,25 @@ def show_dry_run(
     from prony.report.wording import counted, duration, ranges
 
     out = Console()
-    fresh = sum(not one.follows_in_process(last) for last, one in zip((None, *trials), trials, strict=False))
+    fresh = sum(not t.follows_in_process(last) for last, t in zip((None, *trials), trials, strict=False))
     shared = "" if fresh == len(trials) else f", in {counted(fresh, 'process', 'processes')}"
     out.print(Text(f"{plan.title}: {counted(len(trials), 'trial')} of {counted(len(plan.cells), 'cell')}"
                    f"{shared}, about {duration(estimate_s)}, builds apart", style="bold"))  # fmt: skip
-    sides = {testbed.sides(one): one.name for one in servers_of(plan, targets)}
-    said = [
+    sides = {testbed.sides(server): server.name for server in servers_of(plan, targets)}
+    facts = [
         f"CPUs{f' of {name}' if len(sides) > 1 else ''}: server {ranges(side.server)}, client "
         f"{ranges(side.client)}{' (shared: this host has too few)' if side.shared else ''}"
         for side, name in sides.items()
     ]
-    out.print("; ".join((*said, f"seed {plan.seed}")))
+    out.print("; ".join((*facts, f"seed {plan.seed}")))
     for change in plan.changes:
         out.print(Text(change, style="yellow"))
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for heading in ("#", "block", "about"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("cell", overflow="fold")  # as --only takes it, and on one line of 80 characters
-    for one, seconds in zip(trials, plan.times_s(trials), strict=True):
-        table.add_row(str(one.index), str(one.block + 1), duration(seconds), Text(one.cell))
+    for t, seconds in zip(trials, plan.times_s(trials), strict=True):
+        table.add_row(str(t.index), str(t.block + 1), duration(seconds), Text(t.cell))
     if trials:
         out.print(table)
     else:

@@ -30,25 +30,23 @@ def command(
         help="Number of trials per number of users [default: 3; quick, or fewer than 4 numbers: 1].",
     ),
     *,
-    asked: t.AskedTarget,
+    typed: t.AskedTarget,
     common: Common,
 ) -> int:
-    """How does it scale? A judged trial for each number of users, the Universal Scalability Law, and where
-    more users stop paying.
-    """
+    """Measure scaling over numbers of users, fit the Universal Scalability Law, and find peak throughput."""
     from prony.cli import measure
     from prony.plan.load import ClosedLoad
     from prony.plan.plan import one_part
 
     numbers = user_list(users or USERS)
-    times = options.trials(trials if trials is not None else usual_trials(numbers, quick=asked.quick))
-    chosen = t.chosen(asked)
+    times = options.trials(trials if trials is not None else usual_trials(numbers, quick=typed.quick))
+    chosen = t.chosen(typed)
     plan = one_part(
         "sweep",
         f"sweep of {chosen.title}",
         [chosen.cell(ClosedLoad(users=number), times) for number in numbers],
         seed=options.seed(common.seed),
-        quick=asked.quick,
+        quick=typed.quick,
         shape="sweep",
     )
     return measure.run(plan, common)
@@ -61,7 +59,7 @@ def usual_trials(numbers: Sequence[int], *, quick: bool) -> int:
 
 def user_list(text: str) -> tuple[int, ...]:
     """`1,8,16…2048`: numbers of users, ascending; … or ... doubles from the one before to the one after."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in text.replace("...", "…").split(","):
         ends = [end.strip() for end in part.split("…")]
         if len(ends) > 2 or not all(end.isdecimal() for end in ends):
@@ -70,9 +68,9 @@ def user_list(text: str) -> tuple[int, ...]:
         if last < first:
             raise UsageError(f"--users has '{part}'; expected the smaller number first")
         while first < last:
-            found.append(first)
+            numbers.append(first)
             first *= 2
-        found.append(last)
-    if len(set(found)) > MOST_POINTS:
-        raise UsageError(f"--users has {len(set(found))} numbers; expected at most {MOST_POINTS}")
-    return tuple(sorted(set(found)))
+        numbers.append(last)
+    if len(set(numbers)) > MOST_POINTS:
+        raise UsageError(f"--users has {len(set(numbers))} numbers; expected at most {MOST_POINTS}")
+    return tuple(sorted(set(numbers)))

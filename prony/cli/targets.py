@@ -42,7 +42,7 @@ Target = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a word of the command line names; `spec` is None where it is running already."""
+    """A server named on the command line; `spec` is None if it is already running."""
 
     name: str
     target: targets.Target
@@ -52,18 +52,18 @@ class Server:
 
     @property
     def launched(self) -> ServerSpec:
-        """Raises UsageError for one that is running already."""
-        assert self.spec is not None, "server() was told that the command starts it"
+        """Its spec. Only for a server that Prony starts."""
+        assert self.spec is not None, "the command starts this server itself"
         return self.spec
 
     @property
     def workloads(self) -> Sequence[str]:
-        """Those that it says it offers."""
+        """Names of the workloads in its server.yaml."""
         return () if self.spec is None else self.spec.workloads
 
     @property
     def catalogued(self) -> bool:
-        """Whether its name is one of the catalogue's, and not that of a folder."""
+        """Whether it comes from the catalogue rather than from a folder, a file or an image."""
         from prony.plan.target import Launch, is_image, is_path
 
         target = self.target
@@ -72,14 +72,14 @@ class Server:
         )
 
     def known_as(self, name: str) -> Server:
-        """The same under another name, wherever it is spoken of."""
+        """A copy under another name."""
         if name == self.name or self.spec is None:
             return self
         target = self.target.model_copy(update={"known_as": name})
         return replace(self, name=name, target=target, spec=self.spec.model_copy(update={"name": name}))
 
     def cell(self, trial: TrialPlan, trials: int = 1, **more: Any) -> Cell:
-        """So many trials of it, in the only part of a plan; a container has a fixed CPU set."""
+        """A cell of `trials` trials in the plan's main part; a container's CPU set is fixed."""
         from prony.plan.cell import cell_of
         from prony.plan.plan import MAIN
         from prony.plan.trial import pinned
@@ -102,36 +102,36 @@ def server(word: str, *, instead: str | None = None, catalogue: Catalogue | None
             raise UsageError(f"{word} is already running; {instead}")
         target, path, auth = parse_url(word)
         return Server(target.url, target, None, path, auth)
-    asked = launched(word)
-    spec = (catalogue or Catalogue.load()).resolve(asked.address, folder=asked.folder)
-    return Server(spec.name, asked, spec)
+    launch = launched(word)
+    spec = (catalogue or Catalogue.load()).resolve(launch.address, folder=launch.folder)
+    return Server(spec.name, launch, spec)
 
 
 def servers(words: Sequence[str], *, instead: str | None = None) -> list[Server]:
-    """Those of several words. Folders of one name are told apart (`app@base`, `app@candidate`), command lines
-    by their folders and variables.
+    """The server of each word. Equal names get a suffix: folders `app@base`, `app@candidate`, command lines
+    their folder and variables. Raises UsageError.
     """
     from prony.plan.target import Launch
     from prony.server.catalogue import Catalogue
     from prony.server.command_line import long_name
 
     catalogue = Catalogue.load()
-    found = [server(word, instead=instead, catalogue=catalogue) for word in words]
-    taken = Counter(one.name for one in found)
-    for at, one in enumerate(found):
-        if taken[one.name] > 1 and isinstance(one.target, Launch) and one.target.folder is not None:
-            found[at] = one.known_as(long_name(one.target.address))
+    named = [server(word, instead=instead, catalogue=catalogue) for word in words]
+    taken = Counter(entry.name for entry in named)
+    for at, entry in enumerate(named):
+        if taken[entry.name] > 1 and isinstance(entry.target, Launch) and entry.target.folder is not None:
+            named[at] = entry.known_as(long_name(entry.target.address))
     folders: dict[str, dict[Path, str]] = defaultdict(dict)
-    for one in found:
-        if one.spec is not None:
-            folders[one.name][one.spec.folder] = ""
+    for entry in named:
+        if entry.spec is not None:
+            folders[entry.name][entry.spec.folder] = ""
     for name, same in folders.items():
         folders[name] = dict(zip(same, _told_apart(list(same)), strict=True))
     return [
-        one
-        if one.spec is None or one.catalogued or len(folders[one.name]) < 2
-        else one.known_as(f"{one.name}@{folders[one.name][one.spec.folder]}")
-        for one in found
+        entry
+        if entry.spec is None or entry.catalogued or len(folders[entry.name]) < 2
+        else entry.known_as(f"{entry.name}@{folders[entry.name][entry.spec.folder]}")
+        for entry in named
     ]
 
 
@@ -150,8 +150,8 @@ def request(named: Sequence[Server], workload: str | None) -> Workload:
     """
     from prony.plan.workload import from_url, load
 
-    paths = {one.path for one in named if one.spec is None}
-    auth, *others = {str(one.auth): one.auth for one in named if one.spec is None}.values() or (None,)
+    paths = {s.path for s in named if s.spec is None}
+    auth, *others = {str(s.auth): s.auth for s in named if s.spec is None}.values() or (None,)
     if others:
         raise UsageError("the URLs have different users and passwords; expected the same for all")
     if workload is not None:
@@ -163,7 +163,7 @@ def request(named: Sequence[Server], workload: str | None) -> Workload:
             f"the URLs request {' and '.join(sorted(paths))}; expected one path for all, or --workload, "
             "which brings its own"
         )
-    claims = {one.name: one.workloads for one in named if one.workloads}
+    claims = {s.name: s.workloads for s in named if s.workloads}
     if claims and not paths:
         return load(_common(claims))
     return from_url(next(iter(paths), "/")).with_auth(auth)
@@ -180,7 +180,7 @@ def _common(claims: dict[str, Sequence[str]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AskedTarget:
-    """What is put under load, and how long: of the commands that try several loads on it."""
+    """Target, workload and window of the commands that try several loads."""
 
     target: Target = None
     workload: Annotated[str | None, Option("--workload", "-w", help="Workload.")] = None
@@ -217,25 +217,25 @@ class Chosen:
         return self.server.cell(self.trial.model_copy(update={"load": load}), trials)
 
 
-def chosen(asked: AskedTarget) -> Chosen:
-    """What the options say. Raises UsageError."""
-    if asked.target is None:
+def chosen(typed: AskedTarget) -> Chosen:
+    """Target and trial of these options. Raises UsageError."""
+    if typed.target is None:
         raise UsageError(f"name a URL, {LAUNCHED}")
-    named = server(asked.target)
-    sends = request([named], asked.workload)
+    named = server(typed.target)
+    sends = request([named], typed.workload)
     if named.spec is None:
-        return Chosen(asked.target, named, _at_url(sends, asked))
-    return Chosen(named.name, named, _launched(sends, asked))
+        return Chosen(typed.target, named, _at_url(sends, typed))
+    return Chosen(named.name, named, _launched(sends, typed))
 
 
-def _at_url(sends: Workload, asked: AskedTarget) -> TrialPlan:
+def _at_url(sends: Workload, typed: AskedTarget) -> TrialPlan:
     from prony.plan.load import ClosedLoad, SteadyWindow
     from prony.plan.trial import TrialPlan, fixed
 
-    if asked.warm_up_cap is not None:
+    if typed.warm_up_cap is not None:
         raise UsageError("--warm-up-cap applies to a server that Prony starts; of a URL give --warmup")
-    window_s = options.seconds(asked.window or ("5s" if asked.quick else "10s"), "--window", at_least_s=1.0)
-    warm_up_s = URL_WARM_UP_S if asked.warmup is None else options.seconds(asked.warmup, "--warmup")
+    window_s = options.seconds(typed.window or ("5s" if typed.quick else "10s"), "--window", at_least_s=1.0)
+    warm_up_s = URL_WARM_UP_S if typed.warmup is None else options.seconds(typed.warmup, "--warmup")
     return TrialPlan(
         workload=sends,
         load=ClosedLoad(users=1),
@@ -244,16 +244,16 @@ def _at_url(sends: Workload, asked: AskedTarget) -> TrialPlan:
     )
 
 
-def _launched(sends: Workload, asked: AskedTarget) -> TrialPlan:
+def _launched(sends: Workload, typed: AskedTarget) -> TrialPlan:
     from prony.plan.trial import full_trial, quick_trial
 
-    if asked.warmup is not None:
+    if typed.warmup is not None:
         raise UsageError(
             "--warmup applies to a URL; a server that Prony starts is warmed up until it is steady, for no "
             "longer than --warm-up-cap"
         )
-    trial = (quick_trial if asked.quick else full_trial)(sends, 1, _window_s(asked.window))
-    return _capped(trial.model_copy(update={"published_requests": None}), asked.warm_up_cap)
+    trial = (quick_trial if typed.quick else full_trial)(sends, 1, _window_s(typed.window))
+    return _capped(trial.model_copy(update={"published_requests": None}), typed.warm_up_cap)
 
 
 def _window_s(window: str | None) -> float | None:
@@ -321,7 +321,7 @@ class AskedTrial:
         number = options.users(chosen.users if self.users is None else self.users)
         usual = form or (quick_trial if self.quick else full_trial)
         trial = usual(chosen, number, _window_s(self.window))
-        running = any(one.spec is None for one in servers)
+        running = any(server.spec is None for server in servers)
         if running:
             trial = trial.model_copy(update={"published_requests": None})
         if options.one_of(self.warm_up, "--warm-up", ("all-cpus", "pinned")) == "pinned":

@@ -1,4 +1,4 @@
-"""What A/A experiments of this host came to, in words, and which stored one fits a comparison. Pure."""
+"""A/A results of this host in words, and the stored A/A experiment that fits a comparison. Pure."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ class OnRecord:
     found: FalseDifferences
 
 
-def words(found: FalseDifferences) -> list[str]:
+def words(rate: FalseDifferences) -> list[str]:
     """What an A/A experiment came to, sentence by sentence."""
-    said = [
-        f"The server was called different from itself in {found.different:,} of {found.experiments:,} "
-        f"experiments of {found.each} trials per name, drawn from {found.trials} trials: "
-        f"{found.share * 100:.1f} %. The method promises at most 5 % of independent experiments.",
-        _of_independent(found),
+    sentences = [
+        f"The server was called different from itself in {rate.different:,} of {rate.experiments:,} "
+        f"experiments of {rate.each} trials per name, drawn from {rate.trials} trials: "
+        f"{rate.share * 100:.1f} %. The method promises at most 5 % of independent experiments.",
+        _of_independent(rate),
     ]
-    if found.half_width is not None:
-        said.append(
-            f"Differences below about {found.half_width * 100:.1f} % do not show with {found.each} trials "
+    if rate.half_width is not None:
+        sentences.append(
+            f"Differences below about {rate.half_width * 100:.1f} % do not show with {rate.each} trials "
             "per server (median half-width of the intervals)."
         )
-    return said
+    return sentences
 
 
-def record_words(one: OnRecord) -> str:
+def record_words(r: OnRecord) -> str:
     """The A/A experiment on record, as a line of a comparison."""
-    found = one.found
-    width = f"; half-width {found.half_width * 100:.1f} %" if found.half_width is not None else ""
+    aa = r.found
+    width = f"; half-width {aa.half_width * 100:.1f} %" if aa.half_width is not None else ""
     return (
-        f"A/A on this host ({one.server}, {one.workload}, {one.created[:10]}, {one.id}): called different "
-        f"from itself in {found.share * 100:.1f} % of {found.experiments:,} experiments of {found.each} "
-        f"trials{width}. {_of_independent(found)}"
+        f"A/A on this host ({r.server}, {r.workload}, {r.created[:10]}, {r.id}): called different "
+        f"from itself in {aa.share * 100:.1f} % of {aa.experiments:,} experiments of {aa.each} "
+        f"trials{width}. {_of_independent(aa)}"
     )
 
 
-def _of_independent(found: FalseDifferences) -> str:
-    only = "1 experiment" if found.independent == 1 else f"{found.independent} experiments"
+def _of_independent(rate: FalseDifferences) -> str:
+    only = "1 experiment" if rate.independent == 1 else f"{rate.independent} experiments"
     return (
-        f"The experiments share trials: {found.trials} trials make {only} without using one twice, which "
-        f"leaves {found.low * 100:.1f} to {found.high * 100:.1f} % open (95 %)."
+        f"The experiments share trials: {rate.trials} trials make {only} without using one twice, which "
+        f"leaves {rate.low * 100:.1f} to {rate.high * 100:.1f} % open (95 %)."
     )
 
 

@@ -68,10 +68,10 @@ class Answer:
 
     @property
     def sentence(self) -> str:
-        """The first sentence: of a part in which something is shown, where there is one."""
+        """The first sentence; parts with a shown difference come first."""
         telling_first = sorted(self.parts, key=lambda part: not part.shows)
-        said = (text for part in telling_first for text in (*part.sentences, part.failure) if text)
-        return next(said, self.conforming)
+        texts = (text for part in telling_first for text in (*part.sentences, part.failure) if text)
+        return next(texts, self.conforming)
 
 
 def answer(view: ResultView) -> Answer:
@@ -93,11 +93,11 @@ def conforming(view: ResultView) -> str:
     return f"{cut_short}{good} of {counted(len(trials), 'trial')}{ended} conform"
 
 
-def provided(found: Answer) -> tuple[str, ...]:
-    """What all of it rests on, in one line; nothing where it rests on nothing."""
-    if not found.provided:
+def provided(answer: Answer) -> tuple[str, ...]:
+    """The conditions of the whole answer, in one line; empty without any."""
+    if not answer.provided:
         return ()
-    texts = [one.text for one in found.provided]
+    texts = [condition.text for condition in answer.provided]
     more = len(texts) - MOST_CONDITIONS
     return (
         f"Provided that {'; '.join(texts[:MOST_CONDITIONS])}" + (f"; and {more} more" if more > 0 else ""),
@@ -120,14 +120,12 @@ def label_lines(view: ResultView) -> list[str]:
 
 
 def _provided(view: ResultView) -> tuple[Condition, ...]:
-    setups = [
-        one for part in view.parts for one in part.findings if one.check == setup.CHECK and one.provided
-    ]
-    differing = dict.fromkeys(code for one in setups for code in str(one.value).split(", "))
-    text = setup.condition(differing)
-    found = {text: Condition(setup.CHECK, setups[0].code, text)} if setups else {}
-    found |= {one.text: one for cell in view.cells for one in cell.provided}
-    return tuple(found.values())
+    findings = (f for part in view.parts for f in part.findings if f.provided)
+    setups = [f for f in findings if f.check == setup.CHECK]
+    text = setup.condition(dict.fromkeys(code for f in setups for code in str(f.value).split(", ")))
+    conditions = {text: Condition(setup.CHECK, setups[0].code, text)} if setups else {}
+    conditions |= {c.text: c for cell in view.cells for c in cell.provided}
+    return tuple(conditions.values())
 
 
 def _part(part: PartView, *, several: bool) -> AnswerPart:
@@ -157,12 +155,12 @@ def rows(part: PartView, cells: Sequence[CellView], figure: str) -> Table | None
     winner = shape_of(part).winner(part, figure)
     made = []
     for cell in cells:
-        found, off = cell.figure(figure), cell.uncertainty(figure)
-        if found is None:
+        spread, off = cell.figure(figure), cell.uncertainty(figure)
+        if spread is None:
             shown = words("no figure", next(iter(cell.why_not), "not measured"), *("–" for _ in beside))
         else:
             shown = (
-                TableCell(over_trials(figure, found, found.median), best=cell.cell.server == winner),
+                TableCell(over_trials(figure, spread, spread.median), best=cell.cell.server == winner),
                 TableCell("" if off is None else good_to(*off.worst)),
                 *(_median(cell, name) for name in beside),
             )
@@ -176,34 +174,34 @@ def rows(part: PartView, cells: Sequence[CellView], figure: str) -> Table | None
 
 
 def _median(cell: CellView, name: str) -> TableCell:
-    found = cell.figure(name)
-    return TableCell("–" if found is None else over_trials(name, found, found.median))
+    spread = cell.figure(name)
+    return TableCell("–" if spread is None else over_trials(name, spread, spread.median))
 
 
 def _bar(cell: CellView, figure: str) -> Bar | None:
-    found, off = cell.figure(figure), cell.uncertainty(figure)
-    if found is None or off is None:
+    spread, off = cell.figure(figure), cell.uncertainty(figure)
+    if spread is None or off is None:
         return None
-    return Bar(cell.label, cell.cell.server, found.median, off, cell.budget(figure))
+    return Bar(cell.label, cell.cell.server, spread.median, off, cell.budget(figure))
 
 
 # -- what stands against it
 
 
 def _largest(cells: Sequence[CellView], figure: str) -> str:
-    said: list[tuple[float, str]] = []
+    candidates: list[tuple[float, str]] = []
     for cell in cells:
         whose = f"{cell.label}, " if len(cells) > 1 else ""
         for line in cell.budget(figure)[:1]:
             what = OBSTACLES.get(line.source, line.source)
             advice = f"; {line.advice}" if line.advice else ""
-            said.append((line.bias.size, f"{whose}{what}, {bends(line.low, line.high)}{advice}"))
+            candidates.append((line.bias.size, f"{whose}{what}, {bends(line.low, line.high)}{advice}"))
         off = cell.uncertainty(figure)
         if off is not None and off.low is not None and off.high is not None:
             by_chance = Bias(low=off.low, high=off.high)
             remedy = "more trials" if len(cell.counting) > 1 else "a longer window"
-            said.append((by_chance.size, f"{whose}chance, {bends(off.low, off.high)}; {remedy}"))
-    size, text = max(said, default=(0.0, ""))
+            candidates.append((by_chance.size, f"{whose}chance, {bends(off.low, off.high)}; {remedy}"))
+    size, text = max(candidates, default=(0.0, ""))
     return "" if size < SURE else f"Largest uncertainty: {text}"
 
 

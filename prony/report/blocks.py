@@ -49,7 +49,7 @@ class Row:
     measured: bool = True
     """False for what others published: no mark of ours belongs on it."""
     server: str = ""
-    """Whose row it is, where rows belong to servers."""
+    """Server of the row, if rows belong to servers."""
 
     @property
     def named(self) -> str:
@@ -87,7 +87,7 @@ class Table:
     note: str = ""
     heading: str = ""
     caption: str = ""
-    """Its name for who cannot see; the title, where there is one."""
+    """Accessible name; the title by default."""
 
     @property
     def ranked(self) -> bool:

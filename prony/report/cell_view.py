@@ -1,4 +1,4 @@
-"""One cell of a report: its trials, and what they come to."""
+"""One cell of a report: its trials and their summary."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TrialView:
 
     @property
     def conforms(self) -> bool:
-        """Whether what was asked for happened, as far as anything tells: only then it has figures."""
+        """Whether the trial ran as planned as far as its evidence shows; otherwise it has no figures."""
         return self.record.failure is None and self.judgement.conforms
 
     @property
@@ -44,7 +44,7 @@ class TrialView:
 
     @property
     def why_not(self) -> str | None:
-        """Why it does not conform, in one sentence; None where it does."""
+        """Why it does not conform; None if it does."""
         if self.record.failure is not None:
             return self.record.failure
         if self.judgement.conforms:
@@ -52,15 +52,15 @@ class TrialView:
         first, *others = self.judgement.not_conforming or (None,)
         if first is None:
             return "not conforming"
-        also = f"; so do {', '.join(one.check for one in others if one)}" if others else ""
+        also = f"; so do {', '.join(other.check for other in others if other)}" if others else ""
         return f"{first.check}: {first.reason}{also}"
 
     @property
     def reasons(self) -> tuple[tuple[str, str], ...]:
         """Code and sentence of each."""
-        found = tuple((f"{one.check}.{one.code}", one.reason) for one in self.judgement.not_conforming)
+        reasons = tuple((f"{f.check}.{f.code}", f.reason) for f in self.judgement.not_conforming)
         failure = self.record.failure
-        return found or (() if failure is None else (("identity.ended_early", failure),))
+        return reasons or (() if failure is None else (("identity.ended_early", failure),))
 
     @cached_property
     def estimates(self) -> Mapping[str, Estimate]:
@@ -77,8 +77,8 @@ class TrialView:
         """Where a percentile falls among requests that failed: what it exceeds, in ms; else None."""
         if name in self.figures or name not in NAMED:
             return None
-        found = self.percentiles.get(name) if without_response(self.record.evidence) else None
-        return found.above_ms if found is not None and math.isinf(found.value_ms) else None
+        percentile = self.percentiles.get(name) if without_response(self.record.evidence) else None
+        return percentile.above_ms if percentile is not None and math.isinf(percentile.value_ms) else None
 
     def figure(self, name: str) -> float | None:
         """One of its figures; None when it is absent or not finite."""
@@ -104,7 +104,7 @@ class Spread:
     """Values from here on are lower bounds: in some trials the percentile falls among failed requests."""
 
     def exceeded(self, value: float) -> bool:
-        """Whether this one of its values is a lower bound only."""
+        """Whether this value is only a lower bound."""
         return self.bound is not None and value >= self.bound
 
 
@@ -114,14 +114,14 @@ def spread(
     """`beyond`: lower bounds longer than all values. `percentile`: the longer of two in the middle."""
     known = sorted(value for value in values if value is not None and math.isfinite(value))
     bounds = sorted(max([value, *known[-1:]]) for value in beyond if value is not None)
-    found = known + bounds
-    if not found:
+    ordered = known + bounds
+    if not ordered:
         return None
-    middle = len(found) // 2
-    alone = percentile or len(found) % 2 or len(known) <= middle
-    median = found[middle] if alone else (found[middle - 1] + found[middle]) / 2
-    low, high = median_interval(found) or (None, None)
-    return Spread(median, found[0], found[-1], len(found), low, high, bounds[0] if bounds else None)
+    middle = len(ordered) // 2
+    alone = percentile or len(ordered) % 2 or len(known) <= middle
+    median = ordered[middle] if alone else (ordered[middle - 1] + ordered[middle]) / 2
+    low, high = median_interval(ordered) or (None, None)
+    return Spread(median, ordered[0], ordered[-1], len(ordered), low, high, bounds[0] if bounds else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +151,10 @@ class BudgetLine:
         return Bias(low=self.low, high=self.high)
 
 
-def _few(found: Sequence[Estimate]) -> tuple[float | None, float | None]:
-    """One or two trials, relative to their geometric mean, as far as their own intervals reach together."""
-    mean = math.exp(math.fsum(math.log(one.value) for one in found) / len(found))
-    lows, highs = [one.low for one in found], [one.high for one in found]
+def _few(estimates: Sequence[Estimate]) -> tuple[float | None, float | None]:
+    """Joint range of one or two trials' intervals, relative to their geometric mean."""
+    mean = math.exp(math.fsum(math.log(estimate.value) for estimate in estimates) / len(estimates))
+    lows, highs = [estimate.low for estimate in estimates], [estimate.high for estimate in estimates]
     return (
         None if None in lows else min(0.0, min(low for low in lows if low is not None) / mean - 1),
         None if None in highs else max(0.0, max(high for high in highs if high is not None) / mean - 1),
@@ -173,7 +173,7 @@ class CellView:
     explained: tuple[TrialView, ...] = ()
     """Trials with a profiler: in no figure and no statistic."""
     superseded: tuple[TrialView, ...] = ()
-    """Trials on record that were run again: interrupted ones, and with --repeat-disturbed disturbed ones."""
+    """Stored trials that were repeated: interrupted, or disturbed with --repeat-disturbed."""
     plateau: Plateau | None = None
     """Residual drift of the headline figure; None where no plateau is claimed."""
 
@@ -210,13 +210,13 @@ class CellView:
         return self._budgets[name]
 
     def _budget(self, name: str) -> tuple[BudgetLine, ...]:
-        found: dict[str, list[tuple[Finding, Bias]]] = {}
+        biases: dict[str, list[tuple[Finding, Bias]]] = {}
         for trial in self.counting:
             for finding, bias in trial.judgement.budget(name):
-                found.setdefault(finding.check, []).append((finding, bias))
+                biases.setdefault(finding.check, []).append((finding, bias))
         n = len(self.counting)
         lines = []
-        for check, parts in found.items():
+        for check, parts in biases.items():
             gravest = max(parts, key=lambda part: part[1].size)[0]
             bias = Bias.of_logs(sum(b.down for _, b in parts) / n, sum(b.up for _, b in parts) / n)
             lines.append(
@@ -233,24 +233,24 @@ class CellView:
         return tuple(sorted(lines, key=lambda line: -line.bias.size))
 
     def uncertainty(self, name: str) -> Uncertainty | None:
-        """How far a figure may be off; None without one."""
-        found = [one for trial in self.counting if (one := trial.estimates.get(name)) and one.value > 0]
-        if not found:
+        """Uncertainty of a figure; None without the figure."""
+        estimates = [e for trial in self.counting if (e := trial.estimates.get(name)) and e.value > 0]
+        if not estimates:
             return None
         whole = added(line.bias for line in self.budget(name))
-        half = half_width([one.value for one in found])
-        low, high = (math.expm1(-half), math.expm1(half)) if math.isfinite(half) else _few(found)
+        half = half_width([e.value for e in estimates])
+        low, high = (math.expm1(-half), math.expm1(half)) if math.isfinite(half) else _few(estimates)
         return Uncertainty(low, high, whole.low, whole.high)
 
     @property
     def provided(self) -> tuple[Condition, ...]:
         """What its figures rest on, each once."""
-        found = {
-            (one.check, one.code): Condition(one.check, one.code, one.provided)
+        conditions = {
+            (finding.check, finding.code): Condition(finding.check, finding.code, finding.provided)
             for trial in self.counting
-            for one in trial.judgement.provided
+            for finding in trial.judgement.provided
         }
-        return tuple(found.values())
+        return tuple(conditions.values())
 
     def figure(self, name: str) -> Spread | None:
         """Median, its interval and the range over the trials that count."""
@@ -277,19 +277,19 @@ class CellView:
         return "" if self.bound_by in ("", "unknown") else self._bounds(BOUND_WORDS)
 
     def _bounds(self, named: Mapping[str, str]) -> str:
-        bounds = [named.get(bound, bound) for bound in (one.judgement.bound_by for one in self.counting)]
+        bounds = [named.get(bound, bound) for bound in (trial.judgement.bound_by for trial in self.counting)]
         tally = {bound: bounds.count(bound) for bound in dict.fromkeys(bounds)}
         return ", ".join(b if len(tally) == 1 else f"{b} ({n} of {len(bounds)})" for b, n in tally.items())
 
     @property
     def why_not(self) -> tuple[str, ...]:
         """Each check once."""
-        found: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         for trial in self.trials:
             if trial.why_not:
                 first = next(iter(trial.judgement.not_conforming), None)
-                found.setdefault(trial.why_not if first is None else first.check, trial.why_not)
-        return tuple(found.values())
+                reasons.setdefault(trial.why_not if first is None else first.check, trial.why_not)
+        return tuple(reasons.values())
 
     @property
     def users(self) -> int | None:

@@ -96,11 +96,11 @@ class Comparison(Compared):
         return tuple(_later_once([*telling(part), *tails][:most])) or of_cells(part)
 
     def blocks(self, part: PartView) -> list[Block]:
-        published = history_table(part)
+        lines = history_table(part)
         return [
             *results(part),
             *pair_lines(part, drawn_pairs(part)),
-            *([published] if published is not None else []),
+            *([lines] if lines is not None else []),
             *steps(part),
         ]
 
@@ -122,13 +122,13 @@ class SameServer(Shape):
     lists_failures = True
 
     def analysed(self, part: PartView) -> PartView:
-        asked = part.part.aa
-        if asked is None or not part.cells:
+        design = part.part.aa
+        if design is None or not part.cells:
             return part
         cell = part.cells[0]
         figure = compared_figure(cell.cell.trial.load)
         samples = [sample(t.record, t.judgement, t.figures, figure) for t in cell.trials]
-        many = {"each": asked.each, "experiments": asked.experiments, "seed": part.seed}
+        many = {"each": design.each, "experiments": design.experiments, "seed": part.seed}
         return replace(part, aa=false_differences(samples, figure, **many, band=part.part.band))
 
     def sentences(self, part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
@@ -139,16 +139,16 @@ class SameServer(Shape):
 
     def chapters(self, part: PartView) -> list[Chapter | str]:
         lead = "Median over trials (one trial is one fresh server process), smallest and largest below."
-        said = self._rate(part)
+        rate = self._rate(part)
         return [
             Chapter("results", "Results", tuple(results(part)), lead),
-            Chapter("aa", said.title, (said,)),
+            Chapter("aa", rate.title, (rate,)),
         ]
 
     def _rate(self, part: PartView) -> Lines:
         few = ["No rate: too few trials count for one experiment under two names."]
-        said = few if part.aa is None else aa.words(part.aa)
-        return Lines("The same server under two names", tuple(said), marked=True)
+        sentences = few if part.aa is None else aa.words(part.aa)
+        return Lines("The same server under two names", tuple(sentences), marked=True)
 
 
 # -- sentences
@@ -160,8 +160,8 @@ def best_first(part: PartView) -> list[CellView]:
     sign = 1 if lower_is_better(figure) else -1
 
     def place(cell: CellView) -> tuple[bool, float]:
-        found = cell.figure(figure)
-        return found is None, 0.0 if found is None else sign * found.median
+        spread = cell.figure(figure)
+        return spread is None, 0.0 if spread is None else sign * spread.median
 
     return sorted(part.cells, key=place)
 
@@ -172,39 +172,39 @@ def telling(part: PartView) -> list[PairView]:
     return sorted(main, key=lambda pair: (CLAIMS.index(pair.claim), -(pair.at_least or 0.0)))
 
 
-def _later_once(said: Sequence[PairView | str]) -> list[str]:
-    """What comes later is said once, of the first pair that has it."""
-    pairs = (one for one in said if not isinstance(one, str))
+def _later_once(sentences: Sequence[PairView | str]) -> list[str]:
+    """Sentences of these pairs; residual drift only with the first pair that has it."""
+    pairs = (sentence for sentence in sentences if not isinstance(sentence, str))
     first = next((pair for pair in pairs if pair.sentence != pair.window_sentence), None)
 
     def text(pair: PairView) -> str:
         return within(pair.where, pair.sentence if pair is first else pair.window_sentence)
 
-    return [one if isinstance(one, str) else text(one) for one in said]
+    return [sentence if isinstance(sentence, str) else text(sentence) for sentence in sentences]
 
 
 def ranked(part: PartView) -> list[str]:
-    """Whom the best server is shown to differ from, the closest first; whom not; and whose p99 is worst."""
+    """Servers the best differs from, closest first; those still open; and the worst p99."""
     order = [cell.cell.server for cell in best_first(part) if cell.counting]
     if not order:
         return []
     figure = part.asked_figure
     far, near = _beside(part, figure, *order)
-    said: list[PairView | str] = [*far[: 1 if near else 2]]
+    sentences: list[PairView | str] = [*far[: 1 if near else 2]]
     if len(near) == 1:
-        said.append(near[0])
+        sentences.append(near[0])
     elif near:
         highest = "lowest" if lower_is_better(figure) else "highest"
-        said.append(_not_told(f"{order[0]} has the {highest} median", order[0], near))
-    return _later_once([*said, *worst_tail(part)])
+        sentences.append(_not_told(f"{order[0]} has the {highest} median", order[0], near))
+    return _later_once([*sentences, *worst_tail(part)])
 
 
-def _beside(part: PartView, figure: str, one: str, *others: str) -> tuple[list[PairView], list[PairView]]:
+def _beside(part: PartView, figure: str, a: str, *others: str) -> tuple[list[PairView], list[PairView]]:
     """Its pairs with the others, in their order: those that are shown to differ, and the rest."""
-    with_it = [pair for pair in part.pairs if pair.figure == figure and one in (pair.a, pair.b)]
-    beside = {_other(pair, one): pair for pair in with_it}
-    found = [beside[server] for server in others if server in beside]
-    return [pair for pair in found if pair.differs], [pair for pair in found if not pair.differs]
+    with_it = [pair for pair in part.pairs if pair.figure == figure and a in (pair.a, pair.b)]
+    beside = {_other(pair, a): pair for pair in with_it}
+    pairs = [beside[server] for server in others if server in beside]
+    return [pair for pair in pairs if pair.differs], [pair for pair in pairs if not pair.differs]
 
 
 def worst_tail(part: PartView) -> list[str]:
@@ -214,41 +214,41 @@ def worst_tail(part: PartView) -> list[str]:
     known = {c.cell.server: f for c in part.cells if (f := c.figure(TAIL)) is not None}
     if part.asked_figure == TAIL or len(known) < 2:
         return []
-    one, *others = sorted(known, key=lambda server: -known[server].median)
-    far, near = _beside(part, TAIL, one, *others)
-    value = over_trials(TAIL, known[one], known[one].median)
-    which = f"p99 is {'worst' if len(far) == len(others) else 'highest'} at {one}, {value} ms"
+    slowest, *others = sorted(known, key=lambda server: -known[server].median)
+    far, near = _beside(part, TAIL, slowest, *others)
+    value = over_trials(TAIL, known[slowest], known[slowest].median)
+    which = f"p99 is {'worst' if len(far) == len(others) else 'highest'} at {slowest}, {value} ms"
     if far:
         least = min(far, key=lambda pair: pair.at_least or 1.0)
         scope = "at worst" if least.claim is Claim.SHOWN else "for this window"
-        which += f", at least {floor(least.at_least or 1.0)} {_other(least, one)}'s {scope}"
-    return [_not_told(which, one, [replace(pair, settles=None) for pair in near])]
+        which += f", at least {floor(least.at_least or 1.0)} {_other(least, slowest)}'s {scope}"
+    return [_not_told(which, slowest, [replace(pair, settles=None) for pair in near])]
 
 
 def _other(pair: PairView, server: str) -> str:
     return pair.b if pair.a == server else pair.a
 
 
-def _not_told(first: str, one: str, near: Sequence[PairView]) -> str:
+def _not_told(first: str, server: str, near: Sequence[PairView]) -> str:
     """`first`, and of which others it is not shown."""
-    close = [_other(p, one) for p in near if p.claim is Claim.EQUIVALENT]
+    close = [_other(p, server) for p in near if p.claim is Claim.EQUIVALENT]
     undecided = [p for p in near if p.claim is Claim.OPEN]
-    said = [first]
+    clauses = [first]
     if close:
         within = max(p.within or 0.0 for p in near if p.claim is Claim.EQUIVALENT)
-        said.append(
+        clauses.append(
             f"{join(close)} {'is' if len(close) == 1 else 'are'} equivalent within {percent_up(within)}"
         )
     if undecided:
         soonest = min(
             (p.settles for p in undecided if p.settles is not None and p.settles.seconds is not None),
-            key=lambda one: one.seconds or 0.0,
+            key=lambda pair: pair.seconds or 0.0,
             default=None,
         )
-        names = join([_other(p, one) for p in undecided])
+        names = join([_other(p, server) for p in undecided])
         how = "" if soonest is None else f"; for one of them {remedy(soonest)}"
-        said.append(f"open against {names}{how}")
-    return "; ".join(said)
+        clauses.append(f"open against {names}{how}")
+    return "; ".join(clauses)
 
 
 # -- tables
@@ -266,7 +266,7 @@ def steps(part: PartView) -> list[Block]:
 
 
 def best(part: PartView, figure: str) -> str | None:
-    """The server that the comparison shows to be better than every other one in this figure, if any."""
+    """The server shown to be better than every other in this figure; else None."""
     addresses = [server.address for server in part.servers]
     for server in addresses if len(addresses) > 1 else ():
         won = [pair for pair in part.pairs if pair.figure == figure and pair.better == server]
@@ -303,7 +303,7 @@ def closing_rows(cells: Sequence[CellView]) -> tuple[Row, Row]:
 
 def says_something(part: PartView, figure: str) -> bool:
     """Whether a figure that trials may have tells a reader anything in this part."""
-    values = [found.median for cell in part.cells if (found := cell.figure(figure)) is not None]
+    values = [spread.median for cell in part.cells if (spread := cell.figure(figure)) is not None]
     if not values or (figure in ONLY_WHEN_OPEN and not part.is_open):
         return False
     if figure in ONLY_WHEN_NOT_ZERO and not any(values):
@@ -329,20 +329,20 @@ def figure_row(part: PartView, figure: str, name: str, unit: str = "") -> Row:
 
 def figure_cell(figure: str, of: CellView, *, best: bool = False) -> TableCell:
     """Median and range, or why there is none."""
-    found, many = of.figure(figure), len(of.counting)
-    if found is None:
+    spread, many = of.figure(figure), len(of.counting)
+    if spread is None:
         return TableCell("–" if many or not of.trials else "no figure")
-    missing = f", in {found.n} of {many}" if found.n < many else ""
-    ends = between(figure, found) or ("one trial" if of.cell.trials > 1 else "")
-    return TableCell(over_trials(figure, found, found.median), ends + missing, best)
+    missing = f", in {spread.n} of {many}" if spread.n < many else ""
+    ends = between(figure, spread) or ("one trial" if of.cell.trials > 1 else "")
+    return TableCell(over_trials(figure, spread, spread.median), ends + missing, best)
 
 
 def _drift_row(part: PartView) -> list[Row]:
-    found = [cell.plateau for cell in part.cells]
-    horizon_s = next((one.horizon_s for one in found if one is not None), None)
+    plateaus = [cell.plateau for cell in part.cells]
+    horizon_s = next((plateau.horizon_s for plateau in plateaus if plateau is not None), None)
     if horizon_s is None:
         return []
-    made = words(*("–" if one is None else good_to(one.low, one.high) for one in found))
+    made = words(*("–" if plateau is None else good_to(plateau.low, plateau.high) for plateau in plateaus))
     return [Row(f"residual drift within {horizon_s:g} s", made)]
 
 
@@ -377,7 +377,7 @@ COLUMNS = (
     *(*JVM, "time_to_ready_s"),
     *("server_cpu_share", "client_cpu_share"),
 )
-"""In this order; one that says nothing in a part is left out."""
+"""Figures in printing order; a figure without values in a part is omitted."""
 TELLING = (
     *(HEADLINE, "mean_ms", "p99_ms", "handshakes_per_request", "sessions_completed", "users_simulated"),
     *("per_user_per_s", "p50_ms", "session_p50_ms", "think_actual_share", "failed_share", "p999_ms"),
@@ -395,9 +395,9 @@ class Matrix(Compared):
 
     def blocks(self, part: PartView) -> list[Block]:
         made: list[Block] = [cells_table(part), *failed_lines(part.cells)] if part.cells else []
-        told = published_lines(part)
-        if told:
-            made.append(Lines("Published", told, note="other hardware, other versions: compare shapes only"))
+        lines = published_lines(part)
+        if lines:
+            made.append(Lines("Published", lines, note="other hardware, other versions: compare shapes only"))
         return [*made, *pair_lines(part, part.pairs)]
 
     def chapters(self, part: PartView) -> list[Chapter | str]:

@@ -56,14 +56,14 @@ def _width() -> int | None:
     return None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_WIDTH
 
 
-def print_model(found: BaseModel) -> None:
-    json.dump(as_plain(found), sys.stdout, indent=2, allow_nan=False)
+def print_model(model: BaseModel) -> None:
+    json.dump(as_plain(model), sys.stdout, indent=2, allow_nan=False)
     print()
 
 
-def as_plain(found: BaseModel) -> dict[str, Any]:
+def as_plain(model: BaseModel) -> dict[str, Any]:
     """A model as plain values; what JSON has not (NaN, infinity) is null."""
-    plain: dict[str, Any] = json.loads(found.model_dump_json(by_alias=True), parse_constant=lambda _: None)
+    plain: dict[str, Any] = json.loads(model.model_dump_json(by_alias=True), parse_constant=lambda _: None)
     return plain
 
 

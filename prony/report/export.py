@@ -65,8 +65,8 @@ def _part(part: PartView) -> out.PartOut:
 
 def _cell(cell: CellView) -> out.CellOut:
     trial = cell.cell.trial
-    names = dict.fromkeys([*(name for one in cell.counting for name in one.figures), *NAMED])
-    figures = {name: found for name in names if (found := cell.figure(name)) is not None}
+    names = dict.fromkeys([*(name for trial in cell.counting for name in trial.figures), *NAMED])
+    figures = {name: spread for name in names if (spread := cell.figure(name)) is not None}
     return out.CellOut.filled(
         cell,
         cell.cell,
@@ -86,8 +86,8 @@ def _cell(cell: CellView) -> out.CellOut:
         counting_trials=len(cell.counting),
         figures=figures,
         trials=[
-            *(_trial(one) for one in cell.every),
-            *(_trial(one, repeated=True) for one in cell.superseded),
+            *(_trial(trial) for trial in cell.every),
+            *(_trial(trial, repeated=True) for trial in cell.superseded),
         ],
     )
 
@@ -134,11 +134,11 @@ def _times(histogram: Histogram | None, evidence: Evidence) -> out.TimesOut:
 def _percentiles(trial: TrialView) -> dict[str, out.PercentileOut]:
     return {
         name: out.PercentileOut.filled(
-            found,
-            **{end: value if math.isfinite(value := getattr(found, end)) else None for end in ENDS},
-            above_ms=found.above_ms if math.isinf(found.value_ms) else None,
+            percentile,
+            **{end: value if math.isfinite(value := getattr(percentile, end)) else None for end in ENDS},
+            above_ms=percentile.above_ms if math.isinf(percentile.value_ms) else None,
         )
-        for name, found in trial.percentiles.items()
+        for name, percentile in trial.percentiles.items()
     }
 
 
@@ -184,7 +184,7 @@ def _search(search: SearchView) -> out.SearchOut:
         end=None if search.found.end is None else search.found.end.value,
         sentence=capacity_words(search),
         tried=[
-            out.TriedOut.filled(one, trial=one.trial.record.id, outcome=one.outcome.value)
-            for one in search.tried
+            out.TriedOut.filled(tried, trial=tried.trial.record.id, outcome=tried.outcome.value)
+            for tried in search.tried
         ],
     )

@@ -51,10 +51,10 @@ class Gate(Shape):
         if part.gate is None:
             return results(part)
         on_record = [] if part.aa_on_record is None else [aa.record_words(part.aa_on_record)]
-        told = (*part.gate.advice, *on_record)
+        advice = (*part.gate.advice, *on_record)
         return [
             figures_table(part.gate),
-            *([Lines("What this host can see", told)] if told else []),
+            *([Lines("What this host can see", advice)] if advice else []),
             *results(part),
             Lines("What the intervals cover", (covered_levels(part),)),
         ]
@@ -64,44 +64,46 @@ class Gate(Shape):
         return [first, "latency", "throughput", "cpu"]
 
 
-def _gate(part: PartView, asked: GateTest, findings: Sequence[Finding]) -> GateView:
+def _gate(part: PartView, test: GateTest, findings: Sequence[Finding]) -> GateView:
     """The same rule by which the experiment ended; responses that differ leave nothing to compare."""
     samples = {
         figure: [sample(t.record, t.judgement, t.figures, figure) for cell in part.cells for t in cell.trials]
-        for figure in asked.figures
+        for figure in test.figures
     }
     looks = looks_of(part)
-    found = changes_of(asked, samples, looks, lambda figure: later_of(part.cells, figure), ended=part.ended)
-    differ = next((one for one in findings if not one.conforms), None)
+    changes = changes_of(test, samples, looks, lambda figure: later_of(part.cells, figure), ended=part.ended)
+    differ = next((figure for figure in findings if not figure.conforms), None)
     if differ is not None:
         change, why = Change.NOT_MEASURABLE, f"{differ.check}: {differ.reason}"
-        alike = tuple(replace(one, change=change, why=why) for one in found.figures)
-        found = Changes(change, alike, found.notes)
+        alike = tuple(replace(figure, change=change, why=why) for figure in changes.figures)
+        changes = Changes(change, alike, changes.notes)
     trials = [t for cell in part.cells for t in cell.every]
     planned = max((cell.cell.trials for cell in part.cells), default=0)
     most = planned if looks is None else looks.most
     spent_s = sum(own_s([trial.record for trial in trials]))
-    return view_of(asked, found, part, most_blocks=most, first_look=planned, spent_s=spent_s)
+    return view_of(test, changes, part, most_blocks=most, first_look=planned, spent_s=spent_s)
 
 
 def view_of(
-    asked: GateTest, found: Changes, part: PartView, *, most_blocks: int, first_look: int, spent_s: float
+    test: GateTest, changes: Changes, part: PartView, *, most_blocks: int, first_look: int, spent_s: float
 ) -> GateView:
     """The words of a gate. `spent_s`: what its trials took so far."""
     view = filled(
         GateView,
-        asked,
-        found,
+        test,
+        changes,
         sentence="",
-        blocks=max((one.n for one in found.figures), default=0),
+        blocks=max((figure_change.n for figure_change in changes.figures), default=0),
         most_blocks=most_blocks,
         budget_s=part.part.budget_s,
-        baseline=None if asked.baseline is None else asked.baseline.tag,
-        experiments=None if asked.baseline is None else len(asked.baseline.experiments),
+        baseline=None if test.baseline is None else test.baseline.tag,
+        experiments=None if test.baseline is None else len(test.baseline.experiments),
         advice=(),
     )
-    said = replace(view, sentence=_sentence(view, first_look, part.ended, _basis(view, duet=part.part.duet)))
-    return replace(said, advice=tuple(_advice(said, spent_s)))
+    worded = replace(
+        view, sentence=_sentence(view, first_look, part.ended, _basis(view, duet=part.part.duet))
+    )
+    return replace(worded, advice=tuple(_advice(worded, spent_s)))
 
 
 def _sentence(view: GateView, first_look: int, ended: bool, basis: str) -> str:
@@ -114,18 +116,18 @@ def _sentence(view: GateView, first_look: int, ended: bool, basis: str) -> str:
                 f"worst case {basis}"
             )
         case Change.WORSE:
-            worse = "; ".join([_short(one) for one in view.figures if one.change is Change.WORSE])
+            worse = "; ".join([_short(figure) for figure in view.figures if figure.change is Change.WORSE])
             return f"{view.candidate} is worse than {view.base} by more than {margin}: {worse} {basis}"
         case Change.NOT_MEASURABLE:
             whys = dict.fromkeys(
-                one.why for one in view.figures if one.change is Change.NOT_MEASURABLE and one.why
+                figure.why for figure in view.figures if figure.change is Change.NOT_MEASURABLE and figure.why
             )
             return f"{who} is not measurable here: {'; '.join(whys)}"
         case Change.CANNOT_TELL:
             if not ended:
                 return f"{who}: not decided yet after {counted(view.blocks, 'block')}"
             within = "" if view.budget_s is None else f" within the budget of {duration(view.budget_s)}"
-            undecided = [one for one in view.figures if one.change is Change.CANNOT_TELL]
+            undecided = [figure for figure in view.figures if figure.change is Change.CANNOT_TELL]
             return f"{who}: cannot tell{within}: {_why_undecided(view, undecided, first_look, basis)}"
 
 
@@ -133,33 +135,33 @@ def _why_undecided(view: GateView, undecided: list[FigureChange], first_look: in
     if view.baseline is not None and (view.experiments or 0) < FEWEST_EXPERIMENTS:
         stored = counted(view.experiments or 0, "stored experiment")
         return f"{stored} tagged '{view.baseline}', and an interval needs {FEWEST_EXPERIMENTS}"
-    if all(one.low is None for one in undecided):
+    if all(figure.low is None for figure in undecided):
         return f"{counted(view.blocks, 'complete block')}, the first look is after {first_look}"
-    return f"{'; '.join(_short(one) for one in undecided)} {basis}"
+    return f"{'; '.join(_short(figure) for figure in undecided)} {basis}"
 
 
-def _short(one: FigureChange) -> str:
-    said, why = f"{label_of(one.figure)} {change_numbers(one)}", undecided_because(one)
-    return f"{said} ({why})" if why else said
+def _short(change: FigureChange) -> str:
+    numbers, why = f"{label_of(change.figure)} {change_numbers(change)}", undecided_because(change)
+    return f"{numbers} ({why})" if why else numbers
 
 
-def undecided_because(one: FigureChange) -> str:
-    """Why a figure's change is not told, where that is no lack of trials; else empty."""
-    if one.change is not Change.CANNOT_TELL:
+def undecided_because(change: FigureChange) -> str:
+    """Why a figure stays undecided for a reason other than too few trials; else empty."""
+    if change.change is not Change.CANNOT_TELL:
         return ""
-    if one.why or not (found := against(one)):
-        return one.why
-    return f"against it: {OBSTACLES.get(found.name, found.name)}, {bends(found.bias.low, found.bias.high)}"
+    if change.why or not (cause := against(change)):
+        return change.why
+    return f"against it: {OBSTACLES.get(cause.name, cause.name)}, {bends(cause.bias.low, cause.bias.high)}"
 
 
-def against(one: FigureChange) -> Source | None:
+def against(change: FigureChange) -> Source | None:
     """The largest source that stands against a decision which trials alone would allow."""
-    if one.change is not Change.CANNOT_TELL or one.low is None or one.high is None or one.why:
+    if change.change is not Change.CANNOT_TELL or change.low is None or change.high is None or change.why:
         return None
-    if one.low <= one.limit <= one.high:
+    if change.low <= change.limit <= change.high:
         return None
-    below = one.high < one.limit
-    return max(one.sources, key=lambda source: source.up if below else source.down, default=None)
+    below = change.high < change.limit
+    return max(change.sources, key=lambda source: source.up if below else source.down, default=None)
 
 
 def _basis(view: GateView, *, duet: bool) -> str:
@@ -173,33 +175,33 @@ def _basis(view: GateView, *, duet: bool) -> str:
     return f"({CONFIDENCE * 100:g} % over all looks, {counted(view.blocks, 'block')}{turns}{several})"
 
 
-def change_numbers(one: FigureChange) -> str:
+def change_numbers(c: FigureChange) -> str:
     """`−1.2 % [−2.5 %, +0.1 %], at worst [−2.9 %, +0.4 %]`, candidate against base; the second decides."""
-    if one.ratio is None:
+    if c.ratio is None:
         return "no figure"
-    if one.low is None or one.high is None:
-        return f"{signed(one.ratio)} (no interval)"
-    alone, worst = intervals(one)
-    return f"{signed(one.ratio, _digits(one))} {alone}" + ("" if worst == alone else f", at worst {worst}")
+    if c.low is None or c.high is None:
+        return f"{signed(c.ratio)} (no interval)"
+    alone, worst = intervals(c)
+    return f"{signed(c.ratio, _digits(c))} {alone}" + ("" if worst == alone else f", at worst {worst}")
 
 
-def intervals(one: FigureChange) -> tuple[str, str]:
-    """That of the trials alone, and with every source at its worst; empty without one."""
-    if one.low is None or one.high is None:
+def intervals(c: FigureChange) -> tuple[str, str]:
+    """The interval of the trials alone, and with every source at its worst; empty if unknown."""
+    if c.low is None or c.high is None:
         return "", ""
-    digits = _digits(one)
+    digits = _digits(c)
 
     def ends(low: float | None, high: float | None) -> str:
         return f"[{', '.join(UNBOUNDED if end is None else signed(end, digits) for end in (low, high))}]"
 
-    return ends(one.low, one.high), ends(one.worst_low, one.worst_high)
+    return ends(c.low, c.high), ends(c.worst_low, c.worst_high)
 
 
-def _digits(one: FigureChange) -> int:
+def _digits(c: FigureChange) -> int:
     """As many as show on which side of the margin each bound lies."""
-    bounds = [end for end in (one.low, one.high, one.worst_low, one.worst_high) if end is not None]
+    bounds = [end for end in (c.low, c.high, c.worst_low, c.worst_high) if end is not None]
     digits = 1
-    limit = 100 * (one.limit - 1)
+    limit = 100 * (c.limit - 1)
     while digits < MOST_DIGITS and any(
         (round(exact, digits) > limit) is not (exact > limit)
         for exact in (100 * (bound - 1) for bound in bounds)
@@ -208,27 +210,25 @@ def _digits(one: FigureChange) -> int:
     return digits
 
 
-def harmful(one: FigureChange) -> str:
+def harmful(change: FigureChange) -> str:
     """Which way the figure gets worse."""
-    return "less is worse" if FIGURE[one.figure].higher_is_better else "more is worse"
+    return "less is worse" if FIGURE[change.figure].higher_is_better else "more is worse"
 
 
 def _advice(view: GateView, spent_s: float) -> list[str]:
-    said = []
+    advice = []
     if view.baseline is not None:
-        said.append(_less_sure(view))
-    for one in view.figures:
-        if against(one) is not None:
-            said.append(
-                f"More trials do not decide {label_of(one.figure)}; {undecided_because(one)}. Remove that, "
+        advice.append(_less_sure(view))
+    for f in view.figures:
+        if against(f) is not None:
+            advice.append(
+                f"More trials do not decide {label_of(f.figure)}; {undecided_because(f)}. Remove that, "
                 "or allow a larger --margin."
             )
     known = [
-        one
-        for one in view.figures
-        if one.change is Change.CANNOT_TELL and one.smallest_margin and against(one) is None
+        f for f in view.figures if f.change is Change.CANNOT_TELL and f.smallest_margin and against(f) is None
     ]
-    widest = max(known, key=lambda one: one.smallest_margin or 0.0, default=None)
+    widest = max(known, key=lambda f: f.smallest_margin or 0.0, default=None)
     if view.change is Change.CANNOT_TELL and widest is not None and widest.smallest_margin is not None:
         seen = widest.smallest_margin
         if seen > view.margin:
@@ -238,18 +238,18 @@ def _advice(view: GateView, spent_s: float) -> list[str]:
                 if more is not None and view.blocks
                 else "more trials than are practical here"
             )
-            said.append(
+            advice.append(
                 f"This host is too noisy for a margin of {percent(view.margin)}: with {view.most_blocks} "
                 f"blocks an unchanged candidate passes from a margin of about {percent(seen)} on "
                 f"({label_of(widest.figure)}). A longer --budget ({longer}), --margin {percent_up(seen)}, or "
                 "a quieter host; prony aa measures what it can see."
             )
         else:
-            said.append(
+            advice.append(
                 f"An unchanged candidate would pass here with {view.most_blocks} blocks (it sees a change of "
                 f"about {percent(seen)}): the true change may lie near the margin."
             )
-    return said
+    return advice
 
 
 def _less_sure(view: GateView) -> str:
@@ -285,16 +285,16 @@ def figures_table(view: GateView) -> Table:
     """A row per figure: change, both its intervals, margin, outcome."""
     rows = tuple(
         Row(
-            label_of(one.figure),
+            label_of(figure.figure),
             (
-                TableCell(signed(one.ratio) if one.ratio is not None else "–"),
-                *(TableCell(interval or "–") for interval in intervals(one)),
-                TableCell(signed(one.limit), harmful(one)),
-                TableCell(one.change.value, undecided_because(one)),
+                TableCell(signed(figure.ratio) if figure.ratio is not None else "–"),
+                *(TableCell(interval or "–") for interval in intervals(figure)),
+                TableCell(signed(figure.limit), harmful(figure)),
+                TableCell(figure.change.value, undecided_because(figure)),
             ),
-            unit_of(one.figure),
+            unit_of(figure.figure),
         )
-        for one in view.figures
+        for figure in view.figures
     )
     numbers = map(Column, ("change", "95 % interval", "at worst", "margin"))
     columns = (*numbers, Column("outcome", number=False))

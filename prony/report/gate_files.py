@@ -32,13 +32,13 @@ def gate_of(view: ResultView) -> GateView | None:
 
 
 def junit(view: ResultView) -> str:
-    """A test case per figure: worse is a failure, what cannot be told or measured an error."""
+    """A test case per figure: worse is a failure; undecided or not measurable is an error."""
     gate = gate_of(view)
-    cases = [] if gate is None else [_case(gate, one) for one in gate.figures]
+    cases = [] if gate is None else [_case(gate, figure) for figure in gate.figures]
     seconds = sum((t.record.ended_at - t.record.started_at).total_seconds() for t in view.trials)
     again = f"prony results show {view.id}"
-    said = "no gate" if gate is None else "\n".join((gate.sentence, *gate.advice, again))
-    return _suite(cases, said, seconds)
+    log = "no gate" if gate is None else "\n".join((gate.sentence, *gate.advice, again))
+    return _suite(cases, log, seconds)
 
 
 def junit_fault(sentence: str) -> str:
@@ -47,23 +47,23 @@ def junit_fault(sentence: str) -> str:
     return _suite([case], sentence, 0.0)
 
 
-def _case(gate: GateView, one: FigureChange) -> ElementTree.Element:
-    case = ElementTree.Element("testcase", classname=SUITE, name=one.figure, time="0")
-    text = f"{label_of(one.figure)} {change_numbers(one)}, margin {signed(one.limit)}"
-    why = one.why or undecided_because(one)
+def _case(gate: GateView, change: FigureChange) -> ElementTree.Element:
+    case = ElementTree.Element("testcase", classname=SUITE, name=change.figure, time="0")
+    text = f"{label_of(change.figure)} {change_numbers(change)}, margin {signed(change.limit)}"
+    why = change.why or undecided_because(change)
     text += f": {why}" if why else ""
-    if one.change is Change.WORSE:
+    if change.change is Change.WORSE:
         ElementTree.SubElement(case, "failure", message=_clean(text), type="worse").text = _clean(text)
-    elif one.change is not Change.NO_WORSE and gate.change is not Change.WORSE:
-        kind = one.change.value.replace(" ", "-")
+    elif change.change is not Change.NO_WORSE and gate.change is not Change.WORSE:
+        kind = change.change.value.replace(" ", "-")
         ElementTree.SubElement(case, "error", message=_clean(text), type=kind).text = _clean(text)
-    elif one.change is not Change.NO_WORSE:
+    elif change.change is not Change.NO_WORSE:
         ElementTree.SubElement(case, "skipped", message=_clean(text))
     ElementTree.SubElement(case, "system-out").text = _clean(text)
     return case
 
 
-def _suite(cases: Sequence[ElementTree.Element], said: str, seconds: float) -> str:
+def _suite(cases: Sequence[ElementTree.Element], log: str, seconds: float) -> str:
     def count(kind: str) -> str:
         return str(sum(case.find(kind) is not None for case in cases))
 
@@ -77,7 +77,7 @@ def _suite(cases: Sequence[ElementTree.Element], said: str, seconds: float) -> s
         time=f"{seconds:.1f}",
     )
     suite.extend(cases)
-    ElementTree.SubElement(suite, "system-out").text = _clean(said)
+    ElementTree.SubElement(suite, "system-out").text = _clean(log)
     root = ElementTree.Element("testsuites")
     root.append(suite)
     ElementTree.indent(root)
@@ -94,15 +94,15 @@ def markdown(view: ResultView, drawing: str) -> str:
     if gate is None:
         return "No gate.\n"
     mark = {Change.NO_WORSE: "✅", Change.WORSE: "❌"}.get(gate.change, "⚠️")
-    said = "interrupted" if view.state == "interrupted" and mark == "⚠️" else gate.change.value
+    outcome = "interrupted" if view.state == "interrupted" and mark == "⚠️" else gate.change.value
     rows = [
-        f"| {_plain(label_of(one.figure))} | {'–' if one.ratio is None else signed(one.ratio)} | "
-        f"{' | '.join(_plain(interval or '–') for interval in intervals(one))} | "
-        f"{signed(one.limit)} | {one.change.value}{_doubt(one)} |"
-        for one in gate.figures
+        f"| {_plain(label_of(figure.figure))} | {'–' if figure.ratio is None else signed(figure.ratio)} | "
+        f"{' | '.join(_plain(interval or '–') for interval in intervals(figure))} | "
+        f"{signed(figure.limit)} | {figure.change.value}{_doubt(figure)} |"
+        for figure in gate.figures
     ]
     lines = [
-        f"### {mark} Prony gate: {said}",
+        f"### {mark} Prony gate: {outcome}",
         "",
         _plain(gate.sentence) + ".",
         "",
@@ -112,12 +112,12 @@ def markdown(view: ResultView, drawing: str) -> str:
         "",
         *(
             (f"![changes and margin]({drawing})", "")
-            if any(one.ratio is not None for one in gate.figures)
+            if any(figure.ratio is not None for figure in gate.figures)
             else ()
         ),
         *(f"> {_plain(line)}\n" for line in (*gate.advice, *_on_record(view))),
     ]
-    out = [line for part in view.parts for found in not_conforming(part) for line in found.lines]
+    out = [line for part in view.parts for finding in not_conforming(part) for line in finding.lines]
     if out:
         lines += ["<details><summary>Trials without a figure</summary>", ""]
         lines += [*(f"- {_plain(line)}" for line in out), "", "</details>", ""]
@@ -140,43 +140,43 @@ def _plain(text: str) -> str:
     return escaped(text, "[]#@!")
 
 
-def _doubt(one: FigureChange) -> str:
-    why = undecided_because(one)
+def _doubt(change: FigureChange) -> str:
+    why = undecided_because(change)
     return f": {_plain(why)}" if why else ""
 
 
 def svg(gate: GateView) -> str:
     """Intervals against the margin, worse to the right: the trials' thick, at worst thin."""
-    drawn = [one for one in gate.figures if one.ratio is not None]
+    drawn = [figure for figure in gate.figures if figure.ratio is not None]
     losses = [
-        _loss(one, end)
-        for one in drawn
-        for end in (one.ratio, one.low, one.high, one.worst_low, one.worst_high)
+        _loss(figure, end)
+        for figure in drawn
+        for end in (figure.ratio, figure.low, figure.high, figure.worst_low, figure.worst_high)
         if end is not None
     ]
     scale = Scale(min([-gate.margin, *losses]) * 1.15, max([gate.margin, *losses]) * 1.15)
     ticks = [(0.0, "0 %"), (gate.margin, f"margin {percent(gate.margin)}")]
     axis = Axis(scale, ticks, "worse →", even=False)
-    names = [_clean(f"{label_of(one.figure)} {signed(one.ratio or 1.0)}") for one in drawn]
+    names = [_clean(f"{label_of(figure.figure)} {signed(figure.ratio or 1.0)}") for figure in drawn]
     left = max(map(text_width, names), default=0) * 13 / 12 + 2 * GAP
     plot = Plot(axis, None, width=WIDTH, height=ROW * len(drawn), left=left)
     plot.upright(0, MUTED)
     plot.upright(gate.margin, NOT_CONFORMING, dash="4 3")
-    for at, (one, name) in enumerate(zip(drawn, names, strict=True)):
-        y, ratio = ROW * (at + 0.5), one.ratio or 1.0
-        colour = {Change.NO_WORSE: FINE, Change.WORSE: NOT_CONFORMING}.get(one.change, BUDGET)
-        plot.text(4, y, name, tip=_clean(f"{change_numbers(one)}, {harmful(one)}"))
-        if one.low is not None and one.high is not None:
+    for at, (figure, name) in enumerate(zip(drawn, names, strict=True)):
+        y, ratio = ROW * (at + 0.5), figure.ratio or 1.0
+        colour = {Change.NO_WORSE: FINE, Change.WORSE: NOT_CONFORMING}.get(figure.change, BUDGET)
+        plot.text(4, y, name, tip=_clean(f"{change_numbers(figure)}, {harmful(figure)}"))
+        if figure.low is not None and figure.high is not None:
             edges = (
-                (scale.high, scale.low) if FIGURE[one.figure].higher_is_better else (scale.low, scale.high)
+                (scale.high, scale.low) if FIGURE[figure.figure].higher_is_better else (scale.low, scale.high)
             )
-            worst = zip((one.worst_low, one.worst_high), edges, strict=True)
-            plot.line([(edge if end is None else _loss(one, end), y) for end, edge in worst], colour, 1.5)
-            plot.line([(_loss(one, end), y) for end in (one.low, one.high)], colour, 4)
-        plot.mark(_loss(one, ratio), y, "circle", colour, size=1.1)
+            worst = zip((figure.worst_low, figure.worst_high), edges, strict=True)
+            plot.line([(edge if end is None else _loss(figure, end), y) for end, edge in worst], colour, 1.5)
+            plot.line([(_loss(figure, end), y) for end in (figure.low, figure.high)], colour, 4)
+        plot.mark(_loss(figure, ratio), y, "circle", colour, size=1.1)
     return plot.file(title=_clean(gate.sentence))
 
 
-def _loss(one: FigureChange, ratio: float) -> float:
+def _loss(change: FigureChange, ratio: float) -> float:
     """Above 0 the candidate is worse, whichever way the figure counts."""
-    return (1 / ratio if FIGURE[one.figure].higher_is_better else ratio) - 1
+    return (1 / ratio if FIGURE[change.figure].higher_is_better else ratio) - 1

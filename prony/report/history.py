@@ -35,14 +35,14 @@ def published_figures(cells: Sequence[CellView]) -> dict[str, tuple[str, dict[st
     """By figure, from the first source that has it: its label (of several), and values by cell id."""
     sources: dict[str, dict[str, dict[str, float]]] = {}
     for cell in cells:
-        for one in cell.cell.published:
-            for figure, value in one.figures.items():
-                sources.setdefault(figure, {}).setdefault(one.label, {})[cell.cell.id] = value
-    found = {}
+        for source in cell.cell.published:
+            for figure, value in source.figures.items():
+                sources.setdefault(figure, {}).setdefault(source.label, {})[cell.cell.id] = value
+    by_figure = {}
     for figure, of in sources.items():
         label, values = next(iter(of.items()))
-        found[figure] = (label if len(of) > 1 else "", values)
-    return found
+        by_figure[figure] = (label if len(of) > 1 else "", values)
+    return by_figure
 
 
 def history(part: PartView) -> tuple[HistoryRow, ...]:
@@ -51,8 +51,8 @@ def history(part: PartView) -> tuple[HistoryRow, ...]:
     known = [f for _, _, figures in LAYOUT for f in figures]
 
     def measured(figure: str) -> tuple[float | None, ...]:
-        found = (cell.figure(figure) for cell in part.cells)
-        return tuple(None if one is None else one.median for one in found)
+        spreads = (cell.figure(figure) for cell in part.cells)
+        return tuple(None if spread is None else spread.median for spread in spreads)
 
     ids = [cell.cell.id for cell in part.cells]
     rows = []
@@ -64,8 +64,8 @@ def history(part: PartView) -> tuple[HistoryRow, ...]:
 
 def sources(part: PartView) -> tuple[str, ...]:
     """Where the published figures come from, and what is to be kept in mind, each once."""
-    found = (one for cell in part.cells for one in cell.cell.published)
-    return tuple(dict.fromkeys(f"{one.source}: {one.note}" if one.note else one.source for one in found))
+    published = (p for cell in part.cells for p in cell.cell.published)
+    return tuple(dict.fromkeys(f"{p.source}: {p.note}" if p.note else p.source for p in published))
 
 
 def history_table(part: PartView) -> Table | None:
@@ -91,9 +91,9 @@ def published_lines(part: PartView) -> tuple[str, ...]:
     return tuple(
         f"{view.label}: "
         + "; ".join(
-            f"{named(name)} {printed(name, value)} ({one.label})"
-            for one in view.cell.published
-            for name, value in one.figures.items()
+            f"{named(name)} {printed(name, value)} ({source.label})"
+            for source in view.cell.published
+            for name, value in source.figures.items()
         )
         for view in part.cells
         if view.cell.published

@@ -105,21 +105,21 @@ def host_blocks(trials: Iterable[TrialView]) -> list[Block]:
         for line in lines:
             groups.setdefault(server, {}).setdefault(line.name, []).append(line)
     several = len(groups) > 1
-    found = {
+    by_host = {
         f"{name} to {server}" if several and server and lines[0].role == "load" else name: lines
         for server, hosts in groups.items()
         for name, lines in hosts.items()
     }
-    if not found:
+    if not by_host:
         return []
     note = "each by its own engine and counters" + (
-        ", median over trials" if any(len(lines) > 1 for lines in found.values()) else ""
+        ", median over trials" if any(len(lines) > 1 for lines in by_host.values()) else ""
     )
     return [
-        plain(HOST_HEAD, [_host_row(name, lines) for name, lines in found.items()], "Hosts", note),
+        plain(HOST_HEAD, [_host_row(name, lines) for name, lines in by_host.items()], "Hosts", note),
         plain(
             LINK_HEAD,
-            [_link_row(name, lines) for name, lines in found.items()],
+            [_link_row(name, lines) for name, lines in by_host.items()],
             "Links",
             "round trip before the load; under load, and the error of the clock, at most",
         ),

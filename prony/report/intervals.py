@@ -25,13 +25,13 @@ SAID = ("p50_ms", "p99_ms")
 
 def trial_cell(figure: str, trial: TrialView) -> TableCell:
     """A percentile with its interval, `[low, open)` where too few requests bound it from above."""
-    found = trial.percentiles.get(figure)
+    p = trial.percentiles.get(figure)
     value = trial.figure(figure)
-    if found is None or (value is None and math.isfinite(found.value_ms)):
+    if p is None or (value is None and math.isfinite(p.value_ms)):
         return TableCell(rounded(figure, value))
-    low, high = (_bounded(figure, end, found.above_ms) for end in (found.low_ms, found.high_ms))
-    text = _bounded(figure, math.inf if value is None else value, found.above_ms)
-    return TableCell(text, f"[{low}, open)" if found.open else f"[{low}, {high}]")
+    low, high = (_bounded(figure, end, p.above_ms) for end in (p.low_ms, p.high_ms))
+    text = _bounded(figure, math.inf if value is None else value, p.above_ms)
+    return TableCell(text, f"[{low}, open)" if p.open else f"[{low}, {high}]")
 
 
 def has_figure(figure: str, trial: TrialView) -> bool:
@@ -42,25 +42,25 @@ def _bounded(figure: str, value: float, above: float) -> str:
     return rounded(figure, value) if math.isfinite(value) else f"> {rounded(figure, above)}"
 
 
-def over_trials(figure: str, found: Spread, value: float) -> str:
-    """A value of a figure over trials, as a lower bound where it is one."""
-    return ("> " if found.exceeded(value) else "") + rounded(figure, value)
+def over_trials(figure: str, spread: Spread, value: float) -> str:
+    """A figure's value over trials, with `>` if it is only a lower bound."""
+    return ("> " if spread.exceeded(value) else "") + rounded(figure, value)
 
 
-def between(figure: str, found: Spread) -> str:
+def between(figure: str, spread: Spread) -> str:
     """`[low, high]`, the 95 % interval of the median; below six trials the range; of one trial nothing."""
-    if found.n == 1:
+    if spread.n == 1:
         return ""
-    interval = found.median_low is not None and found.median_high is not None
-    ends = (found.median_low, found.median_high) if interval else (found.low, found.high)
-    low, high = (over_trials(figure, found, end) for end in ends if end is not None)
+    interval = spread.median_low is not None and spread.median_high is not None
+    ends = (spread.median_low, spread.median_high) if interval else (spread.low, spread.high)
+    low, high = (over_trials(figure, spread, end) for end in ends if end is not None)
     if low == high:
         return "all equal"
     return f"[{low}, {high}]" if interval else f"{low}–{high}"
 
 
 def heading(spreads: Iterable[Spread | None]) -> str:
-    intervals = any(found is not None and found.median_low is not None for found in spreads)
+    intervals = any(spread is not None and spread.median_low is not None for spread in spreads)
     return "median [95 % interval] over trials" if intervals else "median (min–max) over trials"
 
 
@@ -68,7 +68,7 @@ MEAN_OF = "the mean leaves out requests without a response that did not time out
 
 
 def times_lines(trial: TrialView) -> tuple[str, ...]:
-    """What the times of one trial are besides the figures: from where they count, what failed requests do."""
+    """Notes on a trial's times: where they start, and the effect of failed requests."""
     window = measured(trial.record.evidence)
     if window is None:
         return ()
@@ -80,7 +80,7 @@ def times_lines(trial: TrialView) -> tuple[str, ...]:
         lines.append(f"times are {COUNTED_FROM[model]}; service time {_said(service)}")
     times = _times(trial)
     if times is not None and times.failed:
-        alone = {name: found.responses_ms for name, found in supported(times).items()}
+        alone = {name: percentile.responses_ms for name, percentile in supported(times).items()}
         lines.append(
             f"{counted(times.failed, 'request')} without a response ({percent(times.failed / times.count)}) "
             f"count as longer than any; of the responses alone {_said(alone)}; {MEAN_OF}"
@@ -92,14 +92,14 @@ def failed_lines(cells: Sequence[CellView]) -> list[Block]:
     """A line per cell in which requests had no response, with the percentiles of the responses alone."""
     lines = []
     for cell in cells:
-        found = [one for trial in cell.counting if (one := _times(trial)) is not None and one.failed]
-        if found:
-            share = sum(one.failed for one in found) / sum(one.count for one in found)
-            alone = [{name: p.responses_ms for name, p in supported(one).items()} for one in found]
-            names = [name for name in SAID if all(one.get(name) is not None for one in alone)]
-            middles = {name: median_high(one[name] or 0.0 for one in alone) for name in names}
+        failing = [times for trial in cell.counting if (times := _times(trial)) is not None and times.failed]
+        if failing:
+            share = sum(times.failed for times in failing) / sum(times.count for times in failing)
+            alone = [{name: p.responses_ms for name, p in supported(times).items()} for times in failing]
+            names = [name for name in SAID if all(times.get(name) is not None for times in alone)]
+            middles = {name: median_high(values[name] or 0.0 for values in alone) for name in names}
             lines.append(
-                f"{cell.label}: {percent(share)} in {counted(len(found), 'trial')}; of the responses alone "
+                f"{cell.label}: {percent(share)} in {counted(len(failing), 'trial')}; of the responses alone "
                 f"{_said(middles)}; {MEAN_OF}"
             )
     note = "longer than any response in the percentiles above"

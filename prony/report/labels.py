@@ -152,12 +152,12 @@ def unit_of(figure: str) -> str:
 
 def named(figure: str) -> str:
     """Name and unit: mean time, ms."""
-    found = label(figure)
-    return f"{found.text}, {found.unit}" if found.unit else found.text
+    known = label(figure)
+    return f"{known.text}, {known.unit}" if known.unit else known.text
 
 
 def rounded(figure: str, value: float | None) -> str:
     """The value in the label's unit, with the decimals that the figure deserves."""
-    found = label(figure)
-    text = number(None if value is None else value * found.scale, found.decimals)
-    return text if text == ABSENT else text + found.suffix
+    known = label(figure)
+    text = number(None if value is None else value * known.scale, known.decimals)
+    return text if text == ABSENT else text + known.suffix

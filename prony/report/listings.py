@@ -23,8 +23,8 @@ class NoteOut(Out):
     text: str
 
     @classmethod
-    def of(cls, one: Note) -> NoteOut:
-        return cls(made=one.made.isoformat(), by=one.by, text=one.text)
+    def of(cls, note: Note) -> NoteOut:
+        return cls(made=note.made.isoformat(), by=note.by, text=note.text)
 
 
 class ListedOut(Out):
@@ -49,16 +49,16 @@ class ListedOut(Out):
     answer: str = Field(description="what it comes to, in a sentence; empty until it was shown")
 
     @classmethod
-    def of(cls, one: FoundExperiment) -> ListedOut:
+    def of(cls, experiment: FoundExperiment) -> ListedOut:
         return cls.filled(
-            one,
-            title=one.name,
-            created=one.created.isoformat(),
-            ended=one.ended.isoformat() if one.ended else None,
-            conforming_trials=one.conforming,
-            host=one.hostname,
-            fingerprint=one.fingerprint_key,
-            notes=[NoteOut.of(note) for note in one.notes],
+            experiment,
+            title=experiment.name,
+            created=experiment.created.isoformat(),
+            ended=experiment.ended.isoformat() if experiment.ended else None,
+            conforming_trials=experiment.conforming,
+            host=experiment.hostname,
+            fingerprint=experiment.fingerprint_key,
+            notes=[NoteOut.of(note) for note in experiment.notes],
         )
 
 
@@ -74,16 +74,16 @@ class ListOut(Out):
     )
 
     @classmethod
-    def of(cls, found: Found) -> ListOut:
+    def of(cls, listing: Found) -> ListOut:
         return cls(
-            total=found.total,
-            experiments=[ListedOut.of(one) for one in found.experiments],
-            unreadable=[one.sentence for one in found.unreadable],
+            total=listing.total,
+            experiments=[ListedOut.of(experiment) for experiment in listing.experiments],
+            unreadable=[unreadable.sentence for unreadable in listing.unreadable],
         )
 
 
 class PrunedOut(Out):
-    """One experiment that nobody keeps."""
+    """An experiment that prune removes."""
 
     id: str
     title: str

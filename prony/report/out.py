@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 def filled(kind: type[T], /, *of: object, **given: Any) -> T:
     """A model or dataclass of what is `given`, and of these values' attributes named as its other fields."""
-    every = kind.model_fields if issubclass(kind, BaseModel) else [one.name for one in fields(kind)]  # type: ignore[arg-type]
+    every = kind.model_fields if issubclass(kind, BaseModel) else [field.name for field in fields(kind)]  # type: ignore[arg-type]
     others = [name for name in every if name not in given]
-    return kind(**given, **{name: getattr(one, name) for one in of for name in others if hasattr(one, name)})
+    return kind(**given, **{name: getattr(s, name) for s in of for name in others if hasattr(s, name)})
 
 
 class Out(BaseModel):

@@ -49,7 +49,7 @@ def _limits(trials: Sequence[TrialView]) -> Mapping[str, float]:
 
 def found_together(part: PartView) -> tuple[Finding, ...]:
     """What the trials that are compared with each other say about each other; each sentence once."""
-    found: dict[tuple[str, str], Finding] = {}
+    by_reason: dict[tuple[str, str], Finding] = {}
     groups = questions_of(part)
     for where, group in groups.items():
         trials = [
@@ -58,15 +58,15 @@ def found_together(part: PartView) -> tuple[Finding, ...]:
             for trial in cell.counting
         ]
         judged = HostLimits.among(_limits([trial for cell in group for trial in cell.counting]))
-        for one in together(trials, judged, group[0].cell.trial.workload.responses_differ):
-            reason = f"{where}: {one.reason}" if len(groups) > 1 else one.reason
-            found.setdefault((one.check, reason), one.model_copy(update={"reason": reason}))
-    return tuple(found.values())
+        for finding in together(trials, judged, group[0].cell.trial.workload.responses_differ):
+            reason = f"{where}: {finding.reason}" if len(groups) > 1 else finding.reason
+            by_reason.setdefault((finding.check, reason), finding.model_copy(update={"reason": reason}))
+    return tuple(by_reason.values())
 
 
 def pairs_of(part: PartView) -> list[PairView]:
     """Comparisons within each workload and load, of the pairs that the plan names or of all."""
-    found: list[PairView] = []
+    pairs: list[PairView] = []
     groups = questions_of(part)
     for where, group in groups.items():
         servers = [cell.cell.server for cell in group]
@@ -81,7 +81,7 @@ def pairs_of(part: PartView) -> list[PairView]:
         else:
             figures = (compared_figure(group[0].cell.trial.load),)
         for figure in figures:
-            found += figure_pairs(
+            pairs += figure_pairs(
                 group,
                 figure,
                 among=part.part.comparisons,
@@ -90,7 +90,7 @@ def pairs_of(part: PartView) -> list[PairView]:
                 where=where if len(groups) > 1 else "",
                 order_of=_order_of(part, group, figure),
             )
-    return found
+    return pairs
 
 
 def _order_of(part: PartView, group: Sequence[CellView], figure: str) -> Callable[[str, str], Source] | None:
@@ -107,8 +107,8 @@ def _order_of(part: PartView, group: Sequence[CellView], figure: str) -> Callabl
 def questions_of(part: PartView) -> dict[str, list[CellView]]:
     """Cells that answer the same question, by its name."""
     views = {view.cell.id: view for view in part.cells}
-    found = questions(part.part, [view.cell for view in part.cells])
-    return {where: [views[cell.id] for cell in group] for where, group in found.items()}
+    groups = questions(part.part, [view.cell for view in part.cells])
+    return {where: [views[cell.id] for cell in group] for where, group in groups.items()}
 
 
 def looks_of(part: PartView) -> Looks | None:
@@ -119,15 +119,15 @@ def looks_of(part: PartView) -> Looks | None:
 def positions_of(part: PartView) -> list[PositionView]:
     """The effect of position on the figure that each question is about."""
     groups = questions_of(part)
-    found = []
+    positions = []
     for name, group in groups.items():
         compared = _compared(group, compared_figure(group[0].cell.trial.load))
-        if compared is not None and (one := compared.position) is not None:
+        if compared is not None and (position := compared.position) is not None:
             where = name if len(groups) > 1 else ""
-            said = within(where, _position_words(compared, one))
-            numbers = (one.ratio, one.low, one.high, one.trials, one.found)
-            found.append(PositionView(compared.figure, *numbers, said, where))
-    return found
+            sentence = within(where, _position_words(compared, position))
+            numbers = (position.ratio, position.low, position.high, position.trials, position.found)
+            positions.append(PositionView(compared.figure, *numbers, sentence, where))
+    return positions
 
 
 def figure_pairs(
@@ -150,14 +150,12 @@ def figure_pairs(
 
 def _pair_view(pair: Pair, compared: Comparison, by_server: Mapping[str, CellView], where: str) -> PairView:
     both = [by_server[side] for side in (pair.a, pair.b)]
-    conditions = {(one.check, one.code): one for cell in both for one in cell.provided}
+    conditions = {(c.check, c.code): c for cell in both for c in cell.provided}
     duet = all(trial.record.evidence.turns is not None for cell in both for trial in cell.counting)
     return filled(
         PairView,
         pair,
-        sources=tuple(
-            SourceView(one.name, one.bias.low, one.bias.high, one.cancelled) for one in pair.sources
-        ),
+        sources=tuple(SourceView(s.name, s.bias.low, s.bias.high, s.cancelled) for s in pair.sources),
         provided=tuple(conditions.values()),
         sentence=sentence(pair),
         window_sentence=for_window(pair),
@@ -205,10 +203,10 @@ def later_of(cells: Sequence[CellView], figure: str) -> Later | None:
 def with_plateau(cell: CellView) -> CellView:
     """The cell with the residual drift of its figure, where a plateau is claimed."""
     figure = compared_figure(cell.cell.trial.load)
-    found = later_of([cell], figure)
-    if found is None:
+    later = later_of([cell], figure)
+    if later is None:
         return cell
-    plateau = plateau_of(found.coming.get(cell.cell.server), found.sign, found.horizon_s)
+    plateau = plateau_of(later.coming.get(cell.cell.server), later.sign, later.horizon_s)
     return replace(cell, plateau=plateau)
 
 
@@ -230,11 +228,11 @@ def _position_words(compared: Comparison, effect: PositionEffect) -> str:
 
 
 MOST_DRAWN = 8
-"""Servers of which every pair is drawn or said."""
+"""Maximum number of servers for which every pair is printed and drawn."""
 
 
 def drawn_pairs(part: PartView) -> tuple[PairView, ...]:
-    """Of many servers each beside the best, and beside the next one."""
+    """Pairs to show; of many servers, each with the best and with its neighbour in rank."""
     if len(part.servers) <= MOST_DRAWN:
         return part.pairs
     figure = part.asked_figure
@@ -287,10 +285,10 @@ CLAIM_WORDS = {
 
 def pair_lines(part: PartView, pairs: Sequence[PairView]) -> list[Lines]:
     """A sentence per pair about what the part asks, a line per pair about everything else."""
-    asked = asked_figures(part)
-    first, said_once = in_words([pair for pair in pairs if pair.figure in asked])
-    others = [better_first(pair) for pair in pairs if pair.figure not in asked and pair.ratio is not None]
-    every = sum(pair.figure in asked for pair in part.pairs)
+    figures = asked_figures(part)
+    first, said_once = in_words([pair for pair in pairs if pair.figure in figures])
+    others = [better_first(pair) for pair in pairs if pair.figure not in figures and pair.ratio is not None]
+    every = sum(pair.figure in figures for pair in part.pairs)
     left_out = f"{len(first)} of {every}: beside the best median, and the next one down"
     note = "; ".join(filter(None, (left_out if len(first) < every else "", said_once)))
     made = [Lines("Pair by pair", first, note=note, marked=True)] if first else []
@@ -302,29 +300,29 @@ def pair_lines(part: PartView, pairs: Sequence[PairView]) -> list[Lines]:
 
 
 def asked_figures(part: PartView) -> tuple[str, ...]:
-    """The figures that its pairs are about before anything else: each load asks for one."""
+    """Headline figures of the part's loads."""
     compared = {pair.figure for pair in part.pairs}
-    asked = dict.fromkeys(cell.asked_figure for cell in part.cells)
-    return tuple(figure for figure in asked if figure in compared) or (HEADLINE,)
+    figures = dict.fromkeys(cell.asked_figure for cell in part.cells)
+    return tuple(figure for figure in figures if figure in compared) or (HEADLINE,)
 
 
 def coverage(part: PartView) -> Lines | None:
     """What the intervals of a part cover and what they do not; nothing without an interval."""
     if all(pair.low is None for pair in part.pairs):
         return None
-    said = [covered_levels(part)]
+    sentences = [covered_levels(part)]
     if part.shared:
         what = "workloads and loads" if part.part.share_process == "workloads" else "loads"
-        said.append(
+        sentences.append(
             f"The {what} of a server shared processes: one that came out slow is slow under all of them, so "
             f"the ratios under different {what} are not independent of each other."
         )
-    said += [one.sentence for one in part.positions]
+    sentences += [position.sentence for position in part.positions]
     if part.levels is not None:
-        said.append(levels_words(part.levels))
+        sentences.append(levels_words(part.levels))
     if part.aa_on_record is not None:
-        said.append(aa.record_words(part.aa_on_record))
-    return Lines("What the intervals cover", tuple(said))
+        sentences.append(aa.record_words(part.aa_on_record))
+    return Lines("What the intervals cover", tuple(sentences))
 
 
 def covered_levels(part: PartView) -> str:
@@ -344,11 +342,11 @@ def covered_levels(part: PartView) -> str:
 def in_words(pairs: Sequence[PairView]) -> tuple[tuple[str, ...], str]:
     """The sentence of each pair; and what all intervals rest on, where that is the same."""
     bases = {pair.basis for pair in pairs if pair.basis}
-    said = tuple(
+    sentences = tuple(
         within(pair.where, pair.sentence) + (f" ({pair.basis})" if pair.basis and len(bases) > 1 else "")
         for pair in pairs
     )
-    return said, f"intervals: {bases.pop()}" if len(bases) == 1 else ""
+    return sentences, f"intervals: {bases.pop()}" if len(bases) == 1 else ""
 
 
 def ratio_line(pair: PairView) -> str:
@@ -360,7 +358,7 @@ def ratio_line(pair: PairView) -> str:
 
 
 STRETCHES = 3
-"""A single window is cut into so many stretches, which stand for windows of one process."""
+"""Number of stretches a single window is cut into; they stand for windows of one process."""
 FEWEST_ROWS = 3
 WHOLE = 0.99
 """Share of the planned length that windows must have had: those of an interrupted trial are others."""
@@ -418,28 +416,28 @@ def stretches(trial: TrialView, many: int, least_s: float = 0.0) -> list[float]:
     return rates if min(rates) > 0 else []
 
 
-def levels_words(found: Levels) -> str:
+def levels_words(levels: Levels) -> str:
     """Variance by level and the cheapest mix, in a line."""
-    best, now, window_s = found.cheapest_windows, found.windows, found.window_s
+    best, now, window_s = levels.cheapest_windows, levels.windows, levels.window_s
     parts = f"windows of {window_s:.0f} s in one process"
-    if found.of_one_window:
+    if levels.of_one_window:
         name = "thirds" if now == STRETCHES else "parts"
         parts = f"{name} of a process's window ({window_s:.1f} s each)"
-    said = (
-        f"Variance by level: {found.between * 100:.1f} % between processes, {found.within * 100:.1f} % "
-        f"between {parts} ({found.processes} processes; standard "
-        f"deviations of throughput). A process costs {found.process_s:.0f} s besides its windows"
+    split = (
+        f"Variance by level: {levels.between * 100:.1f} % between processes, {levels.within * 100:.1f} % "
+        f"between {parts} ({levels.processes} processes; standard "
+        f"deviations of throughput). A process costs {levels.process_s:.0f} s besides its windows"
     )
-    if found.between_low <= 0:
-        return f"{said}. Too few processes to say how many windows are cheapest."
+    if levels.between_low <= 0:
+        return f"{split}. Too few processes to say how many windows are cheapest."
     saved = ""
     if best != now:
-        share = 1 - 1 / found.relative_time(now)
+        share = 1 - 1 / levels.relative_time(now)
         saved = f" ({share * 100:.0f} % less time for the same width)"
-    if found.of_one_window:
-        return f"{said}: one window of {best * window_s:.0f} s per process is the cheapest{saved}."
+    if levels.of_one_window:
+        return f"{split}: one window of {best * window_s:.0f} s per process is the cheapest{saved}."
     if best == now:
-        return f"{said}: {now} windows of this length are the cheapest."
+        return f"{split}: {now} windows of this length are the cheapest."
     many = "1 window" if best == 1 else f"{best} windows"
     verb = "is" if best == 1 else "are"
-    return f"{said}: {many} of this length per process ({best * window_s:.0f} s) {verb} the cheapest{saved}."
+    return f"{split}: {many} of this length per process ({best * window_s:.0f} s) {verb} the cheapest{saved}."

@@ -189,7 +189,7 @@ def _bar(share: float | None, width: int, style: str) -> ProgressBar:
 PLAIN_LINE_EVERY_S = 5.0
 """How often the plain output tells where it is within a phase."""
 ROW_S = 1.0
-"""Rows come once a second: the one nearest to the moment is the one to print."""
+"""Seconds. Rows come once a second: the row nearest to the moment is printed."""
 
 
 class PlainProgress(SilentProgress):
@@ -248,8 +248,8 @@ class PlainProgress(SilentProgress):
         self._state.end_trial(seconds)
         left = self._state.left_s()
         ahead = f", about {duration(left)} left" if left and self._state.done < self._state.total else ""
-        said = f"{self._state.outcome(judgement, figures)}, took {duration(seconds)}{ahead}"
-        self._say(f"{where}: {said}")
+        outcome = f"{self._state.outcome(judgement, figures)}, took {duration(seconds)}{ahead}"
+        self._say(f"{where}: {outcome}")
 
     @harmless
     def note(self, text: str) -> None:
@@ -261,7 +261,7 @@ class PlainProgress(SilentProgress):
 
 
 def choose_progress(console: Console, *, silent: bool = False) -> SilentProgress:
-    """The form that fits where the output goes: bars on a terminal, lines elsewhere, nothing when asked."""
+    """Progress for this output: bars on a terminal, lines elsewhere, none if disabled."""
     if silent:
         return SilentProgress()
     live = console.is_terminal and not console.is_dumb_terminal

@@ -69,7 +69,7 @@ class State:
     """... and those that ended in earlier runs of the experiment."""
     estimate_s: float = 0.0
     ended: set[int] = field(default_factory=set)
-    """Numbers of the trials that ended; one that is repeated counts once."""
+    """Indices of ended trials; a repeated trial counts once."""
     ended_planned_s: float = 0.0
     took_s: float = 0.0
     took_planned_s: float = 0.0
@@ -155,13 +155,15 @@ class State:
             return "no figure"
         is_open = self.evidence.load.model == "open"
         name = "p99_ms" if is_open else "requests_per_s"
-        asked = {name: figures[name]} if name in figures else {}
-        one = estimates(self.evidence, judgement, asked).get(name)
-        if one is None:
+        headline = {name: figures[name]} if name in figures else {}
+        rate = estimates(self.evidence, judgement, headline).get(name)
+        if rate is None:
             return "no figure"
         if is_open:
-            return f"p99 {figure_good_to(one.value, *one.uncertainty.worst, milliseconds, ' ')}"
-        return figure_good_to(one.value, *one.uncertainty.worst, lambda per_s: f"{number(per_s)} requests/s")
+            return f"p99 {figure_good_to(rate.value, *rate.uncertainty.worst, milliseconds, ' ')}"
+        return figure_good_to(
+            rate.value, *rate.uncertainty.worst, lambda per_s: f"{number(per_s)} requests/s"
+        )
 
     def rates(self) -> str:
         if self.row is None:

@@ -40,8 +40,8 @@ def load_result(store: Store, which: str) -> ResultView:
     if not any(map(_compares, view.parts)):
         return view
     tried = store.experiments(command=COMMAND, fingerprint_key=row.fingerprint.key)
-    found = fitting(tried, row.fingerprint.key, view.plan.cells)
-    known = None if found is None else _known_on_record(store, found)
+    record = fitting(tried, row.fingerprint.key, view.plan.cells)
+    known = None if record is None else _known_on_record(store, record)
     parts = (replace(p, aa_on_record=known if _compares(p) else None) for p in view.parts)
     return replace(view, parts=tuple(parts))
 
@@ -63,15 +63,15 @@ def load_exported(file: Path) -> ResultView:
             store.close()
 
 
-def _known_on_record(store: Store, found: ExperimentRow) -> OnRecord | None:
+def _known_on_record(store: Store, aa_row: ExperimentRow) -> OnRecord | None:
     """None where it cannot be read: its own page says why, and no other result waits for it."""
     try:
-        view = result_view(found, store.trials(found.id))
+        view = result_view(aa_row, store.trials(aa_row.id))
         (part, *_), (cell, *_) = view.parts, view.plan.cells
         known = (view.id, view.created.isoformat(), cell.server, cell.trial.workload.name)
         return None if part.aa is None else OnRecord(*known, part.aa)
     except (StoreError, ValueError, ArithmeticError, LookupError, TypeError) as fault:
-        log.info("the A/A experiment %s cannot be read: %s", found.id, fault)
+        log.info("the A/A experiment %s cannot be read: %s", aa_row.id, fault)
         return None
 
 
@@ -81,10 +81,10 @@ def _compares(part: PartView) -> bool:
 
 def result_view(row: ExperimentRow, stored: Sequence[StoredTrial]) -> ResultView:
     """The view of a stored experiment. Raises StoreError for a plan that this Prony does not understand."""
-    trials = [viewed(one.record, one.judgement, one.figures) for one in stored]
+    trials = [viewed(trial.record, trial.judgement, trial.figures) for trial in stored]
     view = build(row, plan_of(row), trials)
     again = _judged_again(stored)
-    odd = (f"{one.record.id}: {what}" for one in stored for what in one.judgements[-1].odd)
+    odd = (f"{trial.record.id}: {what}" for trial in stored for what in trial.judgements[-1].odd)
     return replace(view, warnings=(*view.warnings, *odd, *([again] if again else [])))
 
 
@@ -131,7 +131,7 @@ def _part(
         part=part,
         cells=cells,
         servers=servers,
-        skipped=tuple(one for one in plan.skipped if one.part == part.name),
+        skipped=tuple(left_out for left_out in plan.skipped if left_out.part == part.name),
         failure=_failure(plan, part, bool(own)),
         shared=shared_views(cells, part.share_process) if part.search is None else (),
         explanation=explained(cells),
@@ -144,17 +144,17 @@ def _part(
 def _failure(plan: Plan, part: Part, begun: bool) -> str:
     if part.follows is None or begun:
         return ""
-    whys = dict.fromkeys(one.why for one in plan.skipped if one.part == part.name)
+    whys = dict.fromkeys(left_out.why for left_out in plan.skipped if left_out.part == part.name)
     return f"{part.title}: not run, {'; '.join(whys) or 'the part it follows did not end'}."
 
 
 def _label(cell: Cell, among: Sequence[Cell]) -> str:
     """Server, workload and load, as far as they vary."""
 
-    def words(one: Cell) -> tuple[str, str, str]:
-        return one.server, one.trial.workload.name, one.trial.load_name
+    def words(other: Cell) -> tuple[str, str, str]:
+        return other.server, other.trial.workload.name, other.trial.load_name
 
-    varying = [len({words(one)[place] for one in among}) > 1 for place in range(3)]
+    varying = [len({words(other)[place] for other in among}) > 1 for place in range(3)]
     named = [word for word, varies in zip(words(cell), varying, strict=True) if varies]
     return ", ".join(named) or cell.server
 
@@ -182,31 +182,33 @@ def _server(address: str, trials: Sequence[TrialView]) -> ServerView:
 
 
 def _warnings(view: ResultView) -> list[str]:
-    found = list(view.plan.changes)
+    warnings = list(view.plan.changes)
     if view.state != "finished":
         ended = sum(len(cell.every) for cell in view.cells)
         command = view.plan.resume_command if view.state == "interrupted" else None
         again = "" if command is None else f"; continue with: prony {command} --resume {view.id}"
-        found.append(f"{view.state.capitalize()}: {ended} of {view.planned} trials ended{again}")
+        warnings.append(f"{view.state.capitalize()}: {ended} of {view.planned} trials ended{again}")
     for cell in view.cells:
-        found += [_cut_short(cell, trial) for trial in cell.every if INTERRUPTED in trial.record.notes]
+        warnings += [_cut_short(cell, trial) for trial in cell.every if INTERRUPTED in trial.record.notes]
     if view.partition is not None and view.partition.shared:
-        found.append(f"Server and client shared CPUs: {view.partition.note}")
+        warnings.append(f"Server and client shared CPUs: {view.partition.note}")
     repeated = [c.label for c in view.cells if any(INTERRUPTED not in t.record.notes for t in c.superseded)]
     if repeated:
-        found.append(f"Disturbed trials were repeated: {join(repeated)}; the earlier ones are in no figure.")
+        warnings.append(
+            f"Disturbed trials were repeated: {join(repeated)}; the earlier ones are in no figure."
+        )
     for cell in view.cells:
-        found += [said for control in cell.controls if (said := _agreement(cell, control)) is not None]
-    return found
+        warnings += [words for control in cell.controls if (words := _agreement(cell, control)) is not None]
+    return warnings
 
 
 def _judged_again(stored: Sequence[StoredTrial]) -> str:
-    newest = [one.judgements[-1] for one in stored if len(one.judgements) > 1]
+    newest = [trial.judgements[-1] for trial in stored if len(trial.judgements) > 1]
     if not newest:
         return ""
-    limits = {key: value for one in newest for key, value in one.judgement.limits.items()}
+    limits = {key: value for judgement in newest for key, value in judgement.judgement.limits.items()}
     under = f" (limits: {', '.join(f'{key}={value:g}' for key, value in limits.items())})" if limits else ""
-    return f"Judged again on {max(one.made for one in newest):%Y-%m-%d}{under}."
+    return f"Judged again on {max(judgement.made for judgement in newest):%Y-%m-%d}{under}."
 
 
 def _cut_short(cell: CellView, trial: TrialView) -> str:
@@ -217,7 +219,7 @@ def _cut_short(cell: CellView, trial: TrialView) -> str:
 
 
 def _agreement(cell: CellView, control: TrialView) -> str | None:
-    """Of one control, so this is a look and not a test."""
+    """Agreement with a single control trial; no test."""
     mine, others = control.figure(HEADLINE), cell.figure(HEADLINE)
     if mine is None or others is None or not control.conforms:
         return None

@@ -19,7 +19,7 @@ from prony.report.wording import counted
 
 
 class ChangeOut(Out):
-    """One check that found something else, or says it in other words."""
+    """A check whose finding or wording changed."""
 
     check: str
     code: str
@@ -51,20 +51,20 @@ class RejudgedOut(Out):
     trials: list[RejudgedTrialOut] = Field(description="all of them, also those that are judged as before")
 
 
-def as_out(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudged]) -> RejudgedOut:
+def as_out(identifier: str, limits: Mapping[str, float], trials: Sequence[Rejudged]) -> RejudgedOut:
     return RejudgedOut(
         id=identifier,
         prony_version=__version__,
         limits=dict(limits),
         trials=[
             RejudgedTrialOut.filled(
-                one.record,
-                conformed=one.before.conforms,
-                conforms=one.after.conforms,
-                changes=[_change(change) for change in one.changes],
-                figures_changed=one.figures_changed,
+                t.record,
+                conformed=t.before.conforms,
+                conforms=t.after.conforms,
+                changes=[_change(change) for change in t.changes],
+                figures_changed=t.figures_changed,
             )
-            for one in found
+            for t in trials
         ],
     )
 
@@ -74,29 +74,29 @@ def _change(change: Change) -> ChangeOut:
     return ChangeOut.filled(change.shown, before=before, after=after)
 
 
-def render(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudged], console: Console) -> None:
-    """A line of summary, then the checks that found another kind of thing, trial by trial."""
+def render(name: str, limits: Mapping[str, float], trials: Sequence[Rejudged], console: Console) -> None:
+    """A summary line, then per trial the checks whose finding changed in kind."""
     under = ", ".join(f"{key}={value:g}" for key, value in limits.items())
-    changed = sum(one.changed for one in found)
-    before, after = sum(one.before.conforms for one in found), sum(one.after.conforms for one in found)
+    changed = sum(t.changed for t in trials)
+    before, after = sum(t.before.conforms for t in trials), sum(t.after.conforms for t in trials)
     console.print(
-        f"{identifier}: {counted(len(found), 'trial')} judged again by Prony {__version__}, limits of the "
+        f"{name}: {counted(len(trials), 'trial')} judged again by Prony {__version__}, limits of the "
         + (f"plan and {under}" if under else "plan")
         + f". {after} conform{'' if before == after else f', before {before}'}; {changed} new judgements "
         "stored, the earlier ones kept."
     )
-    for one in found:
-        differing = [change for change in one.changes if _differs(*change.kinds)]
-        if differing or one.figures_changed:
-            conforms = _arrow(_word(one.before), _word(one.after))
-            console.print(f"\n[bold]{escape(one.record.id)}[/bold]  {escape(one.record.server)}: {conforms}")
+    for t in trials:
+        differing = [change for change in t.changes if _differs(*change.kinds)]
+        if differing or t.figures_changed:
+            conforms = _arrow(_word(t.before), _word(t.after))
+            console.print(f"\n[bold]{escape(t.record.id)}[/bold]  {escape(t.record.server)}: {conforms}")
         for change in differing:
             words = (None if kind is None else KIND_WORDS[kind] for kind in change.kinds)
             limit = f"; limit: {change.shown.limit}" if change.shown.limit else ""
             console.print(Padding(escape(f"{change.shown.check}: {_arrow(*words)}{limit}"), (0, 0, 0, 2)))
             console.print(Padding(escape(change.shown.reason), (0, 0, 0, 4)))
-        if one.figures_changed:
-            console.print(Padding(f"figures: {', '.join(one.figures_changed)}", (0, 0, 0, 2)))
+        if t.figures_changed:
+            console.print(Padding(f"figures: {', '.join(t.figures_changed)}", (0, 0, 0, 2)))
 
 
 def _differs(before: Kind | None, after: Kind | None) -> bool:

@@ -34,7 +34,7 @@ TITLE = "Where CPU time goes"
 
 @dataclass(frozen=True)
 class Explained:
-    """Of one part: all that is stored of it, for a laboratory that cannot make it."""
+    """A part's stored explanation, readable without the package that made it."""
 
     blocks: tuple[Block, ...]
     servers: tuple[dict[str, Any], ...] = ()
@@ -66,7 +66,7 @@ def explained(cells: Sequence[CellView]) -> Explained | None:
         made: Explained | None = explain(cells)
         return made
     records = [trial.record for cell in with_profile for trial in cell.explained]
-    stored = max((one for one in records if one.explanation), key=lambda one: one.ended_at, default=None)
+    stored = max((r for r in records if r.explanation), key=lambda r: r.ended_at, default=None)
     if stored is not None:
         with suppress(ValidationError):  # of another version, or not Prony's
             return TypeAdapter(Explained).validate_python(stored.explanation)
@@ -175,9 +175,9 @@ class SharedView:
     ratios: tuple[LoadRatio, ...]
     """From each load to the next one, server by server."""
     place: PositionEffect | None
-    """Per place of a load in its process; None where it cannot be told."""
+    """Effect per position of a load in its process; None if it cannot be estimated."""
     carry_over: CarryOver | None
-    """What the load before leaves behind; None where it cannot be told."""
+    """Carry-over from the preceding load; None if it cannot be estimated."""
     found: bool
 
 
@@ -255,7 +255,7 @@ class PartView:
     ended: bool = True
     """Whether no further trial will come."""
     failure: str = ""
-    """Why a part that had to follow another was not run: one sentence."""
+    """Why a part that depends on another was not run."""
     findings: tuple[Finding, ...] = ()
     """About trials that are compared with each other; each trial has its own beside these."""
 
@@ -312,7 +312,7 @@ class PartView:
 
     @property
     def usable(self) -> bool:
-        """Whether it answers what was asked: each cell, a sweep any point, a search a rate that held."""
+        """Whether it has its figures: every cell, any point of a sweep, a rate that held in a search."""
         if self.failure or any(not finding.conforms for finding in self.findings):
             return False
         if self.search is not None:
@@ -365,8 +365,8 @@ class ResultView:
 
     @property
     def planned(self) -> int:
-        """Trials that the plan asks for, so far as it has been drawn up; explained ones are none of them."""
-        return sum(one.kind != "explained" for one in self.plan.order())
+        """Number of trials in the plan as drawn up so far, explained trials excluded."""
+        return sum(trial.kind != "explained" for trial in self.plan.order())
 
     @property
     def external(self) -> bool:
@@ -375,10 +375,10 @@ class ResultView:
 
     @property
     def conforms(self) -> bool:
-        """Whether every trial that was to be measured did as was asked."""
+        """Whether every trial conforms, and there is one."""
         return bool(self.trials) and all(trial.conforms for trial in self.trials)
 
     @property
     def usable(self) -> bool:
-        """Whether everything that was asked has an answer that may be printed."""
+        """Whether every part has its figures."""
         return bool(self.trials) and all(part.usable for part in self.parts)

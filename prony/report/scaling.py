@@ -68,14 +68,14 @@ class Capacity(Shape):
     picture = "capacity"
 
     def analysed(self, part: PartView) -> PartView:
-        asked = part.part.search
-        return part if asked is None else replace(part, search=search_view(asked, part))
+        wanted = part.part.search
+        return part if wanted is None else replace(part, search=search_view(wanted, part))
 
     def sentences(self, part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
         if part.search is None:
             return super().sentences(part, most)
-        said = capacity_words(part.search)
-        return (f"{part.cells[0].cell.server}: {said[0].lower()}{said[1:]}",)
+        words = capacity_words(part.search)
+        return (f"{part.cells[0].cell.server}: {words[0].lower()}{words[1:]}",)
 
     def blocks(self, part: PartView) -> list[Block]:
         search = part.search
@@ -122,7 +122,7 @@ def _points(cells: Sequence[CellView], law: Scaling | None) -> Table:
 
 
 def law(cells: Sequence[CellView]) -> Scaling | None:
-    """The law fitted to one server's trials; those that do not count stay out of it."""
+    """The law fitted to one server's counting trials."""
     points = [
         Point(float(cell.users), rate, trial.record.process.id if trial.record.process is not None else "")
         for cell in cells
@@ -144,7 +144,7 @@ def law_words(law: Scaling | None) -> list[str]:
         else f"Sweet spot: {_users(law.sweet_spot)} reach 95 % of the highest fitted throughput up to "
         f"{number(law.most_users)} users; more users only add latency."
     )
-    said = [
+    sentences = [
         spot,
         f"Universal Scalability Law: one user {_interval(law.rate_1)} requests/s, contention α "
         f"{_interval(law.alpha)}, coherency β {_interval(law.beta)}; typical residual {law.miss * 100:.1f} "
@@ -152,13 +152,13 @@ def law_words(law: Scaling | None) -> list[str]:
         _peak_words(law),
     ]
     if law.poor:
-        said.append(
+        sentences.append(
             "Residuals above 10 %: something else bounds this server (a pool, a delay, the client). Read the "
             "table, not the coefficients."
         )
     if law.alpha.low is None:
-        said.append("No intervals: fewer than five numbers of users.")
-    return said
+        sentences.append("No intervals: fewer than five numbers of users.")
+    return sentences
 
 
 def _users(estimate: Estimate) -> str:
@@ -185,15 +185,15 @@ def _interval(estimate: Estimate) -> str:
 def _peak_words(law: Scaling) -> str:
     if math.isinf(law.peak.value):
         return f"No peak: up to {number(law.most_users)} users, more users never cost throughput by this law."
-    said = f"Highest throughput at N* = {_users(law.peak)}"
+    peak = f"Highest throughput at N* = {_users(law.peak)}"
     if law.peak_seen:
-        return f"{said}: more users cost throughput."
-    return f"{said}: beyond the {number(law.most_users)} that were measured, so an extrapolation."
+        return f"{peak}: more users cost throughput."
+    return f"{peak}: beyond the {number(law.most_users)} that were measured, so an extrapolation."
 
 
-def search_view(asked: Search, part: PartView) -> SearchView:
-    """The search, told again what its trials came to in the order in which they ran."""
-    wanted = objectives(asked.objectives)
+def search_view(plan: Search, part: PartView) -> SearchView:
+    """The search, replayed from its trials in the order in which they ran."""
+    wanted = objectives(plan.objectives)
     cell_of = {trial.record.id: cell.cell for cell in part.cells for trial in cell.every}
     rated = [
         (trial, load.rate_per_s)
@@ -202,52 +202,52 @@ def search_view(asked: Search, part: PartView) -> SearchView:
     ]
     measured = part.cells[0].cell.trial.measured if part.cells else None
     window_s = measured.length_s if isinstance(measured, SteadyWindow) else 10.0
-    search = search_of(asked, window_s, rated[0][1] if rated else None)
+    search = search_of(plan, window_s, rated[0][1] if rated else None)
     tried = []
     for trial, rate in rated:
         outcome, share = outcome_of(trial.record, trial.judgement, trial.figures, wanted)
         search.tell(rate, outcome, share)
         tried.append(Tried(trial, rate, outcome, share))
-    return SearchView(wanted, search.found, tuple(sorted(tried, key=lambda one: one.rate_per_s)))
+    return SearchView(wanted, search.found, tuple(sorted(tried, key=lambda trial: trial.rate_per_s)))
 
 
-def _tried(one: Tried) -> Row:
-    figures = one.trial.figures if one.trial.counts else {}
+def _tried(tried: Tried) -> Row:
+    figures = tried.trial.figures if tried.trial.counts else {}
     measured = (significant(figures.get(name), 4) for name in (HEADLINE, "p50_ms", "p99_ms"))
-    share = ABSENT if one.pressure is None else f"{one.pressure * 100:.0f} %"
-    kind = Kind.FINE if one.trial.conforms else Kind.NOT_CONFORMING
-    cells = (*words(*measured, share, one.outcome.value), TableCell(KIND_WORDS[kind], kind=kind))
-    return Row(significant(one.rate_per_s, 4), cells)
+    share = ABSENT if tried.pressure is None else f"{tried.pressure * 100:.0f} %"
+    kind = Kind.FINE if tried.trial.conforms else Kind.NOT_CONFORMING
+    cells = (*words(*measured, share, tried.outcome.value), TableCell(KIND_WORDS[kind], kind=kind))
+    return Row(significant(tried.rate_per_s, 4), cells)
 
 
 def capacity_words(search: SearchView) -> str:
-    found = search.found
+    outcome = search.found
     held, failed, client, undecided = (
         None if rate is None else f"{significant(rate, 4)} requests/s"
-        for rate in (found.held_per_s, found.failed_per_s, found.client_per_s, found.undecided_per_s)
+        for rate in (outcome.held_per_s, outcome.failed_per_s, outcome.client_per_s, outcome.undecided_per_s)
     )
-    trials = f"{found.trials} trials"
-    if found.end is End.FOUND:
+    trials = f"{outcome.trials} trials"
+    if outcome.end is End.FOUND:
         return f"{held} held, {failed} did not ({trials})."
-    if found.end is End.UNDECIDED:
+    if outcome.end is End.UNDECIDED:
         known = f"{held} held" if held is not None else "No rate held"
         return (
             f"{known}; at {undecided} the limit lies within the interval of the figure ({trials}): a longer "
             "--window decides more closely."
         )
-    if found.end is End.CLIENT and held is not None:
+    if outcome.end is End.CLIENT and held is not None:
         return f"At least {held}: this client could not offer {client} ({trials})."
-    if found.end is End.CLIENT:
+    if outcome.end is End.CLIENT:
         return f"No answer: this client could not even offer {client} ({trials})."
-    if found.end is End.NEVER:
+    if outcome.end is End.NEVER:
         return f"Not even {failed} held, the lowest rate that may be tried ({trials})."
-    if found.end is End.HIGHEST:
+    if outcome.end is End.HIGHEST:
         return f"At least {held}, the highest rate that may be tried ({trials})."
     known = f"{held} held" if held is not None else "no rate held"
     known += f", {failed} did not" if failed is not None else ""
     known += f", {undecided} undecided" if undecided is not None else ""
-    if found.end is None:
+    if outcome.end is None:
         return f"The search was interrupted after {trials}: {known}."
-    if found.end is End.TRIALS:
+    if outcome.end is End.TRIALS:
         return f"The search ended after {trials}: {known}; allow more with --search-trials."
     return f"Trials at the same rate did not conform twice ({trials}): {known}; the checks say why."

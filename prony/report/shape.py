@@ -41,7 +41,7 @@ class Shape(ABC):
         return sorted(part.cells, key=lambda cell: cell.figure(part.asked_figure) is None)
 
     def winner(self, part: PartView, figure: str) -> str | None:  # noqa: ARG002
-        """The server that is shown to be better than every other one; None where servers are not ranked."""
+        """The server shown to be better than every other; None if servers are not ranked."""
         return None
 
     def sentences(self, part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
@@ -67,33 +67,33 @@ class Shape(ABC):
 
     @abstractmethod
     def chapters(self, part: PartView) -> list[Chapter | str]:
-        """Of its page: as they stand, or the names of those that charts make."""
+        """Chapters of its page; a name stands for a chapter that a chart makes."""
 
 
 def of_cells(part: PartView) -> tuple[str, ...]:
     """A sentence for the cell of a part without pairs; of several, where the figure is highest and lowest."""
     figure = part.asked_figure
-    found = [(spread, cell) for cell in part.cells if (spread := cell.figure(figure)) is not None]
-    if len(found) < 2:
-        return tuple(_of_cell(cell, spread) for spread, cell in found)
-    found.sort(key=lambda one: one[0].median)
+    spreads = [(spread, cell) for cell in part.cells if (spread := cell.figure(figure)) is not None]
+    if len(spreads) < 2:
+        return tuple(_of_cell(cell, spread) for spread, cell in spreads)
+    spreads.sort(key=lambda pair: pair[0].median)
     least, most = (
         f"{cell.label}: {over_trials(figure, spread, spread.median)}"
-        for spread, cell in (found[0], found[-1])
+        for spread, cell in (spreads[0], spreads[-1])
     )
-    return (f"Of {len(found)} cells {label_of(figure)} is highest in {most}, and lowest in {least}",)
+    return (f"Of {len(spreads)} cells {label_of(figure)} is highest in {most}, and lowest in {least}",)
 
 
-def _of_cell(cell: CellView, found: Spread) -> str:
+def _of_cell(cell: CellView, spread: Spread) -> str:
     figure, off = cell.asked_figure, cell.uncertainty(cell.asked_figure)
     unit, of = ("requests/s", "") if figure == HEADLINE else ("ms", f"{label_of(figure)} ")
 
     def written(value: float) -> str:
-        return f"{over_trials(figure, found, value)} {unit}"
+        return f"{over_trials(figure, spread, value)} {unit}"
 
-    value = written(found.median)
+    value = written(spread.median)
     if off is not None:
-        value = figure_good_to(found.median, *off.worst, written, ", good to ")
+        value = figure_good_to(spread.median, *off.worst, written, ", good to ")
     bound = f"; bound by {cell.bound_words}" if cell.bound_words else ""
     return f"{of}{value}{bound}"
 
@@ -105,8 +105,8 @@ def steps_chapter(tables: Sequence[Block]) -> Chapter:
 
 def left_out(part: PartView) -> tuple[Lines, ...]:
     reasons: dict[str, list[str]] = {}
-    for one in () if part.failure else part.skipped:
-        reasons.setdefault(one.why, []).append(one.cell)
+    for skipped in () if part.failure else part.skipped:
+        reasons.setdefault(skipped.why, []).append(skipped.cell)
     lines = tuple(
         f"{counted(len(cells), 'cell')}, such as {cells[0]}: {why}"
         if len(cells) > 1
@@ -146,8 +146,8 @@ def _view(workload: str, figure: str, cells: Sequence[CellView], sharing: Sharin
 
 def load_samples(cells: Sequence[CellView], figure: str, sharing: Sharing) -> list[LoadSample]:
     """Trials that shared processes and have the figure."""
-    found = [_sample(cell, trial, figure, sharing) for cell in cells for trial in cell.counting]
-    return [sample for sample in found if sample is not None]
+    samples = [_sample(cell, trial, figure, sharing) for cell in cells for trial in cell.counting]
+    return [sample for sample in samples if sample is not None]
 
 
 def _sample(cell: CellView, trial: TrialView, figure: str, sharing: Sharing) -> LoadSample | None:
@@ -164,7 +164,7 @@ def shared_blocks(part: PartView) -> list[Block]:
     made: list[Block] = []
     for view in part.shared:
         where = _where(view, several)
-        lines = tuple(where + _ratio_words(view.figure, one) for one in view.ratios)
+        lines = tuple(where + _ratio_words(view.figure, ratio) for ratio in view.ratios)
         if lines:
             note = "each load ÷ the one before it in the plan, paired by process"
             made.append(Lines("From load to load", lines, note=note))
@@ -177,40 +177,40 @@ def _where(view: SharedView, several: bool) -> str:
     return f"{view.workload}: " if several and view.workload else ""
 
 
-def _ratio_words(figure: str, one: LoadRatio) -> str:
-    known = one.low is not None and one.high is not None
-    interval = f"[{ratio(one.low)}, {ratio(one.high)}]" if known else "no interval"
-    over = counted(one.processes, "process", "processes")
+def _ratio_words(figure: str, r: LoadRatio) -> str:
+    known = r.low is not None and r.high is not None
+    interval = f"[{ratio(r.low)}, {ratio(r.high)}]" if known else "no interval"
+    over = counted(r.processes, "process", "processes")
     return (
-        f"{one.server}, {label_of(figure)}, {one.load} ÷ {one.other}: {ratio(one.ratio)} {interval} "
-        f"({over}{'' if one.paired else ', not paired'})"
+        f"{r.server}, {label_of(figure)}, {r.load} ÷ {r.other}: {ratio(r.ratio)} {interval} "
+        f"({over}{'' if r.paired else ', not paired'})"
     )
 
 
 def order_words(view: SharedView) -> str:
     over = f"{label_of(view.figure)} over {view.trials} trials in {view.processes} processes"
-    told = []
+    parts = []
     if (place := view.place) is not None:
-        told.append(f"{_percent(place.ratio)} % per place [{_percent(place.low)}, {_percent(place.high)}]")
+        parts.append(f"{_percent(place.ratio)} % per place [{_percent(place.low)}, {_percent(place.high)}]")
     if view.carry_over is not None:
-        told.append(_carry_over_words(view.carry_over))
-    if not told:
+        parts.append(_carry_over_words(view.carry_over))
+    if not parts:
         return f"{over}: too few to tell whether the order matters."
     if not view.found:
-        return f"{over}: {'; '.join(told)}. No effect found."
+        return f"{over}: {'; '.join(parts)}. No effect found."
     return (
-        f"{over}: {'; '.join(told)}. An effect: all servers had the same order in each block, so it cancels "
+        f"{over}: {'; '.join(parts)}. An effect: all servers had the same order in each block, so it cancels "
         "in their ratios where it is alike, and is in their budget where it is not; from load to load, and "
         "in the figures, it is not corrected."
     )
 
 
-def _carry_over_words(found: CarryOver) -> str:
-    test = f"which load came before: p = {found.p_value:.2g}"
-    if not found.found:
+def _carry_over_words(carry_over: CarryOver) -> str:
+    test = f"which load came before: p = {carry_over.p_value:.2g}"
+    if not carry_over.found:
         return test
-    interval = f"[{_percent(found.low)}, {_percent(found.high)}]"
-    return f"{test}, after {found.after} {_percent(found.ratio)} % {interval}"
+    interval = f"[{_percent(carry_over.low)}, {_percent(carry_over.high)}]"
+    return f"{test}, after {carry_over.after} {_percent(carry_over.ratio)} % {interval}"
 
 
 def _percent(value: float) -> str:

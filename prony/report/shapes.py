@@ -97,7 +97,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
-    """One check with one code: where it was found, what was found there, what it does, and what to do."""
+    """Findings of one check and code: cells, reasons, effect on figures, and advice."""
 
     check: str
     code: str
@@ -129,9 +129,9 @@ def finding_groups(part: PartView, *, fine: bool = False) -> tuple[FindingGroup,
         for trial in cell.every:
             for finding in trial.judgement.findings:
                 if (finding.kind is Kind.FINE) is fine:
-                    found = gathered.setdefault((finding.check, finding.code, finding.kind), [])
-                    found.append((cell.label, finding))
-    groups = [_group(part, found) for found in gathered.values()]
+                    members = gathered.setdefault((finding.check, finding.code, finding.kind), [])
+                    members.append((cell.label, finding))
+    groups = [_group(part, members) for members in gathered.values()]
     groups += [_of_all(finding) for finding in part.findings if (finding.kind is Kind.FINE) is fine]
     return tuple(sorted(groups, key=lambda group: GRAVEST_FIRST.index(group.kind)))
 
@@ -141,19 +141,19 @@ def _of_all(finding: Finding) -> FindingGroup:
     return filled(FindingGroup, finding, places=(), reasons=(finding.reason,), advice=advice)
 
 
-def _group(part: PartView, found: Sequence[tuple[str, Finding]]) -> FindingGroup:
-    labels = [label for label, _ in found]
+def _group(part: PartView, labelled: Sequence[tuple[str, Finding]]) -> FindingGroup:
+    labels = [label for label, _ in labelled]
     totals = {cell.label: len(cell.every) for cell in part.cells}
-    said = list(dict.fromkeys((label, finding.reason) for label, finding in found))
-    alone = len({reason for _, reason in said}) == 1 or len(set(labels)) == 1
-    reasons = list(dict.fromkeys(reason if alone else f"{label}: {reason}" for label, reason in said))
-    advice = list(dict.fromkeys(finding.advice for _, finding in found if finding.advice))
+    distinct = list(dict.fromkeys((label, finding.reason) for label, finding in labelled))
+    alone = len({reason for _, reason in distinct}) == 1 or len(set(labels)) == 1
+    reasons = list(dict.fromkeys(reason if alone else f"{label}: {reason}" for label, reason in distinct))
+    advice = list(dict.fromkeys(finding.advice for _, finding in labelled if finding.advice))
     return filled(
         FindingGroup,
-        found[0][1],
+        labelled[0][1],
         places=tuple(Where(label, labels.count(label), totals[label]) for label in totals if label in labels),
         reasons=tuple(reasons[:MOST_REASONS]),
         advice=tuple(advice[:MOST_ADVICE]),
         more=max(0, len(reasons) - MOST_REASONS),
-        everywhere=len(found) == sum(totals.values()),
+        everywhere=len(labelled) == sum(totals.values()),
     )

@@ -80,14 +80,14 @@ def _layout(table: Table, mark: str, words: int, heads: int, *, beside: bool) ->
     widths = []
     for place, column in enumerate(table.columns):
         cells = [row.cells[place] for row in rows]
-        found = max([_width(cell, column, words, beside=beside) for cell in cells], default=0)
+        widest = max([_width(cell, column, words, beside=beside) for cell in cells], default=0)
         name = cell_len(column.name)
         if not column.number:
-            widths.append(max(found, min(name, words)))
+            widths.append(max(widest, min(name, words)))
         elif beside:
-            widths.append(max(found, LEAST_COLUMN, min(name, heads) if column.rank else name))
+            widths.append(max(widest, LEAST_COLUMN, min(name, heads) if column.rank else name))
         else:
-            widths.append(max(found, LEAST_COLUMN, min(max(map(cell_len, column.name.split())), 18)))
+            widths.append(max(widest, LEAST_COLUMN, min(max(map(cell_len, column.name.split())), 18)))
     ranges = tuple(
         max([cell_len(row.cells[place].beside) for row in rows if row.cells[place].kind is None], default=0)
         for place in range(len(table.columns))
@@ -196,10 +196,10 @@ MOST_WIDTH = 160
 def render(view: ResultView, console: Console, *, details: bool = False) -> None:
     """Print the answer, and with `details` every table and check behind it."""
     out = _Printer(console, QUICK if view.quick else "")
-    found = answer(view)
-    several = len(found.parts) > 1
+    answers = answer(view)
+    several = len(answers.parts) > 1
     out.line()
-    for part in found.parts:
+    for part in answers.parts:
         if several:
             out.text(Text(part.title, style="bold dim"))
         for sentence in part.sentences:
@@ -210,34 +210,34 @@ def render(view: ResultView, console: Console, *, details: bool = False) -> None
             out.block(part.rows)
         if part.largest:
             out.text(Text(part.largest, style="yellow"), 2 if several else 0)
-    for one in () if details else view.parts:
-        for block in one.explanation.blocks if one.explanation is not None else ():
+    for view_part in () if details else view.parts:
+        for block in view_part.explanation.blocks if view_part.explanation is not None else ():
             out.block(block)
-    for line in (*provided(found), *view.warnings):
+    for line in (*provided(answers), *view.warnings):
         out.text(Text(line, style="dim"))
-    out.text(Text(_foot(view, found, details), style="yellow" if view.state == "interrupted" else "dim"))
+    out.text(Text(_foot(view, answers, details), style="yellow" if view.state == "interrupted" else "dim"))
     if details:
         if view.plan.note:
             out.text(Text(view.plan.note, style="dim"))
-        for one in view.parts:
-            _part(view, one, out)
+        for view_part in view.parts:
+            _part(view, view_part, out)
     out.line()
 
 
-def _foot(view: ResultView, found: Answer, details: bool) -> str:
+def _foot(view: ResultView, answer: Answer, details: bool) -> str:
     quick = f"quick: {quick_words(view)}" if view.quick else ""
     where = view.id if details else f"all of it: prony results show {view.id} --details"
-    first = found.conforming[:1].upper() + found.conforming[1:]
+    first = answer.conforming[:1].upper() + answer.conforming[1:]
     return " · ".join(filter(None, (first, quick, where)))
 
 
-def render_two(found: TwoResults, console: Console) -> None:
+def render_two(two: TwoResults, console: Console) -> None:
     from prony.report.two_results import blocks as two_blocks
 
     out = _Printer(console, "")
-    word = "CONFOUNDED" if found.confounded else "SAME FINGERPRINT"
-    out.text(Text.assemble((word, "bold yellow"), "  ", found.words))
-    for block in two_blocks(found):
+    word = "CONFOUNDED" if two.confounded else "SAME FINGERPRINT"
+    out.text(Text.assemble((word, "bold yellow"), "  ", two.words))
+    for block in two_blocks(two):
         out.block(block)
 
 

@@ -67,30 +67,30 @@ def rows(view: ResultView) -> Iterator[Row]:
 
 def every(part: PartView) -> list[tuple[CellView, TrialView]]:
     """With its cell, in the order in which they ran, also those that were run again."""
-    found = [(cell, trial) for cell in part.cells for trial in (*cell.every, *cell.superseded)]
-    return sorted(found, key=lambda one: (one[1].record.started_at, one[1].record.id))
+    trials = [(cell, trial) for cell in part.cells for trial in (*cell.every, *cell.superseded)]
+    return sorted(trials, key=lambda pair: (pair[1].record.started_at, pair[1].record.id))
 
 
 def values(trial: TrialView) -> dict[str, Value]:
     """Its figures by name; none of a trial that does not conform."""
-    found = {
-        name: Value(**{field: getattr(one, field) for field in ESTIMATED})
-        for name, one in trial.estimates.items()
+    by_name = {
+        name: Value(**{field: getattr(estimate, field) for field in ESTIMATED})
+        for name, estimate in trial.estimates.items()
     }
-    for name, one in trial.percentiles.items() if trial.conforms else ():
-        if name in found or math.isinf(one.value_ms):
-            low = one.low_ms if math.isfinite(one.low_ms) else None
-            high = one.high_ms if math.isfinite(one.high_ms) and not one.open else None
+    for name, p in trial.percentiles.items() if trial.conforms else ():
+        if name in by_name or math.isinf(p.value_ms):
+            low = p.low_ms if math.isfinite(p.low_ms) else None
+            high = p.high_ms if math.isfinite(p.high_ms) and not p.open else None
             value = trial.figures.get(name, math.inf)
-            above = one.above_ms if math.inf in (value, one.low_ms, one.high_ms) else None
+            above = p.above_ms if math.inf in (value, p.low_ms, p.high_ms) else None
             known = value if math.isfinite(value) else None
-            made = found.get(name, Value(known))
-            found[name] = replace(made, value=known, low=low, high=high, above=above, open=one.open)
-    return found
+            made = by_name.get(name, Value(known))
+            by_name[name] = replace(made, value=known, low=low, high=high, above=above, open=p.open)
+    return by_name
 
 
 def is_repeated(cell: CellView, trial: TrialView) -> bool:
-    return any(trial is one for one in cell.superseded)
+    return any(trial is superseded for superseded in cell.superseded)
 
 
 def kind(cell: CellView, trial: TrialView) -> str:

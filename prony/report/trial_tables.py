@@ -38,8 +38,8 @@ class Times:
 
 def times(sample: Sample | None) -> Times:
     """Mean, p50 and p99 in ms, as far as the samples support them."""
-    found = times_ms(sample)
-    return Times(found.get("mean_ms"), found.get("p50_ms"), found.get("p99_ms"))
+    sample_times = times_ms(sample)
+    return Times(sample_times.get("mean_ms"), sample_times.get("p50_ms"), sample_times.get("p99_ms"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,38 +82,38 @@ def steps_of(trial: TrialView) -> list[StepLine]:
 
 
 def time_parts_of(trial: TrialView) -> list[TimePart]:
-    """None unless asked for (`--request-parts`); connect and TLS where connections were opened."""
+    """Empty without --request-parts; connect and TLS only where connections were opened."""
     window = measured(trial.record.evidence)
     if window is None or window.wait_time is None or not trial.conforms:
         return []
-    found: Mapping[str, Histogram | None] = {
+    histograms: Mapping[str, Histogram | None] = {
         "connect": window.connect_time,
         "tls": window.tls_time,
         "send": window.send_time,
         "wait": window.wait_time,
         "receive": window.receive_time,
     }
-    there = [(name, one) for name, one in found.items() if one is not None]
-    return [TimePart(name, one.count, times(plain_times(one))) for name, one in there]
+    there = [(name, histogram) for name, histogram in histograms.items() if histogram is not None]
+    return [TimePart(name, histogram.count, times(plain_times(histogram))) for name, histogram in there]
 
 
 def step_blocks(trials: Sequence[TrialView], whose: str = "") -> list[Block]:
     """A row per step, the median over trials (of `failed` the sum); nothing for a single step."""
-    found: dict[str, list[StepLine]] = {}
+    by_name: dict[str, list[StepLine]] = {}
     counting = [trial for trial in trials if trial.counts]
     for trial in counting:
         steps = steps_of(trial)
         scenarios = {step.scenario for step in steps}
         for step in steps:
             name = f"{step.scenario}: {step.name}" if len(scenarios) > 1 else step.name
-            found.setdefault(name, []).append(step)
-    if not found:
+            by_name.setdefault(name, []).append(step)
+    if not by_name:
         return []
     windows = (measured(trial.record.evidence) for trial in counting)
     connecting = any(window is not None and window.response_time is not None for window in windows)
     note = "response times, from the start of the connect" if connecting else "service times"
     note += ", median over trials" if len(counting) > 1 else ""
-    rows = [_step_row(name, steps) for name, steps in found.items()]
+    rows = [_step_row(name, steps) for name, steps in by_name.items()]
     return [plain(STEP_HEAD, rows, f"Steps, {whose}" if whose else "Steps", note)]
 
 
@@ -130,7 +130,7 @@ def _step_row(name: str, steps: Sequence[StepLine]) -> tuple[str, ...]:
 
 
 def middle_time(values: Sequence[float | None]) -> float | None:
-    """Of percentiles: the median that is one of them; None where one is not known."""
+    """The upper median of percentiles; None if any is unknown."""
     known = [value for value in values if value is not None]
     return median_high(known) if known and len(known) == len(values) else None
 
@@ -152,7 +152,7 @@ def time_part_blocks(trials: Sequence[TrialView]) -> list[Block]:
 
 def group_lines(evidence: Evidence) -> list[str]:
     """A line per group of users, where there are several, and one per load that came before or after."""
-    groups = [_group(one) for one in evidence.load.populations]
+    groups = [_group(population) for population in evidence.load.populations]
     stages = [
         f"{WHEN[stage.name]}: {number(totals.completed)} requests completed, {number(totals.failed)} failed "
         "(not in the figures)"
@@ -162,16 +162,16 @@ def group_lines(evidence: Evidence) -> list[str]:
     return groups + stages
 
 
-def _group(one: PopulationFacts) -> str:
-    words = [f"{one.name}: {counted(one.users, 'user')}"]
-    if one.start_s:
-        words.append(f"from {one.start_s:g} s")
-    if one.ramp_up_s:
-        words.append(f"over {one.ramp_up_s:g} s")
-    if one.end_s is not None:
-        words.append(f"until {one.end_s:g} s")
-    if one.iterations_per_user is not None:
-        words.append(f"{counted(one.iterations_per_user, 'iteration')} each")
+def _group(population: PopulationFacts) -> str:
+    words = [f"{population.name}: {counted(population.users, 'user')}"]
+    if population.start_s:
+        words.append(f"from {population.start_s:g} s")
+    if population.ramp_up_s:
+        words.append(f"over {population.ramp_up_s:g} s")
+    if population.end_s is not None:
+        words.append(f"until {population.end_s:g} s")
+    if population.iterations_per_user is not None:
+        words.append(f"{counted(population.iterations_per_user, 'iteration')} each")
     return ", ".join(words)
 
 

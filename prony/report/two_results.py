@@ -1,4 +1,4 @@
-"""Two results beside each other; never a figure of one host ÷ one of the other: the host is confounded."""
+"""Comparison of two stored results: ratios within each host, never across hosts (the host is confounded)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TwoResults:
 
     @property
     def words(self) -> str:
-        """What may be concluded, in one sentence."""
+        """The conclusion, as one sentence."""
         if self.confounded:
             return (
                 "The host is confounded with everything else that differs between the two results: no "
@@ -64,13 +64,13 @@ def beside(first: ResultView, second: ResultView) -> TwoResults:
                 figures.append(
                     TwoFiguresOut(where=where, server=server, figure=figure, sides=spreads, change=change)
                 )
-        found = [_pairs(side, figure) for side in cells]
+        pairs = [_pairs(side, figure) for side in cells]
         for pair in combinations(servers, 2):
-            sides = [side.get(pair) for side in found]
+            sides = [side.get(pair) for side in pairs]
             if any(sides):
                 a, b = pair
-                said = _agreement(*sides)
-                ratios.append(TwoRatiosOut(where=where, a=a, b=b, figure=figure, words=said, sides=sides))
+                words = _agreement(*sides)
+                ratios.append(TwoRatiosOut(where=where, a=a, b=b, figure=figure, words=words, sides=sides))
     differing = _differing(first.fingerprint, second.fingerprint)
     return TwoResults((first, second), figures, ratios, tuple(differing))
 
@@ -102,19 +102,19 @@ def _agreement(left: PairView | None, right: PairView | None) -> str:
 
 def _groups(result: ResultView, several: bool) -> dict[str, list[CellView]]:
     """By part (where one result has several), workload and load."""
-    found: dict[str, list[CellView]] = {}
+    groups: dict[str, list[CellView]] = {}
     for part in result.parts:
         own = part.part.name if several else ""
         follows = part.part.follows is not None
         for view in part.cells:
             trial = view.cell.trial
             names = (own, trial.workload.name, "" if follows else trial.load_name)
-            found.setdefault(", ".join(filter(None, names)), []).append(view)
-    return found
+            groups.setdefault(", ".join(filter(None, names)), []).append(view)
+    return groups
 
 
 def _spread(cells: Sequence[CellView], server: str, figure: str) -> Spread | None:
-    return next((found for c in cells if c.cell.server == server and (found := c.figure(figure))), None)
+    return next((spread for c in cells if c.cell.server == server and (spread := c.figure(figure))), None)
 
 
 def _pairs(cells: Sequence[CellView], figure: str) -> dict[tuple[str, str], PairView]:
@@ -125,48 +125,48 @@ def _pairs(cells: Sequence[CellView], figure: str) -> dict[tuple[str, str], Pair
 
 
 def _differing(first: Fingerprint | None, second: Fingerprint | None) -> list[tuple[str, str, str]]:
-    found: list[tuple[str, str, str]] = []
+    differences: list[tuple[str, str, str]] = []
     if first is None or second is None:
-        return found
+        return differences
     for name in type(first).model_fields:
         mine, theirs = getattr(first, name), getattr(second, name)
         if isinstance(mine, dict) and isinstance(theirs, dict):
             for key in sorted({*mine, *theirs}):
                 if mine.get(key) != theirs.get(key):
-                    found.append((f"{name}: {key}", _text(mine.get(key)), _text(theirs.get(key))))
+                    differences.append((f"{name}: {key}", _text(mine.get(key)), _text(theirs.get(key))))
         elif mine != theirs:
-            found.append((name.replace("_", " "), _text(mine), _text(theirs)))
-    return found
+            differences.append((name.replace("_", " "), _text(mine), _text(theirs)))
+    return differences
 
 
 def _text(value: object) -> str:
     return "–" if value is None else str(value)
 
 
-def blocks(found: TwoResults) -> list[Block]:
-    sides = tuple(Column(_head(side), number=False) for side in found.sides)
+def blocks(two: TwoResults) -> list[Block]:
+    sides = tuple(Column(_head(side), number=False) for side in two.sides)
     ratios = tuple(
-        Row(f"{one.a} ÷ {one.b}", words(one.where, *map(_ratio, one.sides), one.words))
-        for one in found.ratios
+        Row(f"{ratio.a} ÷ {ratio.b}", words(ratio.where, *map(_ratio, ratio.sides), ratio.words))
+        for ratio in two.ratios
     )
     figures = []
-    for one in found.figures:
-        change = () if found.confounded else ("–" if one.change is None else signed(1 + one.change),)
-        shown = words(one.where, *(_range(side, one.figure) for side in one.sides), *change)
-        figures.append(Row(one.server, shown, named(one.figure)))
+    for figure in two.figures:
+        change = () if two.confounded else ("–" if figure.change is None else signed(1 + figure.change),)
+        shown = words(figure.where, *(_range(side, figure.figure) for side in figure.sides), *change)
+        figures.append(Row(figure.server, shown, named(figure.figure)))
     where = Column("where", number=False)
     made: list[Block] = []
     if ratios:
         columns = (where, *sides, Column("", number=False))
         made.append(Table(columns, (Section(ratios),), title="Ratios", note="each within its own result"))
-    elif found.confounded:
+    elif two.confounded:
         made.append(Lines("Ratios", ("none: no pair of servers has three trials in one result",)))
-    divided = "never divided by each other" if found.confounded else "change: second ÷ first, indicative"
-    changes = () if found.confounded else (Column("change"),)
+    divided = "never divided by each other" if two.confounded else "change: second ÷ first, indicative"
+    changes = () if two.confounded else (Column("change"),)
     table = Table((where, *sides, *changes), (Section(tuple(figures)),), title="Figures")
     made.append(replace(table, note=f"median over trials (min–max); {divided}"))
-    if found.differing:
-        rows = tuple(Row(what, words(left, right)) for what, left, right in found.differing)
+    if two.differing:
+        rows = tuple(Row(what, words(left, right)) for what, left, right in two.differing)
         made.append(Table(sides, (Section(rows),), title="What differs between the hosts"))
     return made
 
@@ -185,14 +185,14 @@ def _ratio(pair: PairView | None) -> str:
     return f"{ratio(pair.ratio)}{interval} {CLAIM_WORDS[pair.claim]}"
 
 
-def _range(found: Spread | None, figure: str) -> str:
-    if found is None:
+def _range(spread: Spread | None, figure: str) -> str:
+    if spread is None:
         return "no figure"
-    ends = between(figure, found)
-    if found.median_low is None and ends:
+    ends = between(figure, spread)
+    if spread.median_low is None and ends:
         ends = f"({ends})"
-    return f"{over_trials(figure, found, found.median)} {ends}".rstrip()
+    return f"{over_trials(figure, spread, spread.median)} {ends}".rstrip()
 
 
-def to_json(found: TwoResults) -> TwoResultsOut:
-    return TwoResultsOut.filled(found, results=list(map(SideOut.filled, found.sides)))
+def to_json(two: TwoResults) -> TwoResultsOut:
+    return TwoResultsOut.filled(two, results=list(map(SideOut.filled, two.sides)))

@@ -111,7 +111,7 @@ def escaped(text: str, more: str = "") -> str:
 
 MINUS = "\N{MINUS SIGN}"
 FINEST = 0.001
-"""Nothing is said to be known better than to 0.1 %."""
+"""Finest printed uncertainty: 0.1 %."""
 UNBOUNDED = "not bounded"
 SAFE_DIGITS = 3
 """Of a figure that is only known to be at least or at most so much."""
@@ -159,10 +159,10 @@ def figure_good_to(
     value: float, low: float | None, high: float | None, written: Callable[[float], str], gap: str = "  "
 ) -> str:
     """The figure and how good it is: `13,835 requests/s  −0.3 / +2.1 %`, `at least 192,000 requests/s`."""
-    said = bounded(value, low, high, written)
+    range_words = bounded(value, low, high, written)
     unknown = low is None and high is None
     one_sided = not unknown and (low is None or _is_far(high))
-    return said if one_sided else f"{said}{gap}{good_to(low, high)}"
+    return range_words if one_sided else f"{range_words}{gap}{good_to(low, high)}"
 
 
 def _is_far(high: float | None) -> bool:

@@ -24,17 +24,17 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 @cache
 def commands() -> dict[str, Any]:
     """By their words, such as `results list`; not other tools' names, whose options are theirs."""
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
 
     def add(command: Any, name: str) -> None:
         real = command.real() if isinstance(command, lazily.Elsewhere) else command
         for below, one in getattr(real, "commands", {}).items():
             add(one, f"{name} {below}".strip())
         if name and not isinstance(real, lazily.FrontEnd):
-            found[name] = real
+            by_name[name] = real
 
     add(typer.main.get_command(main.app), "")
-    return found
+    return by_name
 
 
 def typed(one: Any) -> set[str]:
@@ -85,13 +85,13 @@ def test_every_command_is_in_the_page_of_commands() -> None:
 def test_what_the_short_help_shows_is_in_the_docs() -> None:
     text = "\n".join(PAGES.values())
     missing = [
-        (name, one.name)
+        (name, param.name)
         for name, command in commands().items()
-        for one in command.params
+        for param in command.params
         if isinstance(command, Command)
-        and one.name in USUAL | command.callback.own  # type: ignore[union-attr]
-        and not getattr(one, "hidden", False)
-        and typed(one) - OF_EVERY_COMMAND
-        and not any(re.search(rf"(?<![\w-]){word}(?![\w-])", text) for word in typed(one))
+        and param.name in USUAL | command.callback.own  # type: ignore[union-attr]
+        and not getattr(param, "hidden", False)
+        and typed(param) - OF_EVERY_COMMAND
+        and not any(re.search(rf"(?<![\w-]){word}(?![\w-])", text) for word in typed(param))
     ]
     assert missing == []

@@ -68,7 +68,7 @@ def test_a_protocol_fixes_warm_up_and_run(tmp_path: Path) -> None:
     measured = plan.cells[0].trial.measured
     assert isinstance(measured, WholeRun)
     assert (measured.warm_up_s, measured.duration_s) == (0.5, 2.0)
-    with pytest.raises(UsageError, match="leave out --window"):
+    with pytest.raises(UsageError, match="--window"):
         plan_of(words, changed(protocol=(1.0, 2.0)), AskedTrial(window="5s"), COMMON)
 
 
@@ -127,7 +127,7 @@ def test_the_last_look_follows_from_the_budget_and_is_not_before_the_first() -> 
     assert WANTED.looks(300.0) == 5
     assert changed(most_trials=12).looks(300.0) == 12  # the clock will tell
     for wrong in (changed(trials=2), changed(most_trials=4), changed(most_trials=101)):
-        with pytest.raises(UsageError, match="first look"):
+        with pytest.raises(UsageError, match=r"--trials|--max-trials"):
             wrong.looks(10.0)
 
 
@@ -135,18 +135,18 @@ def test_what_is_no_pair_of_builds_is_refused(tmp_path: Path) -> None:
     one = build(tmp_path, "base")
     with pytest.raises(UsageError, match="expected a base and a candidate"):
         plan_of([one], WANTED, ASKED, COMMON)
-    with pytest.raises(UsageError, match="the candidate alone"):
+    with pytest.raises(UsageError, match="--baseline"):
         plan_of([one, one], changed(baseline="main"), ASKED, COMMON)
-    with pytest.raises(UsageError, match="already running"):
+    with pytest.raises(UsageError, match=r"http://127\.0\.0\.1:1"):
         plan_of([one, "http://127.0.0.1:1"], WANTED, ASKED, COMMON)
-    with pytest.raises(UsageError, match="no file"):
+    with pytest.raises(UsageError, match="none"):
         plan_of([one, str(tmp_path / "none")], WANTED, ASKED, COMMON)
 
 
 def test_files_that_cannot_be_written_are_refused_beforehand(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--junit: no directory"):
+    with pytest.raises(UsageError, match="--junit"):
         GateFiles(junit=tmp_path / "none" / "x.xml").check()
-    with pytest.raises(UsageError, match="where its drawing goes"):
+    with pytest.raises(UsageError, match="--markdown"):
         GateFiles(markdown=tmp_path / "gate.svg").check()
     GateFiles(tmp_path / "x.xml", tmp_path / "gate.md").check()
 

@@ -97,6 +97,6 @@ def test_connections_are_refused_by_the_plan_in_the_words_of_the_options(
     keys = AskedLoad(**given).keys()["connections"]
     with pytest.raises(ValidationError) as refused:
         Connections.model_validate(keys)
-    said = in_options(refused.value, "connections")
-    assert all(option in said for option in options), said
-    assert "keep_alive" not in said
+    message = in_options(refused.value, "connections")
+    assert all(option in message for option in options), message
+    assert "keep_alive" not in message

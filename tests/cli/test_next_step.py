@@ -84,7 +84,7 @@ def test_a_gate_that_cannot_tell_gets_the_budget_that_does(
     view = replace(factory.full(), state="finished")
     (part,) = view.parts
     records = [trial.record for trial in part.trials]
-    took_s = (max(one.ended_at for one in records) - min(one.started_at for one in records)).total_seconds()
+    took_s = (max(r.ended_at for r in records) - min(r.started_at for r in records)).total_seconds()
     figure = SimpleNamespace(smallest_margin=seen)
     gate: Any = SimpleNamespace(
         change=Change.CANNOT_TELL, blocks=blocks, most_blocks=6, margin=0.03, figures=(figure,)

@@ -27,8 +27,8 @@ class Clock:
 
 def test_it_waits_until_the_host_is_quiet_and_no_longer_than_two_minutes() -> None:
     clock, notes = Clock(), Notes()
-    found = iter(["python3", "python3", None, None])
-    waits = Quiet(lambda _: next(found), clock.entered, clock)
+    busy = iter(["python3", "python3", None, None])
+    waits = Quiet(lambda _: next(busy), clock.entered, clock)
     waits(notes, ())
     assert clock.now_s == 2.0
     waits(notes, ())
@@ -41,11 +41,11 @@ def test_it_waits_until_the_host_is_quiet_and_no_longer_than_two_minutes() -> No
 
 
 def test_enter_measures_anyway_from_then_on() -> None:
-    asked = itertools.count()
-    waits = Quiet(lambda _: str(next(asked)), lambda _: True, Clock())
+    presses = itertools.count()
+    waits = Quiet(lambda _: str(next(presses)), lambda _: True, Clock())
     for _ in range(3):
         waits(Notes(), ())
-    assert next(asked) == 1
+    assert next(presses) == 1
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_it_never_waits_in_ci_or_without_a_terminal(
 def test_a_busy_process_is_found_unless_it_is_ours() -> None:
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as burner:
         try:
-            while (found := busiest_other(sample_s=0.5)) is None:
+            while (busy := busiest_other(sample_s=0.5)) is None:
                 pass
-            assert "pid" in found
+            assert "pid" in busy
             assert f"(pid {burner.pid})" not in str(busiest_other([burner.pid], sample_s=0.5))
         finally:
             burner.kill()

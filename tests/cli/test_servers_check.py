@@ -56,12 +56,12 @@ def mine(tmp_path: Path) -> Path:
 def test_a_server_of_ones_own_is_checked_from_any_folder(prony: Run, mine: Path) -> None:
     done = prony(mine.parent, "servers", "check", "./mine/server.yaml", "-w", "hello", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    assert found["schema"] == 1
-    assert found["passed"] is True
-    (one,) = found["servers"]
-    assert (one["server"], one["workload"]) == ("mine", "hello")
-    checks = {check["check"]: check for check in one["checks"]}
+    report: dict[str, Any] = json.loads(done.stdout)
+    assert report["schema"] == 1
+    assert report["passed"] is True
+    (server,) = report["servers"]
+    assert (server["server"], server["workload"]) == ("mine", "hello")
+    checks = {check["check"]: check for check in server["checks"]}
     assert checks["keep-alive"]["status"] == "passed"
     assert checks["keep-alive"]["found"] == "20 responses on 1 connection"
 
@@ -109,4 +109,4 @@ def test_a_setting_that_a_workload_does_not_have_is_refused_in_a_comparison(pron
 def test_the_list_of_servers_is_still_there(prony: Run, tmp_path: Path) -> None:
     done = prony(tmp_path, "servers", "--json")
     assert done.returncode == 0
-    assert {"reference", "spring-tomcat"} <= {one["name"] for one in json.loads(done.stdout)["servers"]}
+    assert {"reference", "spring-tomcat"} <= {load["name"] for load in json.loads(done.stdout)["servers"]}

@@ -225,13 +225,13 @@ def test_a_command_line_without_its_port_is_refused(
 @pytest.mark.usefixtures("folder")
 def test_command_lines_of_one_name_keep_their_folders() -> None:
     words = ("python3 base/app.py {port}", "python3 candidate/app.py {port}")
-    assert [one.name for one in targets.servers(words)] == ["python3 base/app.py", "python3 candidate/app.py"]
-    assert [one.name for one in targets.servers(("A=1 ./serve {port}", "A=2 ./serve {port}"))] == [
+    assert [s.name for s in targets.servers(words)] == ["python3 base/app.py", "python3 candidate/app.py"]
+    assert [s.name for s in targets.servers(("A=1 ./serve {port}", "A=2 ./serve {port}"))] == [
         "A=1 ./serve",
         "A=2 ./serve",
     ]
     shells = [f"sh -c 'exec ./{name} {{port}}'" for name in ("a", "b")]
-    assert [one.name for one in targets.servers(shells)] == [
+    assert [s.name for s in targets.servers(shells)] == [
         "sh -c exec ./a {port}",
         "sh -c exec ./b {port}",
     ]
@@ -305,12 +305,12 @@ def test_checks_and_builds_tell_folders_of_one_name_apart(
 
 def test_folders_of_one_name_are_told_apart_by_the_nearest_folder_that_differs(folder: Path) -> None:
     def names(*words: str) -> list[str]:
-        return [one.name for one in targets.servers(words)]
+        return [s.name for s in targets.servers(words)]
 
     assert names("./base/app", "./candidate/app") == ["app@base", "app@candidate"]
     assert names("./base/app:fast", "./candidate/app") == ["app:fast", "app"]
     assert names("./base/app:fast", "./candidate/app:fast") == ["app:fast@base", "app:fast@candidate"]
-    assert names("./base/app", "./base/app/") == ["app", "app"]  # compare refuses what is one server
+    assert names("./base/app", "./base/app/") == ["app", "app"]  # compare refuses what is one s
     assert names("./a:b/app", "./a:b/app:fast") == ["app", "app:fast"]
     deep = folder / "old" / "base" / "app"
     deep.mkdir(parents=True)

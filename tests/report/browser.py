@@ -87,7 +87,7 @@ class Tab:
         """Wait for the page at this path, to which another page leads by itself, to be loaded."""
 
         def there() -> bool:
-            done = [one["frame"]["url"] for name, one in self._events if name == "Page.frameNavigated"]
+            done = [params["frame"]["url"] for name, params in self._events if name == "Page.frameNavigated"]
             at = [k for k, (name, _) in enumerate(self._events) if name == "Page.frameNavigated"]
             loaded = [k for k, (name, _) in enumerate(self._events) if name == "Page.loadEventFired"]
             return bool(done) and done[-1].endswith(path) and bool(loaded) and loaded[-1] > at[-1]
@@ -126,13 +126,13 @@ class Tab:
     @property
     def console(self) -> tuple[str, ...]:
         """What pages printed, and what the browser had to say about them."""
-        return tuple(filter(None, (_printed(name, one) for name, one in self._events)))
+        return tuple(filter(None, (_printed(name, params) for name, params in self._events)))
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """What was asked for, but for files and data in the page itself."""
-        asked = [one["request"]["url"] for name, one in self._events if name == "Network.requestWillBeSent"]
-        return tuple(url for url in asked if not url.startswith(("file:", "data:")))
+        urls = [sent["request"]["url"] for name, sent in self._events if name == "Network.requestWillBeSent"]
+        return tuple(url for url in urls if not url.startswith(("file:", "data:")))
 
 
 KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), " ": (32, " "), "Escape": (27, "")}
@@ -173,7 +173,7 @@ def opened(page: Path, folder: Path, *, scheme: str = "light", width: int = 500,
 
 def _printed(event: str, about: dict[str, Any]) -> str:
     if event == "Runtime.consoleAPICalled":
-        return " ".join(str(one.get("value", one.get("description", ""))) for one in about["args"])
+        return " ".join(str(params.get("value", params.get("description", ""))) for params in about["args"])
     if event == "Runtime.exceptionThrown":
         return str(about["exceptionDetails"]["text"])
     return str(about["entry"]["text"]) if event == "Log.entryAdded" else ""

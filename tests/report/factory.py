@@ -147,7 +147,7 @@ def judgement(*troubles: Finding, bound_by: str = "server-cpu") -> Judgement:
     """Findings of every check, fine where it has no trouble."""
     named = {trouble.check for trouble in troubles}
     findings = (*(finding(check) for check in CHECKS if check not in named), *troubles)
-    conforms = all(one.conforms for one in findings)
+    conforms = all(finding.conforms for finding in findings)
     return Judgement(conforms=conforms, findings=findings, bound_by=bound_by)
 
 

@@ -180,9 +180,9 @@ def test_a_search_says_the_share_of_all_boxes_of_that_name(tmp_path: Path) -> No
         tab.run("document.querySelector('.flame-search input').focus()")
         tab.type("Tomcat")
         boxes = tab.run(BOXES)
-        found = [one for one in boxes if "tomcat" in one["name"].lower()]
-        assert [one["found"] for one in boxes] == [one in found for one in boxes]
-        assert [one["pale"] for one in boxes] == [one not in found for one in boxes]
+        found = [box for box in boxes if "tomcat" in box["name"].lower()]
+        assert [box["found"] for box in boxes] == [box in found for box in boxes]
+        assert [box["pale"] for box in boxes] == [box not in found for box in boxes]
         covered = [
             any(one["from"] <= place < one["to"] for one in found)
             for place in ((at + 0.5) / 10_000 for at in range(10_000))

@@ -146,7 +146,7 @@ def test_the_first_screen_of_several_tables_has_the_first_pairs_of_each() -> Non
 def test_where_there_is_no_room_for_all_pairs_the_shown_ones_come_first() -> None:
     view = tables("one")
     (part,) = view.parts
-    pair = next(one for one in part.pairs if one.figure == "requests_per_s")
+    pair = next(pair for pair in part.pairs if pair.figure == "requests_per_s")
     claims = [Claim.OPEN] * 9 + [Claim.EQUIVALENT, Claim.OPEN, Claim.SHOWN_FOR_WINDOW, Claim.SHOWN]
     pairs = tuple(
         replace(pair, claim=claim, sentence=f"{at}", window_sentence=f"{at}")
@@ -182,8 +182,8 @@ def test_what_a_check_found_is_told_for_each_cell_with_its_own_numbers(view: Res
         share = 11 if trial.record.server == "spring-tomcat" else 12
         bias = {"requests_per_s": Bias(high=share / 100)}
         why = f"a neighbour took {share} %"
-        found = factory.finding("isolation", bias=bias, reason=why, advice="end it")
-        return replace(trial, judgement=trial.judgement.model_copy(update={"findings": (found,)}))
+        finding = factory.finding("isolation", bias=bias, reason=why, advice="end it")
+        return replace(trial, judgement=trial.judgement.model_copy(update={"findings": (finding,)}))
 
     doubtful = factory.changed(view, with_finding)
     out = StringIO()

@@ -96,10 +96,10 @@ SMALL: list[Draw] = [draw_throughput, draw_strips]
 def marks(svg: str, series: Series, fill: Colour | None = None) -> list[tuple[float, float]]:
     """Places of the marks with the shape of this server and this fill, by default its colour."""
     inside = (fill or series.colour).light
-    found = re.findall(
+    matches = re.findall(
         rf'd="{PATHS[series.shape]}" transform="translate\(([\d.]+) ([\d.]+)\)[^"]*" fill="{inside}"', svg
     )
-    return [(float(x), float(y)) for x, y in found]
+    return [(float(x), float(y)) for x, y in matches]
 
 
 def labels(svg: str) -> dict[str, tuple[float, float]]:
@@ -110,13 +110,13 @@ def labels(svg: str) -> dict[str, tuple[float, float]]:
 
 def boxes(svg: str) -> list[tuple[str, float, float, float, float]]:
     """Of each text: words, left, right, top, bottom."""
-    found = []
+    matches = []
     for one in ElementTree.fromstring(svg).iter("text"):
         words, size = one.text or "", float(one.get("font-size", 12))
         width, x, y = text_width(words, size), float(one.get("x", "")), float(one.get("y", ""))
         left = x - {"middle": width / 2, "end": width}.get(one.get("text-anchor", ""), 0)
-        found.append((words, left, left + width, y - 0.75 * size, y + 0.2 * size))
-    return found
+        matches.append((words, left, left + width, y - 0.75 * size, y + 0.2 * size))
+    return matches
 
 
 def check_labels(draw: Draw, width: int) -> None:

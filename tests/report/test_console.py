@@ -19,9 +19,9 @@ ORDERS = "\x1b[2J\x1b]52;c;ZXZpbA==\x07\x9b31m\x08\r"
 
 @pytest.mark.parametrize("forced", [True, False])
 def test_orders_to_a_terminal_are_shown_and_not_obeyed(forced: bool) -> None:
-    said = StringIO()
+    stream = StringIO()
     console = Console(
-        file=said, force_terminal=forced, width=100, color_system="standard" if forced else None
+        file=stream, force_terminal=forced, width=100, color_system="standard" if forced else None
     )
     table = Table("title")
     table.add_row(f"[bold]a title{ORDERS}")
@@ -29,18 +29,18 @@ def test_orders_to_a_terminal_are_shown_and_not_obeyed(forced: bool) -> None:
         console.print(one)
     console.print(f"as it is{ORDERS}", markup=False, highlight=False)
     for order in ("\x1b[2J", "\x1b]52", "\x07", "\x9b", "\x08", "\r"):
-        assert order not in said.getvalue()
+        assert order not in stream.getvalue()
     for word in ("a title", "a note", "as it is", "]52;c;"):
-        assert word in said.getvalue()
-    assert ("\x1b[" in said.getvalue()) is forced, "colours stay where there are any"
+        assert word in stream.getvalue()
+    assert ("\x1b[" in stream.getvalue()) is forced, "colours stay where there are any"
 
 
 def test_a_line_that_is_drawn_again_still_is() -> None:
-    said = StringIO()
-    console = Console(file=said, force_terminal=True, width=100)
+    stream = StringIO()
+    console = Console(file=stream, force_terminal=True, width=100)
     with Live("first\nsecond", console=console, auto_refresh=False) as live:
         live.update("third", refresh=True)
-    assert "\x1b[1A" in said.getvalue(), "the cursor goes up: that is rich's own"
+    assert "\x1b[1A" in stream.getvalue(), "the cursor goes up: that is rich's own"
 
 
 def test_a_whole_report_is_the_same_with_it() -> None:

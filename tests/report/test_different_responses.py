@@ -23,7 +23,7 @@ SERVERS = ("spring-tomcat", "spring-jetty")
 
 def result(**sizes: int) -> ResultView:
     def answering(server: str, block: int, place: int) -> TrialView:
-        one = factory.trial(factory.record(server, block, place))
+        trial = factory.trial(factory.record(server, block, place))
         probe = Probe(
             step="hello",
             status=200,
@@ -32,8 +32,8 @@ def result(**sizes: int) -> ResultView:
             meets_expectation=True,
             body_digest="a",
         )
-        evidence = one.record.evidence.model_copy(update={"probes": (probe,)})
-        return replace(one, record=one.record.model_copy(update={"evidence": evidence}))
+        evidence = trial.record.evidence.model_copy(update={"probes": (probe,)})
+        return replace(trial, record=trial.record.model_copy(update={"evidence": evidence}))
 
     trials = [answering(server, b, place) for b in range(6) for place, server in enumerate(SERVERS)]
     return factory.experiment(trials, SERVERS, quick=False, blocks=6, published=False)

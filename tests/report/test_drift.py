@@ -27,20 +27,20 @@ def level(seed: int, noise: float) -> Evidence:
 
 def widest(trials: list[Evidence], horizon_s: float = 60.0) -> float:
     """The farther end of residual drift, as a log ratio."""
-    found = coming([level_stretch(one) for one in trials], horizon_s)
-    assert found is not None
-    assert found.low <= 0 <= found.high, "they are level"
-    return max(-found.low, found.high)
+    later = coming([level_stretch(trial) for trial in trials], horizon_s)
+    assert later is not None
+    assert later.low <= 0 <= later.high, "they are level"
+    return max(-later.low, later.high)
 
 
 def test_trials_together_show_what_each_cannot() -> None:
     trials = [level(seed, 0.008) for seed in range(6)]
-    assert widest(trials) < min(widest([one]) for one in trials)
+    assert widest(trials) < min(widest([trial]) for trial in trials)
 
 
 def test_a_trial_whose_rows_cannot_tell_is_never_left_out() -> None:
     trials = [level(seed, 0.003) for seed in range(6)]
-    assert coming([level_stretch(one) for one in (*trials, f.engine(trials[0], rows=()))], 60.0) is None
+    assert coming([level_stretch(trial) for trial in (*trials, f.engine(trials[0], rows=()))], 60.0) is None
 
 
 def test_of_a_protocol_no_plateau_is_claimed() -> None:
@@ -53,10 +53,10 @@ def result(noise: float, claim: str = "capacity") -> ResultView:
     trials: list[TrialView] = []
     for block in range(6):
         for place, server in enumerate(SERVERS):
-            one = factory.trial(factory.record(server, block, (place + block) % 2))
+            trial = factory.trial(factory.record(server, block, (place + block) % 2))
             evidence = f.part(level(10 * block + place, noise), "load", claim=claim)
-            record = one.record.model_copy(update={"evidence": evidence})
-            trials.append(replace(one, record=record, judgement=judge(evidence)))
+            record = trial.record.model_copy(update={"evidence": evidence})
+            trials.append(replace(trial, record=record, judgement=judge(evidence)))
     return factory.experiment(trials, SERVERS, quick=False, blocks=6, published=False)
 
 

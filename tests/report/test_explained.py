@@ -44,8 +44,8 @@ def result(*, explained: bool = True, failure: str | None = None, blocks: int = 
     ]
     for at, name in enumerate(NAMES if explained else ()):
         record = factory.record(name, blocks, at, quick=False, kind="explained", failure=failure)
-        found = None if failure else profile(recorded(seed=at), missing=("page faults: not readable here",))
-        evidence = record.evidence.model_copy(update={"profile": found})
+        made = None if failure else profile(recorded(seed=at), missing=("page faults: not readable here",))
+        evidence = record.evidence.model_copy(update={"profile": made})
         trials.append(factory.trial(record.model_copy(update={"evidence": evidence})))
     return factory.experiment(trials, NAMES, quick=False, blocks=blocks, published=False)
 
@@ -93,12 +93,12 @@ def terminal(view: ResultView) -> str:
 
 def test_an_explained_trial_is_in_no_figure() -> None:
     """Tables, ratios, verdicts and counts are the same with and without."""
-    plain, told = (json.loads(json.dumps(as_plain(to_json(result(explained=one))))) for one in (False, True))
-    for view in (plain, told):
+    plain, other = (json.loads(json.dumps(as_plain(to_json(result(explained=on))))) for on in (False, True))
+    for view in (plain, other):
         for part in view["parts"]:
             part.pop("explanations")
             part.pop("differences")
-    assert plain == told
+    assert plain == other
 
 
 def test_the_terminal_tells_cost_budget_differences_and_what_is_missing() -> None:
@@ -198,9 +198,9 @@ def test_one_trial_each_has_a_budget_without_intervals_and_no_difference() -> No
     view = result(blocks=1)
     made = explanations(view.parts[0].cells)
     assert made is not None
-    for one in made.servers:
-        assert one.budget is not None
-        assert one.budget.low_us is None
+    for server in made.servers:
+        assert server.budget is not None
+        assert server.budget.low_us is None
     assert "no interval with fewer than 3 trials each" in " ".join(terminal(view).split())
 
 
@@ -216,8 +216,8 @@ def test_the_time_line_counts_silences_from_the_window_s_start() -> None:
     evidence = trial.record.evidence.model_copy(
         update={"engine": engine.model_copy(update={"window": window})}
     )
-    told = replace(trial, record=trial.record.model_copy(update={"evidence": evidence}))
-    assert silences(told) == [pytest.approx((1.5, 0.04))]
+    with_waits = replace(trial, record=trial.record.model_copy(update={"evidence": evidence}))
+    assert silences(with_waits) == [pytest.approx((1.5, 0.04))]
 
 
 def with_slow_requests(view: ResultView) -> ResultView:
@@ -263,8 +263,8 @@ def with_lock_waits(view: ResultView) -> ResultView:
         LockWait(start_s=at, duration_s=0.0085, lock="shop.Cart", where="shop.Till.pay", thread="t")
         for at in (0.1 + 0.2 * burst for burst in range(29, 39))
     )
-    told = LockWaits(from_s=5.8, to_s=7.85, count=10, longest=waits)
-    profile = evidence.profile.model_copy(update={"lock_waits": told})
+    with_waits = LockWaits(from_s=5.8, to_s=7.85, count=10, longest=waits)
+    profile = evidence.profile.model_copy(update={"lock_waits": with_waits})
     record = trial.record.model_copy(update={"evidence": evidence.model_copy(update={"profile": profile})})
     cells = [replace(first, explained=(replace(trial, record=record),)), *others]
     return replace(view, parts=(replace(part, cells=tuple(cells), explanation=explained(cells)),))

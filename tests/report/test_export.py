@@ -178,8 +178,8 @@ def measuring(window: dict[str, Any], load: dict[str, Any] | None = None, *troub
         engine = evidence.engine.model_copy(
             update={"window": evidence.engine.window.model_copy(update=window)}
         )
-        asked = evidence.load.model_copy(update=load or {})
-        evidence = evidence.model_copy(update={"engine": engine, "load": asked})
+        offered = evidence.load.model_copy(update=load or {})
+        evidence = evidence.model_copy(update={"engine": engine, "load": offered})
         return factory.trial(made.record.model_copy(update={"evidence": evidence}), *troubles)
 
     return factory.changed(factory.foreign_load(), change)

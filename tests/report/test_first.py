@@ -38,9 +38,9 @@ def part_of(troubles: dict[str, Sequence[Finding]]) -> AnswerPart:
 
 
 def drawn(part: AnswerPart) -> AnswerTable:
-    found = answer_table(part, {server: at for at, server in enumerate(factory.SERVERS)}.__getitem__)
-    assert found is not None
-    return found
+    table = answer_table(part, {server: at for at, server in enumerate(factory.SERVERS)}.__getitem__)
+    assert table is not None
+    return table
 
 
 def made(low: float | None, high: float | None, *lines: BudgetLine) -> Bar:
@@ -60,13 +60,13 @@ def ends(svg: Markup, colour: str) -> list[tuple[float, float]]:
 def test_segments_end_where_the_figure_is_good_to() -> None:
     lines = (BudgetLine("client", "late", -0.01, 0.05), BudgetLine("isolation", "steal", 0.0, 0.03))
     worst = 1000 * 0.98 * 0.99, 1000 * 1.02 * 1.05 * 1.03
-    found = segments(made(*worst, *lines), {"client": SOURCES[0], "isolation": SOURCES[1]})
-    assert min(one.low for one in found) == pytest.approx(worst[0] / 1000 - 1)
-    assert max(one.high for one in found) == pytest.approx(worst[1] / 1000 - 1)
-    assert [one.colour for one in found] == [INK, SOURCES[0], SOURCES[0], SOURCES[1]], (
+    table = segments(made(*worst, *lines), {"client": SOURCES[0], "isolation": SOURCES[1]})
+    assert min(one.low for one in table) == pytest.approx(worst[0] / 1000 - 1)
+    assert max(one.high for one in table) == pytest.approx(worst[1] / 1000 - 1)
+    assert [one.colour for one in table] == [INK, SOURCES[0], SOURCES[0], SOURCES[1]], (
         "none where it bends nothing"
     )
-    above = sorted((one for one in found if one.high > 0), key=lambda one: one.high)
+    above = sorted((one for one in table if one.high > 0), key=lambda one: one.high)
     assert [one.high for one in above[:-1]] == pytest.approx([one.low for one in above[1:]])
 
 
@@ -105,11 +105,11 @@ def test_a_stacked_bar_has_an_arrow_for_each_side_without_a_bound() -> None:
 def test_a_row_per_server_and_a_colour_per_source_the_largest_first() -> None:
     part = part_of({"spring-jetty": [bends("client", 0.0, 0.2), bends("warm", 0.0, 0.01)]})
     table = drawn(part)
-    assert [one.row.label for one in table.rows] == [one.label for one in part.bars]
+    assert [row.row.label for row in table.rows] == [bar.label for bar in part.bars]
     assert table.bars
     names = [name for _, name in table.keys]
     assert names[-2:] == ["the load generator", "JIT compilation"]
-    (jetty,) = [one for one in table.rows if one.row.label == "spring-jetty"]
+    (jetty,) = [row for row in table.rows if row.row.label == "spring-jetty"]
     assert jetty.budget is not None
     assert len(ends(jetty.budget, SOURCES[0].light)) == 1
     assert table.unbounded == ()
@@ -120,7 +120,7 @@ def test_more_sources_than_colours_share_the_last_one() -> None:
     troubles = [bends(name, 0.0, 0.2 / 2**at) for at, name in enumerate(names)]
     table = drawn(part_of({"spring-jetty": troubles}))
     assert [name for _, name in table.keys][-1] == "other sources"
-    (jetty,) = [one for one in table.rows if one.row.label == "spring-jetty"]
+    (jetty,) = [row for row in table.rows if row.row.label == "spring-jetty"]
     assert jetty.budget is not None
     counts = [len(ends(jetty.budget, colour.light)) for colour in SOURCES]
     assert counts == [1, 1, 1, 1, 1, 3]
@@ -137,18 +137,18 @@ def test_what_nothing_bounds_is_named_with_its_rows() -> None:
 
 def test_a_server_without_a_figure_is_last_and_has_no_drawing() -> None:
     table = drawn(part_of({"spring-undertow": [factory.FAILING]}))
-    assert [one.row.server for one in table.rows] == ["spring-jetty", "spring-tomcat", "spring-undertow"]
+    assert [row.row.server for row in table.rows] == ["spring-jetty", "spring-tomcat", "spring-undertow"]
     last = table.rows[-1]
     assert (last.bar, last.budget) == (None, None)
     assert last.row.cells[1].text.startswith("errors: ")
-    assert all(one.bar is not None for one in table.rows[:-1])
+    assert all(row.bar is not None for row in table.rows[:-1])
 
 
 @pytest.mark.parametrize("bound", [0.0, 0.5])
 def test_the_highest_figure_is_the_best_only_where_the_pairs_show_it(bound: float) -> None:
     slow = [bends("warm", 0.0, bound)] if bound else []
     table = drawn(part_of({"spring-tomcat": slow, "spring-jetty": slow}))
-    best = [one.row.server for one in table.rows if one.row.cells[0].best]
+    best = [row.row.server for row in table.rows if row.row.cells[0].best]
     assert table.rows[0].row.server == "spring-undertow"
     assert best == ([] if bound else ["spring-undertow"])
 
@@ -161,17 +161,17 @@ def test_where_nothing_conforms_there_are_no_rows_and_the_reason() -> None:
 
 def test_one_server_has_no_bar_as_there_is_nothing_to_compare_with() -> None:
     (part,) = answer(factory.foreign_load()).parts
-    found = answer_table(part, lambda _: 0)
-    assert found is not None
-    assert not found.bars
+    table = answer_table(part, lambda _: 0)
+    assert table is not None
+    assert not table.bars
 
 
 def test_of_twenty_servers_each_has_a_row_and_of_more_than_a_screen_holds_none() -> None:
     (part,) = answer(factory.twenty()).parts
     assert part.rows is None
-    found = answer_table(part, factory.TWENTY.index)
-    assert found is not None
-    assert [one.row.label for one in found.rows] == factory.TWENTY
+    table = answer_table(part, factory.TWENTY.index)
+    assert table is not None
+    assert [row.row.label for row in table.rows] == factory.TWENTY
     (bar_of_one, *_) = part.bars
     many = AnswerPart(
         part.title,
@@ -217,6 +217,6 @@ def test_a_part_that_was_not_run_says_why_and_is_no_failure() -> None:
     left_out = replace(
         view, parts=(replace(part, skipped=(Skipped(cell="a", part="main", server="a", why=why),)),)
     )
-    (found,) = answer(left_out).parts
-    assert found.sentences == (f"Not run: {why}",)
-    assert (found.failure, found.rows) == ("", None)
+    (table,) = answer(left_out).parts
+    assert table.sentences == (f"Not run: {why}",)
+    assert (table.failure, table.rows) == ("", None)

@@ -78,7 +78,7 @@ def test_what_is_not_known_is_an_error_and_no_failure(change: Change) -> None:
     root = ElementTree.fromstring(junit(view(gate)).encode())
     assert root.find("testsuite/testcase/failure") is None
     errors = root.findall("testsuite/testcase/error")
-    assert [one.get("type") for one in errors] == [change.value.replace(" ", "-")]
+    assert [error.get("type") for error in errors] == [change.value.replace(" ", "-")]
 
 
 def test_a_fault_is_an_error_in_both_files() -> None:
@@ -141,7 +141,7 @@ def test_a_bound_that_nothing_holds_is_drawn_to_the_edge_and_said() -> None:
     assert undecided_because(wide) == "against it: the load generator, not bounded above"
     root = ElementTree.fromstring(svg(replace(GATE, figures=(wide,))))
     lines = root.findall("{http://www.w3.org/2000/svg}polyline")[2:]
-    thin, thick = ([float(at.split(",")[0]) for at in one.get("points", "").split()] for one in lines)
+    thin, thick = ([float(at.split(",")[0]) for at in line.get("points", "").split()] for line in lines)
     assert thin[0] == thick[0]
     assert thin[1] > thick[1]
 

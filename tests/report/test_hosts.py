@@ -55,11 +55,11 @@ def view() -> ResultView:
 
 
 def tables(*trials: TrialView) -> list[list[list[str]]]:
-    found = []
+    made = []
     for block in host_blocks(trials):
         assert isinstance(block, Table)
-        found.append([[row.label, *(c.text for c in row.cells)] for row in block.sections[0].rows])
-    return found
+        made.append([[row.label, *(c.text for c in row.cells)] for row in block.sections[0].rows])
+    return made
 
 
 def test_a_row_per_host_and_per_link() -> None:

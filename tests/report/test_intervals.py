@@ -35,10 +35,10 @@ def printed(view: ResultView) -> str:
 
 def test_a_trial_prints_each_percentile_with_its_interval() -> None:
     (trial,) = factory.foreign_load().trials
-    found, cell = trial.percentiles["p99_ms"], trial_cell("p99_ms", trial)
-    assert found.low_ms < found.value_ms < found.high_ms
-    assert cell.text == f"{found.value_ms:.3f}"
-    assert cell.spread == f"[{found.low_ms:.3f}, {found.high_ms:.3f}]"
+    percentile, cell = trial.percentiles["p99_ms"], trial_cell("p99_ms", trial)
+    assert percentile.low_ms < percentile.value_ms < percentile.high_ms
+    assert cell.text == f"{percentile.value_ms:.3f}"
+    assert cell.spread == f"[{percentile.low_ms:.3f}, {percentile.high_ms:.3f}]"
     assert f"{cell.text} {cell.spread}" in printed(factory.foreign_load())
     assert trial_cell("requests_per_s", trial).spread == ""
 
@@ -60,10 +60,10 @@ def in_two_halves(made: TrialView) -> TrialView:
 def test_an_upper_end_that_nothing_bounds_is_open_everywhere() -> None:
     view = factory.changed(factory.foreign_load(), in_two_halves)
     (trial,) = view.trials
-    found, cell = trial.percentiles["p99_ms"], trial_cell("p99_ms", trial)
-    assert found.open
-    assert cell.text == f"{found.value_ms:.3f}"
-    assert cell.spread == f"[{found.low_ms:.3f}, open)"
+    percentile, cell = trial.percentiles["p99_ms"], trial_cell("p99_ms", trial)
+    assert percentile.open
+    assert cell.text == f"{percentile.value_ms:.3f}"
+    assert cell.spread == f"[{percentile.low_ms:.3f}, open)"
     assert f"{cell.text} {cell.spread}" in printed(view)
     assert to_json(view).parts[0].cells[0].trials[0].percentiles["p99_ms"].high_ms is None
     rows = {row["figure"]: row for row in csv.DictReader(io.StringIO(table.write(view).text))}
@@ -99,8 +99,8 @@ def test_where_nothing_failed_nothing_is_said_of_it() -> None:
     assert times_lines(view.trials[0]) == ()
     assert failed_lines(view.cells) == []
     assert "without a response" not in printed(view)
-    (said,) = failed_lines(failing(100).cells)
-    assert "of the responses alone p50 2 ms, p99 2 ms; the mean leaves out requests without" in str(said)
+    (lines,) = failed_lines(failing(100).cells)
+    assert "of the responses alone p50 2 ms, p99 2 ms; the mean leaves out requests without" in str(lines)
     assert "the mean leaves out requests without a response" in times_lines(failing(100).trials[0])[-1]
 
 
@@ -143,9 +143,9 @@ def test_response_times_stand_above_service_times_wherever_connections_were_open
         return factory.trial(record.model_copy(update={"evidence": evidence}))
 
     view = factory.changed(factory.foreign_load(), connecting)
-    (said,) = times_lines(view.trials[0])
-    assert said.startswith("times are response times, from the start of the connect")
-    assert said.endswith("service time p50 2 ms, p99 2 ms")
+    (lines,) = times_lines(view.trials[0])
+    assert lines.startswith("times are response times, from the start of the connect")
+    assert lines.endswith("service time p50 2 ms, p99 2 ms")
     trial = to_json(view).parts[0].cells[0].trials[0]
     assert trial.response_time is not None
     assert trial.service_time is not None

@@ -41,9 +41,9 @@ def test_it_is_there_from_the_first_trial_to_the_end(tmp_path: Path) -> None:
         journal.stored_as(ID, "A title")
         journal.trial_started(2, "tomcat", 1, 60)
         journal.phase("window", 30.0)
-        until(lambda: (found := running.find(where, ID)) is not None and found.phase == "window")
-        (found,) = running.running(where)
-        assert (found.title, found.trials, found.trial, found.server, found.block) == (
+        until(lambda: (entry := running.find(where, ID)) is not None and entry.phase == "window")
+        (entry,) = running.running(where)
+        assert (entry.title, entry.trials, entry.trial, entry.server, entry.block) == (
             "A title",
             6,
             2,
@@ -53,12 +53,12 @@ def test_it_is_there_from_the_first_trial_to_the_end(tmp_path: Path) -> None:
         made = factory.trial(factory.record("tomcat"))
         journal.trial_stored(made.record, made.judgement, made.figures)
         journal.trial_ended(made.judgement, made.figures, 42.0)
-        until(lambda: (found := running.find(where, ID)) is not None and found.done == 1)
-        (found,) = running.running(where)
-        (one,) = found.ended
-        assert (one.conforms, one.requests_per_s) == (True, made.figures["requests_per_s"])
-        assert "requests/s" in one.outcome
-        assert not found.is_silent
+        until(lambda: (entry := running.find(where, ID)) is not None and entry.done == 1)
+        (entry,) = running.running(where)
+        (ended_trial,) = entry.ended
+        assert (ended_trial.conforms, ended_trial.requests_per_s) == (True, made.figures["requests_per_s"])
+        assert "requests/s" in ended_trial.outcome
+        assert not entry.is_silent
     assert not running.folder(where).exists()
     assert running.running(where) == ()
 
@@ -71,7 +71,7 @@ def test_a_long_run_keeps_a_small_file(tmp_path: Path) -> None:
         journal.trial_ended(factory.judgement(wrong), {"requests_per_s": 7000.0}, 1.0)
         journal.note("y" * 1_000_000)
     now = journal.now()
-    assert {(one.conforms, one.requests_per_s) for one in now.ended} == {(False, None)}
+    assert {(t.conforms, t.requests_per_s) for t in now.ended} == {(False, None)}
     assert len(now.model_dump_json()) < 200_000
 
 
@@ -87,9 +87,9 @@ def test_a_server_has_its_files_in_the_users_data_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    one, other = (running.folder(f"postgresql://host/{name}") for name in ("a", "b"))
-    assert one.parent == other.parent == tmp_path / "prony" / "running"
-    assert one != other
+    ended_trial, other = (running.folder(f"postgresql://host/{name}") for name in ("a", "b"))
+    assert ended_trial.parent == other.parent == tmp_path / "prony" / "running"
+    assert ended_trial != other
 
 
 def test_ctrl_c_leaves_no_lock_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

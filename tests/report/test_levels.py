@@ -16,15 +16,14 @@ from . import factory
 
 
 def test_the_time_saved_is_a_share_of_the_time_now() -> None:
-    found = Levels(0.001, 0.05, 30, 10, window_s=10, process_s=10, between_low=0.03)
-    assert found.relative_time(30) == pytest.approx(15.5, abs=0.1)
-    assert "(94 % less time for the same width)" in levels_words(found)
+    levels = Levels(0.001, 0.05, 30, 10, window_s=10, process_s=10, between_low=0.03)
+    assert levels.relative_time(30) == pytest.approx(15.5, abs=0.1)
+    assert "94 %" in levels_words(levels)
 
 
 def test_no_mix_is_named_where_processes_may_not_differ() -> None:
-    said = levels_words(Levels(0.02, 0.01, 3, 10, window_s=10, process_s=90, between_low=0.0))
-    assert "less time" not in said
-    assert "Too few processes to say how many windows are cheapest." in said
+    words = levels_words(Levels(0.02, 0.01, 3, 10, window_s=10, process_s=90, between_low=0.0))
+    assert words.count(" %") == 2, "the two variances, and no saving"
 
 
 def windowed(duration_s: float, rows_per_s: int = 1) -> TrialView:
@@ -76,9 +75,9 @@ def test_of_an_open_loop_whose_schedule_sets_the_throughput_nothing_is_said() ->
     ]
     servers = ["spring-tomcat", "spring-jetty"]
     cells = factory.experiment(trials, servers, quick=False, blocks=4, published=False).parts[0].cells
-    found = levels_of(cells)
-    assert found is not None
-    assert found.of_one_window
+    levels = levels_of(cells)
+    assert levels is not None
+    assert levels.of_one_window
 
     def opened(cell: CellView) -> CellView:
         plan = cell.cell.trial.model_copy(update={"load": OpenLoad(rate_per_s=100, max_users=10)})
@@ -89,12 +88,11 @@ def test_of_an_open_loop_whose_schedule_sets_the_throughput_nothing_is_said() ->
 
 def test_thirds_of_a_window_are_named_as_thirds_and_one_window_is_one() -> None:
     thirds = Levels(0.02, 0.01, 3, 10, window_s=10, process_s=90, between_low=0.005, of_one_window=True)
-    assert "between thirds of a process's window (10.0 s each)" in levels_words(thirds)
-    assert ": one window of 60 s per process is the cheapest (" in levels_words(thirds)
-    one = levels_words(Levels(0.001, 0.05, 30, 10, window_s=10, process_s=10, between_low=0.03))
-    assert ": 1 window of this length per process (10 s) is the cheapest (94 %" in one
+    assert all(text in levels_words(thirds) for text in ("thirds", "10.0 s", "60 s"))
+    single = levels_words(Levels(0.001, 0.05, 30, 10, window_s=10, process_s=10, between_low=0.03))
+    assert all(text in single for text in ("1 window", "10 s", "94 %"))
 
 
 def test_the_cheapest_number_of_windows_is_named() -> None:
-    said = levels_words(Levels(0.02, 0.01, 5, 10, window_s=10, process_s=90, between_low=0.005))
-    assert ": 6 windows of this length per process (60 s) are the cheapest" in said
+    words = levels_words(Levels(0.02, 0.01, 5, 10, window_s=10, process_s=90, between_low=0.005))
+    assert all(text in words for text in ("6 windows", "60 s"))

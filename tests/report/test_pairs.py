@@ -97,7 +97,7 @@ def test_a_bound_that_only_the_slower_one_could_gain_from_leaves_the_pair_open()
     assert pair.low > 1
     assert pair.worst_low is not None
     assert pair.worst_low < 1
-    (source,) = [one for one in pair.sources if one.source == "warm"]
+    (source,) = [source for source in pair.sources if source.source == "warm"]
     assert source.low == pytest.approx(1 / 1.5 - 1)
 
 
@@ -134,7 +134,7 @@ def test_an_effect_of_position_in_unbalanced_order_is_in_the_budget() -> None:
 
     view = result(made, position=lambda s, b: int((s == "spring-tomcat") != first(b)))
     pair = pair_of(view)
-    (source,) = [one for one in pair.sources if one.source == "position"]
+    (source,) = [source for source in pair.sources if source.source == "position"]
     assert source.low is not None
     assert source.low < -0.03, "the first place is worth this much of the ratio"
     assert not pair.differs
@@ -165,7 +165,7 @@ def test_a_row_per_pair_has_both_intervals_and_the_later_one() -> None:
     view = faster(factory.finding("client", bias={HEADLINE: Bias(high=0.04)}, reason="why"))
     pair = pair_of(view)
     assert pair.horizon_s is not None
-    table = ratio_rows.pairs(view.parts[0], asked=True)
+    table = ratio_rows.pairs(view.parts[0], headline=True)
     assert table is not None
     (row,) = table.rows
     assert len(table.columns) == len(row.cells) == 5
@@ -175,16 +175,16 @@ def test_a_row_per_pair_has_both_intervals_and_the_later_one() -> None:
     assert row.cells[3] == f"{pair.later_low:.3f} to {pair.later_high:.3f}"
     for colour in (INK, AT_WORST):
         assert f'stroke="{colour.light}"' in row.drawing
-    others = ratio_rows.pairs(view.parts[0], asked=False)
+    others = ratio_rows.pairs(view.parts[0], headline=False)
     assert others is not None
     assert len(others.rows) == sum(
-        one.low is not None and one.figure != HEADLINE for one in view.parts[0].pairs
+        pair.low is not None and pair.figure != HEADLINE for pair in view.parts[0].pairs
     )
 
 
 def test_an_open_pair_is_hollow_and_one_side_without_a_bound_is_said() -> None:
     shown, open_ = (
-        ratio_rows.pairs(view.parts[0], asked=True)
+        ratio_rows.pairs(view.parts[0], headline=True)
         for view in (faster(), faster(factory.finding("warm", bias={HEADLINE: Bias(low=None)}, reason="why")))
     )
     assert shown is not None
@@ -196,14 +196,14 @@ def test_an_open_pair_is_hollow_and_one_side_without_a_bound_is_said() -> None:
 
 
 def test_a_gate_shows_each_change_against_its_own_margin() -> None:
-    asked = GateTest(base="base", candidate="mine", figures=(HEADLINE, "p99_ms"), margin=0.03)
+    gate_test = GateTest(base="base", candidate="mine", figures=(HEADLINE, "p99_ms"), margin=0.03)
     figures = (
         FigureChange(HEADLINE, Change.NO_WORSE, 1.0, 0.99, 1.01, 0.95, 1 / 1.03, 8, 0.98, 1.02),
         FigureChange("p99_ms", Change.CANNOT_TELL, 1.02, 0.97, 1.08, 0.95, 1.10, 8, 0.96, None),
     )
     part = result(lambda _server, _block: (1.0, ())).parts[0]
     found = Changes(Change.CANNOT_TELL, figures, ())
-    view = view_of(asked, found, part, most_blocks=8, first_look=3, spent_s=60)
+    view = view_of(gate_test, found, part, most_blocks=8, first_look=3, spent_s=60)
     table = ratio_rows.changes(view)
     assert table is not None
     assert [row.cells[-1] for row in table.rows] == [Change.NO_WORSE.value, Change.CANNOT_TELL.value]

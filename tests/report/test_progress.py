@@ -52,7 +52,7 @@ def ended(
     **figures: float,
 ) -> None:
     """A trial with these findings ends."""
-    judgement = Judgement(conforms=all(one.conforms for one in findings), findings=findings)
+    judgement = Judgement(conforms=all(finding.conforms for finding in findings), findings=findings)
     progress.trial_stored(record(evidence or healthy()), judgement, figures)
     progress.trial_ended(judgement, figures, seconds)
 
@@ -105,8 +105,8 @@ def test_failures_and_missing_figures_are_said() -> None:
     progress.row(row(failed=12))
     ended(progress, 8, CPU, ERRORS, requests_per_s=8000.0)
     assert "12 failed" in stream.getvalue()
-    said = "x: does not conform: errors: 12 % of 4,000 requests failed, such as refused, took 8 s"
-    assert said in stream.getvalue(), "why is said at once"
+    printed = "x: does not conform: errors: 12 % of 4,000 requests failed, such as refused, took 8 s"
+    assert printed in stream.getvalue(), "why is said at once"
     ended(progress, 8)
     assert "x: no figure, took 8 s" in stream.getvalue()
     assert "trial 1 of ?" in stream.getvalue()
@@ -211,10 +211,10 @@ def test_a_trial_that_rests_is_shown_again_when_the_one_within_it_has_ended() ->
     ended(progress, 30)
     progress.phase("stop", 1)
     ended(progress, 30)
-    said = [
+    printed = [
         line.partition("] ")[2] for line in stream.getvalue().splitlines() if "took" in line or "stop" in line
     ]
-    assert [line[: len("trial 1 of 2 jetty")] for line in said] == [
+    assert [line[: len("trial 1 of 2 jetty")] for line in printed] == [
         "trial 2 of 2 jetty",
         "trial 1 of 2 tomca",
         "trial 1 of 2 tomca",

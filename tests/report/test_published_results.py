@@ -139,7 +139,7 @@ def test_it_does_not_say_who_measured(folder: Path) -> None:
         everything += " ".join((folder / file).read_text("utf-8").split())
     assert re.findall(r".{0,32}\(pid \d+\)", everything) == [], "programs beside the measurement"
     shares = re.findall(r"(.{0,32}), [\d.]+ ?% of one CPU", everything)
-    assert {one[-len(anonymous.ANOTHER) :] for one in shares} <= {anonymous.ANOTHER}
+    assert {share[-len(anonymous.ANOTHER) :] for share in shares} <= {anonymous.ANOTHER}
     assert re.findall(r"(?<![\w.~/-])/(?:root|home/\w+|Users/\w+)/[^\s\"\\]*", everything) == []
     assert set(re.findall(r'\\"hostname\\": ?\\"([^"\\]*)', everything)) == {
         f"host-{load_exported(folder / 'results.prony').fingerprint.key[:6]}"  # type: ignore[union-attr]

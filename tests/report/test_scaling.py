@@ -60,7 +60,7 @@ def sweep(users: tuple[int, ...], failing_at: int = 0) -> ResultView:
 
 def capacity(limit_per_s: float = 2000.0) -> ResultView:
     """p99 reaches 50 ms at the limit; every rate that a search from 1000/s asks for was tried."""
-    asked = Search(objectives="p99<50ms", highest_per_s=1e6, resolution=0.3, most_trials=20)
+    search = Search(objectives="p99<50ms", highest_per_s=1e6, resolution=0.3, most_trials=20)
     rates = (
         1000.0,
         2000.0,
@@ -78,7 +78,7 @@ def capacity(limit_per_s: float = 2000.0) -> ResultView:
     for number, rate in enumerate(rates):
         figures = {"requests_per_s": rate, "p99_ms": 50 * (rate / limit_per_s) ** 4}
         trials.append(made(cells[rate], number, figures))
-    part = Part(name="main", title="capacity", shape="capacity", search=asked)
+    part = Part(name="main", title="capacity", shape="capacity", search=search)
     plan = Plan(
         name="capacity", command="capacity", title="capacity", parts=(part,), cells=tuple(cells.values())
     )

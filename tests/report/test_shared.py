@@ -44,10 +44,10 @@ def plan(share: Sharing | None = "loads", users: Sequence[int] = USERS) -> Plan:
             MAIN,
             server,
             Launch(address=server),
-            usual.model_copy(update={"workload": one, "load": ClosedLoad(users=number)}),
+            usual.model_copy(update={"workload": workload, "load": ClosedLoad(users=number)}),
             8,
         )
-        for one in workloads
+        for workload in workloads
         for number in users
         for server in SERVERS
     ]
@@ -62,15 +62,15 @@ def result(
 ) -> ResultView:
     """Each load has 30 % more than the one before it; `carried`: what one of a carrier leaves to the next."""
     source = random.Random(2)
-    asked = plan(share, users)
-    names = list(dict.fromkeys(name_within(cell, share or "loads") for cell in asked.cells))
+    sharing_plan = plan(share, users)
+    names = list(dict.fromkeys(name_within(cell, share or "loads") for cell in sharing_plan.cells))
     trials: list[TrialView] = []
     before: ScheduledTrial | None = None
     ids: list[str] = []
     loads: list[str] = []
     process = 0.0
-    for number, one in enumerate(asked.order()):
-        cell = asked.cell(one.cell)
+    for number, one in enumerate(sharing_plan.order()):
+        cell = sharing_plan.cell(one.cell)
         load, identifier = name_within(cell, share or "loads"), f"t-{number:03d}"
         if not one.follows_in_process(before):
             ids, loads, process = [], [], source.gauss(0, 0.03)
@@ -86,7 +86,7 @@ def result(
         trials.append(TrialView(made, factory.judgement(), {"requests_per_s": rate}))
         loads.append(load)
         before = one
-    return build(factory.row(asked.title), asked, trials)
+    return build(factory.row(sharing_plan.title), sharing_plan, trials)
 
 
 def shown(view: ResultView) -> str:
@@ -97,19 +97,19 @@ def shown(view: ResultView) -> str:
 
 def test_loads_are_compared_within_their_processes() -> None:
     view = result()
-    (found,) = to_json(view).parts[0].shared
-    assert (found.workload, found.figure, found.processes, found.trials) == (
+    (shared,) = to_json(view).parts[0].shared
+    assert (shared.workload, shared.figure, shared.processes, shared.trials) == (
         view.plan.cells[0].trial.workload.name,
         "requests_per_s",
         16,
         64,
     )
-    assert len(found.ratios) == 2 * 3
-    for one in found.ratios:
-        assert one.ratio == pytest.approx(math.exp(0.3), rel=0.02)
-        assert one.low is not None
-        assert one.high is not None
-        assert one.high / one.low < 1.04, "the 3 % between processes are not in it"
+    assert len(shared.ratios) == 2 * 3
+    for ratio in shared.ratios:
+        assert ratio.ratio == pytest.approx(math.exp(0.3), rel=0.02)
+        assert ratio.low is not None
+        assert ratio.high is not None
+        assert ratio.high / ratio.low < 1.04, "the 3 % between processes are not in it"
     text = shown(view)
     assert "spring-tomcat, requests/s, closed-8 ÷ closed-1: 1.3" in text
     assert "(8 processes)" in text
@@ -119,10 +119,10 @@ def test_loads_are_compared_within_their_processes() -> None:
 
 def test_a_load_that_leaves_something_behind_is_named() -> None:
     view = result({"closed-512": math.log(0.9)})
-    (found,) = to_json(view).parts[0].shared
-    assert found.found
-    assert found.carry_over is not None
-    assert found.carry_over.after == "closed-512"
+    (shared,) = to_json(view).parts[0].shared
+    assert shared.found
+    assert shared.carry_over is not None
+    assert shared.carry_over.after == "closed-512"
     text = shown(view)
     assert "after closed-512 -" in text
     assert "An effect: all servers had the same order in each block" in text
@@ -151,12 +151,12 @@ def test_what_a_load_of_one_server_leaves_behind_is_in_the_budget_of_the_ratio(
 
 def test_workloads_that_shared_are_compared_within_each_and_ordered_over_all() -> None:
     view = result(share="workloads", users=(1, 8))
-    (found,) = to_json(view).parts[0].shared
-    assert (found.workload, found.processes, found.trials) == ("", 16, 96)
-    compared = {(one.load, one.other) for one in found.ratios}
+    (shared,) = to_json(view).parts[0].shared
+    assert (shared.workload, shared.processes, shared.trials) == ("", 16, 96)
+    compared = {(ratio.load, ratio.other) for ratio in shared.ratios}
     assert compared == {(f"{name}/closed-8", f"{name}/closed-1") for name in VERBS}
-    for one in found.ratios:
-        assert one.ratio == pytest.approx(math.exp(0.3), rel=0.02)
+    for ratio in shared.ratios:
+        assert ratio.ratio == pytest.approx(math.exp(0.3), rel=0.02)
     text = shown(view)
     assert "The order of workloads and loads in a process" in text
     assert "The workloads and loads of a server shared processes" in text
@@ -166,10 +166,10 @@ def test_workloads_that_shared_are_compared_within_each_and_ordered_over_all() -
 
 def test_a_workload_that_leaves_something_behind_is_named_with_its_load() -> None:
     view = result({"json/closed-8": math.log(0.9)}, "workloads", (8,))
-    (found,) = to_json(view).parts[0].shared
-    assert found.ratios == ()
-    assert found.carry_over is not None
-    assert (found.found, found.carry_over.after) == (True, "json/closed-8")
+    (shared,) = to_json(view).parts[0].shared
+    assert shared.ratios == ()
+    assert shared.carry_over is not None
+    assert (shared.found, shared.carry_over.after) == (True, "json/closed-8")
     text = shown(view)
     assert "after json/closed-8 -" in text
     assert "From load to load" not in text, "a verb is not compared with another one"

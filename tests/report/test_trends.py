@@ -39,19 +39,19 @@ def of(trials: Sequence[TrendTrial], figure: str = "requests_per_s", **more: Any
 
 def test_another_fingerprint_or_jdk_is_a_break_and_no_change() -> None:
     for other in (NEW, Setting("aaaa", "25"), Setting("aaaa", "21.0.5", "other plan")):
-        found = of([trial(k, 100.0 if k < 20 else 50.0, OLD if k < 20 else other) for k in range(40)])
-        assert found.changes == ()
-        assert [one.trial.id for one in found.breaks] == ["t020"]
-        assert len(found.levels) == 2
+        trend = of([trial(k, 100.0 if k < 20 else 50.0, OLD if k < 20 else other) for k in range(40)])
+        assert trend.changes == ()
+        assert [b.trial.id for b in trend.breaks] == ["t020"]
+        assert len(trend.levels) == 2
 
 
 def test_two_hosts_in_turns_are_two_series_with_one_break() -> None:
     trials = [
         trial(k, (100.0 if k % 2 else 50.0) * (1 if k < 40 else 2), (OLD, NEW)[k % 2]) for k in range(80)
     ]
-    found = of(trials)
-    assert [one.trial.id for one in found.breaks] == ["t001"]
-    assert [(one.last.id, one.trial.id) for one in found.changes] == [("t038", "t040"), ("t039", "t041")]
+    trend = of(trials)
+    assert [b.trial.id for b in trend.breaks] == ["t001"]
+    assert [(c.last.id, c.trial.id) for c in trend.changes] == [("t038", "t040"), ("t039", "t041")]
 
 
 def test_what_does_not_count_takes_no_part() -> None:
@@ -59,21 +59,21 @@ def test_what_does_not_count_takes_no_part() -> None:
         {"conforms": False}, {"bias": math.inf}, {"control": True}
     ]  # fmt: skip
     for more in kinds:
-        found = of([trial(k, 100.0) if k < 20 else trial(k, 50.0, **more) for k in range(40)])
-        assert (found.changes, found.counting, len(found.trials)) == ((), 20, 40)
+        trend = of([trial(k, 100.0) if k < 20 else trial(k, 50.0, **more) for k in range(40)])
+        assert (trend.changes, trend.counting, len(trend.trials)) == ((), 20, 40)
     none = of([trial(k, 100.0) if k < 20 else trial(k, None, conforms=False) for k in range(40)])
     assert (none.changes, none.counting) == ((), 20)
 
 
 def test_quick_trials_count_and_what_is_badly_known_counts_for_little() -> None:
-    found = of([trial(k, 100.0 if k < 20 else 50.0, quick=True) for k in range(40)])
-    assert [one.trial.id for one in found.changes] == ["t020"]
+    trend = of([trial(k, 100.0 if k < 20 else 50.0, quick=True) for k in range(40)])
+    assert [change.trial.id for change in trend.changes] == ["t020"]
     disturbed = math.log(5)  # others may have taken four fifths of the server's CPU
     values = [100.0, 25.0] * 10
     trials = [trial(k, v, bias=0.0 if v == 100 else disturbed) for k, v in enumerate(values)]
     (level,) = of(trials).levels
     assert level.value == pytest.approx(100.0, rel=0.001)
-    assert [one.weight for one in trials[:2]] == [1.0, pytest.approx(0.00015, rel=0.05)]
+    assert [trial.weight for trial in trials[:2]] == [1.0, pytest.approx(0.00015, rel=0.05)]
     assert trial(0, 100.0, bias=math.log1p(0.02)).weight == pytest.approx(0.5)
     # A step that only disturbed trials show is none.
     steps = [
@@ -90,12 +90,12 @@ def test_a_change_says_its_direction_and_what_differs() -> None:
         return [("version: tomcat", "1", "2")]
 
     trials = [trial(k, 100.0 if k < 20 else 90.0 * 0.5) for k in range(40)]
-    found = of(trials, differences=between)
-    (point,) = found.changes
+    trend = of(trials, differences=between)
+    (point,) = trend.changes
     assert asked == [("t019", "t020")]
     assert point.differences == (("version: tomcat", "1", "2"),)
     assert direction(point) == "worse"
-    assert change_words(found, point) == "requests/s −55.0 %: 100 → 45 (20 trials before, 20 after)"
+    assert change_words(trend, point) == "requests/s −55.0 %: 100 → 45 (20 trials before, 20 after)"
     (time,) = of(trials, "p99_ms").changes
     assert direction(time) == "better"
     (neither,) = of(trials, "threads").changes
@@ -109,9 +109,9 @@ def test_the_order_is_that_of_storing_when_the_clock_went_back() -> None:
 
 
 def test_too_few_trials_are_said_and_not_searched() -> None:
-    found = of([trial(k, 100.0 if k < 4 else 50.0) for k in range(8)])
-    assert found.changes == ()
-    assert found.words.startswith("Not searched for changes: no setting has 10 trials that count")
+    trend = of([trial(k, 100.0 if k < 4 else 50.0) for k in range(8)])
+    assert trend.changes == ()
+    assert trend.words.startswith("Not searched for changes: no setting has 10 trials that count")
 
 
 def test_a_missing_detector_is_a_sentence_and_the_trials_stay(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,9 +120,9 @@ def test_a_missing_detector_is_a_sentence_and_the_trials_stay(monkeypatch: pytes
 
     trials = [trial(k, 100.0) for k in range(20)]
     monkeypatch.setattr(otava, "indices", missing)
-    found = of(trials)
-    assert found.words == "Not searched for changes: it is not installed."
-    assert len(found.trials) == 20
+    trend = of(trials)
+    assert trend.words == "Not searched for changes: it is not installed."
+    assert len(trend.trials) == 20
 
 
 def test_no_trial_is_a_trend_without_any() -> None:

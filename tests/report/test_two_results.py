@@ -69,34 +69,34 @@ def test_ratios_are_those_within_each_machine() -> None:
 
 def test_no_figure_of_one_machine_is_divided_by_one_of_the_other() -> None:
     """The hosts differ by a factor of two in every server; no number that is given says so."""
-    found = two()
-    given = [side.ratio for ratio in found.ratios for side in ratio.sides if side is not None]
+    two_results = two()
+    given = [side.ratio for ratio in two_results.ratios for side in ratio.sides if side is not None]
     assert len(given) == 2
-    assert found.confounded
-    assert "confounded" in found.words
-    assert "no ratio and no p-value" in found.words.replace("no \nratio", "no ratio")
+    assert two_results.confounded
+    assert "confounded" in two_results.words
+    assert "no ratio and no p-value" in two_results.words.replace("no \nratio", "no ratio")
 
 
 def test_the_same_fingerprint_is_not_confounded_and_still_not_mixed() -> None:
-    found = two(factory.FINGERPRINT)
-    assert not found.confounded
-    assert found.differing == ()
-    assert "confounded" not in found.words
+    two_results = two(factory.FINGERPRINT)
+    assert not two_results.confounded
+    assert two_results.differing == ()
+    assert "confounded" not in two_results.words
 
 
 def test_the_change_between_two_days_of_one_host_is_given_for_the_same_protocol_alone() -> None:
     again = two(factory.FINGERPRINT)
-    assert [round(one.change or 0, 2) for one in again.figures] == [-0.5, -0.5]
-    assert [one.change for one in two().figures] == [None, None]
+    assert [round(figure.change or 0, 2) for figure in again.figures] == [-0.5, -0.5]
+    assert [figure.change for figure in two().figures] == [None, None]
     second = result("two", factory.FINGERPRINT, SLOW)
     longer = tuple(
         replace(cell, cell=cell.cell.model_copy(update={"trial": factory.trial_plan(ClosedLoad(users=20))}))
         for cell in second.parts[0].cells
     )
     other = replace(second, parts=(replace(second.parts[0], cells=longer),))
-    found = beside(result("one", factory.FINGERPRINT, FAST), other)
-    assert found.figures
-    assert all(one.change is None for one in found.figures)
+    two_results = beside(result("one", factory.FINGERPRINT, FAST), other)
+    assert two_results.figures
+    assert all(figure.change is None for figure in two_results.figures)
 
 
 def test_what_differs_is_listed_field_by_field() -> None:
@@ -107,18 +107,18 @@ def test_what_differs_is_listed_field_by_field() -> None:
 
 def test_another_order_is_said() -> None:
     turned = {"a": SLOW["b"], "b": SLOW["a"]}
-    found = beside(result("one", factory.FINGERPRINT, FAST), result("two", ARM, turned))
-    assert found.ratios[0].words == "another order"
+    two_results = beside(result("one", factory.FINGERPRINT, FAST), result("two", ARM, turned))
+    assert two_results.ratios[0].words == "another order"
 
 
 def test_parts_of_a_plan_are_kept_apart_and_what_only_one_has_is_said() -> None:
-    found = beside(
+    two_results = beside(
         result("one", factory.FINGERPRINT, FAST, ("x", "z")),
         result("two", ARM, {"a": SLOW["a"]}, ("y", "z")),
     )
-    where = {figure.where for figure in found.figures}
+    where = {figure.where for figure in two_results.figures}
     assert where == {f"{part}, hello, closed-10" for part in "xyz"}
-    assert {ratio.words for ratio in found.ratios} == {"only on one host"}
+    assert {ratio.words for ratio in two_results.ratios} == {"only on one host"}
 
 
 def test_the_json_names_low_and_high_and_never_a_ratio_across() -> None:

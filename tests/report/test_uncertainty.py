@@ -57,10 +57,10 @@ def test_lines_come_the_largest_first_and_add_up() -> None:
     small = factory.finding("warm", bias={HEADLINE: Bias(low=-0.01, high=0.02)})
     cell = cell_of(result(3, small, noisy(0.1)))
     assert [line.source for line in cell.budget(HEADLINE)] == ["isolation", "warm"]
-    found = cell.uncertainty(HEADLINE)
-    assert found is not None
-    assert found.bias_high == pytest.approx(1.02 * 1.1 - 1)
-    assert found.bias_low == pytest.approx(-0.01)
+    uncertainty = cell.uncertainty(HEADLINE)
+    assert uncertainty is not None
+    assert uncertainty.bias_high == pytest.approx(1.02 * 1.1 - 1)
+    assert uncertainty.bias_low == pytest.approx(-0.01)
 
 
 def test_a_derived_figure_has_the_budget_of_what_it_is_derived_from() -> None:
@@ -79,24 +79,24 @@ def test_trials_without_a_figure_lie_where_others_were_seen() -> None:
 
 def test_the_interval_is_that_of_the_mean_over_trials() -> None:
     cell = cell_of(result(5))
-    found = cell.uncertainty(HEADLINE)
-    assert found is not None
+    uncertainty = cell.uncertainty(HEADLINE)
+    assert uncertainty is not None
     half = half_width([trial.figures[HEADLINE] for trial in cell.counting])
-    assert (found.low, found.high) == pytest.approx((math.expm1(-half), math.expm1(half)))
-    assert found.worst == pytest.approx((found.low, found.high))
+    assert (uncertainty.low, uncertainty.high) == pytest.approx((math.expm1(-half), math.expm1(half)))
+    assert uncertainty.worst == pytest.approx((uncertainty.low, uncertainty.high))
 
 
 @pytest.mark.parametrize("trials", [1, 2])
 def test_of_one_or_two_trials_it_reaches_as_far_as_their_own(trials: int) -> None:
     cell = cell_of(result(trials))
-    found, own = cell.uncertainty(HEADLINE), [trial.estimates[HEADLINE] for trial in cell.counting]
-    assert found is not None
-    assert found.low is not None
-    assert found.high is not None
-    mean = math.exp(fmean(math.log(one.value) for one in own))
-    assert all(mean * (1 + found.low) <= one.value <= mean * (1 + found.high) for one in own)
-    assert mean * (1 + found.low) == pytest.approx(min(one.low or 0 for one in own))
-    assert mean * (1 + found.high) == pytest.approx(max(one.high or 0 for one in own))
+    off, own = cell.uncertainty(HEADLINE), [trial.estimates[HEADLINE] for trial in cell.counting]
+    assert off is not None
+    assert off.low is not None
+    assert off.high is not None
+    mean = math.exp(fmean(math.log(e.value) for e in own))
+    assert all(mean * (1 + off.low) <= e.value <= mean * (1 + off.high) for e in own)
+    assert mean * (1 + off.low) == pytest.approx(min(e.low or 0 for e in own))
+    assert mean * (1 + off.high) == pytest.approx(max(e.high or 0 for e in own))
 
 
 @pytest.mark.parametrize("took_ms", [2.8, 6.5, 9.6, 201.1])
@@ -105,9 +105,9 @@ def test_an_interval_that_ends_at_the_value_is_none_below_or_above_it(took_ms: f
     made = factory.trial(factory.constant(factory.record(SERVER), took_ms))
     view = factory.experiment([made], [SERVER], quick=False, published=False)
     for figure in ("p50_ms", "p99_ms"):
-        found = cell_of(view).uncertainty(figure)
-        assert found is not None
-        low, high = found.low, found.high
+        uncertainty = cell_of(view).uncertainty(figure)
+        assert uncertainty is not None
+        low, high = uncertainty.low, uncertainty.high
         assert low is not None
         assert high is not None
         assert -0.01 < low <= 0 <= high < 0.01
@@ -115,15 +115,15 @@ def test_an_interval_that_ends_at_the_value_is_none_below_or_above_it(took_ms: f
 
 
 def test_an_interval_that_one_trial_does_not_have_is_not_known() -> None:
-    found = cell_of(result(2)).uncertainty("server_cpu_us_per_request")
-    assert found is not None
-    assert (found.low, found.high) == (None, None)
+    uncertainty = cell_of(result(2)).uncertainty("server_cpu_us_per_request")
+    assert uncertainty is not None
+    assert (uncertainty.low, uncertainty.high) == (None, None)
     assert cell_of(result(2, factory.FAILING)).uncertainty(HEADLINE) is None
 
 
 def test_what_it_rests_on_is_each_condition_once_of_the_trials_that_conform() -> None:
     cell = cell_of(result(3, factory.BLIND))
-    assert [(one.check, one.text) for one in cell.provided] == [("warm", factory.BLIND.provided)]
+    assert [(c.check, c.text) for c in cell.provided] == [("warm", factory.BLIND.provided)]
     assert cell_of(result(3, factory.BLIND, factory.FAILING)).provided == ()
 
 
@@ -157,10 +157,10 @@ def test_of_too_few_requests_for_a_p99_a_lower_percentile_is_asked() -> None:
     (part,) = view.parts
     (cell,) = part.cells
     planned = cell.cell.model_copy(update={"trial": factory.trial_plan(OpenLoad(rate_per_s=100))})
-    asked = replace(view, parts=(replace(part, cells=(replace(cell, cell=planned),)),))
-    assert cell_of(asked).asked_figure == asked.parts[0].asked_figure == "p95_ms"
-    assert exit_code(asked, 0.5) == ExitCode.OK
-    assert exit_code(asked, 1e-6) == ExitCode.NO_FIGURE
+    replanned = replace(view, parts=(replace(part, cells=(replace(cell, cell=planned),)),))
+    assert cell_of(replanned).asked_figure == replanned.parts[0].asked_figure == "p95_ms"
+    assert exit_code(replanned, 0.5) == ExitCode.OK
+    assert exit_code(replanned, 1e-6) == ExitCode.NO_FIGURE
 
 
 def test_a_figure_without_an_interval_is_not_good_enough_for_any_share() -> None:

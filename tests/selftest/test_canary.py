@@ -41,7 +41,7 @@ def test_a_canary_that_tells_leaves_little_and_one_that_does_not_leaves_all() ->
 def test_what_is_left_is_the_residual_of_a_regression() -> None:
     source = random.Random(2)
     covariates = [source.gauss(0, 1) for _ in range(12)]
-    logs = [0.5 * one + source.gauss(0, 1) for one in covariates]
+    logs = [0.5 * covariate + source.gauss(0, 1) for covariate in covariates]
     line = stats.linregress(covariates, logs)
     squares = sum((y - line.intercept - line.slope * x) ** 2 for x, y in zip(covariates, logs, strict=True))
     assert corrected(logs, correlation(covariates, logs)) == pytest.approx(math.sqrt(squares / 10))

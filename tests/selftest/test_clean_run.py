@@ -31,29 +31,29 @@ def attempt(others: float = QUIET, **conforms: bool) -> SetupResult:
 
 
 def test_conforming_at_once() -> None:
-    told = conclude([attempt(errors=True)])
-    assert not told.false_alarms
-    assert told.summary == "conforms, requests/s +0 to +0 %"
+    conclusion = conclude([attempt(errors=True)])
+    assert not conclusion.false_alarms
+    assert conclusion.summary == "conforms, requests/s +0 to +0 %"
 
 
 def test_what_disappears_was_the_machines() -> None:
-    told = conclude([attempt(schedule=False), attempt(schedule=True)])
-    assert not told.false_alarms
-    assert "attempt 2" in told.summary
-    assert "schedule" in told.summary
+    conclusion = conclude([attempt(schedule=False), attempt(schedule=True)])
+    assert not conclusion.false_alarms
+    assert "attempt 2" in conclusion.summary
+    assert "schedule" in conclusion.summary
 
 
 def test_what_stays_is_a_false_alarm() -> None:
-    told = conclude([attempt(counts=False, little=False), attempt(counts=False)])
-    assert told.false_alarms == {"counts": "of counts"}
-    assert told.gone == ("little",)
+    conclusion = conclude([attempt(counts=False, little=False), attempt(counts=False)])
+    assert conclusion.false_alarms == {"counts": "of counts"}
+    assert conclusion.gone == ("little",)
 
 
 def test_another_process_in_every_attempt_explains_its_effects() -> None:
-    told = conclude([attempt(BUSY, schedule=False)] * 4)
-    assert not told.false_alarms
-    assert told.summary.startswith("does not conform")
-    assert "schedule" in told.summary
+    conclusion = conclude([attempt(BUSY, schedule=False)] * 4)
+    assert not conclusion.false_alarms
+    assert conclusion.summary.startswith("does not conform")
+    assert "schedule" in conclusion.summary
     once_quiet = [attempt(BUSY, schedule=False), attempt(QUIET, schedule=False)]
     assert "schedule" in conclude(once_quiet).false_alarms
 

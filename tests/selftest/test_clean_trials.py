@@ -40,9 +40,9 @@ def test_fast_servers_are_there_in_every_kind_and_a_short_run_meets_them_all() -
 
 @pytest.mark.parametrize(("hits", "count", "most"), [(0, 60, 0.0487), (0, 300, 0.00994), (1, 300, 0.0157)])
 def test_the_bound_is_the_exact_binomial_one(hits: int, count: int, most: float) -> None:
-    found = upper_bound(hits, count)
-    assert found == pytest.approx(most, abs=2e-4)
-    chance = sum(_binomial(k, count, found) for k in range(hits + 1))
+    outcome = upper_bound(hits, count)
+    assert outcome == pytest.approx(most, abs=2e-4)
+    chance = sum(_binomial(k, count, outcome) for k in range(hits + 1))
     assert chance == pytest.approx(0.05, abs=1e-6)
     assert upper_bound(count, count) == 1.0
 
@@ -68,8 +68,8 @@ def test_many_fast_set_ups_do_not_fill_the_table() -> None:
 
 @pytest.mark.parametrize("tls", [False, True])
 def test_a_server_beside_prony_is_measured_at_its_url_and_read(tls: bool) -> None:
-    found = run_setup(Setup(serve=(), foreign=True, tls=tls, calibrated=True))
-    evidence = found.evidence
+    outcome = run_setup(Setup(serve=(), foreign=True, tls=tls, calibrated=True))
+    evidence = outcome.evidence
     assert evidence.server.owned is False
     assert evidence.server_window is not None
     assert evidence.server_window.busiest_thread is not None
@@ -84,11 +84,11 @@ def test_a_plain_asyncio_server_with_one_user_is_among_the_clean_trials_and_is_r
     assert setup.load == ClosedLoad(users=1)
     assert (setup.measured, setup.foreign, setup.calibrated) == (AT_URL, True, True)
     short = replace(setup, measured=SteadyWindow(window_s=2.0))
-    found = run_setup(short)
-    evidence = found.evidence
+    outcome = run_setup(short)
+    evidence = outcome.evidence
     assert evidence.server.owned is False
     assert evidence.server_window is not None
     assert evidence.server_window.busiest_thread is not None
     assert evidence.calibration is not None
     # Books that are kept right do not depend on who else is busy.
-    assert found.kind("little") is not Kind.NOT_CONFORMING, found.reason("little")
+    assert outcome.kind("little") is not Kind.NOT_CONFORMING, outcome.reason("little")

@@ -51,16 +51,16 @@ def test_the_bounds_hold_the_truth(name: str, load: str) -> None:
 
 def test_a_check_that_says_nothing_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def blind(evidence: object, limits: object = None) -> object:
-        found = judging.judge(evidence, limits)  # type: ignore[arg-type]
-        silent = [one.model_copy(update={"bias": {}}) for one in found.findings]
-        return found.model_copy(update={"findings": tuple(silent)})
+        results = judging.judge(evidence, limits)  # type: ignore[arg-type]
+        silent = [finding.model_copy(update={"bias": {}}) for finding in results.findings]
+        return results.model_copy(update={"findings": tuple(silent)})
 
     strong = replace(KIND["steal"], drawn=lambda _: Disturbance(stolen=0.2))
     assert held(strong, "saturating", 2, seed=1).needed["isolation"] >= 2
     monkeypatch.setattr(held_module, "judge", blind)
-    found = held(strong, "saturating", 2, seed=1)
-    assert found.figures["requests_per_s"].inside == 0
-    assert found.figures["requests_per_s"].missed
+    results = held(strong, "saturating", 2, seed=1)
+    assert results.figures["requests_per_s"].inside == 0
+    assert results.figures["requests_per_s"].missed
 
 
 def test_a_bound_that_is_not_wide_enough_does_not_hold() -> None:
@@ -84,10 +84,10 @@ def test_a_claim_beyond_the_truth_is_false() -> None:
     assert is_false(pair, 1 / 1.1, 1 / 1.1)
     assert not is_false(pair, 1.05, 1.05)
     for true, ends in ((1.0, (1, 0)), (1.05, (0, 1)), (1.1, (0, 0))):
-        found = Claimed()
-        found.add(pair, true, true)
-        assert (found.false, len(found.beyond)) == ends
-    (same,) = compare([one._replace(value=100.0 + one.block % 2) for one in samples]).pairs
+        results = Claimed()
+        results.add(pair, true, true)
+        assert (results.false, len(results.beyond)) == ends
+    (same,) = compare([sample._replace(value=100.0 + sample.block % 2) for sample in samples]).pairs
     assert not is_false(same, 1.0, 1.0)
     assert is_false(same, 1.1, 1.1)
 
@@ -98,14 +98,14 @@ def test_pairs_are_claimed_as_they_are() -> None:
 
 
 def test_a_plain_claim_does_not_rest_on_a_warm_up() -> None:
-    found: Claimed = creeping(1, seed=1)
-    assert (found.pairs, found.plain, found.false) == (1, 0, 0)
+    results: Claimed = creeping(1, seed=1)
+    assert (results.pairs, results.plain, results.false) == (1, 0, 0)
 
 
 def test_a_plateau_that_is_still_far_is_within_the_printed_interval() -> None:
-    found = plateaus(World(noise=0.015, creeps=0.15), 10.0, 4, seed=1)
-    assert found.held >= 3
-    assert len(found.halves) == 4
+    results = plateaus(World(noise=0.015, creeps=0.15), 10.0, 4, seed=1)
+    assert results.held >= 3
+    assert len(results.halves) == 4
 
 
 def test_the_queue_is_what_theory_says() -> None:
@@ -136,10 +136,10 @@ def test_others_are_counted_as_they_ran_and_the_server_waited_for_a_part_of_it()
 
 def test_the_histogram_is_the_engines() -> None:
     seconds = np.exp(np.random.default_rng(1).normal(-6, 1, 5000))
-    found = decode(histogram(seconds))
-    assert found.count == 5000
-    assert found.percentile_ns(99) == pytest.approx(np.percentile(seconds, 99) * 1e9, rel=0.01)
-    assert found.moment(1) == pytest.approx(seconds.mean(), rel=0.002)
+    results = decode(histogram(seconds))
+    assert results.count == 5000
+    assert results.percentile_ns(99) == pytest.approx(np.percentile(seconds, 99) * 1e9, rel=0.01)
+    assert results.moment(1) == pytest.approx(seconds.mean(), rel=0.002)
 
 
 def test_staged_faults_have_twins_that_differ_in_the_fault_alone() -> None:

@@ -25,10 +25,10 @@ def test_both_designs_are_compared_by_figure_and_candidate() -> None:
         *blocks("slower", "sequential", 0.08, -0.05, 20),
         Block("slower", "sequential", {}),
     ]
-    found = duet_table(made)
-    rows = [line for line in found.splitlines() if line.startswith("| ") and "standard deviation" not in line]
+    table = duet_table(made)
+    rows = [line for line in table.splitlines() if line.startswith("| ") and "standard deviation" not in line]
     assert len(rows) == 2 * 2 * 2
-    assert "Failed blocks: 1" in found.replace("\n", " ")
+    assert "Failed blocks: 1" in table.replace("\n", " ")
 
 
 def test_blocks_to_decide_grow_with_the_square_of_the_spread() -> None:
@@ -40,6 +40,6 @@ def test_blocks_to_decide_grow_with_the_square_of_the_spread() -> None:
 
 
 def test_equal_spreads_are_not_told_apart_and_different_ones_are() -> None:
-    one = [block.logs["requests_per_s"] for block in blocks("again", "duet", 0.02, 0.0, 20)]
-    assert variance_p(one, one) == pytest.approx(1.0, abs=0.05)
-    assert variance_p(one, [4 * log for log in one]) < 0.001
+    first = [block.logs["requests_per_s"] for block in blocks("again", "duet", 0.02, 0.0, 20)]
+    assert variance_p(first, first) == pytest.approx(1.0, abs=0.05)
+    assert variance_p(first, [4 * log for log in first]) < 0.001

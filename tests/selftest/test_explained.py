@@ -38,7 +38,7 @@ def test_a_part_is_right_within_five_points() -> None:
 
 
 def test_a_difference_is_right_when_its_interval_holds_what_the_clocks_say() -> None:
-    every = {one.staged.name: one for one in (ran(PLAIN, 100), ran(DOUBLE, 200))}
+    every = {run.staged.name: run for run in (ran(PLAIN, 100), ran(DOUBLE, 200))}
     row = difference_row(DOUBLE.name, every[DOUBLE.name], every)
     assert row is not None
     assert row[0] == DOUBLE.name
@@ -51,7 +51,7 @@ def test_a_difference_is_right_when_its_interval_holds_what_the_clocks_say() -> 
 
 
 def test_less_is_a_negative_difference() -> None:
-    every = {one.staged.name: one for one in (ran(PLAIN, 200), ran(DOUBLE, 100))}
+    every = {run.staged.name: run for run in (ran(PLAIN, 200), ran(DOUBLE, 100))}
     row = difference_row(DOUBLE.name, every[DOUBLE.name], every)
     assert row is not None
     assert row[1].startswith("-")
@@ -75,17 +75,17 @@ def test_a_program_that_cannot_be_run_is_said(monkeypatch: pytest.MonkeyPatch) -
 
 def test_every_language_has_its_plain_program() -> None:
     for program in STAGED:
-        assert any(one.does == explained.PLAIN[program.runtime] for one in STAGED)
+        assert any(run.does == explained.PLAIN[program.runtime] for run in STAGED)
 
 
 @pytest.mark.parametrize(("found", "right"), [(65_536, "yes"), (62_500, "yes"), (70_000, "no"), (None, "no")])
 def test_bytes_allocated_are_right_within_five_hundredths(found: int | None, right: str) -> None:
-    program = next(one for one in STAGED if one.does.get("bytes") == 65_536)
+    program = next(run for run in STAGED if run.does.get("bytes") == 65_536)
     counters = Counters(
         seconds=10.0, allocated_bytes=None if found is None else found * 5000 * 8, allocated_s=8.0
     )
-    one = replace(ran(program, 100), profile=profile(ran(program, 100).profile.cpu, counters=counters))
-    (row,) = counter_rows(one)
+    run = replace(ran(program, 100), profile=profile(ran(program, 100).profile.cpu, counters=counters))
+    (row,) = counter_rows(run)
     told = "not counted" if found is None else f"{found:,}"
     assert row[1:] == ("bytes allocated", "65,536", told, right)
     assert counter_rows(ran(PLAIN, 100)) == []
@@ -104,12 +104,12 @@ def test_calls_and_switches_are_right_within_five_hundredths(
     does: str, counted: float, row: tuple[str, ...]
 ) -> None:
     """The clock that a request reads twice is a system call, too."""
-    program = next(one for one in STAGED if one.does.get(does) in (40, 2))
+    program = next(run for run in STAGED if run.does.get(does) in (40, 2))
     counters = Counters(
         seconds=10.0,
         switches_voluntary=round(counted * 5000 * 10),
         system_calls={"write": round(counted * 5000 * 0.5)},
         system_calls_s=0.5,
     )
-    one = replace(ran(program, 100), profile=profile(ran(program, 100).profile.cpu, counters=counters))
-    assert [found[1:] for found in counter_rows(one)] == [row]
+    run = replace(ran(program, 100), profile=profile(ran(program, 100).profile.cpu, counters=counters))
+    assert [counter_row[1:] for counter_row in counter_rows(run)] == [row]

@@ -32,8 +32,8 @@ EVERY = [
 def test_a_gate_errs_rarely_where_the_loss_is_the_margin(draw: Draw) -> None:
     edge = gates(draw, (MARGIN, MARGIN), 60)
     assert share(edge, Change.WORSE).could_be(0, 0.05)
-    one = gates(draw, (MARGIN, 0.0), 60)
-    assert share(one, Change.NO_WORSE).could_be(0, 0.05)
+    errors_of = gates(draw, (MARGIN, 0.0), 60)
+    assert share(errors_of, Change.NO_WORSE).could_be(0, 0.05)
 
 
 @pytest.mark.rarely

@@ -13,8 +13,8 @@ from prony_selftest.laws import LAWS, coverage
 
 @pytest.mark.rarely
 def test_the_intervals_of_three_trials_per_number_cover() -> None:
-    found = coverage(LAWS[0], 3, 0.04, 20)
-    assert all(rate.could_be(0.93, 1.0) for rate in found.values())
+    covered = coverage(LAWS[0], 3, 0.04, 20)
+    assert all(rate.could_be(0.93, 1.0) for rate in covered.values())
 
 
 @pytest.mark.rarely

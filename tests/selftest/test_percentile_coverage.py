@@ -25,8 +25,8 @@ NAMED = {world.name: world for world in WORLDS}
 
 @pytest.mark.parametrize("name", ["log-normal", "bimodal", "Pareto"])
 def test_independent_requests_are_covered(name: str) -> None:
-    found = coverage(NAMED[name], 1522, (50.0, 99.0), 300)
-    assert min(one.held for one in found.values()) >= 0.92
+    covered = coverage(NAMED[name], 1522, (50.0, 99.0), 300)
+    assert min(one.held for one in covered.values()) >= 0.92
 
 
 @pytest.mark.rarely
@@ -41,9 +41,9 @@ def test_requests_that_share_a_queue_or_a_pause_are_covered_by_what_the_seconds_
 def test_what_is_printed_is_not_chosen_by_what_the_times_show() -> None:
     """Of the trials that happened to show no pauses alone, none would hold the true p99."""
     for name in ("pauses", "queue, 80% busy"):
-        found = coverage(NAMED[name], 1522, (99.0,), 100)[99.0]
-        assert found.printed == 1
-        assert found.held > 0.55
+        covered = coverage(NAMED[name], 1522, (99.0,), 100)[99.0]
+        assert covered.printed == 1
+        assert covered.held > 0.55
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_the_true_mean_seldom_lies_above_the_upper_end(
     """The limit is what is known to be missed (docs/truth.md), not the aim of 2.5 %: of a busy queue the aim
     is missed.
     """
-    found = mean_coverage(NAMED[name], requests, seconds, 300)
-    assert found.below <= most
+    covered = mean_coverage(NAMED[name], requests, seconds, 300)
+    assert covered.below <= most
 
 
 def test_the_true_mean_of_a_world_is_the_one_that_it_draws() -> None:
@@ -94,14 +94,14 @@ def test_many_requests_of_few_seconds_know_as_much_as_their_seconds_do() -> None
     """2.58 million requests counted as 560: the interval is as wide as the percentile varies, not wider by
     much; and where seconds do not differ nearly all requests count.
     """
-    found = {world.name: level_coverage(world, 2_000, 10, 99.0, 100) for world in LEVEL_WORLDS}
-    alone = found["independent requests"]
+    covered = {world.name: level_coverage(world, 2_000, 10, 99.0, 100) for world in LEVEL_WORLDS}
+    alone = covered["independent requests"]
     assert alone.counts_as > 0.5 * 20_000
     for name in ("levels differ by 2 %", "levels differ by 5 %"):
-        one = found[name]
+        one = covered[name]
         assert one.counts_as < 0.3 * 20_000
         assert one.held >= 0.9
         assert 0.5 * one.error < one.below < 2 * one.error
-    assert found["levels differ by 2 %"].above < 2.5 * found["levels differ by 2 %"].error
+    assert covered["levels differ by 2 %"].above < 2.5 * covered["levels differ by 2 %"].error
     # Fewer than a useful upper end takes: `samples` says that there is none.
-    assert found["levels differ by 5 %"].counts_as < useful_samples(99.0)
+    assert covered["levels differ by 5 %"].counts_as < useful_samples(99.0)

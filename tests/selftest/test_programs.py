@@ -29,10 +29,10 @@ def test_what_a_program_complained_of_is_in_the_sentence() -> None:
     text = "import sys; print('x' * 900 + 'no such option: burn', file=sys.stderr); sys.exit(3)"
     with started(python(text)) as program, pytest.raises(NotRun) as raised:
         program.line()
-    said = str(raised.value)
-    assert said.startswith("the program ended with exit code 3: xxx")
-    assert said.endswith("no such option: burn")
-    assert len(said) < 360
+    message = str(raised.value)
+    assert message.startswith("the program ended with exit code 3: xxx")
+    assert message.endswith("no such option: burn")
+    assert len(message) < 360
     with started(python("")) as program, pytest.raises(NotRun, match=r"exit code 0$"):
         program.line()
 

@@ -38,8 +38,8 @@ def test_one_that_errs_in_two_of_five_experiments_fails(monkeypatch: pytest.Monk
     monkeypatch.setattr(comparison, "ratio", narrow)
     found = made()
     assert found.share == pytest.approx(0.4, abs=0.15)
-    (said,) = self_failures(found)
-    assert said.startswith("the same server was called different in up to")
+    (failure,) = self_failures(found)
+    assert failure.startswith("the same server was called different in up to")
 
 
 def test_without_trials_that_count_there_is_no_bound() -> None:

@@ -75,9 +75,9 @@ KIND_ENOUGH = ("unequal spread", "periodic", "slow starts without a figure")
 )
 @pytest.mark.rarely
 def test_a_broken_assumption_makes_no_false_difference(world: UnkindWorld) -> None:
-    found = unkind(world, 10, 120)
-    assert found.worst.could_be(0, 0.05)
-    assert found.covered.could_be(0.95, 1)
+    counts = unkind(world, 10, 120)
+    assert counts.worst.could_be(0, 0.05)
+    assert counts.covered.could_be(0.95, 1)
 
 
 @pytest.mark.rarely
@@ -85,9 +85,9 @@ def test_what_order_and_missing_trials_would_do_without_the_rules() -> None:
     """So this simulation can tell."""
     worlds = {one.name: one for one in UNKIND}
     assert not unkind(worlds["carry-over, fixed order"], 20, 120).worst.could_be(0, 0.15)
-    found = unkind(worlds["only a has them"], 20, 60)
-    assert not found.alone.could_be(0, 0.5)
-    assert found.worst.could_be(0, 0.05)
+    counts = unkind(worlds["only a has them"], 20, 60)
+    assert not counts.alone.could_be(0, 0.5)
+    assert counts.worst.could_be(0, 0.05)
 
 
 def test_unseen_starts_are_beyond_any_interval() -> None:
@@ -96,9 +96,9 @@ def test_unseen_starts_are_beyond_any_interval() -> None:
 
 
 def test_power_rises_with_the_difference_and_with_trials() -> None:
-    found = [power(d, 5, 0.02, 150).right.share for d in (0.01, 0.02, 0.05, 0.10)]
-    assert found == sorted(found)
-    assert found[-1] >= 0.95
+    counts = [power(d, 5, 0.02, 150).right.share for d in (0.01, 0.02, 0.05, 0.10)]
+    assert counts == sorted(counts)
+    assert counts[-1] >= 0.95
     assert power(0.05, 10, 0.02, 150).right.share >= 0.9
     assert power(0.10, 5, 0.02, 150).wrong.hits == 0
 

@@ -15,17 +15,17 @@ def test_the_bounds_of_a_window_that_looks_level_hold_what_is_to_come(
     told: str, server: Server, lab: Lab
 ) -> None:
     trials = 20 if lab.window_s == 10 else 3
-    found = reproduced(server, lab, trials, np.random.default_rng(SEED))
-    assert sum(one.off for one in found) >= 0.8 * trials, told
-    assert sum(one.held for one in found) >= 0.9 * trials, told
-    assert all(one.half > 0.01 for one in found if one.off), told
+    windows = reproduced(server, lab, trials, np.random.default_rng(SEED))
+    assert sum(window.off for window in windows) >= 0.8 * trials, told
+    assert sum(window.held for window in windows) >= 0.9 * trials, told
+    assert all(window.half > 0.01 for window in windows if window.off), told
 
 
 @pytest.mark.rarely
 def test_the_bounds_of_a_level_server_are_narrow_after_the_full_warm_up() -> None:
-    found = reproduced(Server(0.0, 10.0, 0.005, 0.0), FULL, 4, np.random.default_rng(SEED))
-    assert sum(one.held and one.half < 0.03 for one in found) >= 3
-    assert not any(one.off for one in found)
+    windows = reproduced(Server(0.0, 10.0, 0.005, 0.0), FULL, 4, np.random.default_rng(SEED))
+    assert sum(window.held and window.half < 0.03 for window in windows) >= 3
+    assert not any(window.off for window in windows)
 
 
 def test_every_share_has_its_lower_bound() -> None:

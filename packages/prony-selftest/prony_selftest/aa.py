@@ -30,7 +30,7 @@ def command(
         EXPERIMENTS, "--experiments", help="Number of experiments drawn from the trials."
     ),
     *,
-    asked: AskedTrial,
+    typed: AskedTrial,
     common: Common,
 ) -> int:
     """How often is a server called different from itself on this host? Fresh processes of one server,
@@ -43,22 +43,22 @@ def command(
     if server is None:
         raise UsageError(f"name {LAUNCHED}; or --resume ID")
     named = targets.server(server, instead=f"prony aa compares fresh processes: name {LAUNCHED}")
-    runs = options.trials(trials if trials is not None else (QUICK_TRIALS if asked.quick else TRIALS))
+    runs = options.trials(trials if trials is not None else (QUICK_TRIALS if typed.quick else TRIALS))
     if not 3 <= each <= runs // 2:
         raise UsageError(
             f"--each is {each} and --trials {runs}; expected at least 3, and two names from the trials"
         )
     if not 1 <= experiments <= MOST_EXPERIMENTS:
         raise UsageError(f"--experiments is {experiments}; expected 1 to {MOST_EXPERIMENTS:,}")
-    trial = asked.trial([named])
+    trial = typed.trial([named])
     plan = one_part(
         "aa",
         f"{named.name} against itself: {trial.workload.title or trial.workload.name}",
         [named.cell(trial, runs)],
         seed=options.seed(common.seed),
-        quick=asked.quick,
+        quick=typed.quick,
         shape="aa",
         aa=AATest(experiments=experiments, each=each),
-        band=options.share(asked.band, "--band"),
+        band=options.share(typed.band, "--band"),
     )
     return measure.run(plan, common)

@@ -74,7 +74,7 @@ def canary_blocks(runs: int, say: Say) -> Iterator[str]:
                 except EnvironmentFault as fault:
                     say(f"{server} {number}/{runs}: {fault}")
                     continue
-                shown = " ".join(f"{one.canary:.3f} {one.logs['requests_per_s']:.3f}" for one in of[-1])
+                shown = " ".join(f"{trial.canary:.3f} {trial.logs['requests_per_s']:.3f}" for trial in of[-1])
                 say(f"{server} {number}/{runs}: {shown}")
                 yield canary_table(blocks)
 
@@ -140,7 +140,7 @@ def canary_table(blocks: Mapping[str, Sequence[Block]]) -> str:
 
 
 def _row(server: str, label: str, name: str, blocks: Sequence[Block]) -> tuple[object, ...]:
-    trials = [one for block in blocks for one in block]
+    trials = [trial for block in blocks for trial in block]
     logs = [a.logs[name] - b.logs[name] for a, b in blocks]
     related = correlation([a.canary - b.canary for a, b in blocks], logs)
     left, (low, high) = corrected(logs, related), spread_interval(logs)
@@ -148,7 +148,7 @@ def _row(server: str, label: str, name: str, blocks: Sequence[Block]) -> tuple[o
         server,
         label,
         len(blocks),
-        f"{correlation([one.canary for one in trials], [one.logs[name] for one in trials]):+.2f}",
+        f"{correlation([trial.canary for trial in trials], [trial.logs[name] for trial in trials]):+.2f}",
         f"{related:+.2f}",
         f"{correlation([a.logs[CLIENT] - b.logs[CLIENT] for a, b in blocks], logs):+.2f}",
         f"{100 * stdev(logs):.1f} ({100 * low:.1f}–{100 * high:.1f})",

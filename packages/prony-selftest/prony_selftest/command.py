@@ -58,13 +58,13 @@ def command(
             raise UsageError("--rounds and --runs must be at least 1")
         if numbers and section != "catalogue":
             raise UsageError(f"numbers of entries need --section catalogue, not {section}")
-        asked = Asked(section, rounds, runs, server, _chosen(numbers))
+        request = Asked(section, rounds, runs, server, _chosen(numbers))
         if write is not None:
-            written(asked, write, _say)
+            written(request, write, _say)
             return ExitCode.OK
         text = ""
         try:
-            for so_far in tables(asked, _say):
+            for so_far in tables(request, _say):
                 text = so_far
         finally:
             typer.echo(text, nl=False)
@@ -100,13 +100,13 @@ def _say(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def _line(told: EntryResult) -> str:
-    if told.missing:
-        return f"{told.number:>3}  {told.name}: not run, needs {told.missing}"
+def _line(result: EntryResult) -> str:
+    if result.missing:
+        return f"{result.number:>3}  {result.name}: not run, needs {result.missing}"
     lines = [
-        f"{told.number:>3}  {told.name}: {'FAILED' if told.failures else 'detected'}",
-        f"       fault: {told.reported}",
+        f"{result.number:>3}  {result.name}: {'FAILED' if result.failures else 'detected'}",
+        f"       fault: {result.reported}",
     ]
-    if told.clean:
-        lines.append(f"       clean: {told.clean}")
-    return "\n".join([*lines, *(f"       FAILED: {reason}" for reason in told.failures)])
+    if result.clean:
+        lines.append(f"       clean: {result.clean}")
+    return "\n".join([*lines, *(f"       FAILED: {reason}" for reason in result.failures)])

@@ -74,7 +74,7 @@ def _block(folder: Path, candidate: str, design: Design, seed: int) -> Block:
     store = Store.open(str(database))
     try:
         newest = store.experiments()[0].id
-        figures = {one.record.server: one.figures for one in store.trials(newest)}
+        figures = {trial.record.server: trial.figures for trial in store.trials(newest)}
     finally:
         store.close()
     base, other = figures.get("base", {}), figures.get(candidate, {})
@@ -95,9 +95,9 @@ def duet_table(blocks: Sequence[Block]) -> str:
         for name, figure in FIGURES.items():
             of = {
                 design: [
-                    one.logs[name]
-                    for one in blocks
-                    if one.candidate == candidate and one.design == design and one.logs
+                    block.logs[name]
+                    for block in blocks
+                    if block.candidate == candidate and block.design == design and block.logs
                 ]
                 for design in DESIGNS
             }
@@ -106,8 +106,8 @@ def duet_table(blocks: Sequence[Block]) -> str:
                 for design in DESIGNS:
                     wrong, count = _alarms(of[design])
                     alarms[design] = (alarms[design][0] + wrong, alarms[design][1] + count)
-    failed = sum(not one.logs for one in blocks)
-    said = "; ".join(
+    failed = sum(not block.logs for block in blocks)
+    shares = "; ".join(
         f"{design}: {wrong} of {count} (at most {upper_bound(wrong, count):.0%})"
         if count
         else f"{design}: none"
@@ -118,7 +118,7 @@ def duet_table(blocks: Sequence[Block]) -> str:
         f"Each block is `prony compare ./base ./CANDIDATE {words}`, with `--duet` or `--no-duet`, in an "
         f"order drawn for each round. Intervals: {CONFIDENCE:.0%}. Blocks to decide: for a t interval that "
         "excludes 1 in four of five. False alarms, of two figures over "
-        f"{EACH} blocks of the same build each: {said}. Failed blocks: {failed}."
+        f"{EACH} blocks of the same build each: {shares}. Failed blocks: {failed}."
     )
     return table(head, rows) + "\n\n" + prose(summary) + "\n"
 
@@ -153,9 +153,9 @@ def spread_interval(logs: Sequence[float]) -> tuple[float, float]:
     return stdev(logs) * math.sqrt(free / low), stdev(logs) * math.sqrt(free / high)
 
 
-def variance_p(one: Sequence[float], other: Sequence[float]) -> float:
+def variance_p(first: Sequence[float], other: Sequence[float]) -> float:
     """Two-sided p-value of equal variances (F test)."""
-    below = stats.f.cdf((stdev(one) / stdev(other)) ** 2, len(one) - 1, len(other) - 1)
+    below = stats.f.cdf((stdev(first) / stdev(other)) ** 2, len(first) - 1, len(other) - 1)
     return float(2 * min(below, 1 - below))
 
 

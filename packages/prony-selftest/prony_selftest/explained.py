@@ -175,7 +175,7 @@ def explain_tables(_share: float, say: Say) -> str:
             rows.append((staged.name, "", "", "", f"not run: {fault}"))
             continue
         rows.append(share_row(result))
-    others = [difference_row(name, one, ran) for name, one in ran.items() if _plain(one, ran) is not one]
+    others = [difference_row(name, of, ran) for name, of in ran.items() if _plain(of, ran) is not of]
     head = (
         "program",
         "application, by its own clock",
@@ -193,54 +193,54 @@ def explain_tables(_share: float, say: Say) -> str:
     )
 
 
-def share_row(found: Ran) -> tuple[str, ...]:
+def share_row(ran: Ran) -> tuple[str, ...]:
     """The application's share, by its own clock and attributed, and its counters."""
-    counted = found.side.per_request
+    counted = ran.side.per_request
     names = {
         "system_calls": "system calls",
         "allocated_bytes": "bytes",
         "switches_voluntary": "voluntary switches",
     }
     counters = ", ".join(f"{counted[key]:,.3g} {name}" for key, name in names.items() if key in counted)
-    right = abs(found.application - found.burned_share) <= POINTS
+    right = abs(ran.application - ran.burned_share) <= POINTS
     return (
-        found.staged.name,
-        f"{found.burned_share:.1%}",
-        f"{found.application:.1%}",
+        ran.staged.name,
+        f"{ran.burned_share:.1%}",
+        f"{ran.application:.1%}",
         counters,
         "yes" if right else "no",
     )
 
 
-def counter_rows(found: Ran) -> list[tuple[str, ...]]:
+def counter_rows(ran: Ran) -> list[tuple[str, ...]]:
     """Counters with a known value."""
     rows: list[tuple[str, ...]] = []
-    for key, (name, known) in found.counts.items():
-        counted = found.side.per_request.get(key)
+    for key, (name, known) in ran.counts.items():
+        counted = ran.side.per_request.get(key)
         right = counted is not None and abs(counted / known - 1) <= COUNTED_WITHIN
         measured = "not counted" if counted is None else f"{counted:,.{0 if known >= 100 else 2}f}"
-        rows.append((found.staged.name, name, f"{known:,}", measured, "yes" if right else "no"))
+        rows.append((ran.staged.name, name, f"{known:,}", measured, "yes" if right else "no"))
     return rows
 
 
-def _plain(one: Ran, ran: Mapping[str, Ran]) -> Ran | None:
+def _plain(server: Ran, ran: Mapping[str, Ran]) -> Ran | None:
     return next(
         (
             r
             for r in ran.values()
-            if r.staged.runtime == one.staged.runtime and r.staged.does == PLAIN[one.staged.runtime]
+            if r.staged.runtime == server.staged.runtime and r.staged.does == PLAIN[server.staged.runtime]
         ),
         None,
     )
 
 
-def difference_row(name: str, one: Ran, ran: Mapping[str, Ran]) -> tuple[str, ...] | None:
+def difference_row(name: str, server: Ran, ran: Mapping[str, Ran]) -> tuple[str, ...] | None:
     """A program against the plain program of its language; None without it."""
-    plain = _plain(one, ran)
+    plain = _plain(server, ran)
     if plain is None:
         return None
-    known = one.burned_us.minus(plain.burned_us).value
-    apart = difference(one.side, plain.side)
+    known = server.burned_us.minus(plain.burned_us).value
+    apart = difference(server.side, plain.side)
     sign = 1 if apart.more == name else -1
     parts = {part.part: part for part in apart.parts}
     mine = parts.get(Part.APPLICATION)

@@ -65,11 +65,11 @@ def gates(
     """
     rng = np.random.default_rng(seed)
     names = FIGURES[: len(losses)]
-    asked = Asked(BASE, CANDIDATE, dict.fromkeys(names, False), margin)
-    return [_one(draw, dict(zip(names, losses, strict=True)), asked, looks, rng) for _ in range(rounds)]
+    test = Asked(BASE, CANDIDATE, dict.fromkeys(names, False), margin)
+    return [_one(draw, dict(zip(names, losses, strict=True)), test, looks, rng) for _ in range(rounds)]
 
 
-def _one(draw: Draw, losses: dict[str, float], asked: Asked, looks: Looks, rng: np.random.Generator) -> Ended:
+def _one(draw: Draw, losses: dict[str, float], test: Asked, looks: Looks, rng: np.random.Generator) -> Ended:
     drawn = {
         figure: [
             sample
@@ -81,7 +81,7 @@ def _one(draw: Draw, losses: dict[str, float], asked: Asked, looks: Looks, rng: 
     }
     for blocks in range(looks.first, looks.most + 1):
         so_far = {figure: [s for s in samples if s.block < blocks] for figure, samples in drawn.items()}
-        result = changes(so_far, asked, looks, ended=blocks == looks.most)
+        result = changes(so_far, test, looks, ended=blocks == looks.most)
         if result.change is not Change.CANNOT_TELL:
             break
     return Ended(result.change, blocks)
@@ -123,13 +123,13 @@ def _errors(rounds: int, say: Say) -> str:
         say(f"gates: {name}")
         same = gates(draw, (0.0, 0.0, 0.0), rounds)
         edge = gates(draw, (MARGIN, MARGIN, MARGIN), rounds)
-        one = gates(draw, (MARGIN, 0.0, 0.0), rounds)
+        ended = gates(draw, (MARGIN, 0.0, 0.0), rounds)
         rows.append(
             (
                 name,
                 share(same, Change.WORSE),
                 share(edge, Change.WORSE),
-                share(one, Change.NO_WORSE),
+                share(ended, Change.NO_WORSE),
                 single_runs(draw, rounds),
             )
         )

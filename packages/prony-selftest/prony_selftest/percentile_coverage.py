@@ -114,8 +114,8 @@ def _exponential(rate: float) -> Share:
 
 
 def _in_queue(load: float) -> TimesWorld:
-    told = f"one server, Poisson arrivals, {load:.0%} busy: consecutive requests share the queue"
-    return TimesWorld(f"queue, {load:.0%} busy", told, _queue(load), _exponential(1 - load))
+    description = f"one server, Poisson arrivals, {load:.0%} busy: consecutive requests share the queue"
+    return TimesWorld(f"queue, {load:.0%} busy", description, _queue(load), _exponential(1 - load))
 
 
 WORLDS: tuple[TimesWorld, ...] = (

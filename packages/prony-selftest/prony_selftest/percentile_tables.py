@@ -97,18 +97,18 @@ def _of_levels(rounds: int, say: Say) -> list[str]:
     ]
 
 
-def _of_level(found: LevelCovered) -> str:
+def _of_level(covered: LevelCovered) -> str:
     return (
-        f"{found.held * 100:.1f} %; {found.counts_as:,.0f}; -{found.below * 100:.1f} %, "
-        f"+{found.above * 100:.1f} % (±{found.error * 100:.1f} %)"
+        f"{covered.held * 100:.1f} %; {covered.counts_as:,.0f}; -{covered.below * 100:.1f} %, "
+        f"+{covered.above * 100:.1f} % (±{covered.error * 100:.1f} %)"
     )
 
 
-def _cell(found: Covered) -> str:
-    if not found.printed:
+def _cell(covered: Covered) -> str:
+    if not covered.printed:
         return "not printed"
-    return f"{found.held * 100:.1f} %" + (
-        f" ({found.open * 100:.0f} % open)" if round(found.open * 100) else ""
+    return f"{covered.held * 100:.1f} %" + (
+        f" ({covered.open * 100:.0f} % open)" if round(covered.open * 100) else ""
     )
 
 

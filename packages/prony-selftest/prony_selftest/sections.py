@@ -65,16 +65,16 @@ def marks(section: str) -> tuple[str, str]:
     return begin, f"<!-- {section}: end -->"
 
 
-def written(asked: Asked, page: Path, say: Say) -> None:
+def written(request: Asked, page: Path, say: Say) -> None:
     """Fills a page with the tables, after each trial with those so far; of the catalogue, other
     entries' rows stay. Raises UsageError, before the first trial, if the page lacks its marks.
     """
-    begin, end = marks(asked.section)
+    begin, end = marks(request.section)
     try:
         replace_between(page.read_text(encoding="utf-8"), begin, end, "")
-        for filled in tables(asked, say):
+        for filled in tables(request, say):
             text = page.read_text(encoding="utf-8")
-            if asked.section == "catalogue":
+            if request.section == "catalogue":
                 filled = _with_other_rows(filled, text.partition(begin)[2].partition(end)[0])
             page.write_text(replace_between(text, begin, end, "\n" + filled + "\n"), encoding="utf-8")
     except (OSError, ValueError) as fault:
@@ -89,25 +89,25 @@ def _with_other_rows(new: str, old: str) -> str:
     return ROW.sub("", new) + "".join(rows[number] for number in sorted(rows))
 
 
-def tables(asked: Asked, say: Say) -> Iterator[str]:
+def tables(request: Asked, say: Say) -> Iterator[str]:
     """Simulates or runs a section; its tables as Markdown, on this host after each trial. Raises UsageError
     for an unknown section.
     """
-    if asked.section not in SECTIONS:
-        raise UsageError(f"no section {asked.section}; expected one of {', '.join(SECTIONS)}")
-    if asked.section in SIMULATED:
-        yield SIMULATED[asked.section](asked.rounds_percent / 100, say)
+    if request.section not in SECTIONS:
+        raise UsageError(f"no section {request.section}; expected one of {', '.join(SECTIONS)}")
+    if request.section in SIMULATED:
+        yield SIMULATED[request.section](request.rounds_percent / 100, say)
         return
-    runs = asked.runs if asked.runs is not None else RUNS.get(asked.section, 0)
-    if asked.section == "gate":
+    runs = request.runs if request.runs is not None else RUNS.get(request.section, 0)
+    if request.section == "gate":
         yield from real_gates(runs, say)
-    elif asked.section == "duet":
+    elif request.section == "duet":
         yield from duet_blocks(runs, say)
     else:
-        yield from _on_this_host(asked, runs, say)
+        yield from _on_this_host(request, runs, say)
 
 
-def _on_this_host(asked: Asked, runs: int, say: Say) -> Iterator[str]:
+def _on_this_host(request: Asked, runs: int, say: Say) -> Iterator[str]:
     from prony.host.affinity import pin_self
     from prony.host.partition import partition
     from prony.host.resource_limits import raise_descriptors
@@ -119,17 +119,17 @@ def _on_this_host(asked: Asked, runs: int, say: Say) -> Iterator[str]:
 
     raise_descriptors()
     pin_self(partition().client)
-    if asked.section == "honest":
+    if request.section == "honest":
         trials: list[CleanTrial] = []
-        for trial in clean_trials(runs, asked.server, say):
+        for trial in clean_trials(runs, request.server, say):
             trials.append(trial)
             yield clean_trials_table(trials) + "\n"
         return
-    if asked.section in ("staged", "canary"):
-        yield from (staged_tables if asked.section == "staged" else canary_blocks)(runs, say)
+    if request.section in ("staged", "canary"):
+        yield from (staged_tables if request.section == "staged" else canary_blocks)(runs, say)
         return
     results: list[EntryResult] = []
-    for number in asked.numbers or ALL:
+    for number in request.numbers or ALL:
         results.append(run_number(number, tools=True))
         say(f"{number}: {results[-1].reported}; clean: {results[-1].clean} {' '.join(results[-1].failures)}")
         yield markdown(results) + "\n"

@@ -5,7 +5,7 @@ functions that reports use, with the orders that plans draw. Pure; seeded.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +14,7 @@ import numpy as np
 from prony.compare import RatioResult, Sample, compare, ratio
 from prony.compare.shared import LoadSample, load_ratios, order_effects, order_of_one
 from prony.plan.processes import LoadOrders
-from prony_selftest.statistics import SEED, TRUTH, Rate
+from prony_selftest.statistics import SEED, TRUTH, Rate, rate_of
 from prony_selftest.tables import Say, prose, table
 from prony_selftest.worlds import BLOCK_SPREAD, TRIAL_SPREAD
 
@@ -92,7 +92,7 @@ def servers_covered(world: SharedWorld, blocks: int, rounds: int, seed: int = SE
         low, high = pair.worst_low, pair.worst_high
         return low is not None and high is not None and low <= math.exp(TRUTH) <= high
 
-    return _count(rounds, seed, once)
+    return rate_of(rounds, seed, once)
 
 
 def pooled_covered(world: SharedWorld, blocks: int, rounds: int, seed: int = SEED) -> Rate:
@@ -104,7 +104,7 @@ def pooled_covered(world: SharedWorld, blocks: int, rounds: int, seed: int = SEE
         places = range(blocks * len(LOADS))
         return _covers(ratio(a, b, places, places), TRUTH)
 
-    return _count(rounds, seed, once)
+    return rate_of(rounds, seed, once)
 
 
 def loads_covered(
@@ -150,22 +150,17 @@ def order_found(world: SharedWorld, blocks: int, rounds: int, seed: int = SEED) 
         effects = order_effects([*trials["a"], *trials["b"]])
         return effects is not None and effects.found
 
-    return _count(rounds, seed, once)
+    return rate_of(rounds, seed, once)
 
 
-def _width(found: RatioResult) -> float:
-    assert found.low is not None
-    assert found.high is not None
-    return math.log(found.high / found.low)
+def _width(ratio: RatioResult) -> float:
+    assert ratio.low is not None
+    assert ratio.high is not None
+    return math.log(ratio.high / ratio.low)
 
 
-def _covers(found: RatioResult, truth: float) -> bool:
-    return found.low is not None and found.high is not None and found.low <= math.exp(truth) <= found.high
-
-
-def _count(rounds: int, seed: int, once: Callable[[np.random.Generator], bool]) -> Rate:
-    rng = np.random.default_rng(seed)
-    return Rate(sum(once(rng) for _ in range(rounds)), rounds)
+def _covers(ratio: RatioResult, truth: float) -> bool:
+    return ratio.low is not None and ratio.high is not None and ratio.low <= math.exp(truth) <= ratio.high
 
 
 def shared_tables(rounds: int = ROUNDS, say: Say = lambda _: None) -> str:

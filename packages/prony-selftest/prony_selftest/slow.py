@@ -118,10 +118,10 @@ def slow_table(say: Say) -> str:
     return table(HEAD, rows)
 
 
-def row(staged: Staged, found: SlowRequests) -> tuple[str, ...]:
+def row(staged: Staged, slow: SlowRequests) -> tuple[str, ...]:
     """A server's row; right: the kind of event is named if, and only if, it is the reason."""
-    what = f"{found.requests:,}, {found.over_ms:.3g} ms and more"
-    overlap = next((kind for kind in found.beside if kind.kind == staged.kind), None)
+    what = f"{slow.requests:,}, {slow.over_ms:.3g} ms and more"
+    overlap = next((kind for kind in slow.beside if kind.kind == staged.kind), None)
     if overlap is None:
         return staged.name, what, NAMES[staged.kind], "not read", "", "", "no"
     return (

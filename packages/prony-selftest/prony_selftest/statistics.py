@@ -48,7 +48,8 @@ class Rate:
         return f"{self.share * 100:.1f} %"
 
 
-def _count(rounds: int, seed: int, once: Callable[[np.random.Generator], bool]) -> Rate:
+def rate_of(rounds: int, seed: int, once: Callable[[np.random.Generator], bool]) -> Rate:
+    """Share of `rounds` in which `once` is true."""
     rng = np.random.default_rng(seed)
     return Rate(sum(once(rng) for _ in range(rounds)), rounds)
 
@@ -64,9 +65,9 @@ def _covers(low: float | None, high: float | None, truth: float) -> bool:
     return low is not None and high is not None and low <= math.exp(truth) <= high
 
 
-def claimed(found: RatioResult) -> Claim:
+def claimed(ratio: RatioResult) -> Claim:
     """What an interval alone shows."""
-    return claim_of((found.low, found.high), None)
+    return claim_of((ratio.low, ratio.high), None)
 
 
 def coverage(
@@ -80,7 +81,7 @@ def coverage(
         result = ratio(a, b, places, places)
         return _covers(result.low, result.high, TRUTH)
 
-    return _count(rounds, seed, once)
+    return rate_of(rounds, seed, once)
 
 
 def false_difference(world: World, blocks: int, servers: int, rounds: int, seed: int = SEED) -> Rate:
@@ -94,7 +95,7 @@ def false_difference(world: World, blocks: int, servers: int, rounds: int, seed:
         ]
         return any(pair.differs for pair in compare(samples).pairs)
 
-    return _count(rounds, seed, once)
+    return rate_of(rounds, seed, once)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def false_equivalence(world: World, blocks: int, rounds: int, seed: int = SEED) 
         within = margin_of((result.low, result.high))
         return claimed(result) is Claim.EQUIVALENT and within is not None and within < BAND
 
-    return _count(rounds, seed, once)
+    return rate_of(rounds, seed, once)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +205,9 @@ class Said:
         return self.claim in DIFFERENT
 
 
-def _power(said: Sequence[Said], blocks: float) -> Power:
+def _power(claims: Sequence[Said], blocks: float) -> Power:
     def rate(holds: Callable[[Said], bool]) -> Rate:
-        return Rate(sum(holds(claim) for claim in said), len(said))
+        return Rate(sum(holds(claim) for claim in claims), len(claims))
 
     return Power(
         rate(lambda claim: claim.differs and claim.first_faster),

@@ -162,8 +162,8 @@ def _until_clear(rounds: Repetitions, say: Say) -> str:
     return prose(text) + "\n\n" + table(head, rows)
 
 
-def _claims(found: Power) -> str:
-    return f"{found.right} / {found.equivalent}" + (f" ({found.wrong} wrong)" if found.wrong.hits else "")
+def _claims(power: Power) -> str:
+    return f"{power.right} / {power.equivalent}" + (f" ({power.wrong} wrong)" if power.wrong.hits else "")
 
 
 def _power(rounds: Repetitions, say: Say) -> str:

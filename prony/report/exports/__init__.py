@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # the command line lists the formats at every start: no stati
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The content, and what its reader should be told besides (on standard error)."""
+    """The exported content, and a notice for standard error."""
 
     content: str | bytes | Iterator[str]
     """Of a format that can be long (a row per request) piece by piece, and then to be taken once."""
@@ -52,7 +52,7 @@ class Format:
 
 def own() -> tuple[str, ...]:
     """Prony's formats, by name, those of packages that are not installed among them; nothing is imported."""
-    return tuple(sorted({*(one.name for one in iter_modules(__path__)), *seams.own(seams.EXPORTS)}))
+    return tuple(sorted({*(module.name for module in iter_modules(__path__)), *seams.own(seams.EXPORTS)}))
 
 
 def names() -> tuple[str, ...]:
@@ -65,8 +65,8 @@ def named(name: str) -> Format:
     if name not in names():
         raise KeyError(name)
     if any(module.name == name for module in iter_modules(__path__)):
-        found = import_module(f"{__name__}.{name}").FORMAT
+        exporter = import_module(f"{__name__}.{name}").FORMAT
     else:
-        found = seams.need(seams.EXPORTS, name, f"the format {name}")
-    assert isinstance(found, Format), f"{name} has no FORMAT"
-    return found
+        exporter = seams.need(seams.EXPORTS, name, f"the format {name}")
+    assert isinstance(exporter, Format), f"{name} has no FORMAT"
+    return exporter

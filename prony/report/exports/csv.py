@@ -47,12 +47,12 @@ def _no_formula(value: object) -> object:
     )
 
 
-def _texts(found: tidy.Value) -> dict[str, str]:
+def _texts(value: tidy.Value) -> dict[str, str]:
     """Empty: not bounded, or not known. `> t`: among failed requests."""
-    texts = {name: "" if (n := getattr(found, name)) is None else repr(n) for name in tidy.ESTIMATED}
-    if found.above is not None:
-        beyond = ("value", "low") if found.open else ("value", "low", "high")
-        texts |= {name: f"> {found.above!r}" for name in beyond if not texts[name]}
+    texts = {name: "" if (n := getattr(value, name)) is None else repr(n) for name in tidy.ESTIMATED}
+    if value.above is not None:
+        beyond = ("value", "low") if value.open else ("value", "low", "high")
+        texts |= {name: f"> {value.above!r}" for name in beyond if not texts[name]}
     return texts
 
 

@@ -35,13 +35,13 @@ from prony.report.wording import counted, good_to
 BESIDE = ("p50_ms", "p99_ms", "time_to_steady_s")
 """Of a trial, beside its throughput."""
 MANY_TRIALS = 40
-"""Of more only the median ones are drawn over time."""
+"""Maximum trials drawn over time; beyond it only median trials are."""
 Key = tuple[Markup, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """Charts: one large one, or several beside each other."""
+    """Charts: one large one, or a grid of small ones."""
 
     drawings: tuple[Drawing, ...]
     keys: tuple[Key, ...] = ()
@@ -72,14 +72,14 @@ def chapters(drawer: Drawer) -> list[Chapter]:
     part = drawer.part
     if part.failure:
         return [Chapter("results", "Results", (Lines("", (part.failure,)),))]
-    own = [DRAWN[one](drawer) if isinstance(one, str) else one for one in shape_of(part).chapters(part)]
-    drawings = [one for name in shape_of(part).charts for one in ABOVE[name](drawer)]
+    own = [DRAWN[made](drawer) if isinstance(made, str) else made for made in shape_of(part).chapters(part)]
+    drawings = [made for name in shape_of(part).charts for made in ABOVE[name](drawer)]
     if drawings:
         published = part.layout == "matrix" and any(cell.cell.published for cell in part.cells)
         keys = (*_legend(drawer), *(((DASH, "dashed: published, on other hardware"),) if published else ()))
         own[0] = replace(own[0], items=(Charts(tuple(drawings), keys, "middle"), *own[0].items))
     made = [*own, _explained(part), _hosts(part), _findings(part), _trials(part)]
-    return [chapter for chapter in made if chapter.items]
+    return [made for made in made if made.items]
 
 
 def pictures(drawer: Drawer) -> tuple[Item, ...]:
@@ -88,18 +88,18 @@ def pictures(drawer: Drawer) -> tuple[Item, ...]:
     picture = "" if part.failure else shape_of(part).picture
     if picture == "law" and (law := sweep_drawings.law(drawer)) is not None:
         return (Charts((law,), _legend(drawer), "large"),)
-    if picture == "capacity" and (found := sweep_drawings.capacity(drawer)) is not None:
-        return (Charts((found,), sweep_drawings.capacity_keys(drawer), "large"),)
+    if picture == "capacity" and (drawing := sweep_drawings.capacity(drawer)) is not None:
+        return (Charts((drawing,), sweep_drawings.capacity_keys(drawer), "large"),)
     if picture == "throughput":
-        return tuple(one for one in _throughput(drawer).items if isinstance(one, Charts))
+        return tuple(item for item in _throughput(drawer).items if isinstance(item, Charts))
     table = ratio_rows.changes(part.gate) if picture == "changes" and part.gate is not None else None
     return () if table is None else (table,)
 
 
 def _charts(
-    drawer: Drawer, id: str, title: str, found: Sequence[Drawing | None], lead: str, form: str = "small"
+    drawer: Drawer, id: str, title: str, drawn: Sequence[Drawing | None], lead: str, form: str = "small"
 ) -> Chapter:
-    drawings = tuple(one for one in found if one is not None)
+    drawings = tuple(drawing for drawing in drawn if drawing is not None)
     return Chapter(id, title, (Charts(drawings, _legend(drawer), form),) if drawings else (), lead)
 
 
@@ -115,8 +115,8 @@ def _explained(part: PartView) -> Chapter:
     if isinstance(view, Drawn):
         return view.chapter()
     pictures = (
-        Folded(one.heading, (Charts((image(one),), form="large"), Lines("", one.said, listed=False)))
-        for one in view.pictures
+        Folded(p.heading, (Charts((image(p),), form="large"), Lines("", p.said, listed=False)))
+        for p in view.pictures
     )
     return Chapter("explained", TITLE, (*view.blocks, *pictures))
 
@@ -133,7 +133,7 @@ def _ratios(drawer: Drawer) -> Chapter:
     part = drawer.part
     if not part.pairs:
         return Chapter("ratios", "Pairs", ())
-    first, others = (ratio_rows.pairs(part, asked=asked) for asked in (True, False))
+    first, others = (ratio_rows.pairs(part, headline=headline) for headline in (True, False))
     lead = (
         "A pair differs where the interval excludes 1 with every source of the budget at its worst. Shaded: "
         f"no practical difference, ± {part.part.band * 100:g} %. Hollow: open."
@@ -146,8 +146,8 @@ def _ratios(drawer: Drawer) -> Chapter:
     if others is not None:
         items.append(Folded("Other figures", (others,)))
     sentences, said_once = pairs.in_words(part.pairs)
-    said = (Lines("", sentences, marked=True),)
-    items.append(Folded("All pairs in words", said, said_once and f"{said_once}."))
+    sentence_lines = (Lines("", sentences, marked=True),)
+    items.append(Folded("All pairs in words", sentence_lines, said_once and f"{said_once}."))
     about = pairs.coverage(part)
     return Chapter("ratios", "Pairs", (*items, *([about] if about is not None else [])), lead)
 
@@ -158,8 +158,8 @@ def _latency(drawer: Drawer) -> Chapter:
         f"{of} to the last byte of the response. Thick: each server's median trial. Thin: the others; "
         "percentiles are never averaged over trials. A line ends where the samples stop supporting it."
     )
-    found = [drawer.latency(drawer.part.cells)]
-    return _charts(drawer, "latency", "Latency by percentile", found, lead, "large")
+    drawings = [drawer.latency(drawer.part.cells)]
+    return _charts(drawer, "latency", "Latency by percentile", drawings, lead, "large")
 
 
 def _throughput(drawer: Drawer) -> Chapter:
@@ -233,12 +233,12 @@ ABOVE: Mapping[str, Callable[[Drawer], Sequence[Drawing]]] = {
 
 
 def _findings(part: PartView) -> Chapter:
-    found, fine = finding_groups(part), finding_groups(part, fine=True)
+    groups, fine = finding_groups(part), finding_groups(part, fine=True)
     items: list[Item] = []
     lead = "No check found anything that bends a figure." if part.trials else ""
-    if found:
+    if groups:
         lead = "What does not conform, what may bend a figure, and what cannot be known."
-        items.append(Findings(found))
+        items.append(Findings(groups))
     if fine:
         columns = tuple(Column(name, number=False) for name in ("In", "Limit", "For example"))
         rows = tuple(
@@ -251,7 +251,7 @@ def _findings(part: PartView) -> Chapter:
 
 def _trials(part: PartView) -> Chapter:
     every = tidy.every(part)
-    told = any(_told(trial) for _, trial in every)
+    explained = any(_told(trial) for _, trial in every)
     columns = (
         Column("Server" if len(part.cells) == len(part.servers) else "Cell", number=False),
         Column("Started", number=False),
@@ -260,7 +260,7 @@ def _trials(part: PartView) -> Chapter:
         *(Column(named(figure)) for figure in BESIDE),
         Column("Bound by", number=False),
         Column("Conforms", number=False),
-        *([Column("Why", number=False)] if told else []),
+        *([Column("Why", number=False)] if explained else []),
     )
     rows = tuple(
         Row(
@@ -273,7 +273,7 @@ def _trials(part: PartView) -> Chapter:
                 *(_figure(figure, trial) for figure in BESIDE),
                 TableCell(trial.judgement.bound_by),
                 _conforms(trial, tidy.is_repeated(cell, trial)),
-                *([TableCell(_told(trial))] if told else []),
+                *([TableCell(_told(trial))] if explained else []),
             ),
             server=trial.record.server,
         )
@@ -293,8 +293,8 @@ def _figure(figure: str, trial: TrialView) -> TableCell:
 
 
 def _good_to(trial: TrialView) -> TableCell:
-    found = trial.estimates.get(HEADLINE)
-    return TableCell("–" if found is None else good_to(*found.uncertainty.worst))
+    estimate = trial.estimates.get(HEADLINE)
+    return TableCell("–" if estimate is None else good_to(*estimate.uncertainty.worst))
 
 
 def _conforms(trial: TrialView, repeated: bool) -> TableCell:

@@ -139,7 +139,7 @@ LABEL = 13
 
 @dataclass(frozen=True, slots=True)
 class CeilingRow:
-    """One server: what its trials reached, and (name, requests per second) of what bounds it."""
+    """One server: rates of its trials, and its ceilings as (name, requests per second)."""
 
     series: Series
     values: tuple[float, ...]
@@ -155,13 +155,13 @@ def ceilings(
     most = max([*known, *([offered_per_s] if offered_per_s else [])], default=1.0) * 1.04 or 1.0
     scale = Scale(0, most)
     names = [_names(row, scale, width) for row in rows]
-    heights = [LINE * (1 + max([line for line, *_ in found], default=0)) + BAR for found in names]
+    heights = [LINE * (1 + max([line for line, *_ in row_names], default=0)) + BAR for row_names in names]
     x = Axis(scale, [(t, plain(t)) for t in round_ticks(scale, 5)], "requests per second", grid=True)
     plot = Plot(x, None, width=width, height=sum(heights))
     if offered_per_s is not None:
         plot.upright(offered_per_s, MUTED, dash="5 4")
     top = 0.0
-    for row, found, height in zip(rows, names, heights, strict=True):
+    for row, row_names, height in zip(rows, names, heights, strict=True):
         colour, middle = row.series.colour, top + height - 20
         plot.text(0, top + LINE / 2, row.series.label, size=LABEL)
         if row.middle is not None:
@@ -170,7 +170,7 @@ def ceilings(
             plot.line([(per_s, middle - 12), (per_s, middle + 11)], BUDGET, 2)
         for value in row.values:
             plot.mark(value, middle, row.series.shape, colour)
-        for line, start, name in found:
+        for line, start, name in row_names:
             plot.text(start, top + LINE * (line + 0.5), name, BUDGET, size=TEXT)
         top += height
     return plot.svg(key=key, title=title)
@@ -179,13 +179,13 @@ def ceilings(
 def _names(row: CeilingRow, scale: Scale, width: float) -> list[tuple[int, float, str]]:
     """(line, px from the left, name): above the rule, in the first line with room."""
     ends = [text_width(row.series.label, LABEL)]
-    found = []
+    placed = []
     for name, per_s in sorted(row.ceilings, key=lambda ceiling: ceiling[1]):
         start = max(0.0, min(scale.at(per_s) / 100 * width, width - text_width(name)))
         line = next((k for k, end in enumerate(ends) if end + GAP <= start), len(ends))
         ends[line : line + 1] = [start + text_width(name)]
-        found.append((line, start, name))
-    return found
+        placed.append((line, start, name))
+    return placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,19 +287,19 @@ def rates(cell: CellView) -> tuple[float, ...]:
 
 
 def known_ceilings(cell: CellView) -> tuple[tuple[str, float], ...]:
-    """(name with its rate, rate): declared ones of the server, and what the client reached beforehand."""
+    """(label, requests per second) of the server's declared ceilings and the client's calibrated rate."""
     if not cell.trials:
         return ()
     evidence = cell.trials[0].record.evidence
-    found = [(f"{one.name} {number(one.per_s)}/s", one.per_s) for one in evidence.ceilings]
+    known = [(f"{ceiling.name} {number(ceiling.per_s)}/s", ceiling.per_s) for ceiling in evidence.ceilings]
     if evidence.calibration is not None:
         at = evidence.calibration.ceiling_per_s
-        found.append((f"client {number(at)}/s", at))
-    return tuple(found)
+        known.append((f"client {number(at)}/s", at))
+    return tuple(known)
 
 
 def bound_words(cell: CellView, limits: Sequence[tuple[str, float]]) -> str:
-    found = cell.figure(HEADLINE)
-    reached = "no figure" if found is None else f"{number(found.median)}/s"
+    spread = cell.figure(HEADLINE)
+    reached = "no figure" if spread is None else f"{number(spread.median)}/s"
     names = ", ".join(name for name, _ in limits) or "none is known"
     return f"{cell.cell.server}: {reached}; ceilings: {names}; bound by {cell.bound_by or 'nothing known'}"

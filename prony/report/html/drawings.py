@@ -1,4 +1,4 @@
-"""From a part to its charts: which values each one shows, and the same in words for who cannot see."""
+"""Charts of a part: the values of each, and its text alternative."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from prony.steady.detector import change_points_ms
 WIDE, NARROW = 860, 372
 """Widths in CSS pixels for which the large charts are laid out; the page picks one by its own width."""
 MIDDLE, HEIGHT = 420, 230
-"""Of the charts that stand beside each other; the height is that of the plot area."""
+"""Width and plot-area height, in CSS pixels, of charts in the two-column grid."""
 FAR = 3.0
 """A ceiling of more than this many times the highest rate would only flatten the chart: words tell of it."""
 STARTING = (
@@ -69,7 +69,7 @@ class Drawer:
     def latency(self, cells: Sequence[CellView], where: str = "") -> Drawing | None:
         """Service time (of an open loop: latency), as far as each trial's sample supports it."""
         curves: list[charts.Curve] = []
-        told: list[str] = []
+        per_server: list[str] = []
         for cell in cells:
             middle = cell.median_trial
             for trial in cell.counting:
@@ -77,12 +77,12 @@ class Drawer:
                 if len(points) > 1:
                     curves.append(charts.Curve(self.series(cell), points, trial is middle))
             if middle is not None:
-                told.append(f"{cell.cell.server}: {charts.latency_words(middle)}")
+                per_server.append(f"{cell.cell.server}: {charts.latency_words(middle)}")
         if not any(curve.main for curve in curves):
             return None
         times = "Latency" if any(cell.cell.trial.load.model == "open" for cell in cells) else "Service time"
         heading = f"{times} by percentile{f', {where}' if where else ''}"
-        words = f"{heading}, median trial of each server. " + "; ".join(told)
+        words = f"{heading}, median trial of each server. " + "; ".join(per_server)
 
         def draw(width: int, height: int, key: str) -> str:
             return charts.latency(curves, width=width, height=height, key=key, title=words)
@@ -149,16 +149,16 @@ class Drawer:
         made: list[Drawing] = []
         for figure in STARTING:
             rows = []
-            told = []
+            medians = []
             for cell in self.part.cells:
                 dots = tuple(v for t in cell.counting if (v := t.figure(figure)) is not None and v >= 0)
-                found = cell.figure(figure)
-                words = rounded(figure, found.median if found else None)
-                middle = found.median if found else None
+                spread = cell.figure(figure)
+                words = rounded(figure, spread.median if spread else None)
+                middle = spread.median if spread else None
                 rows.append(charts.Dots(self.series(cell), dots, middle, words))
-                told.append(f"{cell.cell.server} {words}")
+                medians.append(f"{cell.cell.server} {words}")
             if any(row.values for row in rows):
-                words = f"{named(figure)}, medians: {join(told)}"
+                words = f"{named(figure)}, medians: {join(medians)}"
                 svg = charts.strips(rows, key=self.identifier("start"), title=words)
                 made.append(Drawing(words, Markup(svg), heading=named(figure)))
         return made
@@ -166,17 +166,17 @@ class Drawer:
     def cpu(self) -> Drawing | None:
         """A row per server, a pair of marks per trial, also of those that do not conform."""
         rows = []
-        told = []
+        per_cell = []
         for cell in self.part.cells:
             client = tuple(v for t in cell.trials if (v := t.figure("client_cpu_share")) is not None)
             busy = tuple(v for t in cell.trials if (v := t.figure("server_cpu_share")) is not None)
             if client or busy:
                 rows.append(charts.PairedSeries(self.series(cell), client, busy))
-                said = f"server {charts.percents(busy)} of its CPUs, client {charts.percents(client)}"
-                told.append(f"{cell.label}: {said}")
+                shares = f"server {charts.percents(busy)} of its CPUs, client {charts.percents(client)}"
+                per_cell.append(f"{cell.label}: {shares}")
         if not rows:
             return None
-        words = "CPU in use over the window, a value per trial. " + "; ".join(told)
+        words = "CPU in use over the window, a value per trial. " + "; ".join(per_cell)
         most = max([1.0, *(v for r in rows for v in (*r.hollow, *r.solid))])
         return self.both(
             "cpu",
@@ -224,16 +224,16 @@ class Drawer:
 
     def questions(self) -> dict[str, list[CellView]]:
         """Cells that answer the same question: all servers under one workload and load; none of a sweep."""
-        found: dict[str, list[CellView]] = {}
+        by_load: dict[str, list[CellView]] = {}
         if not self.part.swept:
             for view in self.part.cells:
                 trial = view.cell.trial
                 load = "" if self.part.part.follows else f", {trial.load_name}"
-                found.setdefault(f"{trial.workload.name}{load}", []).append(view)
-        return found
+                by_load.setdefault(f"{trial.workload.name}{load}", []).append(view)
+        return by_load
 
     def bounds(self) -> list[Drawing]:
-        """A chart for each workload and load whose rate is bounded by something that is known beforehand."""
+        """A chart per workload and load whose rate has a known ceiling."""
         made: list[Drawing] = []
         for where, cells in self.questions().items():
             loads = [trial.record.evidence.load for cell in cells for trial in cell.trials]
@@ -248,7 +248,7 @@ class Drawer:
                 charts.CeilingRow(
                     series=self.series(cell),
                     values=charts.rates(cell),
-                    middle=None if (found := cell.figure(HEADLINE)) is None else found.median,
+                    middle=None if (spread := cell.figure(HEADLINE)) is None else spread.median,
                     ceilings=tuple((name, at) for name, at in known if at <= FAR * highest),
                 )
                 for cell, known in zip(cells, limits, strict=True)
@@ -268,8 +268,8 @@ class Drawer:
         return made
 
     def times(self) -> list[Drawing]:
-        found = (self.latency(cells, where) for where, cells in self.questions().items())
-        return [drawing for drawing in found if drawing is not None]
+        drawings = (self.latency(cells, where) for where, cells in self.questions().items())
+        return [drawing for drawing in drawings if drawing is not None]
 
     def series(self, cell: CellView) -> Series:
         place = self.places[cell.cell.server]
@@ -341,10 +341,10 @@ def _socket_chart(heading: str, place: int, rows: list[HostRow], key: str) -> Dr
         name: [(row.t_ms / 1000, n) for row in rows if (n := getattr(row, field)) is not None]
         for field, name in STATES
     }
-    told = [f"{name} {number(of[0][1])} to {number(of[-1][1])}" for name, of in counts.items() if of]
+    ranges = [f"{name} {number(of[0][1])} to {number(of[-1][1])}" for name, of in counts.items() if of]
     most = max(n for of in counts.values() for _, n in of)
     until_s = max(rows[-1].t_ms / 1000, 1.0)
-    words = f"{heading}: TCP sockets over {number(until_s)} s, first to last: " + ", ".join(told)
+    words = f"{heading}: TCP sockets over {number(until_s)} s, first to last: " + ", ".join(ranges)
     plot = Plot(
         seconds_axis(until_s), count_axis(max(most * 1.08, 3)), width=charts.WIDTH, height=charts.HEIGHT
     )

@@ -53,19 +53,19 @@ def answer_table(part: AnswerPart, places: Callable[[str], int]) -> AnswerTable 
         table = _plain(part)
     if table is None or not part.bars:
         return None
-    by_label = {one.label: one for one in part.bars}
+    by_label = {bar.label: bar for bar in part.bars}
     heights, widths = _heights(part.bars), _widths(part.bars)
     sources = _sources(part.bars)
     rows = []
     for row in table.sections[0].rows:
-        found = by_label.get(row.label)
-        if found is None:
+        of_row = by_label.get(row.label)
+        if of_row is None:
             rows.append(AnswerRow(row))
             continue
-        at_worst = _interval(found, *found.off.worst)
-        drawn = bar(heights, found.value, _within(found), at_worst, accent(places(found.server)))
-        rows.append(AnswerRow(row, drawn, _budget(widths, found, sources)))
-    interval = any(_within(one) for one in part.bars)
+        at_worst = _interval(of_row, *of_row.off.worst)
+        drawn = bar(heights, of_row.value, _within(of_row), at_worst, accent(places(of_row.server)))
+        rows.append(AnswerRow(row, drawn, _budget(widths, of_row, sources)))
+    interval = any(_within(bar) for bar in part.bars)
     keys = [(square(INK), "95 % interval")] if interval else []
     several = len(part.bars) > 1
     if several and sources:
@@ -80,52 +80,52 @@ def answer_table(part: AnswerPart, places: Callable[[str], int]) -> AnswerTable 
 def _plain(part: AnswerPart) -> Table:
     rows = tuple(
         Row(
-            one.label,
-            (TableCell(rounded(part.figure, one.value)), TableCell(good_to(*one.off.worst))),
-            server=one.server,
+            bar.label,
+            (TableCell(rounded(part.figure, bar.value)), TableCell(good_to(*bar.off.worst))),
+            server=bar.server,
         )
-        for one in part.bars
+        for bar in part.bars
     )
     return Table((Column(named(part.figure)), Column("good to", number=False)), (Section(rows),))
 
 
-def _within(one: Bar) -> Interval | None:
-    return None if one.off.low is None and one.off.high is None else _interval(one, one.off.low, one.off.high)
+def _within(bar: Bar) -> Interval | None:
+    return None if bar.off.low is None and bar.off.high is None else _interval(bar, bar.off.low, bar.off.high)
 
 
-def _interval(one: Bar, low: float | None, high: float | None) -> Interval:
-    return Interval(*(None if end is None else one.value * (1 + end) for end in (low, high)))
+def _interval(bar: Bar, low: float | None, high: float | None) -> Interval:
+    return Interval(*(None if end is None else bar.value * (1 + end) for end in (low, high)))
 
 
 def _heights(bars: Sequence[Bar]) -> Scale:
     """From zero to beyond the longest bar, error bars as far as they leave the others legible."""
-    most = max(one.value for one in bars)
-    highs = [(one.value, end) for one in bars for end in (0.0, one.off.high, one.off.worst[1])]
+    most = max(bar.value for bar in bars)
+    highs = [(bar.value, end) for bar in bars for end in (0.0, bar.off.high, bar.off.worst[1])]
     ends = [value * (1 + end) for value, end in highs if end is not None]
     return Scale(0.0, (min(max(ends), FAR * most) or 1.0) * (1 + ROOM))
 
 
 def _widths(bars: Sequence[Bar]) -> Scale:
     """Relative, with zero; wider where a side is not bounded, for the arrow."""
-    ends = [one.off.worst for one in bars]
-    reached = [_reached(one) for one in bars]
+    ends = [bar.off.worst for bar in bars]
+    reached = [_reached(bar) for bar in bars]
     low = min([-0.001, *(side[0] for side in reached)])
     high = max([0.001, *(side[1] for side in reached)])
     span = high - low
-    below, above = (any(one[side] is None for one in ends) for side in (0, 1))
+    below, above = (any(end[side] is None for end in ends) for side in (0, 1))
     return Scale(low - span * (0.15 if below else ROOM), high + span * (0.15 if above else ROOM))
 
 
-def _reached(one: Bar) -> tuple[float, float]:
-    made = segments(one, {})
+def _reached(bar: Bar) -> tuple[float, float]:
+    made = segments(bar, {})
     return min([0.0, *(s.low for s in made)]), max([0.0, *(s.high for s in made)])
 
 
-def segments(one: Bar, colours: dict[str, Colour]) -> list[Segment]:
+def segments(bar: Bar, colours: dict[str, Colour]) -> list[Segment]:
     """The interval, then each source beyond the one before it: together they end where `good to` says."""
-    low, high = one.off.low, one.off.high
+    low, high = bar.off.low, bar.off.high
     place = {source: at for at, source in enumerate(colours)}
-    lines = sorted(one.budget, key=lambda line: place.get(line.source, len(place)))
+    lines = sorted(bar.budget, key=lambda line: place.get(line.source, len(place)))
     made = []
     if low is not None or high is not None:
         made.append(Segment(low or 0.0, high or 0.0, INK, f"95 % interval: {good_to(low, high)}"))
@@ -141,14 +141,14 @@ def segments(one: Bar, colours: dict[str, Colour]) -> list[Segment]:
     return made
 
 
-def _budget(widths: Scale, one: Bar, colours: dict[str, Colour]) -> Markup:
-    return stacked(widths, segments(one, colours), Interval(*one.off.worst))
+def _budget(widths: Scale, bar: Bar, colours: dict[str, Colour]) -> Markup:
+    return stacked(widths, segments(bar, colours), Interval(*bar.off.worst))
 
 
 def _sources(bars: Sequence[Bar]) -> dict[str, Colour]:
     sizes: dict[str, float] = {}
-    for one in bars:
-        for line in one.budget:
+    for row in bars:
+        for line in row.budget:
             if line.bias.counts:
                 sizes[line.source] = max(sizes.get(line.source, 0.0), line.bias.size)
     order = sorted(sizes, key=lambda source: -sizes[source])
@@ -160,20 +160,20 @@ def _legend(sources: dict[str, Colour]) -> list[tuple[str, Colour]]:
     names: dict[Colour, list[str]] = {}
     for source, colour in sources.items():
         names.setdefault(colour, []).append(_name(source))
-    return [(found[0] if len(found) == 1 else "other sources", colour) for colour, found in names.items()]
+    return [(labels[0] if len(labels) == 1 else "other sources", colour) for colour, labels in names.items()]
 
 
 def _unbounded(bars: Sequence[Bar]) -> tuple[str, ...]:
     """What nothing bounds, and in which rows; these need no naming where it is all of them."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for one in bars:
-        for line in one.budget:
+    by_source: dict[tuple[str, str], list[str]] = {}
+    for row in bars:
+        for line in row.budget:
             for end, side in ((line.low, "below"), (line.high, "above")):
                 if end is None:
-                    found.setdefault((_name(line.source), side), []).append(one.label)
+                    by_source.setdefault((_name(line.source), side), []).append(row.label)
     return tuple(
         f"Not bounded {side}: {name}" + ("" if len(labels) == len(bars) else f", for {join(labels)}")
-        for (name, side), labels in found.items()
+        for (name, side), labels in by_source.items()
     )
 
 

@@ -22,7 +22,7 @@ _NOTHING = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-u
 POLICY = f"{_NOTHING}; form-action 'none'"
 """Nothing may be loaded, run or sent: the page is complete as it stands."""
 SITE_POLICY = f"{_NOTHING}; form-action 'self'"
-"""On a site, whose part of the page has a form: the button that logs out."""
+"""For a served page, whose header has a form (the logout button)."""
 
 
 def policy(view: ResultView, base: str = POLICY) -> str:
@@ -37,8 +37,8 @@ def source_of(text: str) -> str:
 
 def script(view: ResultView) -> str:
     """Of the flame graphs, where the page has some; else empty."""
-    explanations = (one.explanation for one in view.parts)
-    return next((one.script for one in explanations if isinstance(one, Drawn)), "")
+    explanations = (part.explanation for part in view.parts)
+    return next((explanation.script for explanation in explanations if isinstance(explanation, Drawn)), "")
 
 
 def environment(package: str | None = None) -> Environment:
@@ -61,13 +61,13 @@ def render_html(view: ResultView, *, above: Markup | None = None, more_style: st
     """The whole page as text. `above`: what a site puts over it, with its rules of style."""
     places = {server.address: place for place, server in enumerate(view.servers)}
     several = len(view.parts) > 1
-    found = answer(view)
+    answers = answer(view)
     parts = []
-    for at, (part, told) in enumerate(zip(view.parts, found.parts, strict=True)):
+    for at, (part, answer_part) in enumerate(zip(view.parts, answers.parts, strict=True)):
         drawer = Drawer(part, places, f"p{at}-" if several else "")
-        table = answer_table(told, places.__getitem__)
+        table = answer_table(answer_part, places.__getitem__)
         drawn = {"pictures": pictures(drawer), "chapters": chapters(drawer)}
-        parts.append({"id": part.part.name, "part": part, "answer": told, "table": table, **drawn})
+        parts.append({"id": part.part.name, "part": part, "answer": answer_part, "table": table, **drawn})
     return printable(
         environment()
         .get_template("page.html.j2")
@@ -78,8 +78,8 @@ def render_html(view: ResultView, *, above: Markup | None = None, more_style: st
             above=above,
             view=view,
             several=several,
-            answer=found,
-            provided=provided(found),
+            answer=answers,
+            provided=provided(answers),
             quick_words=quick_words(view),
             labels=label_lines(view),
             kind_words=KIND_WORDS,
@@ -140,8 +140,8 @@ def host_facts(view: ResultView) -> list[tuple[str, str]]:
 
 def conditions(view: ResultView) -> tuple[str, ...]:
     """What a report cannot know beyond what its checks say, the most important first."""
-    said = [_of_load(view), *_host(view), *_always(view)]
-    return tuple(sentence for sentence in said if sentence)
+    lines = [_of_load(view), *_host(view), *_always(view)]
+    return tuple(sentence for sentence in lines if sentence)
 
 
 def _of_load(view: ResultView) -> str:
@@ -157,29 +157,29 @@ def _of_load(view: ResultView) -> str:
 
 
 def _host(view: ResultView) -> list[str]:
-    said = []
+    sentences = []
     partition, host = view.partition, view.fingerprint
     if partition is not None and partition.shared:
-        said.append(
+        sentences.append(
             f"Server and client shared CPU {ranges(partition.server)}: what one used, the other missed. "
             "Ratios are comparable; the figures themselves are too low."
         )
     if host is not None and host.hypervisor:
-        said.append(
+        sentences.append(
             f"The host is a virtual machine ({host.hypervisor}). Its neighbours show only as steal time; "
             "what they did to shared caches and memory bandwidth does not show at all."
         )
     if host is not None and host.smt and partition is not None and not partition.shared:
-        said.append(
+        sentences.append(
             "The host's CPUs are hardware threads that share cores: server and client may have slowed each "
             "other although their CPU sets are disjoint."
         )
-    return said
+    return sentences
 
 
 def _always(view: ResultView) -> list[str]:
     external = view.external
-    said = [
+    sentences = [
         "Client and server talked over the loopback device of one host: no network card, cable or switch, "
         "and none of their interrupts. Figures over a network differ."
         if not external
@@ -190,12 +190,12 @@ def _always(view: ResultView) -> list[str]:
         else "The server was already running: its settings, its age and its CPUs are not known.",
     ]
     if len({cell.cell.trial.workload.name for cell in view.cells}) == 1:
-        said.append(
+        sentences.append(
             "One workload was measured. Another request, response size or mix may order the servers "
             "differently."
         )
-    said.append(
+    sentences.append(
         "Intervals cover the variation between trials on this host on this day, not between hosts, "
         "kernels or versions."
     )
-    return said
+    return sentences

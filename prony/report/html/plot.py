@@ -142,10 +142,10 @@ class Plot:
     ) -> None:
         """From or (`end`) to `x` px from the left. `tip`: for who points at it."""
         anchor = ' text-anchor="end"' * end
-        told = f"<title>{escape(tip)}</title>" * bool(tip)
+        tooltip = f"<title>{escape(tip)}</title>" * bool(tip)
         self._made.append(
             f'<text x="{_px(x)}" y="{_px(self.y(y) + size * 0.35)}" font-size="{size}" '
-            f'fill="{colour.light}"{anchor}>{escape(words)}{told}</text>'
+            f'fill="{colour.light}"{anchor}>{escape(words)}{tooltip}</text>'
         )
 
     def svg(self, *, key: str, title: str) -> str:
@@ -205,8 +205,8 @@ def _px(value: float) -> str:
 def _legible(boxes: Sequence[tuple[float, float]], *, even: bool) -> list[int]:
     """Of labels, (middle, length), those that do not touch: every n-th, or the ends and what fits between."""
 
-    def apart(one: int, other: int) -> bool:
-        return abs(boxes[one][0] - boxes[other][0]) >= (boxes[one][1] + boxes[other][1]) / 2
+    def apart(first: int, other: int) -> bool:
+        return abs(boxes[first][0] - boxes[other][0]) >= (boxes[first][1] + boxes[other][1]) / 2
 
     every = range(len(boxes))
     if even:

@@ -50,18 +50,18 @@ class RatioTable:
     keys: tuple[Key, ...]
 
 
-def pairs(part: PartView, *, asked: bool) -> RatioTable | None:
-    """The pairs of the figure that is asked for, or of every other one; None where none has an interval."""
+def pairs(part: PartView, *, headline: bool) -> RatioTable | None:
+    """Pairs in the headline figures, or in all others; None if no pair has an interval."""
     figures = asked_figures(part)
-    shown = [better_first(one) for one in drawn_pairs(part) if (one.figure in figures) is asked]
+    shown = [better_first(pair) for pair in drawn_pairs(part) if (pair.figure in figures) is headline]
     band = (1 / (1 + part.part.band), 1 + part.part.band)
-    later_s = next((one.horizon_s for one in shown if one.horizon_s is not None), None)
-    rows = (_pair(pair, band, plain=asked, later=later_s is not None) for pair in shown)
-    found = [row for row in rows if row is not None]
-    names = ", ".join(map(label_of, figures)) if asked else "other figures"
+    later_s = next((pair.horizon_s for pair in shown if pair.horizon_s is not None), None)
+    rows = (_pair(pair, band, plain=headline, later=later_s is not None) for pair in shown)
+    drawn = [row for row in rows if row is not None]
+    names = ", ".join(map(label_of, figures)) if headline else "other figures"
     later = [] if later_s is None else [f"up to {later_s:g} s later"]
     columns = ("ratio", "95 % interval", "at worst", *later, "claim")
-    return _table(f"Ratios, {names}", "first ÷ second", columns, found)
+    return _table(f"Ratios, {names}", "first ÷ second", columns, drawn)
 
 
 def _pair(pair: PairView, band: tuple[float, float], *, plain: bool, later: bool) -> RatioRow | None:
@@ -79,31 +79,29 @@ def _pair(pair: PairView, band: tuple[float, float], *, plain: bool, later: bool
 
 def changes(view: GateView) -> RatioTable | None:
     """Each figure of a candidate ÷ that of its base, the margin shaded; None without an interval."""
-    found = []
-    for one in view.figures:
-        if one.ratio is None or one.low is None or one.high is None or one.low <= 0:
-            continue
-        ends = Interval(one.low, one.high), Interval(one.worst_low, one.worst_high)
-        band = (min(one.limit, 1 / one.limit), max(one.limit, 1 / one.limit))
-        told = (_ends(each, signed) for each in ends)
-        cells = (signed(one.ratio), *told, signed(one.limit), one.change.value)
-        solid = one.change in (Change.NO_WORSE, Change.WORSE)
-        found.append(RatioRow(label_of(one.figure), one.ratio, *ends, None, band, solid, cells))
-    columns = ("change", "95 % interval", "at worst", "margin", "")
-    return _table("Changes", f"{view.candidate} ÷ {view.base}", columns, found)
-
-
-def _table(
-    caption: str, heading: str, columns: Sequence[str], found: Sequence[RatioRow]
-) -> RatioTable | None:
-    if not found:
-        return None
-    scale = _scale(found)
     rows = []
-    for one in found:
-        drawing = ratio(scale, one.value, one.within, one.at_worst, one.later, one.band, solid=one.solid)
-        rows.append(replace(one, drawing=drawing))
-    later = any(one.later is not None for one in found)
+    for figure in view.figures:
+        if figure.ratio is None or figure.low is None or figure.high is None or figure.low <= 0:
+            continue
+        ends = Interval(figure.low, figure.high), Interval(figure.worst_low, figure.worst_high)
+        band = (min(figure.limit, 1 / figure.limit), max(figure.limit, 1 / figure.limit))
+        intervals = (_ends(each, signed) for each in ends)
+        cells = (signed(figure.ratio), *intervals, signed(figure.limit), figure.change.value)
+        solid = figure.change in (Change.NO_WORSE, Change.WORSE)
+        rows.append(RatioRow(label_of(figure.figure), figure.ratio, *ends, None, band, solid, cells))
+    columns = ("change", "95 % interval", "at worst", "margin", "")
+    return _table("Changes", f"{view.candidate} ÷ {view.base}", columns, rows)
+
+
+def _table(caption: str, heading: str, columns: Sequence[str], bare: Sequence[RatioRow]) -> RatioTable | None:
+    if not bare:
+        return None
+    scale = _scale(bare)
+    rows = []
+    for row in bare:
+        drawing = ratio(scale, row.value, row.within, row.at_worst, row.later, row.band, solid=row.solid)
+        rows.append(replace(row, drawing=drawing))
+    later = any(row.later is not None for row in bare)
     keys = [
         (square(INK), "95 % interval"),
         (square(AT_WORST), "at worst, with every source of the budget"),
@@ -113,14 +111,14 @@ def _table(
     return RatioTable(caption, heading, tuple(columns), tuple(rows), ticks, tuple(keys))
 
 
-def _scale(found: Sequence[RatioRow]) -> Scale:
+def _scale(rows: Sequence[RatioRow]) -> Scale:
     """All ratios, their intervals and bands; what reaches beyond as far as it leaves these legible."""
-    near = [end for one in found for end in (*one.band, one.value, one.within.low, one.within.high) if end]
+    near = [end for row in rows for end in (*row.band, row.value, row.within.low, row.within.high) if end]
     low, high = min(near), max(near)
     far = [
         end
-        for one in found
-        for ends in (one.at_worst, one.later)
+        for row in rows
+        for ends in (row.at_worst, row.later)
         if ends is not None
         for end in (ends.low, ends.high)
         if end is not None and end > 0

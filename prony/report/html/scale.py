@@ -46,7 +46,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One part of a stacked bar. `words` for who points at it."""
+    """One part of a stacked bar. `words`: its tooltip."""
 
     low: float
     high: float
@@ -69,12 +69,12 @@ def stacked(scale: Scale, segments: Sequence[Segment], bounded: Interval) -> Mar
     """Segments to both sides of zero; an arrow where nothing bounds a side."""
     made = [_upright(scale.at(0), MUTED, 1, whole=True)]
     made += [
-        _rect(scale.at(one.low), scale.at(one.high), MIDDLE - HALF, 2 * HALF, one.colour, words=one.words)
-        for one in segments
+        _rect(scale.at(s.low), scale.at(s.high), MIDDLE - HALF, 2 * HALF, s.colour, words=s.words)
+        for s in segments
     ]
     for end, side in ((bounded.low, -1), (bounded.high, 1)):
         if end is None:
-            reached = [one.low if side < 0 else one.high for one in segments]
+            reached = [s.low if side < 0 else s.high for s in segments]
             start = scale.at((min if side < 0 else max)([0.0, *reached]))
             made.append(_arrow(start, side, MUTED))
     return _row(made)
@@ -107,7 +107,7 @@ def ratio(
 
 
 def axis(scale: Scale, ticks: Sequence[tuple[float, str]]) -> Markup:
-    """Names of places below the rows. Of names that would touch, the one nearer to no difference stays."""
+    """Tick labels below the rows. Of labels that would overlap, the nearer to no difference stays."""
     made: list[str] = []
     taken: list[float] = []
     for value, name in sorted(ticks, key=lambda tick: abs(math.log(tick[0]) if scale.log else tick[0])):
@@ -117,7 +117,7 @@ def axis(scale: Scale, ticks: Sequence[tuple[float, str]]) -> Markup:
             anchor, middle = "start", at + WIDE / 2
         elif at > 100 - WIDE / 2:
             anchor, middle = "end", at - WIDE / 2
-        if all(abs(middle - one) >= WIDE for one in taken):
+        if all(abs(middle - other) >= WIDE for other in taken):
             taken.append(middle)
             made.append(
                 f'<text x="{at:.2f}%" y="12" text-anchor="{anchor}" font-size="11" fill="{MUTED.light}">'
@@ -175,10 +175,10 @@ def _rect(
     low: float, high: float, y: float, height: float, colour: Colour, *, opacity: float = 1.0, words: str = ""
 ) -> str:
     seen = "" if opacity == 1 else f' opacity="{opacity:g}"'
-    told = f"<title>{escape(words)}</title>" if words else ""
+    tooltip = f"<title>{escape(words)}</title>" if words else ""
     return (
         f'<rect x="{low:.2f}%" y="{y:g}" width="{max(0.0, high - low):.2f}%" height="{height:g}" '
-        f'fill="{colour.light}"{seen}>{told}</rect>'
+        f'fill="{colour.light}"{seen}>{tooltip}</rect>'
     )
 
 
@@ -191,7 +191,7 @@ def _upright(at: float, colour: Colour, width: float, *, whole: bool = False) ->
 
 
 def _line(scale: Scale, ends: Interval, colour: Colour, width: float, y: float = MIDDLE) -> str:
-    """Between both ends; an arrow to the border where one is not bounded, or lies beyond the scale."""
+    """A line between both ends; an arrow to the border if an end is unbounded or beyond the scale."""
     low = scale.low if ends.low is None else ends.low
     high = scale.high if ends.high is None else ends.high
     size = 6 if width > 1 else 3

@@ -118,25 +118,25 @@ def sweeps(drawer: Drawer) -> list[Drawing]:
 
 
 def _lines(drawer: Drawer, cells: Sequence[CellView], figure: str) -> list[SweepLine]:
-    found: list[SweepLine] = []
+    sweep_lines: list[SweepLine] = []
     for server in dict.fromkeys(cell.cell.server for cell in cells):
         own = sorted((c for c in cells if c.cell.server == server), key=lambda c: c.users or 0)
         series = drawer.series(own[0])
         points = tuple((c.users, s.median) for c in own if c.users and (s := c.figure(figure)))
         if points:
-            found.append(SweepLine(series, points))
-        labels = dict.fromkeys(one.label for c in own for one in c.cell.published if figure in one.figures)
+            sweep_lines.append(SweepLine(series, points))
+        labels = dict.fromkeys(p.label for c in own for p in c.cell.published if figure in p.figures)
         for label in labels:
             theirs = tuple(
-                (c.users, one.figures[figure])
+                (c.users, p.figures[figure])
                 for c in own
-                for one in c.cell.published
-                if c.users and one.label == label and figure in one.figures
+                for p in c.cell.published
+                if c.users and p.label == label and figure in p.figures
             )
             if len(theirs) > 1:
                 named_series = Series(f"{server}, {label}", series.colour, series.shape)
-                found.append(SweepLine(named_series, theirs, dashed=True))
-    return found
+                sweep_lines.append(SweepLine(named_series, theirs, dashed=True))
+    return sweep_lines
 
 
 def law(drawer: Drawer) -> Drawing | None:
@@ -167,16 +167,16 @@ def _words(name: str, figure: str, lines: Sequence[SweepLine]) -> str:
 
 def capacity(drawer: Drawer) -> Drawing | None:
     tried = drawer.part.search.tried if drawer.part.search is not None else ()
-    found = [(t.rate_per_s, t.pressure, t.outcome) for t in tried if t.pressure is not None]
-    if not found:
+    steps = [(t.rate_per_s, t.pressure, t.outcome) for t in tried if t.pressure is not None]
+    if not steps:
         return None
     words = "Measured ÷ allowed by offered rate. " + "; ".join(
         f"{number(per_s)}/s: {number(pressure * 100)} %, {outcome.value}"
-        for per_s, pressure, outcome in found
+        for per_s, pressure, outcome in steps
     )
 
     def draw(width: int, key: str) -> str:
-        return capacity_chart(found, width=width, height=LARGE, key=key, title=words)
+        return capacity_chart(steps, width=width, height=LARGE, key=key, title=words)
 
     drawn = drawer.both("capacity", words, draw)
     return replace(
@@ -186,7 +186,7 @@ def capacity(drawer: Drawer) -> Drawing | None:
 
 def capacity_keys(drawer: Drawer) -> tuple[tuple[Markup, str], ...]:
     tried = drawer.part.search.tried if drawer.part.search is not None else ()
-    seen = {one.outcome for one in tried if one.pressure is not None}
+    seen = {trial.outcome for trial in tried if trial.pressure is not None}
     return tuple(
         (of_shape(shape, colour.light), outcome.value)
         for outcome, (colour, shape) in OUTCOMES.items()
@@ -196,5 +196,5 @@ def capacity_keys(drawer: Drawer) -> tuple[tuple[Markup, str], ...]:
 
 def _sweep_words(figure: str, line: SweepLine) -> str:
     text = printed if line.dashed else rounded
-    points = ", ".join(f"{users:,} users {text(figure, found)}" for users, found in line.points)
+    points = ", ".join(f"{users:,} users {text(figure, value)}" for users, value in line.points)
     return f"{line.series.label}: {points}"

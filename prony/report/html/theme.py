@@ -28,7 +28,7 @@ FINE = Colour("fine", "#1b7a43", "#63c98c")
 BUDGET = Colour("budget", "#8d5a00", "#e6b450")
 PROVIDED = Colour("provided", "#4c5f8a", "#9db3e6")
 NOT_CONFORMING = Colour("not_conforming", "#b3261e", "#ff8a80")
-"""Of findings, by their kinds; a chart takes the first and the last one for what is better and worse."""
+"""Colours by kind of finding; charts use the first for better and the last for worse."""
 LINK = Colour("link", "#22559c", "#8ab8f5")
 AT_WORST = Colour("at-worst", "#8a919d", "#7d8590")
 """Of what an interval is widened by where every source of the budget is at its worst."""
@@ -46,7 +46,7 @@ SOURCES = (
     Colour("source-4", "#7f8f3f", "#a3b35a"),
     Colour("source-5", "#a08b76", "#8f7d6b"),
 )
-"""One per source of a budget, the largest first; the last one for all others together. None is a server's."""
+"""Colours of budget sources, largest first; the last is for the remainder. None is a server's colour."""
 
 ACCENTS = (
     Colour("accent-0", "#1d6fb8", "#6bb3f2"),

@@ -57,11 +57,11 @@ class Claimed:
         self.plain += pair.claim is Claim.SHOWN
         self.equivalent += pair.claim is Claim.EQUIVALENT
         self.open += pair.claim is Claim.OPEN
-        told = f"{pair.claim.value} {pair.at_least or 1:.4f} of {window:.4f}, later {then:.4f}"
+        line = f"{pair.claim.value} {pair.at_least or 1:.4f} of {window:.4f}, later {then:.4f}"
         if is_false(pair, window, then):
-            self.told.append(told)
+            self.told.append(line)
         elif pair.differs and _true(pair, window, then) < (pair.at_least or 1.0) * (1 - SLACK):
-            self.beyond.append(told)
+            self.beyond.append(line)
 
 
 def is_false(pair: Pair, window: float, then: float) -> bool:

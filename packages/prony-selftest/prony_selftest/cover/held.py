@@ -60,15 +60,15 @@ def held(kind: Kind, load: str, trials: int, seed: int) -> Found:
     return results
 
 
-def one(found: Found, world: World, true: Mapping[str, float], rng: np.random.Generator) -> None:
+def one(listing: Found, world: World, true: Mapping[str, float], rng: np.random.Generator) -> None:
     """Adds one trial of a world to the results."""
     evidence = trial(world, rng)
     judgement = judge(evidence)
     window, numbers = measured(evidence), figures(evidence).numbers()
     printed = estimates(evidence, judgement, numbers)
     for finding in judgement.not_conforming:
-        found.refused[finding.check] = found.refused.get(finding.check, 0) + 1
-    for name, of in found.figures.items():
+        listing.refused[finding.check] = listing.refused.get(finding.check, 0) + 1
+    for name, of in listing.figures.items():
         of.trials += 1
         estimate = printed.get(name)
         if not judgement.conforms or estimate is None:
@@ -88,11 +88,11 @@ def one(found: Found, world: World, true: Mapping[str, float], rng: np.random.Ge
         lines = judgement.budget(name)
         for line in lines:
             check = line.finding.check
-            found.checks[check] = max(found.checks.get(check, 0.0), line.bias.size)
+            listing.checks[check] = max(listing.checks.get(check, 0.0), line.bias.size)
             rest = added(other.bias for other in lines if other.finding.check != check)
             without = replace(estimate, bias_low=rest.low, bias_high=rest.high)
             if holds and not inside(without, true[name]):
-                found.needed[check] = found.needed.get(check, 0) + 1
+                listing.needed[check] = listing.needed.get(check, 0) + 1
 
 
 def _sampled(name: str, estimate: Estimate, requests: int) -> Estimate:

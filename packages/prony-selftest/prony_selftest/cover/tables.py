@@ -86,13 +86,13 @@ def _percent(hits: int, count: int) -> str:
     return f"{100 * hits / count:.1f} %" if count else "none"
 
 
-def _checks(found: dict[tuple[str, str], Found]) -> str:
-    names = sorted({check for result in found.values() for check in (*result.checks, *result.refused)})
+def _checks(results: dict[tuple[str, str], Found]) -> str:
+    names = sorted({check for result in results.values() for check in (*result.checks, *result.refused)})
     rows = []
     for name in names:
-        largest = max((result.checks.get(name, 0.0) for result in found.values()), default=0.0)
-        needed = sum(result.needed.get(name, 0) for result in found.values())
-        refused = sum(result.refused.get(name, 0) for result in found.values())
+        largest = max((result.checks.get(name, 0.0) for result in results.values()), default=0.0)
+        needed = sum(result.needed.get(name, 0) for result in results.values())
+        refused = sum(result.refused.get(name, 0) for result in results.values())
         bound = OPEN if math.isinf(largest) else f"{100 * math.expm1(largest):.2g} %"
         rows.append((f"`{name}`", bound, needed, refused))
     text = (

@@ -21,8 +21,8 @@ def run_number(number: int, *, tools: bool = False) -> EntryResult:
     try:
         return run_entry(ONE[number], tools=tools) if number in ONE else MANY[number](tools)
     except EnvironmentFault as fault:
-        name, _, told = dict(titles())[number].partition(": ")
-        return EntryResult(number, name, told, reported="not measured", failures=(without_log(str(fault)),))
+        name, _, title = dict(titles())[number].partition(": ")
+        return EntryResult(number, name, title, reported="not measured", failures=(without_log(str(fault)),))
 
 
 def without_log(text: str) -> str:

@@ -141,13 +141,11 @@ def same_twice(tools: bool) -> EntryResult:
     )
 
 
-def self_failures(found: FalseDifferences | None) -> tuple[str, ...]:
+def self_failures(aa: FalseDifferences | None) -> tuple[str, ...]:
     """Failures of a server's comparison with itself."""
-    if found is None:
+    if aa is None:
         return (f"fewer than {2 * SELF_EACH} of {SELF_TRIALS} trials of one server count",)
-    _, most = clopper_pearson(
-        found.different, found.experiments
-    )  # error of the drawing; SELF_LIMIT allows for it
+    _, most = clopper_pearson(aa.different, aa.experiments)  # error of the drawing; SELF_LIMIT allows for it
     if most <= SELF_LIMIT:
         return ()
     return (
@@ -168,7 +166,7 @@ def growing_data(_tools: bool) -> EntryResult:
     """55: data that grows from trial to trial."""
     constant: dict[str, list[tuple[str, ...]]] = {"a": [QUICK] * 8, "b": [DEAR] * 8}
     grown, level = (compare(_trials(starts)).pairs[0] for starts in (GROWING, constant))
-    moved, still = (sum(one.up for one in pair.sources if one.name == TREND) for pair in (grown, level))
+    moved, still = (sum(s.up for s in pair.sources if s.name == TREND) for pair in (grown, level))
     failures = []
     if not moved:
         failures.append("a server whose every trial does 10 % more work than the one before is not named")

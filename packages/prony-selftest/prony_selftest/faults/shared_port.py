@@ -144,9 +144,9 @@ def listening(of: int) -> socket.socket:
                 copy = ctypes.CDLL(None, use_errno=True).syscall(PIDFD_GETFD, process, int(name.name), 0)
                 if copy < 0:
                     raise OSError(ctypes.get_errno(), "pidfd_getfd")
-                found = socket.socket(fileno=copy)
-                if found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                    return found
+                listener = socket.socket(fileno=copy)
+                if listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                    return listener
         time.sleep(0.01)
 
 

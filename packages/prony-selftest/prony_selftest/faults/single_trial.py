@@ -57,11 +57,11 @@ def run_entry(entry: Entry, *, tools: bool = False) -> EntryResult:
 
 
 def _refused(entry: Entry, result: EntryResult) -> EntryResult:
-    said, clean = refusal(lambda: run_setup(entry.setup)) or "measured", run_clean(entry.clean)
+    refused, clean = refusal(lambda: run_setup(entry.setup)) or "measured", run_clean(entry.clean)
     failures = [alarms] if (alarms := _false_alarms(clean)) is not None else []
-    if entry.refused not in said:
+    if entry.refused not in refused:
         failures.append(f"not refused for {entry.refused}")
-    reported = f"refused: {said.partition(' (log: ')[0]}"
+    reported = f"refused: {refused.partition(' (log: ')[0]}"
     return with_(result, reported=reported, clean=clean.summary, failures=tuple(failures))
 
 
@@ -87,9 +87,9 @@ def _compared(entry: Entry, outcome: SetupResult) -> tuple[str, tuple[str, ...]]
     return reported, tuple(failure for failure in failures if failure)
 
 
-def with_(told: EntryResult, **changes: object) -> EntryResult:
+def with_(result: EntryResult, **changes: object) -> EntryResult:
     """The row with some cells changed."""
-    values = {name: getattr(told, name) for name in EntryResult.__slots__}
+    values = {name: getattr(result, name) for name in EntryResult.__slots__}
     return EntryResult(**(values | changes))
 
 
@@ -103,8 +103,8 @@ def _undetected(entry: Entry, outcome: SetupResult) -> str | None:
 def _unmarked(entry: Entry, outcome: SetupResult) -> str | None:
     """A run with injected faults must report them, and not conform."""
     injected = ", ".join(entry.setup.injected_faults)
-    found = outcome.judgement.finding("injected_faults")
-    if injected == ("" if found is None or found.conforms else found.value):
+    finding = outcome.judgement.finding("injected_faults")
+    if injected == ("" if finding is None or finding.conforms else finding.value):
         return None
     return f"the run does not report its injected faults ({injected or 'none'})"
 
@@ -155,15 +155,15 @@ def _finding(entry: Entry, outcome: SetupResult) -> str:
     return f"{_does(first)}, {first.check}: {first.reason}"
 
 
-def _does(one: Finding) -> str:
-    if one.kind is Kind.BUDGET:
-        main = one.bias.get(MAIN_FIGURE)
-        name, bias = max(one.bias.items(), key=lambda of: of[1].size)
+def _does(f: Finding) -> str:
+    if f.kind is Kind.BUDGET:
+        main = f.bias.get(MAIN_FIGURE)
+        name, bias = max(f.bias.items(), key=lambda of: of[1].size)
         return said(main, MAIN_FIGURE) if main is not None and main.counts else said(bias, name)
-    if one.plateau and one.kind is Kind.FINE:
-        name, plateau = next(iter(one.plateau.items()))
+    if f.plateau and f.kind is Kind.FINE:
+        name, plateau = next(iter(f.plateau.items()))
         return f"later {said(plateau.bias, name)}"
-    return {Kind.NOT_CONFORMING: "does not conform", Kind.PROVIDED: "a condition"}.get(one.kind, "detected")
+    return {Kind.NOT_CONFORMING: "does not conform", Kind.PROVIDED: "a condition"}.get(f.kind, "detected")
 
 
 def markdown(rows: Sequence[EntryResult]) -> str:

@@ -179,8 +179,8 @@ def _calibrated(setup: Setup, plan: TrialPlan, evidence: Evidence, around: Surro
     """With the client's ceiling, if the set-up requests it; experiments always have it."""
     if not setup.calibrated:
         return evidence
-    found = _calibrations.known(plan, evidence) or _calibrations.measure(plan, evidence, Silent(), around)
-    return evidence.model_copy(update={"calibration": found})
+    known = _calibrations.known(plan, evidence) or _calibrations.measure(plan, evidence, Silent(), around)
+    return evidence.model_copy(update={"calibration": known})
 
 
 @contextmanager

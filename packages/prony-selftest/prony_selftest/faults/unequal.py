@@ -109,8 +109,8 @@ def _setup_finding(equal: Setup, other: Setup) -> tuple[dict[str, Any] | None, s
         identifier = keep(commands.store, trials, fingerprint({}), FEW)
         (part,) = commands.json("results", "show", identifier)["parts"]
         screen = commands.command("results", "show", identifier).stdout
-    found = {group["check"]: group for group in part["findings"]}
-    return found.get("setup"), " ".join(screen.split())
+    groups = {group["check"]: group for group in part["findings"]}
+    return groups.get("setup"), " ".join(screen.split())
 
 
 def _runner(number: int, entry: Unequal) -> Callable[[bool], EntryResult]:
