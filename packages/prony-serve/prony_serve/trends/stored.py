@@ -182,7 +182,7 @@ def _series_trial(row: Row[Any], *, repeated: bool) -> SeriesTrial:
 
 def _judgement(text: str | None) -> Judgement | None:
     with suppress(ValueError):
-        return None if text is None else Judgement.model_validate_json(text)
+        return None if text is None else Judgement.model_validate_json(redaction.as_json(text))
     return None
 
 
