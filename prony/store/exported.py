@@ -223,6 +223,8 @@ def _sentence(what: str, fault: ValidationError) -> str:
             return f"{where} is an unknown field"
         case "value_error":
             expected = str(first["ctx"]["error"])
+        case "union_tag_invalid":
+            expected = f"expected one of {first['ctx']['expected_tags']}"
         case _:
             expected = first["msg"].replace("Input should", "expected it to", 1)
     if expected.startswith("expected it to be "):

@@ -66,8 +66,8 @@ class _Reader:
             self._next()
         if self.depth:
             raise NotTaken("a group that is not closed", malformed=True)
-        any_but_line_ends = "(?R)" if self.dots else ""  # neither \r nor \n, as in Java and JavaScript
-        return Pattern(any_but_line_ends + "".join(self.made), self.groups)
+        no_line_ends = "(?R)" if self.javascript and self.dots else ""  # JMeter's `.` is also a \r
+        return Pattern(no_line_ends + "".join(self.made), self.groups)
 
     def _next(self) -> None:
         match self.text[self.at]:

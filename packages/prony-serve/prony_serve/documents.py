@@ -5,6 +5,7 @@ Document ids are deterministic. Pure.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,6 +37,15 @@ class Document:
     stream: str
     id: str
     body: Mapping[str, Any]
+
+
+def _finite(value: Any) -> Any:
+    """With null for what JSON has not (NaN, infinity)."""
+    if isinstance(value, Mapping):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +167,7 @@ def of_trial(origin: Origin, cell: Cell, trial: TrialView, *, repeated: bool = F
     }
     yield from _rows(origin, shared, trial)
     body = shared | _trial(trial) | {"repeated": repeated, "counts": trial.counts and not repeated}
-    yield Document(TRIALS, origin.named(record.id, judged_as(trial, repeated=repeated)), body)
+    yield Document(TRIALS, origin.named(record.id, judged_as(trial, repeated=repeated)), _finite(body))
 
 
 def judged_as(trial: TrialView, *, repeated: bool = False) -> str:
@@ -235,7 +245,7 @@ def _rows(origin: Origin, shared: Mapping[str, Any], trial: TrialView) -> Iterat
     engine = trial.record.evidence.engine
     for row in () if engine is None else engine.rows:
         body = dict(shared) | {"@timestamp": _iso(at(trial, row.t_ms)), "row": _row(row)}
-        yield Document(INTERVALS, origin.named(trial.record.id, f"{row.t_ms:.0f}"), body)
+        yield Document(INTERVALS, origin.named(trial.record.id, f"{row.t_ms:.0f}"), _finite(body))
 
 
 def _row(row: IntervalRow) -> dict[str, Any]:

@@ -165,7 +165,7 @@ def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     regex = taken(text, node)
     found = regex.text
     if node.value("RegexExtractor.useHeaders") == "true":  # whose lines end with \n in JMeter
-        found = found.replace("\\n", "\\r?\\n")
+        found = f"(?R:{found})".replace("\\n", "\\r?\\n")
     groups = regex.groups
     if last > groups:
         raise node.wrong(f"at least {last} groups in the pattern '{text}', as the template says")

@@ -10,7 +10,7 @@ from prony.plan.step import Entry, Step
 from prony.plan.workload import Workload
 from prony_frontends.jmeter.jmx import JmxNode
 
-MARK = "\0"
+MARK = "\x1e"  # in no XML, and no NUL, which names may not have
 
 
 def number(top: JmxNode) -> None:

@@ -254,7 +254,7 @@ def _in_head(
     texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected, before: str, after: str
 ) -> None:
     """`before` and `after`: patterns around the checked text."""
-    patterns = [re.escape(text) if rule in (EQUALS, SUBSTRING) else f"(?:{text})" for text in texts]
+    patterns = [re.escape(text) if rule in (EQUALS, SUBSTRING) else f"(?R:{text})" for text in texts]
     if rule in (EQUALS, MATCH):
         patterns = [f"^{before}(?:{pattern}){after}$" for pattern in patterns]
     elif before:
