@@ -94,7 +94,7 @@ def launch(
         made = certificates.make(scratch / "tls", host) if spec.scheme == "https" and not spec.url else None
         if made is not None:
             values |= made.placeholders()
-        container = None if spec.image is None else Container.of(built.key, cpus)
+        container = None if spec.image is None else Container.of(built.key or spec.image, cpus)
         if container is not None:
             until_started.callback(container.remove)
         command = expand(built, values, flags) if container is None else container.starting
