@@ -175,8 +175,8 @@ def main() -> None:
             engine=report,
             server=ServerIdentity(name="prony-engine serve"),
             hosts=tuple(
-                HostEvidence(name=name, role="load", clock=handles[0].clock().evidence(), **told)
-                for name, told in run.evidence_fields().items()
+                HostEvidence(name=name, role="load", clock=handles[0].clock().evidence(), **fields)
+                for name, fields in run.evidence_fields().items()
             ),
         )
         judged = judge(evidence)

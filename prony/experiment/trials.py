@@ -279,10 +279,14 @@ def conformance_of(
     if key not in _known:
         listener.phase("conformance", CONFORMANCE_S)
         found = testbed.conformance(target, workload, SHORT, spoken, plan.start_timeout_s)
-        started = found is not None and found.started
-        _known[key] = NOT_CHECKED if found is None else _facts(found) if started else None
-        for result in found.failed if found is not None and started else ():
-            listener.note(f"{result.server} does not conform: {result.check}: {result.found}")
+        if found is None:
+            _known[key] = NOT_CHECKED
+        elif found.started:
+            _known[key] = _facts(found)
+            for result in found.failed:
+                listener.note(f"{result.server} does not conform: {result.check}: {result.found}")
+        else:
+            _known[key] = None
     return _known[key]
 
 

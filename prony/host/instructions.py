@@ -34,6 +34,7 @@ class Instructions:
         self._threads = [thread for pid in pids for thread in thread_ids(pid)]
         self._event = event
         self._files: list[int] = []
+        self._lapped: int | None = 0
         self.unread = ""
         """Why there is no count; the end of a sentence."""
 
@@ -67,6 +68,11 @@ class Instructions:
                 return None
             total += count * enabled_ns / running_ns if running_ns else 0
         return round(total)
+
+    def lap(self) -> int | None:
+        """Instructions since the lap before, or since it was entered; None: either is not readable."""
+        before, self._lapped = self._lapped, self.read()
+        return None if before is None or self._lapped is None else self._lapped - before
 
     def _open(self, thread: int) -> None:
         if (number := SYSCALL.get(platform.machine())) is None:

@@ -424,14 +424,7 @@ class _Trial:
             return
         here = type(self.surroundings) is Surroundings
         with Instructions(server.pids() if here else ()) as counter:
-            read: list[int | None] = [0]
-
-            def count() -> int | None:
-                read.append(counter.read())
-                before, now = read[-2:]
-                return None if now is None or before is None else now - before
-
-            yield count
+            yield counter.lap
         if counter.unread:
             self._note(f"{INSTRUCTIONS}: not readable, {counter.unread}")
 

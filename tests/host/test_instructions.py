@@ -80,3 +80,10 @@ def test_an_unknown_machine_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with Instructions([os.getpid()], TASK_CLOCK) as counter:
         assert counter.read() is None
     assert "perf_event_open" in counter.unread
+
+
+def test_a_lap_is_what_was_counted_since_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter((10, 25, None, 40, 41))
+    monkeypatch.setattr(Instructions, "read", lambda _: next(readings))
+    counter = Instructions(())
+    assert [counter.lap() for _ in range(5)] == [10, 15, None, None, 1]

@@ -146,11 +146,11 @@ impl Test {
         for side in test.driver.wire.connects.clone() {
             test.driver.wire.events.push_back(NetEvent::Connected(side));
         }
-        test.told();
+        test.events();
         for side in test.driver.wire.connects.clone() {
             test.gives(side, &settings(max_streams));
         }
-        assert_eq!(test.told(), [""; 0]);
+        assert_eq!(test.events(), [""; 0]);
         test.frames(0);
         test
     }
@@ -179,11 +179,11 @@ impl Test {
         self.gives(side, &bytes);
     }
 
-    /// What users are told, until nothing more is to be told.
-    fn told(&mut self) -> Vec<String> {
-        let mut told = Vec::new();
+    /// Events for users, in words, until there are none.
+    fn events(&mut self) -> Vec<String> {
+        let mut events = Vec::new();
         while let Some(event) = self.driver.next() {
-            told.push(match event {
+            events.push(match event {
                 NetEvent::Received(received) => {
                     let text =
                         String::from_utf8_lossy(self.driver.bytes(&received)).replace("\r\n", "|");
@@ -195,7 +195,7 @@ impl Test {
                 other => format!("{other:?}"),
             });
         }
-        told
+        events
     }
 
     fn sends(&mut self, conn: ConnId) {
@@ -261,16 +261,16 @@ fn users_share_connections_and_each_gets_its_response() {
     // One connection for users 0 and 2, one for 1 and 3.
     assert_eq!(test.driver.wire.connects, [0, 2]);
     test.driver.wire.events.push_back(NetEvent::Connected(0));
-    assert_eq!(test.told(), ["Connected(0)", "Joined(2)"]);
+    assert_eq!(test.events(), ["Connected(0)", "Joined(2)"]);
     test.gives(0, &settings(100));
-    test.told();
+    test.events();
     test.frames(0);
     test.sends(2);
     test.sends(0);
     assert_eq!(test.opened(0), [1, 3]);
     test.responds(0, 3, b"hi");
     test.responds(0, 1, b"hi");
-    assert_eq!(test.told(), [format!("0: {OK}"), format!("2: {OK}")]);
+    assert_eq!(test.events(), [format!("0: {OK}"), format!("2: {OK}")]);
     let figures = test.figures();
     assert_eq!((figures.connections_opened, figures.streams_opened), (1, 2));
     assert_eq!(figures.stream_waits, 0);
@@ -287,11 +287,11 @@ fn requests_beyond_what_the_server_takes_wait_in_the_client_and_are_counted() {
     assert!(!test.driver.is_sending(0) && test.driver.is_sending(1));
     test.driver.wire.now_ns = 5_000;
     test.responds(0, 1, b"hi");
-    assert_eq!(test.told(), [format!("0: {OK}")]);
+    assert_eq!(test.events(), [format!("0: {OK}")]);
     assert_eq!(test.opened(0), [3]);
     test.driver.wire.now_ns = 7_000;
     test.responds(0, 3, b"hi");
-    assert_eq!(test.told(), [format!("1: {OK}")]);
+    assert_eq!(test.events(), [format!("1: {OK}")]);
     assert_eq!(test.opened(0), [5]);
     let figures = test.figures();
     assert_eq!((figures.stream_waits, figures.stream_wait_ns), (2, 12_000));
@@ -319,7 +319,7 @@ fn a_wait_that_is_given_up_counts() {
     test.driver.wire.now_ns = 7_000;
     test.driver.close(1);
     test.responds(0, 1, b"no");
-    test.told();
+    test.events();
     let figures = test.figures();
     assert_eq!((figures.send_blocks, figures.send_blocked_ns), (2, 14_000));
 }
@@ -330,12 +330,12 @@ fn until_the_server_has_said_how_many_one_request_goes_out() {
     test.driver.connect(0, 0);
     test.driver.connect(1, 0);
     test.driver.wire.events.push_back(NetEvent::Connected(0));
-    test.told();
+    test.events();
     test.sends(0);
     test.sends(1);
     assert_eq!(test.opened(0), [1]);
     test.gives(0, &settings(100));
-    assert_eq!(test.told(), [""; 0]);
+    assert_eq!(test.events(), [""; 0]);
     assert_eq!(test.opened(0), [3]);
 }
 
@@ -349,11 +349,11 @@ fn a_response_in_pieces_is_told_in_pieces() {
     frame::write(kind::DATA, 0, 1, b"abc", &mut bytes);
     test.gives(0, &bytes);
     assert_eq!(
-        test.told(),
+        test.events(),
         ["0: HTTP/1.1 200 |transfer-encoding: chunked||3|abc|"]
     );
     let mut bytes = Vec::new();
     frame::write(kind::DATA, flag::END_STREAM, 1, b"d", &mut bytes);
     test.gives(0, &bytes);
-    assert_eq!(test.told(), ["0: 1|d|0||"]);
+    assert_eq!(test.events(), ["0: 1|d|0||"]);
 }

@@ -228,7 +228,7 @@ def _unkind(rounds: Repetitions, say: Say) -> str:
         "interval; last column: false differences when blocks are added until the claim is clear. At most 5 "
         "% is promised. Skewness is corrected from ten trials on, and at every look when trials are added. A "
         "fixed order makes carry-over look like a difference of the servers, which no test detects; in "
-        "Prony's drawn orders it can be told from one. A trend over blocks, correlated blocks and carry-over "
+        "Prony's drawn orders tests separate the two. A trend over blocks, correlated blocks and carry-over "
         "that a test shows (5 % each) are sources of bias of the pair. A trial without a figure counts at "
         "its worst: as low or as high as any trial of either server. The permutation test flips the order "
         "of every two blocks, as it was drawn."

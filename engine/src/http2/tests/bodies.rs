@@ -30,7 +30,7 @@ fn a_body_waits_for_the_servers_window_and_that_is_counted() {
     frame::write_window_update(0, 50_000, &mut bytes);
     frame::write_window_update(1, 50_000, &mut bytes);
     test.gives(0, &bytes);
-    test.told();
+    test.events();
     assert_eq!(data(&mut test), 34_465);
     assert!(!test.driver.is_sending(0));
     let figures = test.figures();
@@ -39,7 +39,7 @@ fn a_body_waits_for_the_servers_window_and_that_is_counted() {
         (1, 3_000_000)
     );
     test.responds(0, 1, b"hi");
-    assert_eq!(test.told(), [format!("0: {OK}")]);
+    assert_eq!(test.events(), [format!("0: {OK}")]);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn nothing_is_sent_before_the_last_send_was_taken() {
     test.sends(1);
     assert_eq!(test.frames(0), []);
     test.driver.wire.busy.clear();
-    assert_eq!(test.told(), [""; 0]);
+    assert_eq!(test.events(), [""; 0]);
     assert_eq!(test.opened(0), [1, 3]);
 }
 
@@ -69,7 +69,7 @@ fn others_on_the_connection_do_not_wait_for_a_file_to_be_read() {
     test.sends(1);
     assert_eq!(test.opened(0), [1, 3]);
     test.responds(0, 3, b"hi");
-    assert_eq!(test.told(), [format!("1: {OK}")]);
+    assert_eq!(test.events(), [format!("1: {OK}")]);
     assert_eq!(data(&mut test), 0);
     assert!(test.driver.is_sending(0));
     assert!(orders.read_next());

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from prony.errors import EnvironmentFault
 from prony_selftest.faults.catalogue import ENTRIES
 from prony_selftest.faults.several_trials import MANY
-from prony_selftest.faults.single_trial import EntryResult, run_entry
+from prony_selftest.faults.single_trial import EntryResult, run_entry, without_log
 
 ONE = {entry.number: entry for entry in ENTRIES}
 ALL: tuple[int, ...] = tuple(sorted({*ONE, *MANY}))
@@ -23,11 +22,6 @@ def run_number(number: int, *, tools: bool = False) -> EntryResult:
     except EnvironmentFault as fault:
         name, _, title = dict(titles())[number].partition(": ")
         return EntryResult(number, name, title, reported="not measured", failures=(without_log(str(fault)),))
-
-
-def without_log(text: str) -> str:
-    """A message without the path of its log, which is of this host."""
-    return re.sub(r" \(log: [^)]*\)", "", text)
 
 
 def titles() -> Iterator[tuple[int, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -61,7 +62,7 @@ def _refused(entry: Entry, result: EntryResult) -> EntryResult:
     failures = [alarms] if (alarms := _false_alarms(clean)) is not None else []
     if entry.refused not in refused:
         failures.append(f"not refused for {entry.refused}")
-    reported = f"refused: {refused.partition(' (log: ')[0]}"
+    reported = f"refused: {without_log(refused)}"
     return with_(result, reported=reported, clean=clean.summary, failures=tuple(failures))
 
 
@@ -72,6 +73,11 @@ def refusal(start: Callable[[], object]) -> str | None:
     except EnvironmentFault as fault:
         return str(fault)
     return None
+
+
+def without_log(text: str) -> str:
+    """A message without the path of its log, which is of this host."""
+    return re.sub(r" \(log: [^)]*\)", "", text)
 
 
 def _compared(entry: Entry, outcome: SetupResult) -> tuple[str, tuple[str, ...]]:
