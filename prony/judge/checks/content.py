@@ -91,17 +91,19 @@ def _declared(window: Window, evidence: Evidence, limits: ContentLimits, limit: 
 
 def _other_bodies(window: Window, evidence: Evidence, limit: str) -> Finding | None:
     """The step with most sampled bodies other than its preflight response's. A body that changes (a date, an
-    identifier) is none of them: it has neither the preflight's in most samples nor one other in all.
+    identifier) is none of them: it has neither the preflight's in most samples nor one other in all. A
+    declared body may have changed once, as a list of metrics does with the first request.
     """
     found: list[tuple[float, str]] = []
     if not evidence.load.constant or (evidence.engine is not None and evidence.engine.script is not None):
         return None
+    body_declared = evidence.load.content_declared and not evidence.load.length_from_preflight
     for step in dict.fromkeys(body.step for body in window.bodies):
         before = {probe.body_sha256 for probe in evidence.probes if probe.step == step}
         bodies = [body for body in window.bodies if body.step == step]
         sampled = sum(body.count for body in bodies)
         other = sum(body.count for body in bodies if body.sha256 not in before)
-        alone = len(bodies) == 1 and bodies[0].sha256 is not None
+        alone = len(bodies) == 1 and bodies[0].sha256 is not None and not body_declared
         if sampled < SAMPLES_NEEDED or not before or None in before:
             continue
         if alone or other <= OTHER_SHARE_MAX * sampled:

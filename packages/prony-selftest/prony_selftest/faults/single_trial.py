@@ -27,6 +27,8 @@ class EntryResult:
     failures: tuple[str, ...] = ()
     missing: str = ""
     """Missing requirements of this host; the entry was not run."""
+    disturbed: bool = False
+    """Another process than an injected one disturbed a trial, by this host's readings."""
 
 
 def run_entry(entry: Entry, *, tools: bool = False) -> EntryResult:
@@ -54,6 +56,7 @@ def run_entry(entry: Entry, *, tools: bool = False) -> EntryResult:
         reported=reported,
         clean=clean.summary,
         failures=(*failures, *(failure for failure in further if failure)),
+        disturbed=disturbed(clean.outcome) or (entry.setup.disturbance is None and disturbed(outcome)),
     )
 
 
@@ -123,12 +126,14 @@ def _false_alarms(clean: CleanResult) -> str | None:
 
 
 def _found_in_clean(entry: Entry, outcome: SetupResult, clean: CleanResult) -> str | None:
-    """The clean run must not have the same finding; a bound must be less than half as large."""
+    """The clean run must not have the same finding and condition; a bound must be less than half as large."""
     named = next(
         (finding for check in entry.named_by if (finding := outcome.found.get(check)) is not None), None
     )
     same = None if named is None else clean.outcome.found.get(named.check)
-    if named is None or same is None or same.code != named.code or disturbed(clean.outcome):
+    if named is None or same is None or disturbed(clean.outcome):
+        return None
+    if (same.code, same.provided) != (named.code, named.provided):
         return None
     if any(2 * same.of(name).size < bias.size for name, bias in named.bias.items()):
         return None
