@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-MOST_AGAIN = 5
+MOST_AGAIN = 10
 """Failures of a part that are repeated; with more the part fails at once."""
 CACHE = Path(".stamps/pytest").resolve()
 """pytest's cache: failed tests, and those left out by tests/conftest.py."""
