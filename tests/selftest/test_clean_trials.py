@@ -51,18 +51,18 @@ def _binomial(k: int, n: int, p: float) -> float:
     return math.comb(n, k) * p**k * (1 - p) ** (n - k)
 
 
-def trial(conforms: bool, others: bool, setup: str = "busy server") -> CleanTrial:
-    return CleanTrial(setup, {} if conforms else {"counts": "why"}, {}, others=others)
+def trial(conforms: bool, setup: str = "busy server") -> CleanTrial:
+    return CleanTrial(setup, {} if conforms else {"counts": "why"}, {})
 
 
 def test_what_does_not_conform_has_its_bound() -> None:
-    trials = [*[trial(True, False)] * 58, trial(False, True), trial(False, False)]
+    trials = [*[trial(True)] * 58, trial(False), trial(False)]
     assert conforming(trials) in clean_trials_table(trials)
     assert conforming(trials).startswith("Do not conform: 2 of 60, which is at most 10.1 %")
 
 
 def test_many_fast_set_ups_do_not_fill_the_table() -> None:
-    trials = [trial(False, False, name) for name in fast_setups()]
+    trials = [trial(False, name) for name in fast_setups()]
     assert "36 fast servers (any CPU, 1 users, HTTPS, …)" in clean_trials_table(trials)
 
 

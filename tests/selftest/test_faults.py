@@ -132,12 +132,12 @@ def test_the_table_says_what_could_not_be_run() -> None:
 def test_the_table_of_clean_trials() -> None:
     narrow, wide = ({"requests_per_s": {"isolation": Bias(high=high)}} for high in (0.02, 0.5))
     trials = [CleanTrial("x", {}, narrow)] * 3 + [
-        CleanTrial("y", {}, wide, conditions=("host",), others=True),
-        CleanTrial("y", {"errors": "many"}, {}, others=True),
+        CleanTrial("y", {}, wide, conditions=("host",), host="with other processes"),
+        CleanTrial("y", {"errors": "many"}, {}, host="with other processes"),
     ]
     shown = clean_trials_table(trials)
     assert shown.startswith("Do not conform: 1 of 5")
-    assert "| quiet, aim ± 5% | 3 | ± 1 %, ± 1 %, 0 |" in shown
-    assert "| with other processes, aim ± 15% | 2 | ± 22 %, ± 22 %, 0 |" in shown
+    assert "| quiet, aim ± 5 % | 3 | ± 1 %, ± 1 %, 0 |" in shown
+    assert "| with other processes, aim ± 15 % | 2 | ± 22 %, ± 22 %, 0 |" in shown
     assert "| isolation | 4 | ± 1 % | 0 | 0 | x; y |  |" in shown
     assert "| errors | 0 |  | 0 | 1 | y | many |" in shown
