@@ -102,17 +102,8 @@ _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _OPAQUE = re.compile(rf"(?!{_UUID}$)(?=\D*\d)(?=[^A-Za-z]*[A-Za-z])[\w.~+/=-]{{24,}}")
 """A header's value that is one run of letters and digits, and no UUID."""
 _NOT_OPAQUE = (
-    "accept",
-    "content-",
-    "if-",
-    "user-agent",
-    "host",
-    "origin",
-    "referer",
-    "trace",
-    "server",
-    "via",
-)
+    "accept", "content-", "if-", "user-agent", "host", "origin", "referer", "trace", "server", "via",
+)  # fmt: skip
 
 _NAMED = (
     (_HEADER, _LINE, True),
