@@ -51,6 +51,8 @@ def is_credential(name: str, *, of_request: bool = False) -> bool:
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\$\{[^}]*\}|\{\{[^{}]*\}\}")
 """Ours, and other tools'."""
+_FILLED = re.compile(r"(?:\$\{|\{{2,3})\s{0,99}(?:[^|}\[\s]{0,99}\.)?([^|}\[.\s]{1,99})")
+"""The variable or column in one."""
 _SCHEME = re.compile(r"(?i)(?:basic|bearer|digest|token|api-?key|negotiate|ntlm|dpop|aws4-[\w-]+)[ \t]+")
 _IN_URL = re.compile(
     r"((?<![\w+.-])[A-Za-z][\w+.-]*://)"
@@ -100,17 +102,8 @@ _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _OPAQUE = re.compile(rf"(?!{_UUID}$)(?=\D*\d)(?=[^A-Za-z]*[A-Za-z])[\w.~+/=-]{{24,}}")
 """A header's value that is one run of letters and digits, and no UUID."""
 _NOT_OPAQUE = (
-    "accept",
-    "content-",
-    "if-",
-    "user-agent",
-    "host",
-    "origin",
-    "referer",
-    "trace",
-    "server",
-    "via",
-)
+    "accept", "content-", "if-", "user-agent", "host", "origin", "referer", "trace", "server", "via",
+)  # fmt: skip
 
 _NAMED = (
     (_HEADER, _LINE, True),
@@ -127,6 +120,9 @@ _COOKIE_OPTIONS = frozenset({"-b", "--cookie", "-C"})
 _COMMANDS = frozenset({"command", "args", "argv", "jvm_flags"})
 _HEADERS = frozenset({"headers"})
 _COOKIES = frozenset({"given"})
+_COOKIE_LINES = "set_cookies"
+_CHOSEN = frozenset({"variables", "set", "env", "give"})
+"""Values by names that an author chose."""
 _PATTERNS = frozenset({"capture", "expect", "resources"})
 """Of a plan: patterns, no credentials."""
 _NAMES = frozenset({"name", "id", "part", "server", "cell", "workload", "load_name", "scenario", "step"})
@@ -141,15 +137,14 @@ _SAID = frozenset({
 })  # fmt: skip
 """Of a record: words of servers, scripts and programs."""
 _SUSPICIOUS = (
-    "passw", "passphrase", "passcode", "secret", "credential", "authoriz", "csrf", "xsrf", "bearer",
-    "requirepass", "masterauth", "apikey", "api_key", "api-key", "api.key", "accesskey", "access_key",
-    "access-key", "privatekey", "private_key", "private-key", "signingkey", "signing_key", "encryptionkey",
-    "encryption_key", "accountkey", "account_key", "subscription", "sessid", "sessionid", "session_id",
-    "session-id", "\"key\"", "-key:", "-key\"", "key=", "auth=", "auth:", "auth\"", "session=", "session:",
-    "session\"", "sid=", "sid:", "sid\"", "sig=", "sig:", "sig\"", "signature", "hmac", "pass=", "pass:",
-    "pass\"", "-pass", "_pass", "pw=", "pw:", "pw\"", "psw", "otp=", "otp:", "otp\"", "pin=", "pin:",
-    "pin\"", "pwd=", "pwd:", "pwd\"", "_pwd", "-pwd", "jwt=", "jwt:", "jwt\"", "_jwt", "-jwt", "private key-",
-    "basic ", " -u ", " -a ", " -p ", " --user ", " --proxy-user ",
+    "passw", "passphrase", "passcode", "secret", "credential", "authoriz", "csrf", "xsrf", "bearer", "psw",
+    "requirepass", "masterauth", "subscription", "signature", "hmac", "private key-", "basic ", "\"key\"",
+    "-key:", "-key\"", "key=", "-pass", "_pass", "-pwd", "_pwd", "-jwt", "_jwt", " -u ", " -a ", " -p ",
+    " --user ", " --proxy-user ", "sessid", "sessionid", "session_id", "session-id",
+    *(f"{whose}{mark}key" for whose in ("api", "access", "private", "signing", "encryption", "account")
+      for mark in ("", "_", "-", ".")),
+    *(f"{word}{mark}" for word in ("auth", "session", "sid", "sig", "pass", "pw", "otp", "pin", "pwd", "jwt")
+      for mark in "=:\""),
 )  # fmt: skip
 """A long text without any of these or the next is not searched."""
 _SUSPICIOUS_ALONE = ("cookie", "token")
@@ -189,7 +184,18 @@ def beginning(line: str) -> str:
 
 def plain(value: Any) -> Any:
     """JSON: by its keys and its texts."""
-    return _Redaction().value(value)
+    return _passed(value)[0]
+
+
+def _passed(value: Any) -> tuple[Any, _Redaction]:
+    """Again for variables and columns that only fill in a credential: their own values are some."""
+    filling = frozenset[str]()
+    while True:
+        redaction = _Redaction(filling)
+        made = redaction.value(value)
+        if redaction.filling <= filling:
+            return made, redaction
+        filling |= redaction.filling
 
 
 def parsed(written: str) -> Any:
@@ -214,14 +220,15 @@ def _may_hide(written: str) -> bool:
         for one in _TEXT.findall(written)
         if not one.startswith(_HISTOGRAM) and not _PUBLIC_OPTION.fullmatch(one)
     }
-    return _suspicious('"'.join(("", *texts, "")))
+    holds = _HEADERS | _COOKIES | {_COOKIE_LINES}
+    return any(one in holds or is_credential(one[:99]) for one in texts) or _suspicious(
+        '"'.join(("", *texts, ""))
+    )
 
 
 def secrets_of(value: Any) -> frozenset[str]:
     """The credentials in a value of JSON, as they would stand in other texts."""
-    redaction = _Redaction()
-    redaction.value(value)
-    return redaction.secrets
+    return _passed(value)[1].secrets
 
 
 def secrets_in(written: str) -> frozenset[str]:
@@ -307,15 +314,17 @@ def _suspicious(written: str) -> bool:
 class _Redaction:
     """One pass, and what it took out."""
 
-    def __init__(self) -> None:
+    def __init__(self, filling: Collection[str] = ()) -> None:
+        self.filling = set(filling)
+        """Names of variables and columns within credentials."""
         self._taken: set[str] = set()
         self._same_length = False
 
     @property
     def secrets(self) -> frozenset[str]:
         """In every form in which they may occur elsewhere, except very short ones."""
-        found = set(self._taken)
-        for one in self._taken:
+        found = {one.strip('"') for one in self._taken}
+        for one in tuple(found):
             found |= {unquote(one), quote(one, safe=""), one.rpartition(":")[2], _decoded(one)}
             found |= {pair.partition("=")[2].strip() for pair in one.split(";")}
         return frozenset(one for one in found if len(one) >= SHORTEST and one not in PUBLIC and one != MARK)
@@ -325,6 +334,7 @@ class _Redaction:
         scheme = _SCHEME.match(value)
         begin = value[: scheme.end()] if scheme else ""
         rest = value[len(begin) :]
+        self.filling |= set(_FILLED.findall(value))
         if not _PLACEHOLDER.sub("", rest).strip(" \t;,=:&\"'") or rest in PUBLIC or rest == MARK:
             return value
         if self._same_length:
@@ -395,7 +405,14 @@ class _Redaction:
         return [self._word(before, word) for before, word in zip(["", *words], words, strict=False)]
 
     def _word(self, before: str, word: str) -> str:
-        if before in _USER_OPTIONS and ":" in word and "://" not in word:
+        if word.startswith("{"):
+            try:
+                given = json.loads(word)
+                made = self.value(given, "params")
+                return word if made == given else json.dumps(made, ensure_ascii=False)
+            except (ValueError, RecursionError):
+                return self.text(word)
+        if (before in _USER_OPTIONS or word[:2] in _USER_OPTIONS) and ":" in word and "://" not in word:
             user, colon, password = word.partition(":")
             return user + colon + self.hidden(password)
         if before in _COOKIE_OPTIONS:
@@ -404,9 +421,6 @@ class _Redaction:
             return self.hidden(word) if is_credential(before) else self.text(word)
         if word.startswith("-H") and ":" in word:
             return "-H" + self.text(word[2:])
-        if word[:2] in _USER_OPTIONS and ":" in word and "://" not in word and not word.startswith("--"):
-            user, colon, password = word.partition(":")
-            return user + colon + self.hidden(password)
         return self.text(word)
 
     def value(self, value: Any, key: str = "", within: str = "") -> Any:
@@ -418,20 +432,22 @@ class _Redaction:
                 return self.words(value)
             if key in _HEADERS and all(_is_pair(one) for one in value):
                 return [[name, self.header(name, own)] for name, own in value]
-            passed = key if within in _HEADERS or is_credential(key) else ""
+            passed = key if within in _HEADERS or self._names_one(key, within) else ""
             return [self.value(one, key if isinstance(one, Mapping) else passed, within) for one in value]
-        if isinstance(value, int | float) and not isinstance(value, bool) and is_credential(key):
+        if isinstance(value, int | float) and not isinstance(value, bool) and self._names_one(key, within):
             return self.hidden(str(value))
         if not isinstance(value, Mapping):
             return value
         if key in _COOKIES and isinstance(value.get("value"), str):
             return {**value, "value": self.hidden(value["value"])}
+        if within == "params" and key in ("cookie", "cookies"):
+            return {name: self.hidden(str(one)) for name, one in value.items()}
         made = {
             name: one if name in _PATTERNS and not isinstance(one, str) else self.value(one, str(name), key)
             for name, one in value.items()
         }
         if isinstance(value.get("over"), list) and isinstance(value.get("as"), str):
-            made["over"] = self.value(value["over"], value["as"])
+            made["over"] = self.value(value["over"], value["as"], "variables")
         columns, rows = value.get("columns"), value.get("rows")
         if isinstance(columns, list) and isinstance(rows, list):
             made["rows"] = [self._row(columns, row) for row in rows]
@@ -446,15 +462,21 @@ class _Redaction:
                 self._same_length = False
         if within in _HEADERS:
             return self.header(key, value)
-        if key in _NAMES:
+        if key == _COOKIE_LINES:
+            return "\n".join(self.header("set-cookie", line) for line in value.split("\n"))
+        if key in _NAMES and within not in _CHOSEN:
             return self.name(value)
-        return self.hidden(value) if is_credential(key) else self.text(value)
+        return self.hidden(value) if self._names_one(key, within) else self.text(value)
+
+    def _names_one(self, key: str, within: str) -> bool:
+        chosen = within in _CHOSEN and key.rpartition(".")[2] in self.filling
+        return chosen or is_credential(key, of_request=within in ("qs", "form"))
 
     def _row(self, columns: list[Any], row: Any) -> Any:
         if not isinstance(row, list):
             return row
         names = [*map(str, columns), *[""] * len(row)]
-        return [self.value(one, name) for name, one in zip(names, row, strict=False)]
+        return [self.value(one, name, "variables") for name, one in zip(names, row, strict=False)]
 
 
 def _is_pair(value: Any) -> bool:

@@ -139,6 +139,52 @@ def test_values_are_found_where_a_plan_has_them() -> None:
     assert redaction.filled(redaction.plain(plan), {**plan, "bearer": ""})["bearer"] == hidden
 
 
+def test_values_are_found_where_a_script_of_a_front_end_has_them() -> None:
+    given = {
+        "variables": {"sid": ["abc", "def"], "page": "1", "note": "${x}"}, "cookies": {"s": "abc", "n": 5},
+        "headers": {"X-Key": "1"}, "env": {"DEPLOY": "xyz", "HOME": "/root"},
+        "rows": {"people": [{"user": "ada", "pw": "x"}]},
+    }  # fmt: skip
+    params = {
+        "url": "/x", "cookie": {"s": "abc", "t": "{{ sid }}"}, "auth": {"user": "me", "pass": "p"},
+        "qs": {"key": "abc", "page": 1}, "json": {"user": "me", "password": "p"},
+        "headers": {"Authorization": "Bearer {{ $env.DEPLOY }}"},
+    }  # fmt: skip
+    plan: dict[str, Any] = {
+        "script": {"file": "s.js", "args": [json.dumps(given)]},
+        "steps": [
+            {"call": {"task": {"params": params}, "give": {"vars.sid": '"abc"', "vars.page": "1"}}},
+            {"set": {"mine": "abc", "chained": "${mine}", "name": "Ada"}},
+            {"loop": {"over": ["a", "b"], "as": "turn"}},
+            {"set_cookies": "s=abc; Path=/\nt=${people.code}", "name": "${name}",
+             "headers": {"Cookie": "u=${name}", "X-Auth-Token": "${chained} ${turn | url}"}},
+        ],
+        "feeders": {"people": {"columns": ["user", "code"], "rows": [["ada", "abc"]]}},
+        "variables": {"sid": "abc", "user": "ada"},
+    }  # fmt: skip
+    hidden = "REDACTED"
+    found = redaction.plain(plan)
+    assert json.loads(found["script"]["args"][0]) == {
+        "variables": {"sid": [hidden, hidden], "page": "1", "note": "${x}"},
+        "cookies": {"s": hidden, "n": hidden}, "headers": {"X-Key": hidden},
+        "env": {"DEPLOY": hidden, "HOME": "/root"}, "rows": {"people": [{"user": "ada", "pw": hidden}]},
+    }  # fmt: skip
+    (call, values, loop, step) = found["steps"]
+    assert call["call"]["give"] == {"vars.sid": hidden, "vars.page": "1"}
+    assert call["call"]["task"]["params"] == {
+        "url": "/x", "cookie": {"s": hidden, "t": "{{ sid }}"}, "auth": {"user": "me", "pass": hidden},
+        "qs": {"key": hidden, "page": 1}, "json": {"user": "me", "password": hidden},
+        "headers": {"Authorization": "Bearer {{ $env.DEPLOY }}"},
+    }  # fmt: skip
+    assert values["set"] == {"mine": hidden, "chained": "${mine}", "name": hidden}
+    assert loop["loop"]["over"] == [hidden, hidden]
+    assert (step["set_cookies"], step["name"]) == (f"s={hidden}; Path=/\nt=${{people.code}}", "${name}")
+    assert found["feeders"]["people"]["rows"] == [["ada", hidden]]
+    assert found["variables"] == {"sid": hidden, "user": "ada"}
+    assert redaction.plain(found) == found
+    assert {"abc123"} <= redaction.secrets_of({"set": {"token": '"abc123"'}}), "as JSON"
+
+
 def test_the_length_of_a_head_stays() -> None:
     head = "HTTP/1.1 200 OK\r\nSet-Cookie: id=abcdefghijkl; Path=/\r\nX-Token: ab\r\n\r\n"
     made = redaction.plain({"first_head": head})["first_head"]
@@ -176,16 +222,28 @@ def test_what_is_public_stays_so(text: str) -> None:
     assert redaction.text(once) == once
 
 
+SAID = [
+    "${a}",
+    '{"a":"b"}',
+    '{"env":{"a":"b"}}',
+    "9f86d081884c7d659a2feaa0c55ad015",
+    "pin_code=1",
+    "a=b; c=d",
+]
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.sampled_from(SAID),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["headers", "password", "name", "given", "value", "command", "a"]), inner
+            st.sampled_from([
+                "headers", "password", "name", "given", "value", "command", "a", "set_cookies", "variables",
+                "pin_code", "params", "cookie", "qs", "key", "X-Plain",
+            ]),
+            inner,
         )
     ),
     max_leaves=10,
-)
+)  # fmt: skip
 
 
 @given(_JSON)
@@ -194,6 +252,7 @@ def test_any_value_has_the_same_shape_afterwards(value: Any) -> None:
     assert type(made) is type(value)
     assert redaction.plain(made) == made
     assert redaction.filled(made, value) == value
+    assert json.loads(redaction.as_json(json.dumps(value))) == made, "no form of it is left out"
 
 
 @pytest.mark.parametrize(

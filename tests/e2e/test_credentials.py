@@ -24,15 +24,16 @@ from tests import command
 from tests.frontends.jmx_text import document, element, prop, repeated, sampler
 from tests.web.conftest import reader
 
-PASSWORD, TOKEN, COOKIE, QUERY, SET = (
+PASSWORD, TOKEN, COOKIE, QUERY, SET, FILED = (
     "hunter2-pw",
     "t0ken-abcdef",
     "c00kie-value",
     "query-s3cret",
     "s3t-by-server",
+    "of-a-csv-f1le",
 )
 BASIC = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
-SECRETS = (PASSWORD, TOKEN, COOKIE, QUERY, SET, BASIC)
+SECRETS = (PASSWORD, TOKEN, COOKIE, QUERY, SET, FILED, BASIC)
 SHORT = ("--driver", "epoll")
 
 
@@ -205,6 +206,26 @@ scenarios:
       - get: {{url: "/next", auth: {{user: me, pass: "{password}"}}}}
 """
 
+ARTILLERY_FUNCTIONS = """
+config:
+  target: "{url}"
+  processor: s.js
+  variables: {{unlock: "{password}", visit: ["{cookie}", "{cookie}"]}}
+  payload: {{path: people.csv, fields: [person, code]}}
+  phases: [{{duration: 1, arrivalCount: 2}}]
+scenarios:
+  - beforeRequest: sign
+    flow:
+      - post:
+          url: "/login?token={{{{ $processEnvironment.DEPLOY }}}}"
+          headers: {{Authorization: "Bearer {{{{ code }}}}"}}
+          cookie: {{s: "{{{{ visit }}}}", t: "{cookie}"}}
+          json: {{user: "{{{{ person }}}}", password: "{{{{ unlock }}}}"}}
+"""
+FUNCTIONS = (
+    "module.exports = {sign(req, context, ee, next) { req.headers.person = context.vars.person; next(); }}"
+)
+
 
 FRONT_ENDS = {
     "ab": ("ab", "-n", "3", "-v", "2", "-A", f"me:{PASSWORD}", "-C", f"s={COOKIE}", "-H",
@@ -216,6 +237,7 @@ FRONT_ENDS = {
     "wrk with a script": ("wrk", "-d", "1s", "-c", "1", "-t", "1", "-s", "s.lua", "{url}/x", "--",
                           "--token", TOKEN, f"password={PASSWORD}"),
     "artillery": ("artillery", "run", "s.yml"),
+    "artillery with functions": ("artillery", "run", "f.yml"),
     "jmeter": ("jmeter", "-n", "-t", "s.jmx", f"-Jpassword={PASSWORD}"),
 }  # fmt: skip
 SENT = {
@@ -224,7 +246,8 @@ SENT = {
     "h2load": (TOKEN, COOKIE, QUERY),
     "wrk with a script": (TOKEN, COOKIE, PASSWORD),
     "artillery": (TOKEN, COOKIE, QUERY, PASSWORD, BASIC),
-    "jmeter": (TOKEN, COOKIE, QUERY, BASIC),
+    "artillery with functions": (FILED, COOKIE, QUERY, PASSWORD),
+    "jmeter": (TOKEN, COOKIE, QUERY, BASIC, SET),
 }
 LUA = """
 function init(args)
@@ -261,7 +284,10 @@ def jmx(port: int) -> str:
             "CookieManager", "CookieManager.cookies", "Cookie", "s", Cookie__value=COOKIE,
             Cookie__domain="127.0.0.1", Cookie__path="/",
         )
-        + sampler(f"/x?token={QUERY}", name=f"GET /x?token={QUERY}")
+        + element(
+            "JSR223PreProcessor", prop("script", f"vars.put('visit', '{SET}')"), prop("cacheKey", "true")
+        )
+        + sampler(f"/x?token={QUERY}&amp;sid=${{visit}}", name=f"GET /x?token={QUERY}")
     )  # fmt: skip
     threads = prop("ThreadGroup.num_threads", 1) + prop("ThreadGroup.ramp_time", 0) + repeated(2)
     return document(below, group=threads).decode()
@@ -273,10 +299,17 @@ def test_front_ends(tmp_path: Path, echo: Echo, tool: str) -> None:
     (tmp_path / "s.yml").write_text(
         ARTILLERY.format(url=echo.url, query=QUERY, cookie=COOKIE, password=PASSWORD)
     )
+    (tmp_path / "f.yml").write_text(
+        ARTILLERY_FUNCTIONS.format(url=echo.url, cookie=COOKIE, password=PASSWORD)
+    )
+    (tmp_path / "s.js").write_text(FUNCTIONS)
+    (tmp_path / "people.csv").write_text(f"ada,{FILED}\n")
     (tmp_path / "s.lua").write_text(LUA.replace("{cookie}", COOKIE))
     (tmp_path / "s.jmx").write_text(jmx(echo.port))
     places = {"url": echo.url, "with_user": f"http://me:{PASSWORD}@127.0.0.1:{echo.port}"}
-    ran(tmp_path, *(word.format(**places) for word in FRONT_ENDS[tool]), *SHORT, API_TOKEN=TOKEN)
+    ran(
+        tmp_path, *(word.format(**places) for word in FRONT_ENDS[tool]), *SHORT, API_TOKEN=TOKEN, DEPLOY=QUERY
+    )
     sent(echo, *SENT[tool])
     nothing_leaks(tmp_path)
 

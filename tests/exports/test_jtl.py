@@ -17,6 +17,7 @@ import pytest
 from prony.errors import UsageError
 from prony.report import exports
 from prony.report.cell_view import TrialView
+from prony.report.exports.csv import line
 from prony.report.result import ResultView
 from tests.programs import program
 from tests.report import factory
@@ -25,7 +26,7 @@ JTL = exports.named("jtl")
 
 
 def rows(view: ResultView) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(JTL.write(view).text)))
+    return list(csv.DictReader(io.StringIO(JTL.write(view).text, newline="")))
 
 
 def one(**window: object) -> ResultView:
@@ -55,6 +56,20 @@ def test_there_is_a_sample_for_each_request_with_the_times_of_the_histogram() ->
     assert elapsed[int(len(elapsed) * 0.99)] == pytest.approx(trial.figures["p99_ms"], abs=1)
     assert {row["responseCode"] for row in made} == {"200"}
     assert {row["success"] for row in made} == {"true"}
+
+
+def test_a_name_with_any_line_end_is_one_field() -> None:
+    """Python's own writer leaves a lone carriage return unquoted, and its reader then refuses the file."""
+    name = 'a\rb\nc\r\nd,"e"'
+    view = factory.changed(
+        factory.foreign_load(),
+        lambda trial: factory.trial(trial.record.model_copy(update={"workload": name})),
+    )
+    made = rows(view)
+    assert {row["label"] for row in made} == {name}
+    assert len(made) > 1
+    assert list(csv.reader(io.StringIO(line(["x", name, 1.5, None]), newline=""))) == [["x", name, "1.5", ""]]
+    assert line(["a\rb", "c"]) == '"a\rb",c\n'
 
 
 def test_samples_end_in_the_window_and_in_the_seconds_of_its_rows() -> None:

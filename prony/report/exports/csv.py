@@ -4,38 +4,32 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 
 from prony.report import tidy
 from prony.report.exports import Exported, Format
 from prony.report.result import ResultView
 
 COLUMNS = (
-    "experiment",
-    "part",
-    "cell",
-    "server",
-    "workload",
-    "load",
-    "trial",
-    "block",
-    "kind",
-    "conforms",
-    "figure",
-    "value",
-    "unit",
-    *tidy.ESTIMATED[1:],
-)
+    "experiment", "part", "cell", "server", "workload", "load", "trial", "block", "kind", "conforms",
+    "figure", "value", "unit", *tidy.ESTIMATED[1:],
+)  # fmt: skip
 
 
 def write(view: ResultView) -> Exported:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    lines = [line(COLUMNS)]
     for row in tidy.rows(view):
         known = {"conforms": str(row.conforms).lower()}
         known |= dict.fromkeys(tidy.ESTIMATED, "") if row.value is None else _texts(row.value)
-        writer.writerow(known[name] if name in known else _no_formula(getattr(row, name)) for name in COLUMNS)
-    return Exported(text.getvalue())
+        lines.append(line(known[n] if n in known else _no_formula(getattr(row, n)) for n in COLUMNS))
+    return Exported("".join(lines))
+
+
+def line(fields: Iterable[object]) -> str:
+    """A line of CSV. With the line end "\\n", Python would leave a lone carriage return unquoted."""
+    text = io.StringIO()
+    csv.writer(text).writerow(fields)
+    return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _no_formula(value: object) -> object:

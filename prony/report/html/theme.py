@@ -62,15 +62,8 @@ ACCENTS = (
 _ALL = (*ROLES, *SOURCES, *ACCENTS)
 
 SHAPES = (
-    "circle",
-    "square",
-    "triangle-up",
-    "diamond",
-    "triangle-down",
-    "cross",
-    "triangle-right",
-    "triangle-left",
-)
+    "circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left",
+)  # fmt: skip
 """A mark per server beside its colour, for readers and printers that see no colour."""
 
 

@@ -8,8 +8,6 @@ real samples).
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -25,6 +23,7 @@ from prony.judge.histogram import HistogramError, decode
 from prony.judge.window import request_times
 from prony.report.cell_view import CellView
 from prony.report.exports import Exported, Format
+from prony.report.exports.csv import line
 from prony.report.result import ResultView
 from prony_frontends._exports.recorded import Recorded, note, recorded
 
@@ -101,9 +100,7 @@ def _trial(one: Recorded, cell: CellView, several: bool) -> Iterator[str]:
                 users,
                 "null",
             )
-            text = io.StringIO()
-            csv.writer(text, lineterminator="").writerow(fields)
-            return text.getvalue(), ",0,0\n"
+            return line(fields).rstrip("\n"), ",0,0\n"
 
         order = np.argsort(ends, kind="stable")
         starts_ms = np.rint(ends - elapsed).astype(np.int64)[order].tolist()

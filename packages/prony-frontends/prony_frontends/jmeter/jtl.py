@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from http.client import responses
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 
 from prony.errors import UsageError
 from prony.plan.workload import Workload
+from prony.report.exports.csv import line
 from prony_frontends.jmeter import chains, samples
 from prony_frontends.jmeter.chains import Chain
 from prony_frontends.jmeter.listeners import RowsFile
@@ -58,16 +58,15 @@ class CsvLog:
         self._file = file
         self._record_of = record_of
         self._stream = opened(file.path, "w" if replace else "a")
-        self._lines = csv.writer(self._stream, lineterminator="\n")
         if file.titles and self._stream.tell() == 0:
-            self._lines.writerow(file.columns)
+            self._stream.write(line(file.columns))
 
     def write(self, record: Record, sample: Sample) -> None:
         """Writes a sample's row, and rows of its sub-samples."""
         self._write(record, sample, str(record["label"]))
 
     def _write(self, record: Record, sample: Sample, name: str) -> None:
-        self._lines.writerow([record.get(column, "") for column in self._file.columns])
+        self._stream.write(line(record.get(column, "") for column in self._file.columns))
         for sub_sample in samples.within(sample, name) if self._file.sub_samples else ():
             self._write(self._record_of(sub_sample), sub_sample, name)
 
