@@ -41,7 +41,7 @@ from prony.report.pairs import (
 from prony.report.result import PairView, PartView
 from prony.report.shape import MOST_SENTENCES, Shape, left_out, of_cells, steps_chapter
 from prony.report.trial_tables import group_lines, step_blocks
-from prony.report.wording import bends, good_to, join, within
+from prony.report.wording import bends, good_to, join_few, within
 
 CLAIMS = tuple(Claim)
 TAIL = "p99_ms"
@@ -237,7 +237,7 @@ def _not_told(first: str, server: str, near: Sequence[PairView]) -> str:
     if close:
         within = max(p.within or 0.0 for p in near if p.claim is Claim.EQUIVALENT)
         clauses.append(
-            f"{join(close)} {'is' if len(close) == 1 else 'are'} equivalent within {percent_up(within)}"
+            f"{join_few(close)} {'is' if len(close) == 1 else 'are'} equivalent within {percent_up(within)}"
         )
     if undecided:
         soonest = min(
@@ -245,7 +245,7 @@ def _not_told(first: str, server: str, near: Sequence[PairView]) -> str:
             key=lambda pair: pair.seconds or 0.0,
             default=None,
         )
-        names = join([_other(p, server) for p in undecided])
+        names = join_few([_other(p, server) for p in undecided])
         how = "" if soonest is None else f"; for one of them {remedy(soonest)}"
         clauses.append(f"open against {names}{how}")
     return "; ".join(clauses)

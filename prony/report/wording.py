@@ -77,6 +77,15 @@ def join(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1] if words else ""
 
 
+MOST_NAMED = 4
+
+
+def join_few(words: Sequence[str]) -> str:
+    """As `join`; of more than four the first three, and how many more."""
+    more = len(words) - MOST_NAMED + 1
+    return join(words if more <= 1 else [*words[: MOST_NAMED - 1], f"{more} more"])
+
+
 def within(where: str, text: str) -> str:
     return f"{where}: {text}" if where else text
 

@@ -29,6 +29,7 @@ from prony.report.result import PairView, PartView, ResultView
 from prony.report.shape import MOST_SENTENCES
 from prony.report.shapes import shape_of
 from prony.report.terminal import render
+from prony.report.wording import MOST_NAMED
 
 from . import factory
 from .factory import SERVERS
@@ -217,6 +218,8 @@ def test_a_part_says_no_more_than_a_screen_holds() -> None:
     view = factory.twenty()
     part = first(view)
     assert 0 < len(part.sentences) <= MOST_SENTENCES
+    for sentence in part.sentences:
+        assert sum(name in sentence for name in factory.TWENTY) <= 1 + MOST_NAMED
     assert part.rows is None, f"more than {MOST_ROWS} cells"
     assert len(part.bars) == 20
 

@@ -14,7 +14,7 @@ from prony.report.blocks import Column, Row, Section, Table, TableCell
 from prony.report.html.scale import Interval, Scale, Segment, axis, bar, round_ticks, stacked
 from prony.report.html.theme import AT_WORST, INK, SOURCES, Colour, accent, square
 from prony.report.labels import named, rounded
-from prony.report.wording import MINUS, bends, good_to, join
+from prony.report.wording import MINUS, bends, good_to, join_few
 
 MOST_BARS = 24
 """Of more cells a table of the details shows the figures."""
@@ -172,7 +172,7 @@ def _unbounded(bars: Sequence[Bar]) -> tuple[str, ...]:
                 if end is None:
                     by_source.setdefault((_name(line.source), side), []).append(row.label)
     return tuple(
-        f"Not bounded {side}: {name}" + ("" if len(labels) == len(bars) else f", for {join(labels)}")
+        f"Not bounded {side}: {name}" + ("" if len(labels) == len(bars) else f", for {join_few(labels)}")
         for (name, side), labels in by_source.items()
     )
 
