@@ -108,9 +108,9 @@ fn a_failed_request_ends_the_run_where_its_step_says_so_and_nowhere_else() {
             let finished = ended.finished();
             assert_eq!(finished["reason"], "request_failed", "{driver} {path}");
             assert!(finished["totals"]["errors"][kind].as_u64() >= Some(1));
-            // The other group had failed before this one began.
+            // The other group began first, and failed.
             let asked = paths(&requests);
-            assert_eq!(asked[0], "/wrong");
+            assert!(asked.iter().any(|path| path == "/wrong"));
             assert_eq!(asked.iter().filter(|path| *path == "/right").count(), 1);
         }
     }
