@@ -3,34 +3,17 @@
 
 mod run_support;
 
-use std::sync::{Arc, Mutex};
-
+use run_support::recording::{Requests, ok, recording};
 use run_support::{Server, assert_counts, drivers, plan, run};
 use serde_json::{Value, json};
 
-type Requests = Arc<Mutex<Vec<String>>>;
-
 /// A server that keeps every request and answers by its path.
 fn leading(response: impl Fn(&str) -> String + Send + Sync + 'static) -> (Server, Requests) {
-    let requests = Requests::default();
-    let kept = Arc::clone(&requests);
-    let server = Server::start(move |peer| {
-        while let Some(request) = peer.request() {
-            let text = response(request.split(' ').nth(1).unwrap());
-            kept.lock().unwrap().push(request);
-            peer.send(&text);
-        }
-    });
-    (server, requests)
+    recording(move |request| response(request.split(' ').nth(1).unwrap()))
 }
 
 fn to(status: u16, location: &str) -> String {
     format!("HTTP/1.1 {status} Go\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n")
-}
-
-fn ok(body: &str) -> String {
-    let length = body.len();
-    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
 /// One user who walks these steps once.

@@ -380,7 +380,7 @@ fn two_threads_find_the_gap_they_share() {
         let plan = plan(server.address, driver, |plan| {
             plan["threads"] = json!({"cpus": [0, 1], "pin": false});
             plan["load"]["users"] = 4.into();
-            plan["stop"]["after_ms"] = 800.into();
+            plan["stop"]["after_ms"] = 2_000.into(); // five gaps: one is whole, also on a busy host
         });
         let ended = run(&plan);
         let gaps = ended.finished()["window"]["gaps"].as_array().unwrap();

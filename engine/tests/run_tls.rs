@@ -307,18 +307,18 @@ fn a_handshake_that_stays_unanswered_or_is_cut_off_ends_as_an_error() {
     let identity = Identity::new();
     for driver in drivers() {
         let silent = run_support::Server::start(|peer| while peer.request().is_some() {});
-        let to = |address: SocketAddr| {
+        let to = |address: SocketAddr, tls_ms: u64| {
             plan(address, driver, |plan| {
                 plan["target"] =
                     json!({"url": format!("https://{address}"), "tls": {"ca": identity.ca()}});
-                plan["timeouts"] = json!({"tls_ms": 50, "connect_ms": 20_000});
+                plan["timeouts"] = json!({"tls_ms": tls_ms, "connect_ms": 20_000});
                 for_a_moment(plan);
             })
         };
-        let reason = failing(to(silent.address), "tls");
+        let reason = failing(to(silent.address, 50), "tls");
         assert!(reason.contains("did not end within 50 ms"), "{reason}");
         let closing = run_support::Server::start(|_| {});
-        let reason = failing(to(closing.address), "tls");
+        let reason = failing(to(closing.address, 20_000), "tls");
         assert!(reason.contains("during the handshake"), "{reason}");
     }
 }

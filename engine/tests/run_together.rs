@@ -70,8 +70,9 @@ fn users_rows_and_sequences_of_two_engines_are_those_of_one() {
         let at_ns = start(&mut engines);
         let ended: Vec<_> = engines.into_iter().map(Engine::end).collect();
         for (one, completed) in ended.iter().zip([3 * 8, 2 * 8]) {
+            // An engine that the host wakes late begins late, and says when.
             let ready = one.all("ready")[0];
-            assert_eq!(ready["started_monotonic_ns"], at_ns);
+            assert!(ready["started_monotonic_ns"].as_u64().unwrap() >= at_ns);
             assert_eq!(one.finished()["totals"]["completed"], completed);
             for row in one.all("interval") {
                 assert_eq!(row["service_time"]["count"], row["completed"], "{row}");

@@ -31,7 +31,7 @@ fn a_window_of_turns_is_their_sum_over_the_same_connections() {
         engine.command(&json!({
             "command": "turns",
             "at_monotonic_ns": at_ns,
-            "turns": [[0, 50, 50], [100, 150, 350], [350, 400, 600], [900, 950, 1150]],
+            "turns": [[0, 50, 50], [100, 150, 350], [350, 400, 600], [1900, 1950, 2150]],
         }));
         let opened = engine.wait_for("window_opened");
         engine.command(&json!({"command": "close_window"}));
@@ -39,7 +39,7 @@ fn a_window_of_turns_is_their_sum_over_the_same_connections() {
         engine.command(&json!({"command": "stop"}));
         let ended = engine.end();
         let number = |event: &Value, key: &str| event[key].as_f64().unwrap();
-        assert!((number(&closed, "t_ms") - number(&opened, "t_ms") - 1000.0).abs() < 1e-3);
+        assert!((number(&closed, "t_ms") - number(&opened, "t_ms") - 2000.0).abs() < 1e-3);
         let window = &ended.finished()["window"];
         assert_eq!(window["complete"], true);
         assert_eq!(window["opened_ms"], opened["t_ms"]);
@@ -61,10 +61,11 @@ fn a_window_of_turns_is_their_sum_over_the_same_connections() {
             .map(|row| row["completed"].as_u64().unwrap())
             .sum();
         assert_eq!(sum, window["completed"].as_u64().unwrap());
-        // Between the last two turns, at 350 to 850 ms of the window.
-        let from_ms = number(&opened, "t_ms") + 500.0;
+        // Between the last two turns, at 450 to 1750 ms of the window: what was in flight at the end of a
+        // turn may arrive late on a busy host.
+        let from_ms = number(&opened, "t_ms") + 1200.0;
         let rest = rows.iter().filter(|row| {
-            number(row, "t_ms") <= from_ms + 250.0
+            number(row, "t_ms") <= from_ms + 550.0
                 && number(row, "t_ms") - number(row, "duration_ms") >= from_ms
         });
         let rested: Vec<u64> = rest.map(|row| row["completed"].as_u64().unwrap()).collect();

@@ -1,6 +1,8 @@
 //! What the tests of `prony-engine run` share: the engine as a process, and small scripted servers.
 #![allow(dead_code, reason = "every test binary uses another part of it")]
 
+pub mod recording;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, ChildStdin, Command, Stdio};

@@ -148,10 +148,9 @@ impl<'a> Coordinator<'a> {
         Ok(early)
     }
 
-    /// `at_ns`: where that is not too soon.
     fn start(&mut self, at_ns: u64) -> Result<(), String> {
         let now_ns = monotonic_ns();
-        self.started_ns = at_ns.max(now_ns + NOTICE_NS);
+        self.started_ns = start_ns(at_ns, now_ns);
         let started_unix_ns = unix_ns() + (self.started_ns - now_ns);
         let job = &self.prepared.job;
         self.collector = Collector::new(
@@ -207,6 +206,11 @@ impl<'a> Coordinator<'a> {
     }
 }
 
+/// The commanded instant, or the first that all threads can still keep.
+fn start_ns(at_ns: u64, now_ns: u64) -> u64 {
+    at_ns.max(now_ns + NOTICE_NS)
+}
+
 /// The thread that writes the request log, where there is one, on the load's CPUs.
 fn start_log(job: &Job, started: Started) -> Result<Option<JoinHandle<LogReport>>, String> {
     let Some(file) = job.log.as_ref().and_then(Log::take_file) else {
@@ -217,4 +221,20 @@ fn start_log(job: &Job, started: Started) -> Result<Option<JoinHandle<LogReport>
         .spawn(move || file.write_all(started))
         .map(Some)
         .map_err(|error| format!("the thread of the request log cannot be started: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_begins_at_the_commanded_instant_unless_the_coordinator_wakes_too_late() {
+        let at_ns = 1_000_000_000;
+        for now_ns in [0, at_ns - START_NOTICE_NS, at_ns - NOTICE_NS] {
+            assert_eq!(start_ns(at_ns, now_ns), at_ns);
+        }
+        let late_ns = at_ns + 68_000_000;
+        assert_eq!(start_ns(at_ns, late_ns), late_ns + NOTICE_NS);
+        assert_eq!(start_ns(0, late_ns), late_ns + NOTICE_NS);
+    }
 }
