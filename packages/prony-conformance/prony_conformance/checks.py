@@ -44,9 +44,7 @@ class _NotApplicable(Exception):
 
 
 def _check(expected: str, *, judged: bool = True) -> Callable[[Callable[[Subject], tuple[bool, str]]], Check]:
-    """A check from a function that returns whether the server is right, and what was found. A WireError is a
-    failure. Not `judged`: the finding is only noted.
-    """
+    """A check from a function: is the server right, and the finding. Not `judged`: only noted."""
 
     def outcome_of(ask: Callable[[Subject], tuple[bool, str]]) -> Check:
         @functools.wraps(ask)

@@ -1,6 +1,4 @@
-"""The suite's own connection over HTTP/2, by the h2 package; independent of the engine's. Malformed requests
-need `wire.Wire`.
-"""
+"""The suite's own HTTP/2 connection, by the h2 package. Malformed requests need `wire.Wire`."""
 
 from __future__ import annotations
 

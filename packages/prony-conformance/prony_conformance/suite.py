@@ -156,9 +156,7 @@ def _start(fault: str | None) -> CheckOutcome:
 
 
 class _Readiness:
-    """Asks the workload's steps (before a preparation: the server's `ready` request) until the response is
-    right, or wrong for so long that the checks may say why.
-    """
+    """Sends the workload's steps (or the `ready` request) until the response is right or stays wrong."""
 
     def __init__(self, server: RunningServer, load: EngineLoad) -> None:
         asking = Preflight(load)
@@ -196,9 +194,7 @@ def _result(spec: ServerSpec, workload: str, name: str, outcome: CheckOutcome) -
 
 
 def claimed(spec: ServerSpec, asked: Sequence[str]) -> tuple[str, ...]:
-    """The workloads to check: the requested ones, else all that the server declares. Raises UsageError for an
-    undeclared one.
-    """
+    """The requested workloads, or all that the server declares. Raises UsageError for an undeclared one."""
     if not asked:
         return spec.workloads
     for name in asked:

@@ -1,6 +1,4 @@
-"""The suite's own connections: HTTP/1 as raw bytes, responses parsed by h11. Independent of the engine's
-parser, and able to send what no well-behaved client sends.
-"""
+"""The suite's own connections: HTTP/1 as raw bytes, also malformed; responses parsed by h11."""
 
 from __future__ import annotations
 
@@ -200,9 +198,7 @@ class Wire(Line):
         parser.receive_data(data)
 
     def _listen(self, within_s: float) -> bytes | None:
-        """Bytes that come in this time; None: nothing, empty: the end. With TLS a readable socket may hold
-        none of the server's.
-        """
+        """Bytes within this time; None: none; empty: the end. TLS may buffer what select does not show."""
         if self._rest or self._hung_up:
             return self._rest
         patience_s = self._socket.gettimeout()

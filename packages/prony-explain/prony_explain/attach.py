@@ -29,9 +29,7 @@ class NotAttached(NotReached):
 
 
 def load(pid: int, library: Path, options: str) -> str:
-    """Load a native agent, or call one that is loaded already; returns the JVM's reply. Raises NotAttached or
-    ProcessEnded.
-    """
+    """Loads a native agent or calls a loaded one; the JVM's reply. Raises NotAttached, ProcessEnded."""
     reply = _ask(pid, b"load", os.fsencode(library), b"true", options.encode())
     first, _, rest = reply.partition("\n")
     refused = first.strip() not in ("", "0") or (

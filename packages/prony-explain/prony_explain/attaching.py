@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 def may_attach(plan: Plan, common: Common, *, several_hosts: bool) -> None:
-    """Returns when a profiler may be attached to every explained server. Raises UsageError on refusal, or
-    without a terminal to ask on.
-    """
+    """Returns if profilers may be attached. Raises UsageError on refusal, or without a terminal."""
     cells = [cell for cell in plan.cells if cell.explain]
     if common.attach and not cells:
         raise UsageError("--attach needs --explain")

@@ -26,9 +26,7 @@ so it starts after the CPU samples ...
 CALLS_SHARE, CALLS_MOST_S = 0.06, 1.0
 """... for this share of the window at most, which is thousands of calls."""
 SAMPLES = 3000
-"""Wanted CPU samples: a part of 20 % is then known to 2 points. More would slow down the server for little
-gain.
-"""
+"""Wanted CPU samples: ± 2 points of a part of 20 %. More slows down the server for little gain."""
 SHORTEST_S, LONGEST_S = 0.001, 0.05
 """Bounds of the CPU time between two samples of a thread."""
 LEAST_SAMPLES = 8
@@ -50,17 +48,13 @@ Find = Callable[[Chosen], Profiler]
 
 
 def interval_s(busy_cpus: float, window_s: float) -> float:
-    """CPU time between two samples of a thread for about `SAMPLES` per window. `busy_cpus`: CPUs that the
-    profiled processes keep busy.
-    """
+    """CPU time between a thread's samples, for about `SAMPLES` per window on `busy_cpus` CPUs."""
     return min(LONGEST_S, max(SHORTEST_S, max(LEAST_BUSY, busy_cpus) * window_s / SAMPLES))
 
 
 @dataclass(slots=True)
 class Collector:
-    """Collector of one explained trial: `attach` under load before the window, `begin` and `end` with the
-    window. None of them raises.
-    """
+    """Of one explained trial: `attach` before the window, `begin` and `end` with it. None raises."""
 
     find: Find
     _chosen: Chosen | None = None

@@ -204,9 +204,7 @@ def flame_svg(root: Node, *, title: str, unit: str, standalone: bool = False) ->
 
 
 def difference_svg(root: Node, *, title: str, unit: str, standalone: bool = False) -> str:
-    """The graph of the first profile: red where it has more than the second, blue where less; see
-    `compared`.
-    """
+    """The first profile's graph: red where it exceeds the second, blue where it is below."""
     most = (
         max((abs(node.weight - node.other) for node in _every(root) if node is not root), default=0.0) or 1.0
     )
@@ -264,9 +262,7 @@ def _svg(
 
 
 def fit(name: str, width: float) -> str:
-    """A box's text: the whole name, the last segments of a Java name, or its beginning; empty below three
-    letters.
-    """
+    """Fits a name: whole, the last segments in Java, or its beginning; empty below three letters."""
     letters = int((width - 6) / LETTER)
     if letters < 3:
         return ""

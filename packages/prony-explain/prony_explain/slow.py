@@ -266,9 +266,7 @@ def _meets(event: TimelineEvent, others: Sequence[TimelineEvent]) -> bool:
 
 
 def _least_ms(stalls: Stalls, over_s: float) -> float:
-    """Minimum total wait of one thread within a row to matter to such a request: half its time, or half a row
-    if that is less.
-    """
+    """Minimum wait of a thread in a row to matter: half the request's time, or half a row if less."""
     row_s = median(np.diff([stalls.begins_s, *stalls.ends_s]).tolist())
     return float(1000 * min(over_s, row_s) / 2)
 

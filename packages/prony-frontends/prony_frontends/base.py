@@ -241,9 +241,7 @@ class FrontEnd:
 
 
 class _ClosedPipeTolerant(io.FileIO):
-    """Standard output that survives a closed pipe (`prony ab … | head -3`): the run continues to its
-    judgement.
-    """
+    """Standard output that survives a closed pipe (`prony ab … | head -3`): the run continues."""
 
     def write(self, data: Any, /) -> int:
         """Writes everything, or discards it."""

@@ -69,9 +69,7 @@ def usage() -> str:
 
 
 def divided(argv: Sequence[str]) -> tuple[Own, list[str]]:
-    """Splits the command line into Prony's options and the tool's words. Raises UsageError for a missing
-    value.
-    """
+    """Splits a command line into Prony's options and the tool's. Raises UsageError for a missing value."""
     flags: set[str] = set()
     values: dict[str, list[str]] = {}
     rest: list[str] = []

@@ -1,6 +1,4 @@
-"""Several hosts as the testbed of an experiment: server placement, surroundings of trials, combined limits
-and fingerprint.
-"""
+"""Several hosts as an experiment's testbed: placement, surroundings, limits, fingerprint."""
 
 from __future__ import annotations
 
@@ -220,9 +218,7 @@ def refuse_loopback(plan: Plan, testbed: HostsTestbed) -> None:
 
 
 def on_machines(plan: Plan, file: HostsFile) -> Plan:
-    """The plan with its hosts. With groups of servers' hosts every server is measured on each; the pairs are
-    compared, and their trials interleaved.
-    """
+    """The plan with hosts; with groups of servers' hosts each server is measured on each."""
     used = tuple(
         UsedHost(name=host.name, role=host.role, group=host.group, weight=host.weight)
         for host in file.hosts()

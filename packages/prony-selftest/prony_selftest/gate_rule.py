@@ -60,9 +60,7 @@ def of_unkind(world: UnkindWorld) -> Draw:
 def gates(
     draw: Draw, losses: Losses, rounds: int, *, looks: Looks = LOOKS, margin: float = MARGIN, seed: int = SEED
 ) -> list[Ended]:
-    """Gates over `len(losses)` figures, drawn independently (the worst case for false alarms); lower is
-    better.
-    """
+    """Gates over `len(losses)` independent figures (the most false alarms); lower is better."""
     rng = np.random.default_rng(seed)
     names = FIGURES[: len(losses)]
     test = Asked(BASE, CANDIDATE, dict.fromkeys(names, False), margin)
@@ -93,9 +91,7 @@ def share(ended: Sequence[Ended], change: Change) -> Rate:
 
 
 def single_runs(draw: Draw, rounds: int, *, margin: float = MARGIN, seed: int = SEED) -> Rate:
-    """False alarms of a fixed threshold on a single run each. The runs are the first block of a gate,
-    conforming or not.
-    """
+    """False alarms of a fixed threshold on the first block, conforming or not."""
     rng = np.random.default_rng(seed)
     false = 0
     for _ in range(rounds):

@@ -1,6 +1,4 @@
-"""Real gates on this host: the same build twice, and a build with 5 % more work, each by the CLI with its own
-store.
-"""
+"""Real gates, each with its own store: the same build twice, and one with 5 % more work."""
 
 from __future__ import annotations
 

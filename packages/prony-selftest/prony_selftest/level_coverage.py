@@ -56,9 +56,7 @@ WINDOWS = ((1_000, 10), (10_000, 10), (3_000, 30))
 
 
 class LevelCovered(NamedTuple):
-    """Over many windows: share of intervals that hold the true percentile; median effective number of
-    independent requests; median distances of the ends and the 95 % error of the percentile, as shares.
-    """
+    """Share of intervals with the true percentile, effective requests, distances of the ends, 95 % error."""
 
     held: float
     counts_as: float

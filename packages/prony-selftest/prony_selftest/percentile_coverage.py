@@ -1,6 +1,4 @@
-"""Coverage of percentile intervals where the truth is known: of one trial's requests, and of the median over
-trials. Runs the judge's functions.
-"""
+"""Coverage of percentile intervals by the judge's functions: of one trial, of the median of trials."""
 
 from __future__ import annotations
 
@@ -208,9 +206,7 @@ def coverage(
 
 
 class MeanCovered(NamedTuple):
-    """Shares of trials whose interval lies wholly below the true mean, and wholly above it; and the median
-    upper end ÷ the true mean.
-    """
+    """Shares of intervals wholly below and above the true mean; median upper end ÷ the true mean."""
 
     below: float
     above: float
@@ -218,9 +214,7 @@ class MeanCovered(NamedTuple):
 
 
 def mean_coverage(world: TimesWorld, count: int, seconds: int, rounds: int, seed: int = SEED) -> MeanCovered:
-    """Coverage of the mean of `count` requests in these seconds. An interval below the truth makes an
-    infeasible rate pass.
-    """
+    """Coverage of a mean. An interval below the truth makes an infeasible rate pass."""
     rng, truth = np.random.default_rng(seed), world.mean()
     low, high = np.empty(rounds), np.empty(rounds)
     for at in range(rounds):

@@ -90,9 +90,7 @@ def _with_other_rows(new: str, old: str) -> str:
 
 
 def tables(request: Asked, say: Say) -> Iterator[str]:
-    """Simulates or runs a section; its tables as Markdown, on this host after each trial. Raises UsageError
-    for an unknown section.
-    """
+    """A section's tables as Markdown, on this host after each trial. Raises UsageError if unknown."""
     if request.section not in SECTIONS:
         raise UsageError(f"no section {request.section}; expected one of {', '.join(SECTIONS)}")
     if request.section in SIMULATED:

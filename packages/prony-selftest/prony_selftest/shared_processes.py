@@ -123,9 +123,7 @@ def loads_covered(
 
 
 def unpaired_width(world: SharedWorld, blocks: int, rounds: int, seed: int = SEED) -> float:
-    """Width of the interval of two loads with a process per trial ÷ its width paired by process, on the log
-    scale; geometric mean over experiments.
-    """
+    """Width without pairing ÷ width paired by process, log scale; geometric mean of experiments."""
     rng = np.random.default_rng(seed)
     logs = []
     for _ in range(rounds):

@@ -1,6 +1,4 @@
-"""Coverage, false differences and power of comparisons, simulated with the functions that reports use. Pure;
-seeded.
-"""
+"""Coverage, false differences and power, simulated with the functions of reports. Pure; seeded."""
 
 from __future__ import annotations
 
@@ -249,9 +247,7 @@ def until_clear(
     seed: int = SEED,
     every_look: bool = False,
 ) -> list[Stopped]:
-    """Experiments that add blocks until the claim is clear or the last look is reached; with `every_look`
-    further looks only update `covered`.
-    """
+    """Blocks are added until the claim is clear; with `every_look` later looks update `covered`."""
     rng = np.random.default_rng(seed)
     use = rule or sequential_rule(looks)
     ended: list[Stopped] = []

@@ -1,6 +1,4 @@
-"""Worlds that break the assumptions of a comparison: simulated trials of two equal servers, with order and
-non-conformance.
-"""
+"""Worlds that break assumptions of a comparison: trials of two equal servers."""
 
 from __future__ import annotations
 

@@ -104,9 +104,7 @@ def documents(view: ResultView) -> Iterator[Document]:
 
 
 def of_experiment(origin: Origin, view: ResultView) -> Document:
-    """The experiment in its current state. Data streams are append-only: a resumed or re-judged experiment
-    gets another document.
-    """
+    """The experiment now. Data streams are append-only: resumed or re-judged, it gets another document."""
     ended = max((trial.record.ended_at for trial in view.trials), default=view.created)
     body = origin.fields | {
         "@timestamp": _iso(ended),

@@ -122,9 +122,7 @@ class Chunk:
     """Collects events in order of time, then returns the bytes."""
 
     def __init__(self, begun_unix_ns: int, duration_ns: int, first: int = 1) -> None:
-        """`first`: number of the first constant. Readers keep the constants of earlier chunks, so chunks of a
-        file must not share numbers.
-        """
+        """`first`: number of the first constant; chunks of a file must not share numbers."""
         self._first = first
         self._begun_unix_ns = begun_unix_ns
         self._duration_ns = duration_ns

@@ -86,9 +86,7 @@ def _line(record: TrialRecord, window: Window) -> list[object]:
 
 
 def _latency(record: TrialRecord) -> list[object]:
-    """In µs: from the actual send, as in wrk; for an open load from the intended send. Quantiles without
-    enough samples are empty.
-    """
+    """In µs, from the actual send; open loads from the intended send. Too few samples: empty."""
     times = headline_times(record.evidence)
     if times is None:
         return [""] * 7

@@ -91,9 +91,7 @@ class WrkArguments(Addressed):
 
 
 def parse(argv: Sequence[str], second: bool = False) -> WrkArguments:
-    """Parses the arguments of wrk or wrk2. Raises WrongUsage for arguments that the tool refuses, Refused for
-    unsupported ones.
-    """
+    """Parses wrk's or wrk2's arguments. Raises WrongUsage as the tool would, Refused where unsupported."""
     names = _SHORT_2 if second else _SHORT
     try:
         if second:

@@ -61,9 +61,7 @@ Not supported: -b, -I, -Z, and TLS older than 1.2.
 
 
 class ExitsOne(UsageError):
-    """What ends ab with 1: a file of -p or -u that cannot be read (ab's sentence), two methods, a
-    wrong number of requests.
-    """
+    """Exits with 1 in ab: unreadable file of -p or -u, two methods, wrong number of requests."""
 
 
 @dataclass(slots=True)

@@ -190,9 +190,7 @@ def _sum(errors: Mapping[str, int], kinds: Sequence[str]) -> int:
 
 
 def times_of(window: Window, totals: Counters) -> AbTimes | None:
-    """From histograms; None without a response. Connect times are spread over all requests. The total is the
-    response time, or for results without one the sum of connect and processing as independent values.
-    """
+    """From histograms; None without a response. Without total times, connect + processing as independent."""
     processing = _spread(window.service_time)
     if processing is None:
         return None

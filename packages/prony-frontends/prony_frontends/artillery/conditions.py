@@ -1,6 +1,4 @@
-"""Evaluates Artillery's expressions (`ifTrue`, conditions of ensure): numbers, names, comparisons and
-arithmetic.
-"""
+"""Artillery's expressions (`ifTrue`, conditions of ensure): numbers, names, comparisons, arithmetic."""
 
 from __future__ import annotations
 
@@ -45,9 +43,7 @@ class Unknown(ValueError):
 
 
 def evaluate(expression: str, names: Mapping[str, Any]) -> bool:
-    """Evaluates an expression. Names may contain dots, as metrics do; the longest match wins. Raises
-    NotAnExpression, and Unknown for a name without a value.
-    """
+    """Its value; the longest of the dotted names matches. Raises NotAnExpression; Unknown without a value."""
     return bool(_value(_tree(expression, names), names))
 
 
@@ -126,9 +122,7 @@ FALSE_TEXTS = ("", "0", "false")
 
 
 def decided(node: ScriptNode, scope: NameScope) -> bool | Condition:
-    """Decides a condition: a constant, or a `Condition` for the engine when it depends on values of the run
-    (captures, columns, loop turns). Raises Refused for an unknown name.
-    """
+    """A constant, or a `Condition` for the engine. Raises Refused for an unknown name."""
     text = node.text("an expression").strip()
     bare = re.sub(r"\{\{\s*(.*?)\s*\}\}", r"\1", text)
     drawn = {name: _RenderedPart(_text(fed.placeholder, fed.kept)) for name, fed in scope.fed.items()}

@@ -113,9 +113,7 @@ class Hooks:
     def before_request(
         self, step: Step, params: ScriptNode, scope: NameScope, plain: bool
     ) -> tuple[Block | None, Step]:
-        """The call before a request, and the request as changed by the functions; no call where the request
-        is constant. `plain`: ask for an uncompressed response.
-        """
+        """The call before a request (None: constant) and the new request. `plain`: response uncompressed."""
         if not self.builds(params, scope):
             return None, step
         functions = (*self.before, *functions_of(params.get("beforeRequest")))
@@ -158,9 +156,7 @@ class Hooks:
     def after_response(
         self, step: Step, params: ScriptNode, scope: NameScope, alone: bool
     ) -> tuple[Step, Block | None]:
-        """The request with its response kept, and the call that gets it. `alone`: no function ran before the
-        request.
-        """
+        """The request with its response kept, and the call that reads it. `alone`: no function before it."""
         functions = (*self.after, *functions_of(params.get("afterResponse")))
         if not functions:
             return step, None
@@ -235,9 +231,7 @@ def of_scenario(
 
 
 def is_built(value: Any, scope: NameScope) -> bool:
-    """Whether a request is built during the run: functions change it, or its URL begins with a value of the
-    run.
-    """
+    """Whether functions or a value that starts its URL build a request during the run."""
     if isinstance(value, dict):
         if value.get("beforeRequest"):
             return True

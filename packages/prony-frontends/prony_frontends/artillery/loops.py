@@ -35,9 +35,7 @@ def names_of(node: ScriptNode) -> tuple[str, str]:
 
 
 def captured_list(node: ScriptNode, scope: NameScope) -> tuple[str, str] | None:
-    """A captured list to loop over: its name in the plan, and the JSON pointer of the part; None for other
-    loops.
-    """
+    """A captured list to loop over: its name in the plan, and the JSON pointer; None for other loops."""
     over = node.get("over")
     if over is None or not isinstance(over.value, str):
         return None

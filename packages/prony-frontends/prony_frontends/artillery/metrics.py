@@ -34,9 +34,7 @@ ERRORS: Mapping[str, str] = {
     "capture": "Failed capture or match",
     "expect_redirect": "redirect_not_followed",
 }
-"""The engine's kinds of errors -> Artillery's names. Failed expectations are not errors in Artillery, and
-redirect errors have one name.
-"""
+"""The engine's kinds of errors -> Artillery's names. Failed expectations are no errors in Artillery."""
 UNCONNECTED = (
     "connect_refused",
     "connect_timeout",
@@ -120,9 +118,7 @@ def aggregate(read: TranslatedScript, ran: Ran) -> Metrics:
 
 
 def periods(rows: Sequence[IntervalRow], began_ms: int) -> list[Metrics]:
-    """Ten-second periods of clock time, from one-second rows. Rows have no histograms: means and maxima are
-    exact, percentiles are left out.
-    """
+    """Ten-second periods of clock time from one-second rows, which have no percentiles."""
     rows_by_period: dict[int, list[IntervalRow]] = {}
     for row in rows:
         rows_by_period.setdefault(_period(began_ms + int(row.t_ms - row.duration_ms)), []).append(row)
@@ -205,9 +201,7 @@ def _errors(counters: dict[str, int], errors: Mapping[str, int]) -> None:
 
 
 def _created(scenarios: Sequence[TranslatedScenario], window: Window) -> list[int | None]:
-    """Users per scenario: of one scenario, all; of several, from the responses to their first steps where
-    these make whole users, else None.
-    """
+    """Users per scenario, from the responses to first steps; None where these make no whole users."""
     if len(scenarios) == 1:
         return [window.sessions_begun or 0]
     users: list[int | None] = []

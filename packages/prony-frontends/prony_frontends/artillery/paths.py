@@ -15,9 +15,7 @@ NAME = r"""\.?([\w-]+)|\[(\d+)\]|\[(?:'([^']+)'|"([^"]+)")\]"""
 ONE = re.compile(NAME)
 """A step that selects at most one value."""
 COMPARED = r"""@\.([A-Za-z_]\w*)\s*([!=]==?|[<>]=?)\s*('[^'\\]*'|"[^"\\]*"|-?\d+(?:\.\d+)?|true|false)"""
-"""A filter that compares a key with a literal. Bare keys, null and deeper paths mean something else in
-JavaScript.
-"""
+"""A filter that compares a key with a literal; other filters differ in JavaScript."""
 COMPARISON = re.compile(COMPARED)
 UNNAMED = COMPARED.replace("([", "(?:[").replace("('", "(?:'")
 MANY = re.compile(

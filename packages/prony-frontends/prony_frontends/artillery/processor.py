@@ -184,9 +184,7 @@ def _is_late(code: str, at: int) -> bool:
 
 
 def _without_comments(source: str) -> str:
-    """The source with comments blanked and line numbers kept. A `//` within a text, such as a URL, is no
-    comment.
-    """
+    """The source with comments blanked and line numbers kept; a `//` in a text, such as a URL, stays."""
 
     def blank(match: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", match[0]) if match[0].startswith("/") else match[0]

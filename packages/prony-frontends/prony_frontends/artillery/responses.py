@@ -104,9 +104,7 @@ STATUS_200 = Expected((("statusCode", (200,)),), (200,), {})
 
 
 def looked(params: ScriptNode, scope: NameScope, strict: bool) -> ReadFromResponse:
-    """Translates `capture` and `match`; `strict`: captures must match, unless they say otherwise. Raises
-    Refused.
-    """
+    """`capture` and `match`; `strict`: captures must match unless they say otherwise. Raises Refused."""
     captures: dict[str, Capture] = {}
     names: dict[str, str] = {}
     json_values: dict[str, Any] = {}
@@ -308,9 +306,7 @@ def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expec
 
 
 def _equal(node: ScriptNode, params: ScriptNode, scope: NameScope) -> dict[str, str]:
-    """The check that texts are equal, some of them captured from this response's JSON, the others expected
-    values. Constant texts are compared at once.
-    """
+    """The check that texts, captured from this response's JSON or expected, are equal."""
     instead = "compare a value that this request captures with a json path of one place with texts"
     here = {
         str(spec.children["as"].value): spec.children["json"]

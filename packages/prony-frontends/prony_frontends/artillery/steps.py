@@ -11,9 +11,7 @@ WITH = {
     "log": frozenset({"log"}),
     "function": frozenset({"function"}),
 }
-"""Keys that make a step something other than a request, in Artillery's order, with the other keys that are
-read.
-"""
+"""Keys that make a step not a request, in Artillery's order, with the other keys that are read."""
 CHECKED = frozenset({"get", "post", "put", "patch", "delete"})
 """Methods whose keys Artillery validates before the run."""
 

@@ -132,9 +132,7 @@ def constant(node: ScriptNode, scope: NameScope) -> Any:
 
 
 def settled(node: ScriptNode, scope: NameScope) -> Any:
-    """A variable's value, with draws that Artillery makes once per run; UNDEFINED without a value. Raises
-    Refused.
-    """
+    """A variable's value, with draws made once per run; UNDEFINED without a value. Raises Refused."""
     if not isinstance(node.value, str) or "{{" not in node.value:
         return node.value
     text_parts = list(parts(node.value, node, scope))

@@ -43,9 +43,7 @@ SCRIPT_KEYS = frozenset({"config", "scenarios", "before", "after"})
 DEFAULTS_KEYS = frozenset({"headers", "cookie", "think", "strictCapture"})
 TIMEOUT_S = 10.0
 DRAIN_S = 3600.0
-"""Grace for users in progress at the end; Artillery waits for all of them. Requests wait no longer than their
-timeout.
-"""
+"""Grace for users in progress at the end; Artillery waits for all of them."""
 REPORTED_DIFFERENCES = (
     "redirects to other servers than the target are errors; responses other than "
     "2xx are wrong in the judgement, unless the script expects them"

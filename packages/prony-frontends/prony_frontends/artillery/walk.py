@@ -188,9 +188,7 @@ class Walk:
             self.entries.append(Block(pause=pause))
 
     def together(self, node: ScriptNode, scope: NameScope) -> None:
-        """Steps in parallel, as many as Artillery's user has connections: one, or those of config.http.pool.
-        The content of such a step is sequential.
-        """
+        """Parallel steps, one per connection of Artillery's user (config.http.pool); each is sequential."""
         inner = list(flattened(node.children["parallel"].elements()))
         limit = node.get("limit")
         most = 0 if limit is None else int(limit.number("a number of steps, 0 for 100"))

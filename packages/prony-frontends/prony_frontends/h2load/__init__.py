@@ -24,9 +24,7 @@ TENTHS = 10
 
 
 class Tenths(SilentProgress):
-    """h2load's progress line per tenth of the requests, or of the clients for timed runs and -r;
-    up to a second late.
-    """
+    """h2load's progress line per tenth of the requests (timed runs, -r: clients); up to a second late."""
 
     def __init__(self, whole: int, of_clients: bool, stream: IO[str] | None) -> None:
         """`stream` None: print at the end only, below lines that are not known earlier."""
@@ -127,9 +125,7 @@ def _measured(asked: H2loadArguments, wanted: Requested, made: Translated, conte
 
 
 def _protocol(asked: H2loadArguments, report: EngineReport | None) -> Iterator[str]:
-    """The protocol of the connections; over TLS (with `report`) the negotiated one. The temporary key is
-    unknown.
-    """
+    """Protocol of the connections, over TLS the negotiated one. The temporary key is unknown."""
     if report is None:
         yield f"Application protocol: {asked.clear_protocol}"
     elif report.totals.tls_agreed:

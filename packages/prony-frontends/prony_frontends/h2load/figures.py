@@ -68,9 +68,7 @@ class H2loadFigures:
 
 
 def figures(report: EngineReport, window: Window, asked: int | None, warmed: bool = False) -> H2loadFigures:
-    """Counts as h2load defines them. `asked`: number of requests; None for a timed run. `warmed`: leave out
-    the warm-up.
-    """
+    """h2load's counts. `asked`: number of requests; None: timed. `warmed`: leave out the warm-up."""
     counts: Counters = window if warmed else report.totals
     errors = counts.errors.items()
     errored = sum(n for kind, n in errors if not kind.startswith("expect_") and kind != "capture")
@@ -108,9 +106,7 @@ def _body_bytes(counts: Counters) -> int:
 
 
 def _heads(counts: Counters, first_head: str | None, without_bodies: int) -> tuple[int, int]:
-    """Bytes of heads as received, and of header names and values only: HTTP/1.1 does not compress, and h2load
-    counts names and values.
-    """
+    """Bytes of heads as received, and of names and values only, which h2load counts."""
     http2 = counts.http2
     if http2 is not None:
         names = http2.header_list_bytes_received - FIELD_BYTES * http2.header_fields_received
@@ -186,9 +182,7 @@ class Rows:
             client.answered += 1
 
     def times(self, connected: CountedValues | None = None) -> H2loadTimes:
-        """The rows of the table. `connected`: connect times missing in the log, of connections opened before
-        the first request.
-        """
+        """The table's rows. `connected`: connect times not in the log, of connections opened beforehand."""
         clients = self.by_client.values()
         connect = _seconds(client.connect_ns for client in clients)
         return H2loadTimes(
@@ -203,9 +197,7 @@ class Rows:
 
 
 def client_of(user: int, clients: int, threads: int) -> int:
-    """The client of a user. Threads take users and connections round-robin; so do the connections of a thread
-    with its users (docs/engine.md).
-    """
+    """Client of a user: threads take users and connections round-robin (docs/engine.md)."""
     thread, place = user % threads, user // threads
     here = -(-(clients - thread) // threads)
     return place % max(1, here) * threads + thread

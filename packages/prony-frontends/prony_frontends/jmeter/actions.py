@@ -1,6 +1,4 @@
-"""Samplers that send nothing: Flow Control Action (formerly Test Action), Debug Sampler, and the plug-in's
-Dummy Sampler.
-"""
+"""Samplers that send nothing: Flow Control Action, Debug Sampler, the plug-in's Dummy Sampler."""
 
 from __future__ import annotations
 

@@ -158,9 +158,7 @@ def _wishes(values: dict[str, str], flags: set[str], properties: dict[str, str])
 
 
 def _seconds(option: str, text: str | None) -> float | None:
-    """Seconds from an option or property; None without it. A plan may use the property otherwise, so any text
-    is allowed there.
-    """
+    """Seconds; None without the option. Any text is allowed: a plan may use the property otherwise."""
     if text is None:
         return None
     try:

@@ -14,9 +14,7 @@ FOLLOWED = (301, 302, 303, 307, 308)
 
 @dataclass(frozen=True, slots=True)
 class Chain(LoggedRequest):
-    """A request with its redirects and embedded resources as one sample: their total time, and the status and
-    URL of the last response.
-    """
+    """A request, its redirects and embedded resources as one sample: total time, last status and URL."""
 
     last: LoggedRequest
     """The last response."""

@@ -85,9 +85,7 @@ def _of_thread(inside: str, node: JmxNode, values: KnownValues) -> Held | None:
 
 
 def expression(raw: str, node: JmxNode, values: KnownValues) -> Held | None:
-    """A text that evaluates to true or false: a constant or a function with a comparison. None for a
-    variable.
-    """
+    """A text that evaluates to true or false: a constant, a comparing function. None: a variable."""
     if SCRIPTED.fullmatch(raw.strip()):
         return script(raw, node, values)
     constant = values.text(raw, node).constant

@@ -38,9 +38,7 @@ class TranslatedGroup:
 
 
 def target(requests: Sequence[SamplerRequest], shared: Shared) -> Url:
-    """The load's own server. Any certificate is accepted, as in JMeter; a DNS Cache Manager may set the
-    address.
-    """
+    """The load's own server, with any certificate; a DNS Cache Manager may set the address."""
     assert shared.server is not None
     url = parse_url(shared.server).target
     at = _address(requests[0], shared.server)

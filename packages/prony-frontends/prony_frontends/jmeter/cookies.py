@@ -24,9 +24,7 @@ class OwnCookie:
     for_subdomains: bool
 
     def goes_to(self, base: str) -> bool:
-        """Whether the cookie is sent to a server with this scheme, host and port (HttpClient's RFC 6265
-        rules).
-        """
+        """Whether a server with this scheme, host and port gets the cookie (HttpClient's RFC 6265 rules)."""
         parts = urlsplit(base)
         host, domain = (parts.hostname or "").lower(), self.domain.lower().removeprefix(".")
         if self.secure and parts.scheme != "https":

@@ -1,6 +1,4 @@
-"""Dates in JMeter's functions: translates Java's patterns to the engine's `${date …}`, or to a text for dates
-known before the run.
-"""
+"""Dates in JMeter's functions: Java's patterns as the engine's `${date …}`, or a constant text."""
 
 from __future__ import annotations
 

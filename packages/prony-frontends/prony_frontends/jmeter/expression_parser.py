@@ -70,9 +70,7 @@ def text_of(value: Value, call: Call) -> Text:
 
 
 class Parser:
-    """Parses an expression. Precedence from low to high: `?:`, or, and, comparisons, sums, products, signs,
-    methods.
-    """
+    """Precedence from low to high: `?:`, or, and, comparisons, sums, products, signs, methods."""
 
     def __init__(self, raw: str, marks: Sequence[TextPart], call: Call) -> None:
         self.marks, self.call = marks, call

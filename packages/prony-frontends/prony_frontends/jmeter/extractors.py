@@ -69,9 +69,7 @@ def names(node: JmxNode) -> list[tuple[str, bool]]:
 
 
 def captures(extractors: Sequence[JmxNode], values: KnownValues) -> tuple[dict[str, Capture], list[Entry]]:
-    """Captures for later requests, and what follows from them. As in JMeter, failed responses are read,
-    too.
-    """
+    """Captures for later requests, of failed responses too, and their consequences."""
     by_name: dict[str, Capture] = {}
     after: list[Entry] = []
     for node in extractors:

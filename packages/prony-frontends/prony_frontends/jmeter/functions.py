@@ -212,9 +212,7 @@ class KnownValues:
         return self.values[variable]
 
     def text(self, raw: str, where: JmxNode, once: bool = False) -> Text:
-        """`raw` with variables and functions translated; `once`: evaluate functions now, as JMeter does for
-        test plan variables.
-        """
+        """`raw` translated; `once`: evaluate functions now, as for test plan variables."""
         return _Reader(raw, where, self, once).text().joined
 
     def constant(self, raw: str, where: JmxNode) -> str:

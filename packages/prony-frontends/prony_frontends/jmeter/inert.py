@@ -1,6 +1,4 @@
-"""Removes elements that do not affect requests (listeners, recorders, GUI settings) before translation, with
-one note.
-"""
+"""Removes elements without effect on requests (listeners, recorders, GUI settings), with one note."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Listeners with a file name: their rows and columns. They are read before inert elements are removed
-(`prony_frontends.jmeter.inert`).
-"""
+"""Listeners with a file name: rows and columns. Read before inert elements are removed."""
 
 from __future__ import annotations
 

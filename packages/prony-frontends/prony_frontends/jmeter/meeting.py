@@ -36,9 +36,7 @@ class Batch:
 def batches(
     group: JmxNode, users: int, ramp_s: float, loops: int, values: KnownValues
 ) -> tuple[Batch, ...] | None:
-    """The batches of a group's threads; None without such a timer. The timers are removed from the group.
-    Raises Refused and UsageError.
-    """
+    """Batches of a group's threads; None without the timer, which is removed. Raises Refused, UsageError."""
     above = [timer for top in values.above for timer, _ in _timers(top)] + [
         node for node in values.above if node.enabled and node.tag == TIMER
     ]

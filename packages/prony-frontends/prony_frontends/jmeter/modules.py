@@ -15,9 +15,7 @@ MOST_ELEMENTS = 100_000
 
 
 def expand(top: JmxNode, folder: Path) -> None:
-    """Inserts modules and includes; removes the plan's fragments, which only they reach. Raises Refused and
-    UsageError.
-    """
+    """Inserts modules and includes; removes fragments. Raises Refused and UsageError."""
     _below(top, top, folder, 0, [MOST_ELEMENTS])
     top.below = [node for node in top.below if node.tag != FRAGMENT]
 

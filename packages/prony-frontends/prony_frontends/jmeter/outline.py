@@ -14,9 +14,7 @@ from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.marks import marked, parted
 
 SAMPLE, FAULT, LABEL, BEGIN, END = "=", "!", "@", ">", "<"
-"""First character of a note: a sample without a request, a failed one, the label of the next request, begin
-and end of a transaction.
-"""
+"""First character of a note: sample without a request, failed, next label, begin and end of transaction."""
 BETWEEN = "\x1f"
 """Between the label and the URL of a failed sample."""
 
@@ -81,9 +79,7 @@ class Outline:
 def outlines(
     workload: Workload, styles: Mapping[str, Style], held_within: Collection[int] = ()
 ) -> dict[str, Outline]:
-    """By scenario, for a workload with marked names. `styles`: by transaction name; `held_within`: numbers of
-    samplers whose assertions include sub-samples.
-    """
+    """By scenario. `held_within`: numbers of samplers whose assertions include sub-samples."""
     return {walk.name: _Reader(styles, held_within).read(walk.steps) for walk in workload.walks}
 
 

@@ -1,6 +1,4 @@
-"""Phases of a plan (setUp groups, load, tearDown groups): starts of their users, and data for their rows in a
-log.
-"""
+"""Phases of a plan (setUp, load, tearDown groups): starts of users, data for rows of a log."""
 
 from __future__ import annotations
 

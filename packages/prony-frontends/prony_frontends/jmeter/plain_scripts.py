@@ -1,6 +1,4 @@
-"""Translates JSR223 and BeanShell scripts that only set variables, wait and log into blocks before or after
-the request. No script is executed.
-"""
+"""JSR223 and BeanShell scripts that only set variables, wait and log, as blocks. Nothing is executed."""
 
 from __future__ import annotations
 

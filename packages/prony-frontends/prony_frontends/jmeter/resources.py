@@ -1,6 +1,4 @@
-"""Embedded resources ("Retrieve All Embedded Resources"): which resources a sampler fetches after its page,
-and the loops for them. The engine parses pages (docs/engine.md).
-"""
+""" "Retrieve All Embedded Resources": the resources of a page, and loops for them."""
 
 from __future__ import annotations
 
@@ -42,9 +40,7 @@ class Embedded:
 
 
 def embedded(raw: Callable[[str], str], node: JmxNode, values: KnownValues) -> Embedded | None:
-    """The resources that this sampler fetches; None for the page alone. `raw`: reads a property of the
-    sampler or its defaults. Raises Refused.
-    """
+    """Resources this sampler fetches; None: the page only. `raw`: reads a property. Raises Refused."""
     if raw(PARSER).strip() != "true":
         return None
     matching, not_matching = (

@@ -29,9 +29,7 @@ SILENT_S = 2.0
 
 
 def measured(asked: JMeterArguments, made: JMeterPlan, context: Context, progress: SilentProgress) -> Ran:
-    """Runs the plan; with files, requests are logged and converted to JMeter's rows afterwards. Raises
-    PronyError.
-    """
+    """Runs the plan; with files, logged requests become JMeter's rows afterwards. Raises PronyError."""
     files = _files(asked, made)
     if not files:
         return context.measure(made.translated, progress)
@@ -79,9 +77,7 @@ class _Rows:
     _names: ThreadNames | None = None
 
     def open(self, files: Files, context: Context, stack: ExitStack) -> None:
-        """Opens the files for the lifetime of `stack`. Raises UsageError when the file of -l cannot be
-        written.
-        """
+        """Opens the files while `stack` lives. Raises UsageError for an unwritable -l."""
         for file, replaced in files:
             log: jtl.Log
             try:

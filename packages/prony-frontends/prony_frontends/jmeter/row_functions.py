@@ -50,9 +50,7 @@ def _csv_read(call: Call) -> Text:
 
 
 def _string_from_file(call: Call) -> Text:
-    """`__StringFromFile(file,variable)`: the next line per call, shared by all threads, restarting at the
-    end. Each place in the plan reads the file separately.
-    """
+    """`__StringFromFile(file,variable)`: a line per call, shared by threads, restarting at the end."""
     given = [*call.constants(1, 4), "", ""]
     name = given[0].strip()
     if any(text.strip() for text in given[2:4]):
@@ -90,9 +88,7 @@ def content(call: Call, name: str, encoding: str) -> str:
 
 
 def contents(call: Call, name: Text, encoding: str) -> Text:
-    """Contents of the file named in the current row of a data set, as a further column written into the plan.
-    Raises Refused for other changing names.
-    """
+    """A file named by a data set's row, as one more column. Raises Refused for other changing names."""
     marks = [COLUMN.fullmatch(part.text) for part in name.parts if part.dynamic]
     feeder = call.values.feeders.get(marks[0][1]) if len(marks) == 1 and marks[0] else None
     if marks[0] is None or feeder is None:

@@ -28,9 +28,7 @@ MOST_WRITTEN = 8 << 20
 
 
 def data_set(node: JmxNode, values: KnownValues) -> None:
-    """A CSV data set with a row per iteration of a user; declares its variables. Raises Refused and
-    UsageError.
-    """
+    """A CSV data set, a row per iteration; declares its variables. Raises Refused and UsageError."""
     for variable, text in _placed(node, values, on_use=False).items():
         if variable in values.values:
             raise node.refused(
@@ -79,9 +77,7 @@ def column(feeder: Feeder, name: str) -> Iterable[str]:
 
 
 def share_mode(node: JmxNode) -> str:
-    """`shareMode.all`, `.group` or `.thread`, also from the wording of old plans, or the name of a sharing
-    group.
-    """
+    """`shareMode.all`, `.group`, `.thread`, also as old plans say it, or a sharing group's name."""
     mode = node.value("shareMode", ALL_THREADS).strip() or ALL_THREADS
     return SHARE_MODES.get(mode, mode)
 

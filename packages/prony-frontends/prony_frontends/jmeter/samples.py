@@ -1,6 +1,4 @@
-"""Rows of JMeter's log: one per request, and rows of transactions and of samplers that send nothing, derived
-from the requests around them.
-"""
+"""Rows of JMeter's log: one per request, transaction, and sampler that sends nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Values in scripts beyond those of `__groovy`: named values, lists, shifted dates, parts of a UUID, and
-places in the response's JSON.
-"""
+"""Values of scripts beyond `__groovy`: names, lists, shifted dates, parts of a UUID, JSON of the response."""
 
 from __future__ import annotations
 

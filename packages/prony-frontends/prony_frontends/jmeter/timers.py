@@ -96,9 +96,7 @@ def _drawn(raw: str, timer: JmxNode, values: KnownValues) -> str:
 
 
 def pace(timer: JmxNode, users: int | None, values: KnownValues, names: dict[int, str]) -> Pace:
-    """The pace of a throughput timer, shared by all places in its scope. `names`: by timer, to share the
-    pace.
-    """
+    """Pace of a throughput timer, shared in its scope. `names`: by timer."""
     if timer.tag == precise.TIMER:
         return precise.pace(timer, users, values)
     name = _named(timer, names)

@@ -1,6 +1,4 @@
-"""Loops that end by themselves: While Controllers by a condition or a failed request, Runtime Controllers by
-time.
-"""
+"""Loops that end by themselves: While Controllers (condition, failure), Runtime Controllers (time)."""
 
 from __future__ import annotations
 
@@ -13,9 +11,7 @@ from prony_frontends.jmeter.scope import TreeScope
 from prony_frontends.jmeter.tree import Controller, LoopContext, TreeWalk, entries_of, named_round
 
 LAST = "LAST"
-"""Condition of a While Controller: the last request succeeded. Without a condition it is checked after a
-round only.
-"""
+"""The last request succeeded. A While Controller without a condition checks it after a round."""
 NOW = "${time}"
 """In ms since 1970."""
 

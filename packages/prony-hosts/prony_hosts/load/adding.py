@@ -158,9 +158,7 @@ def _weighted(values: Iterable[tuple[int | None, int]]) -> int | None:
 
 
 def merged_mark(requests: int, marks: Sequence[Mark]) -> Mark:
-    """The instant at which all engines had completed their shares of `requests`. Percentiles cannot be
-    merged.
-    """
+    """When all engines had completed their shares of `requests`; without percentiles."""
     done = sum(mark.requests for mark in marks)
     sums_ns = [mark.mean_ns * mark.requests for mark in marks if mark.mean_ns is not None]
     alone = marks[0] if len(marks) == 1 else None

@@ -65,9 +65,7 @@ class Claimed:
 
 
 def is_false(pair: Pair, window: float, then: float) -> bool:
-    """Whether an equivalent pair differs by more than its margin, or a shown difference is none or has
-    the other direction.
-    """
+    """Whether an equivalent pair differs by more than its margin, or a shown direction is wrong."""
     if pair.claim is Claim.EQUIVALENT:
         return abs(math.log(window)) > math.log1p(pair.within or 0.0) + SLACK
     return pair.differs and _true(pair, window, then) <= 1 + SLACK

@@ -116,9 +116,7 @@ def _end(end: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plateaus:
-    """Windows of one server: how many printed plateau intervals hold the level at the horizon, and their half
-    widths.
-    """
+    """Windows of one server: plateau intervals that hold the level at the horizon; half widths."""
 
     windows: int
     held: int

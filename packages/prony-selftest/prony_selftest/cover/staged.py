@@ -1,6 +1,4 @@
-"""Staged faults of known size on this host, real engine against real reference server: coverage of a
-disturbed trial's bounds for the figures of an undisturbed twin, measured just before.
-"""
+"""Staged faults of known size, real engine and reference server: do bounds cover an undisturbed twin?"""
 
 from __future__ import annotations
 

@@ -120,9 +120,7 @@ def trial(world: World, rng: np.random.Generator, window_s: float = WINDOW_S) ->
 
 @lru_cache(maxsize=256)
 def truth(world: World) -> Mapping[str, float]:
-    """True figures, from a long run without a disturbance; with a frozen worker, those of arrivals at the
-    rate of that load.
-    """
+    """Figures of a long undisturbed run; with a frozen worker, of arrivals at that load's rate."""
     rng = np.random.default_rng(11)
     made = run(world, TRUTH_S, rng)
     begin = made.done > OPENS_S

@@ -1,6 +1,4 @@
-"""Faults that one trial can show, each with the same set-up without the fault as its clean run. `around` has
-those of host, network and server resources, `several_trials` those that need more trials.
-"""
+"""Faults that one trial can show, each with the same set-up without the fault as its clean run."""
 
 from __future__ import annotations
 

@@ -24,9 +24,7 @@ without CPU are not in the system.
 PATIENCE = 4
 """Attempts for findings that another process explains."""
 OTHERS, STEAL = 0.02, 0.005
-"""CPU share of other processes, and steal, from which a trial counts as disturbed; below the limits of the
-check `isolation`, as effects may begin earlier.
-"""
+"""CPU share of other processes, and steal, of a disturbed trial; below the limits of `isolation`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +99,7 @@ def problems(outcome: SetupResult) -> dict[str, str]:
 
 
 def disturbed(outcome: SetupResult) -> bool:
-    """Whether the host's own readings show another process on its CPUs. On a single CPU, client and server
-    disturb each other.
-    """
+    """Whether another process used the trial's CPUs. On a single CPU client and server disturb each other."""
     if outcome.evidence.partition is not None and outcome.evidence.partition.shared:
         return True
     if outcome.kind("host") is Kind.BUDGET:

@@ -182,9 +182,7 @@ def conforming(trials: Sequence[CleanTrial]) -> str:
 
 
 def clean_trials_table(trials: Sequence[CleanTrial]) -> str:
-    """Markdown: conforming trials, widths of bounds on a quiet and on a busy host, and per check its bounds
-    and failures.
-    """
+    """Conforming trials, widths of bounds on a quiet and a busy host, bounds and failures per check."""
     lines = [conforming(trials), ""]
     head = ("host", "trials", *(f"{label_of(name)}: median, 9 of 10, open" for name in FIGURES))
     rows: list[tuple[object, ...]] = []

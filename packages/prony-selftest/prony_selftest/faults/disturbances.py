@@ -204,9 +204,7 @@ STEERING = Path("/sys/class/net/lo/queues/rx-0/rps_cpus")
 
 @contextmanager
 def foreign_traffic(running: RunningSetup) -> Iterator[None]:
-    """Packets of another network namespace, sent on the client's CPU and processed on the server's by receive
-    packet steering: no process on the server's CPU is involved.
-    """
+    """Packets of another network namespace, processed on the server's CPU by receive packet steering."""
     mask = sum(1 << cpu for cpu in running.server_cpus)
     settle = f'mount -t sysfs sysfs /sys && ip link set lo up && echo {mask:x} > {STEERING} && exec "$@"'
     words = (sys.executable, "-I", "-S", "-c", FLOOD, str(running.client_cpus[0]), str(os.getpid()))

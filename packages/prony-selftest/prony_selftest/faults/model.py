@@ -143,9 +143,7 @@ class Entry:
     beside: Callable[[SetupResult], ExtraCase | None] = lambda _: None
     """A second case, for entries that one trial cannot show."""
     bent: tuple[str, ...] = ()
-    """Figures whose true value is the clean run's: it must lie within the bounds of a conforming faulty
-    trial.
-    """
+    """Figures whose clean value must lie within the bounds of a conforming faulty trial."""
     refused: str = ""
     """A word of the refusal that this set-up must get before any load; empty: it is measured."""
     other_tools: bool = True

@@ -47,9 +47,7 @@ def _joins(running: RunningSetup) -> Iterator[None]:
 SHARES_ITS_PORT = Setup(
     command=(*SHARED, "{host}", "{port}", "works"), connections=Connections(keep_alive=False)
 )
-"""With work per response: at full speed a connection per request would run out of ports, which is another
-entry.
-"""
+"""With work per response: connections per request at full speed would run out of ports."""
 BESIDE = Entry(
     19,
     "another process answers",

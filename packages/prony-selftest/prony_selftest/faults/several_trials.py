@@ -82,9 +82,7 @@ def _load_with_descriptors(url: str, users: int) -> subprocess.CompletedProcess[
 
 
 SLOW_STARTS = {"a": (True, False, False, True, False, True), "b": (False, False, True, True, True, False)}
-"""Three slow starts in six per server. Fixed, as a random draw may give five to one server and one to the
-other, which is a difference by any method.
-"""
+"""Three slow starts in six per server, fixed: a random draw may make the servers differ."""
 QUICK, DEAR = ("--work", "200us"), ("--work", "600us")
 SLOW_FACTOR = 1.3
 
@@ -183,9 +181,7 @@ def growing_data(_tools: bool) -> EntryResult:
 
 
 def _trials(servers: dict[str, list[tuple[str, ...]]]) -> list[Sample]:
-    """Interleaved fresh processes as in an experiment; arguments of each start by server. Trials disturbed by
-    another process count, as the disturbance is not the servers' difference.
-    """
+    """Interleaved fresh processes, also disturbed ones; arguments of each start by server."""
     drawn = random.Random(5)
     samples: list[Sample] = []
     for block, starts in enumerate(zip(*servers.values(), strict=True)):

@@ -30,9 +30,7 @@ class EntryResult:
 
 
 def run_entry(entry: Entry, *, tools: bool = False) -> EntryResult:
-    """Run the faulty trial, again if it failed while another process disturbed it, and the clean run until it
-    conforms (`prony_selftest.faults.clean_run`).
-    """
+    """Repeats the faulty trial if it failed while disturbed, and the clean run until it conforms."""
     result = EntryResult(entry.number, entry.name, entry.fault)
     absent = missing_for(entry.setup) or missing_for(entry.clean)
     if absent:

@@ -1,6 +1,4 @@
-"""Valid trials reported wrongly: percentiles averaged (25), two hosts compared (27). Real trials are stored
-and shown by the CLI.
-"""
+"""Valid trials, reported wrongly: percentiles averaged (25), two hosts compared (27). Trials are real."""
 
 from __future__ import annotations
 
@@ -126,9 +124,7 @@ def keep(store: Store, trials: Sequence[tuple[str, SetupResult]], host: Fingerpr
 
 
 def without_disturbances(judgement: Judgement) -> Judgement:
-    """Without findings that another process can cause: this entry tests tabulation, and trials that do not
-    conform are not tabulated.
-    """
+    """Without findings that another process can cause: such trials are not tabulated."""
     findings = tuple(f for f in judgement.findings if f.check not in BUSY)
     conforms = all(finding.conforms for finding in findings)
     return judgement.model_copy(update={"conforms": conforms, "findings": findings})

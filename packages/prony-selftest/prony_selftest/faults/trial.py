@@ -67,9 +67,7 @@ def missing_for(setup: Setup) -> str | None:
 
 
 def run_setup(setup: Setup, seed: int = 1, *, kept: bool = False) -> SetupResult:
-    """One judged trial of this set-up, or with `kept` the stored one. Raises EnvironmentFault and UsageError
-    as an experiment does.
-    """
+    """One judged trial, or with `kept` the stored one. Raises EnvironmentFault and UsageError."""
     if setup.edited is not None:
         evidence = setup.edited(_kept_trial(replace(setup, edited=None), seed))
     else:
@@ -81,9 +79,7 @@ _kept: list[tuple[Setup, int, Evidence]] = []
 
 
 def _kept_trial(setup: Setup, seed: int) -> Evidence:
-    """Evidence is edited after its trial, so an edited fault, its clean run and other entries' clean runs
-    share a trial; each repeat has another.
-    """
+    """A trial that edited faults, their clean runs and other entries' share; another per repeat."""
     known = next((evidence for done, of, evidence in _kept if (done, of) == (setup, seed)), None)
     if known is None:
         known = _measured(setup, seed)

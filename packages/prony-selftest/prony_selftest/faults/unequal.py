@@ -1,6 +1,4 @@
-"""Entries 50 to 54: two servers are compared that differ in more than their programs. Real trials, stored and
-shown by the CLI.
-"""
+"""Entries 50 to 54: compared servers differ in more than their programs. Trials are real."""
 
 from __future__ import annotations
 

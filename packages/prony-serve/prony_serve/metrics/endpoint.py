@@ -46,9 +46,7 @@ def address(text: str) -> tuple[str, int]:
 
 @contextmanager
 def served(host: str, port: int, families: Callable[[], tuple[Family, ...]]) -> Iterator[tuple[str, int]]:
-    """Serves `families` while the block runs; gives the bound address (port 0: any free port). Raises
-    EnvironmentFault when the address is unavailable.
-    """
+    """Serves `families`; the bound address (port 0: any free). Raises EnvironmentFault if unavailable."""
 
     class Handler(BaseHTTPRequestHandler):
         timeout = PATIENCE_S

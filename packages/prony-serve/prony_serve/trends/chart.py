@@ -1,6 +1,4 @@
-"""The chart of one figure over time or over commits: a mark per trial, levels, changes and breaks. Values in,
-SVG out.
-"""
+"""A figure over time or commits: a mark per trial, levels, changes, breaks. Values in, SVG out."""
 
 from __future__ import annotations
 
