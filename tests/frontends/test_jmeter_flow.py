@@ -122,7 +122,7 @@ def test_jmeter_itself_ends_it_by_the_clock(tmp_path: Path) -> None:
 def test_plans_that_go_on_elsewhere_can_be_explained() -> None:
     made = translated_of(walk(80), group=ONE + repeated(3))
     assert explained(made).workload == made.trial.workload
-    assert any("a stopped thread sends nothing more" in note for note in made.notes)
+    assert any("a stopped thread is idle" in note for note in made.notes)
 
 
 def test_a_runtime_controller_without_a_time_is_not_walked() -> None:

@@ -51,11 +51,11 @@ def test_what_changes_no_request_is_taken(case: str, where: str) -> None:
 
 def test_one_note_names_all_of_them() -> None:
     many = TABLE + TABLE + HARMLESS["recorder"] + HARMLESS["plug-in"]
-    (note,) = [one for one in translated_of(many + sampler()).notes if "change no request" in one]
+    (note,) = [one for one in translated_of(many + sampler()).notes if "without effect on requests" in one]
     assert note.endswith(
-        "output: ResultCollector 'Table' and 1 more, ProxyControl 'it', CorrectedResultCollector 'it'"
+        "requests: ResultCollector 'Table' and 1 more, ProxyControl 'it', CorrectedResultCollector 'it'"
     )
-    assert not [one for one in translated_of(sampler()).notes if "change no request" in one]
+    assert not [one for one in translated_of(sampler()).notes if "without effect on requests" in one]
 
 
 def test_what_ends_a_run_is_no_listener() -> None:

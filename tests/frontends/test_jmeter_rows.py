@@ -176,10 +176,10 @@ def refusal(inside: str) -> str:
     [
         ("${__CSVRead(people.csv,x)}", "a column's number from 0"),
         ("${__CSVRead(nowhere.csv,0)}", "nowhere.csv"),
-        ("${__CSVRead(*own,0)}", "has not been opened above"),
+        ("${__CSVRead(*own,0)}", "*own"),
         ("${__CSVRead(,0)}", "names no file"),
-        ("${__Random(1,2,who)}", "which a data set sets"),
-        ("${v}${__Random(1,2,v)}", "which is used before"),
+        ("${__Random(1,2,who)}", "'who', a data set's column"),
+        ("${v}${__Random(1,2,v)}", "'v', which is used before"),
         ("${__FileToString(${__UUID}.txt)}", "the name of a file that differs"),
         ("${__FileToString(${who}.txt)}", ".txt"),
     ],

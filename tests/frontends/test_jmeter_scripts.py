@@ -146,7 +146,7 @@ def test_a_group_that_only_sets_properties_is_left_out() -> None:
     (step,) = requests(made.trial.workload.steps)
     assert step.path == "/127.0.0.1"
     assert made.trial.before is None
-    assert any("groups without requests are left out" in note for note in made.notes)
+    assert any("SetupThreadGroup" in note for note in made.notes)
 
 
 @pytest.mark.parametrize(

@@ -168,9 +168,7 @@ class Http2Wire(Line):
         except TimeoutError:
             raise
         except OSError as fault:
-            raise self._gone or WireError(
-                f"the connection was closed without a response: {word(fault)}", hung_up=True
-            ) from fault
+            raise self._gone or WireError(f"closed, no response: {word(fault)}", hung_up=True) from fault
 
     @property
     def _gone(self) -> WireError | None:
@@ -212,9 +210,7 @@ class Http2Wire(Line):
                 self._socket.sendall(data)
         except OSError as fault:
             self._last_words()
-            raise self._gone or WireError(
-                f"the connection was closed while sending: {word(fault)}", hung_up=True
-            ) from fault
+            raise self._gone or WireError(f"closed while sending: {word(fault)}", hung_up=True) from fault
 
     def _send_pieces(self, data: bytes) -> None:
         patience_s = self._socket.gettimeout()
@@ -240,9 +236,7 @@ class Http2Wire(Line):
 def _is_h2(connection: socket.socket) -> None:
     if isinstance(connection, ssl.SSLSocket) and connection.selected_alpn_protocol() != "h2":
         chosen = connection.selected_alpn_protocol() or "no version"
-        raise WireError(
-            f"offered h2 and http/1.1 by ALPN, the server chose {chosen}: a load over HTTP/2 is not possible"
-        )
+        raise WireError(f"no load over HTTP/2: of h2 and http/1.1 (ALPN) the server chose {chosen}")
 
 
 def _fields(request: WireRequest, address: Address) -> list[tuple[str, str]]:

@@ -78,8 +78,7 @@ def check_deviations(spec: ServerSpec) -> None:
         name = key.rpartition("/")[2]
         if name not in known:
             raise UsageError(
-                f"{spec.file}: 'deviates': no check '{name}'{nearest(name, known)}; "
-                f"known checks: {', '.join(known)}"
+                f"{spec.file}: deviates: '{name}'{nearest(name, known)}; known: {', '.join(known)}"
             )
 
 
@@ -200,7 +199,5 @@ def claimed(spec: ServerSpec, asked: Sequence[str]) -> tuple[str, ...]:
     for name in asked:
         if spec.workloads and name not in spec.workloads:
             offered = ", ".join(spec.workloads)
-            raise UsageError(
-                f"server '{spec.name}' does not offer the workload '{name}'; it offers: {offered}"
-            )
+            raise UsageError(f"server '{spec.name}' has no workload '{name}'; it offers: {offered}")
     return tuple(asked)

@@ -128,9 +128,7 @@ class Wire(Line):
         try:
             self._socket.sendall(data)
         except OSError as fault:
-            raise WireError(
-                f"the connection was closed while sending: {word(fault)}", hung_up=True
-            ) from fault
+            raise WireError(f"closed while sending: {word(fault)}", hung_up=True) from fault
 
     def _send_until_answered(self, data: bytes) -> None:
         """Piece by piece, until the server responds or closes."""
@@ -190,9 +188,7 @@ class Wire(Line):
             raise WireError(f"timeout: {what} took over {self._socket.gettimeout():g} s") from fault
         except OSError as fault:
             silent = not begun and not parser.trailing_data[0]
-            raise WireError(
-                f"the connection was closed without a response: {word(fault)}", hung_up=silent
-            ) from fault
+            raise WireError(f"closed, no response: {word(fault)}", hung_up=silent) from fault
         if not data and not begun and not parser.trailing_data[0]:
             raise WireError("the connection was closed without a response", hung_up=True)
         parser.receive_data(data)

@@ -109,8 +109,7 @@ def _wake(pid: int, inner: int, path: Path) -> None:
                 raise ProcessEnded(pid)
             if time.monotonic() > deadline:
                 raise NotAttached(
-                    f"the JVM {pid} opened no attach socket in {OPENS_WITHIN_S:.0f} s "
-                    "(-XX:+DisableAttachMechanism?)"
+                    f"JVM {pid} does not attach in {OPENS_WITHIN_S:.0f} s (-XX:+DisableAttachMechanism?)"
                 )
             time.sleep(LOOK_EVERY_S)
     finally:

@@ -83,9 +83,7 @@ def connected(
         laboratory = Laboratory(client)
         stack.callback(laboratory.close)
         if start and not laboratory.alone():
-            raise EnvironmentFault(
-                f"another command uses the hosts at {file.lab.scheduler}; wait until it has finished"
-            )
+            raise EnvironmentFault(f"{file.lab.scheduler}: hosts in use by another command; wait for its end")
         if start:
             there = laboratory.workers()
             missing_ssh = [host for host in file.hosts() if host.keys.ssh and host.worker not in there]

@@ -55,9 +55,7 @@ async def start(host: Host, settings: Settings, *, detached: bool = False) -> Ss
         address = await asyncio.wait_for(_ready(process, said), READY_S)
     except (TimeoutError, asyncssh.Error, OSError) as fault:
         connection.abort()
-        raise EnvironmentFault(
-            f"{host.name}: the worker was not ready within {READY_S:g} s: {fault or 'no reply'}"
-        ) from fault
+        raise EnvironmentFault(f"{host.name}: not ready in {READY_S:g} s: {fault or 'no reply'}") from fault
     except EnvironmentFault:
         connection.abort()
         raise

@@ -108,9 +108,7 @@ def _connections(count: int, per_request: bool, http_version: str, streams: int)
             raise UsageError("--streams is for --http-version 2; add it, or leave --streams out")
         return Connections(keep_alive=not per_request)
     if per_request and streams > 1:
-        raise UsageError(
-            "--streams does not go with --connection-per-request: a shared connection stays open"
-        )
+        raise UsageError("--streams excludes --connection-per-request: a shared connection stays open")
     shared = count if streams > 1 else None
     return Connections(keep_alive=not per_request, http_version="2", count=shared)
 
@@ -133,9 +131,7 @@ def _tools(names: str) -> list[str]:
         raise UsageError(f"--with names no tool; expected some of {', '.join(available)}")
     for name in wanted:
         if name not in available:
-            raise UsageError(
-                f"--with names '{name}'{nearest(name, available)}; expected some of {', '.join(available)}"
-            )
+            raise UsageError(f"--with '{name}'{nearest(name, available)}; expected {', '.join(available)}")
     return wanted
 
 

@@ -121,9 +121,7 @@ def _listening(host: str, port: int) -> socket.socket:
         return socket.create_server(where[:2], family=family, backlog=BACKLOG)
     except OSError as fault:
         reason = os.strerror(fault.errno) if fault.errno else fault
-        raise EnvironmentFault(
-            f"{host}:{port} cannot be listened at: {reason}; choose another --host or --port"
-        ) from fault
+        raise EnvironmentFault(f"{host}:{port}: {reason}; choose another --host or --port") from fault
 
 
 def _loopback(host: str) -> bool:
@@ -139,7 +137,5 @@ def _networks(given: list[str]) -> tuple[Network, ...]:
         try:
             networks.append(ipaddress.ip_network(text, strict=False))
         except ValueError as fault:
-            raise UsageError(
-                f"--trusted-proxy is '{text}'; expected an address or a network such as 10.0.0.0/8"
-            ) from fault
+            raise UsageError(f"--trusted-proxy '{text}'; expected an address or a network") from fault
     return tuple(networks)

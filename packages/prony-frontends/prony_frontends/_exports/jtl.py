@@ -161,7 +161,7 @@ def _samples(group: _Group) -> tuple[NDArray[np.float64], list[str]]:
 def _refuse_beyond(samples: int, group: _Group) -> None:
     if samples > MOST_SAMPLES:
         raise UsageError(
-            f"{group.label} has {samples:,} requests; a JTL has at most {MOST_SAMPLES:,}: use another format"
+            f"{group.label}: {samples:,} requests, JTL takes {MOST_SAMPLES:,}; use another format"
         )
 
 

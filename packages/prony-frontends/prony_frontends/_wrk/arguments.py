@@ -137,13 +137,7 @@ def _take(asked: WrkArguments, name: str, given: str, value: str) -> None:
             return
         text = text[1:]
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", key) or re.search(r"[\r\n]", text):
-            raise Refused(
-                "--header",
-                TOOL,
-                None,
-                f"'{redaction.beginning(value)}'",
-                "write a name, a colon, a space and a value",
-            )
+            raise Refused("--header", TOOL, None, f"'{redaction.beginning(value)}'", "write 'Name: value'")
         asked.headers[key] = text
     elif name == "--connections":
         asked.connections = _scaled(given, value, _METRIC)
@@ -184,7 +178,5 @@ def _scaled(given: str, text: str, units: dict[str, int]) -> int:
     """A whole number with a unit. Raises WrongUsage."""
     match = re.fullmatch(r"(\d{1,15})([A-Za-z]?)", text)
     if match is None or match[2].lower() not in units:
-        raise WrongUsage(
-            f"wrk: {given} is '{text}'; expected a whole number, such as 10 or 1{list(units)[1]}"
-        )
+        raise WrongUsage(f"wrk: {given} is '{text}'; expected a whole number, as 10 or 1{list(units)[1]}")
     return int(match[1]) * units[match[2].lower()]

@@ -195,9 +195,7 @@ def _plain(into: AbArguments, flag: str, value: str) -> None:
 
 def _one_method(into: AbArguments, flag: str) -> None:
     if into.method is not None:
-        raise ExitsOne(
-            f"ab: {flag} comes after another method ({into.method}); expected one of -i, -p, -u, or -m last"
-        )
+        raise ExitsOne(f"ab: {flag} comes after the method {into.method}; expected -i, -p, -u, or -m last")
 
 
 def _tls_version(into: AbArguments, value: str) -> None:

@@ -90,9 +90,7 @@ class RequestHead:
             first.append(("Content-type", asked.content_type))
         for line in asked.headers:
             if not line or re.search(r"[\r\n]", line):
-                raise Refused(
-                    "-H", TOOL, None, f"'{redaction.beginning(line)}'", "give one line: 'Accept: */*'"
-                )
+                raise Refused("-H", TOOL, None, f"'{redaction.beginning(line)}'", "write 'Name: value'")
         defaults = (("Host", _host(target)), ("User-Agent", AGENT), ("Accept", "*/*"))
         replaced = {line.partition(":")[0].lower() for line in asked.headers if ":" in line}
         last = tuple((name, value) for name, value in defaults if name.lower() not in replaced)

@@ -102,13 +102,7 @@ def parse(argv: Sequence[str]) -> Flags:
     if not scripts:
         raise UsageError("artillery run: no script; expected: prony artillery run [flags] SCRIPT")
     if values.get("count", "1") != "1":
-        raise Refused(
-            "--count",
-            COMMAND_LINE,
-            None,
-            values["count"],
-            "one engine uses all client CPUs (--client-cpus LIST)",
-        )
+        raise Refused("--count", COMMAND_LINE, None, values["count"], "one engine uses all --client-cpus")
     if values.get("platform", "local") != "local":
         raise Refused("--platform", COMMAND_LINE, None, values["platform"], "run it on this host")
     return Flags(
@@ -155,9 +149,7 @@ def _object(values: Mapping[str, str], flag: str) -> dict[str, Any]:
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError) as fault:
-        raise UsageError(
-            f"--{flag}: invalid JSON ({fault}); expected an object such as '{{\"a\": 1}}'"
-        ) from fault
+        raise UsageError(f'--{flag}: invalid JSON ({fault}); expected an object, as {{"a": 1}}') from fault
     if not isinstance(parsed, dict):
         raise UsageError(f"--{flag} is {type(parsed).__name__}; expected an object such as '{{\"a\": 1}}'")
     return parsed

@@ -118,10 +118,7 @@ class Hooks:
             return None, step
         functions = (*self.before, *functions_of(params.get("beforeRequest")))
         if step.server is not None:
-            raise params.refused(
-                "beforeRequest of a request to another server",
-                "send it to config.target, or without functions",
-            )
+            raise params.refused("beforeRequest of a request to another server", "send it to config.target")
         self.asked += 1
         path, lines, cookies, body = (
             f"{self.prefix}_{self.asked}_{what}" for what in ("path", "headers", "cookies", "body")

@@ -56,10 +56,7 @@ def turns_of(node: ScriptNode, scope: NameScope) -> Iterator[dict[str, Any]]:
         if isinstance(items, str):
             items = scope.constants.get(items)
         if not isinstance(items, list):
-            raise over.refused(
-                "a loop over something that is not a list",
-                "write the list: over: [a, b], or name a captured value",
-            )
+            raise over.refused("a loop over no list", "write over: [a, b], or name a captured value")
         for index, item in enumerate(items):
             yield {count_name: index, element_name: item}
         return

@@ -29,9 +29,7 @@ def pointer(path: ScriptNode) -> str:
     """JSON pointer for a JSONPath to a single place: $.a.b[0]['c']. Raises Refused."""
     json_pointer = place(path)
     if json_pointer is None:
-        raise path.refused(
-            f"the JSONPath {_text(path)}", "name one place, such as $.list[0].name (no *, .. or filter)"
-        )
+        raise path.refused(f"the JSONPath {_text(path)}", "use a single path, as $.list[0].name")
     return json_pointer
 
 

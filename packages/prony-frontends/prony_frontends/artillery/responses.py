@@ -118,9 +118,7 @@ def looked(params: ScriptNode, scope: NameScope, strict: bool) -> ReadFromRespon
         if spec.get("value") is not None:
             path = spec.get("json")
             if path is None:
-                raise spec.refused(
-                    "match", "match a json path, or expect a status or header with plugins.expect"
-                )
+                raise spec.refused("match", "match a json path, or use plugins.expect (status, header)")
             where, value = pointer(path), spec.children["value"]
             own = spec.children.get("strict")
             if own is not None and own.value is False:  # a miss does not matter
@@ -158,9 +156,7 @@ def _capture(spec: ScriptNode, strict: bool) -> Capture:
     if path is not None and str(path.value).endswith(".length"):
         raise path.refused("a list's length in a capture", "capture the list, or a count of the response")
     if header is not None and header.value == "set-cookie":
-        raise header.refused(
-            "capture of all lines of set-cookie", "capture one with a regexp, or leave it out"
-        )
+        raise header.refused("capture of all lines of set-cookie", "capture one with a regexp")
     if path is not None:
         multiple = spec.children.get("multiple")
         every = multiple is not None and multiple.value is False

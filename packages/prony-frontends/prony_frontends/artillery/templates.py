@@ -326,9 +326,7 @@ def _within(inside: str, node: ScriptNode, scope: NameScope) -> LiteralPart:
     """Part of a constant: `$loopElement.id`, `list[0]`, `$env.HOME`."""
     first, *rest = words_of(inside)
     if first in scope.captured:
-        raise node.refused(
-            f"a part of the captured value '{inside}'", "capture that part with its own JSON path"
-        )
+        raise node.refused(f"a part of the captured value '{inside}'", "capture that part by itself")
     if first in scope.later:
         raise node.refused(f"'{first}', which is captured later", "capture it before, or set it in variables")
     if first not in scope.constants:

@@ -348,9 +348,7 @@ def _scenarios(
     """The scenarios for users; `notes` gets those left out."""
     node = root.get("scenarios")
     if node is None or not node.elements():
-        raise UsageError(
-            f"{root.place}: no scenarios; if this is the config of another script, give it with --config FILE"
-        )
+        raise UsageError(f"{root.place}: no scenarios; a config of another script goes with --config FILE")
     chosen = _named(node, given.values.get("scenario-name"))
     weights = [
         _weight(child.get("weight") if isinstance(child.value, dict) else None, scope) for _, child in chosen
@@ -391,9 +389,7 @@ def _named(scenarios: ScriptNode, wanted: str | None) -> list[tuple[int, ScriptN
     if not chosen:
         raise UsageError(f"{scenarios.place}: no scenario '{wanted}' (--scenario-name)")
     if len(chosen) > 1:
-        raise UsageError(
-            f"{scenarios.place}: {len(chosen)} scenarios are named '{wanted}' (--scenario-name); expected 1"
-        )
+        raise UsageError(f"{scenarios.place}: {len(chosen)} times '{wanted}' (--scenario-name); expected 1")
     return chosen
 
 

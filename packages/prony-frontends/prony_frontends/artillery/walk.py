@@ -195,9 +195,7 @@ class Walk:
         wanted = min(self.settings.pool or 1, most or MOST_TOGETHER, len(inner))
         at_once = min(wanted, MOST_AT_ONCE)
         if at_once < wanted:
-            self.note(
-                f"{node.place}: at most {at_once} of the {wanted} requests of parallel go out at a time"
-            )
+            self.note(f"{node.place}: at most {at_once} of the {wanted} parallel requests at a time")
         if at_once > 1 and not self.in_branch:
             self.in_branch = True
             branches = tuple(branch for child in inner for branch in self.branch(child, scope))
@@ -250,9 +248,7 @@ class Walk:
                     f"a loop without an end (whileTrue: {name}, which config.processor does not define)",
                     "name one of its functions, or give a count, and the requests an ifTrue",
                 )
-            self.note(
-                f"{asks.place}: there is no function {name}: only the count ends the loop, as in Artillery"
-            )
+            self.note(f"{asks.place}: no function {name}: the loop ends by its count, as in Artillery")
         source = captured_list(node, scope)
         if source is not None:
             self.each(inner, node, scope, *source)

@@ -73,9 +73,7 @@ def _timed(lines: Sequence[str]) -> tuple[tuple[float, ...], tuple[str, ...]]:
         at_ms.append(value)
         uris.append(uri)
     if len(uris) > MOST_LINES:
-        raise Refused(
-            "--timing-script-file", TOOL, None, f"{len(uris)} lines", f"use at most {MOST_LINES} lines"
-        )
+        raise Refused("--timing-script-file", TOOL, None, f"{len(uris)} lines", f"use at most {MOST_LINES}")
     if at_ms != sorted(at_ms):
         raise Refused("--timing-script-file", TOOL, None, "decreasing times", "sort the lines by time")
     return tuple(at_ms), tuple(uris)

@@ -157,9 +157,7 @@ def _check_page(page: Path, replace: bool) -> None:
         page.parent.mkdir(parents=True, exist_ok=True)
         writable = os.access(page.parent, os.W_OK)
     except OSError as fault:
-        raise UsageError(
-            f"jmeter: the folder {page.parent} cannot be created: {fault.strerror or fault}; name another"
-        ) from fault
+        raise UsageError(f"jmeter: -o {page.parent}: {fault.strerror or fault}; name another") from fault
     if not writable:
         raise UsageError(f"jmeter: you may not write into {page.parent}; name another folder with -o")
 

@@ -181,9 +181,7 @@ def _options(argv: Sequence[str]) -> Iterator[tuple[str, str]]:
                 needed = value if equals else next(words, None) if OWN[name] else ""
                 if needed is None or (OWN[name] and not needed) or (equals and not OWN[name]):
                     expected = "a value" if OWN[name] else "none"
-                    raise UsageError(
-                        f"jmeter: --{name}: expected {expected}; prony jmeter -h lists the options"
-                    )
+                    raise UsageError(f"jmeter: --{name}: expected {expected}; options: prony jmeter -h")
                 yield name, needed
                 continue
             option = LONG.get(name)

@@ -96,9 +96,7 @@ def _for_each(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContex
     start = values.whole(node.value("ForeachController.startIndex"), node, "ForeachController.startIndex", 0)
     end = values.whole(node.value("ForeachController.endIndex", "-1"), node, "ForeachController.endIndex", 0)
     if end == 0:
-        values.note(
-            f"{node.element}: its end is empty or 0, for which JMeter 5.6.3 makes no rounds; remove the end"
-        )
+        values.note(f"{node.element}: with an end of 0 or none JMeter 5.6.3 makes no rounds; remove the end")
         return []
     element = values.changing(values.constant(node.value("ForeachController.returnVal"), node), node)
     values.used.add(element)

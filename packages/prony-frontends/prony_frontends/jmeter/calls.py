@@ -137,9 +137,7 @@ def _is_property(call: Call) -> Text:
 def _is_variable(call: Call) -> Text:
     (name,) = call.constants(1, 1)
     if name in call.values.values:
-        raise call.refused(
-            f"whether '{name}' has a value, which depends on the run", "compare it with its default"
-        )
+        raise call.refused(f"whether '{name}' has a value in the run", "compare it with its default")
     return Text.of("true" if name in call.values.variables else "false")
 
 
@@ -167,9 +165,7 @@ def _sum(call: Call) -> Text:
     if not changing:
         return call.stored(Text.of(str(total)), variable)
     if len(changing) > 1:
-        raise call.refused(
-            f"a sum of {len(changing)} changing numbers", "add constants to one changing number"
-        )
+        raise call.refused(f"a sum of {len(changing)} changing numbers", "add constants to a single one")
     (part,) = call.as_one(changing[0]).parts
     return call.stored(Text((TextPart(f"{part.text} | plus {total}", True),)), variable)
 
@@ -207,9 +203,7 @@ def given_property(name: str, values: KnownValues, where: JmxNode) -> str:
 
 
 def _of_last_response(call: Call) -> Text:
-    raise call.refused(
-        "it reads the last response", "use an extractor below that request, and its variable here"
-    )
+    raise call.refused("it reads the last response", "use an extractor below that request")
 
 
 def _logged(call: Call) -> Text:

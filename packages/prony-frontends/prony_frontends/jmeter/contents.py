@@ -58,9 +58,7 @@ def content(asked: SamplerValues, method: str, shared: Shared) -> tuple[Text | N
     charset = encoding(asked)
     if files:
         if arguments:
-            raise node.refused(
-                "parameters next to a file as the body, which JMeter leaves out", "use only one"
-            )
+            raise node.refused("parameters next to a file as the body, which JMeter drops", "use only one")
         return None, _file(node, files, method, values, shared), Text(), False
     if raw and method not in (*WITH_BODY, "DELETE", "GET"):
         values.note(f"{node.element}: its body is not sent with {method}, as in JMeter")
@@ -124,14 +122,10 @@ def encoding(asked: SamplerValues) -> str:
 def _file(node: JmxNode, files: list[JmxNode], method: str, values: KnownValues, shared: Shared) -> str:
     """The file that is the body: a single one, without a parameter name."""
     if len(files) != 1 or method not in WITH_BODY:
-        raise node.refused(
-            f"{len(files)} files with {method}", "send one file as the body of a POST, PUT or PATCH"
-        )
+        raise node.refused(f"{len(files)} files with {method}", "send a single file by POST, PUT or PATCH")
     file = files[0]
     if file.value("File.paramname"):
-        raise node.refused(
-            "a file as a part of a form", "send the file alone as the body, without a parameter name"
-        )
+        raise node.refused("a file as a part of a form", "send it as the body, without a parameter name")
     path = shared.folder / values.constant(file.value("File.path"), file)
     if not path.is_file():
         raise file.wrong(f"a readable file; {path} does not exist")

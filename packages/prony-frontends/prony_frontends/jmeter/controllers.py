@@ -76,9 +76,7 @@ def _loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -
     if number == 0:
         return []
     if number < 0 and not walk.endless:
-        raise node.refused(
-            "an endless loop in a run without an end", "give it a number, or the group a duration"
-        )
+        raise node.refused("an endless loop in a run without an end", "set a count, or a duration")
     name = named_round(node, walk)
     with walk.looping() as way:
         body = entries_of(node.below, scope, walk, LoopContext(round=name))
@@ -153,9 +151,7 @@ def _if(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> l
     if not every or (len(active) == 1 and active[0].tag in SAMPLERS):
         return [Block(condition=held, steps=tuple(steps))]
     if any(below.tag not in SAMPLERS for below in active) or len(active) > 20:
-        raise node.refused(
-            "'Evaluate for all children' of other controllers, or of more than 20 requests", "untick it"
-        )
+        raise node.refused("'Evaluate for all children' of controllers, or of over 20 requests", "untick it")
     return _asked_each_time(held, steps)
 
 
@@ -206,10 +202,7 @@ def _children(
                 "untick 'Ignore sub-controller blocks', or choose among requests",
             )
         if not _certain(entries):
-            raise child.refused(
-                "a branch that may send nothing: JMeter would go on to the next",
-                "let it always send a request",
-            )
+            raise child.refused("a branch that may send nothing (JMeter skips it)", "add a request to it")
         branches.append(together(entries))
     return branches
 
@@ -248,9 +241,7 @@ def _shuffled(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext
     if len(branches) < 2:
         return branches
     if len(branches) > MOST_ORDERED:
-        raise node.refused(
-            f"{len(branches)} elements in random order", f"use at most {MOST_ORDERED}, or a Random Controller"
-        )
+        raise node.refused(f"{len(branches)} elements in random order", f"use at most {MOST_ORDERED}")
     orders = tuple(Block(group=True, steps=order) for order in permutations(branches))
     return [Block(choice="random", steps=orders)]
 

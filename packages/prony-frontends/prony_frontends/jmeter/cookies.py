@@ -65,9 +65,7 @@ def cookie_rules(node: JmxNode, values: KnownValues) -> CookieRules | None:
         return None
     for cookie in own:
         if not cookie.domain:
-            values.note(
-                f"{node.element}: the cookie {cookie.name} has no domain and is not sent, as in JMeter"
-            )
+            values.note(f"{node.element}: cookie {cookie.name} without a domain is not sent, as in JMeter")
     return CookieRules(clears and not by_group, by_group, tuple(cookie for cookie in own if cookie.domain))
 
 
@@ -80,10 +78,7 @@ def check_managers(managers: Sequence[JmxNode | None], values: KnownValues) -> N
         return
     own = [manager for manager in several if manager.members("CookieManager.cookies")]
     if own:
-        raise own[0].refused(
-            "its cookies are for some requests of the group only",
-            "put one cookie manager into the thread group",
-        )
+        raise own[0].refused("cookies of some requests of the group", "put one cookie manager into the group")
     values.note(
         f"{several[0].element}: it applies to some requests only; here a user has one store for all cookies "
         "and sends them with every request"

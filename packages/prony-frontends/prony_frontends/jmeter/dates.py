@@ -53,9 +53,7 @@ def _pattern(call: Call, pattern: str) -> list[tuple[str, str]]:
         elif match.group(0) in LETTERS:
             directives.append(LETTERS[match.group(0)])
         else:
-            raise call.refused(
-                f"'{match.group(0)}' in the format '{pattern}'", f"use some of {', '.join(LETTERS)}"
-            )
+            raise call.refused(f"'{match.group(0)}' in the format '{pattern}'", f"use {', '.join(LETTERS)}")
     if at != len(pattern):
         raise call.where.wrong(f"a date format in {call.name}, found '{pattern}'")
     return directives

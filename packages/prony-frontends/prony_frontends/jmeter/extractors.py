@@ -99,9 +99,7 @@ def _again(
 ) -> str:  # fmt: skip
     """A later extractor of a variable: with a default it alone decides, else where it has a match."""
     if -1 in (by_name[name].match, capture.get("match")):
-        raise node.refused(
-            f"a second extractor of '{variable}', with all matches", "use two names, or a single match"
-        )
+        raise node.refused(f"a second extractor of all matches of '{variable}'", "use two names")
     if not capture.get("optional"):
         del by_name[name]
         return name
@@ -171,10 +169,7 @@ def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     which = _match(node.value("RegexExtractor.match_number"), node, values, 0)
     for number in sorted(number for name, number in values.grouped if name == variable and number <= groups):
         if which.get("match", 1) < 1:
-            raise node.refused(
-                f"${{{variable}_g{number}}} of a random match, or of all matches",
-                "name the match by its number",
-            )
+            raise node.refused(f"${{{variable}_g{number}}} of a random match, or of all", "number the match")
         own = f"{variable}_g{number}"
         literal = "${" + own + "}"  # sent by JMeter without a match
         yield (

@@ -220,10 +220,7 @@ class KnownValues:
         text = self.text(raw, where)
         constant = text.constant
         if constant is None:
-            raise where.refused(
-                f"'{raw}' changes from request to request",
-                "write a constant, a variable of the plan or ${__P(name)}",
-            )
+            raise where.refused(f"'{raw}' varies from request to request", "write a constant or ${__P(name)}")
         return constant
 
     def label(self, node: JmxNode) -> str:
@@ -242,9 +239,7 @@ class KnownValues:
         finally:
             self.stores = held
         if text.constant is None:
-            self.note(
-                "names with changing values are unresolved in Prony's figures; rows of -l have the values"
-            )
+            self.note("names with changing values are unresolved in Prony's figures; -l has the values")
         return text
 
     def whole(self, raw: str, where: JmxNode, name: str, default: int | None = None) -> int:
@@ -338,9 +333,7 @@ class _Reader:
         text = self.values.variables.get(name) or self.values.one_of_several(name)
         base, _, which = name.rpartition("_")
         if text is None and base in self.values.values and re.fullmatch(r"\d+|matchNr|g", which):
-            raise self.where.refused(
-                f"${{{name}}} of a variable with a single match", "extract all matches (-1), or use its value"
-            )
+            raise self.where.refused(f"${{{name}}} of a single match", "extract all matches (-1)")
         if text is not None and base in self.values.several and self.values.stores is not None:
             self.values.keep_reference(name)
         if text is not None:
@@ -431,13 +424,9 @@ class Call:
         current = self.values.variables.get(name)
         if name not in self.values.values:
             if name in self.values.referred:
-                raise self.refused(
-                    f"it stores the value in '{name}', which is used before", "use another name"
-                )
+                raise self.refused(f"it stores into '{name}', which is used before", "use another name")
             if current is not None and current.constant is None:
-                raise self.refused(
-                    f"it stores the value in '{name}', which a data set sets", "use another name"
-                )
+                raise self.refused(f"it stores into '{name}', a data set's column", "use another name")
         place = self.values.changing(name, self.where)
         self.values.clean.discard(place)
         self.values.stores.append(Block(set={place: found.engine}))

@@ -38,17 +38,11 @@ def handled(
                 f"the end of the run after '{sampler.label}', which fails without sending",
                 "correct that sampler, or let the thread go on",
             )
-        values.note(
-            f"{handler.element}: a failed request ends the run at once; JMeter waits for the samples under "
-            "way"
-        )
+        values.note(f"{handler.element}: a failed request ends the run at once; JMeter waits for samples")
         guarded_entries = [_ending_run(entry) for entry in entries]
         leaves = ways[0].leave  # until the run has ended
     elif action is OnError.STOP_THREAD:
-        values.note(
-            f"{handler.element}: a stopped thread sends nothing more; it counts as a user until the "
-            "group ends"
-        )
+        values.note(f"{handler.element}: a stopped thread is idle, and counted, until the group ends")
         leaves = ways[0].leave
     elif action is OnError.NEXT_LOOP:
         leaves = ways[0].leave_round

@@ -82,9 +82,7 @@ def opened(path: Path, mode: str) -> IO[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open(mode, newline="", encoding="utf-8")
     except OSError as fault:
-        raise UsageError(
-            f"the log {path} cannot be written: {fault.strerror or fault}; name a file in an existing folder"
-        ) from fault
+        raise UsageError(f"-l {path}: {fault.strerror or fault}; use an existing folder") from fault
 
 
 class Servers:

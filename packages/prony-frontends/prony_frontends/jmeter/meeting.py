@@ -112,16 +112,11 @@ def _released(timer: JmxNode, users: int, ramp_s: float, size: int, timeout_s: f
             begins += [starts_s] * size
             waiting = []
     if waiting and not timeout_s:
-        raise timer.wrong(
-            f"threads for whole groups of {size}, or a timeout: of {users} threads {len(waiting)} would wait "
-            "for ever"
-        )
+        raise timer.wrong(f"groups of {size} threads, or a timeout: {len(waiting)} of {users} never start")
     begins += [waiting[0] + timeout_s] * len(waiting) if waiting else []
     released = tuple(Batch(len(list(same)), at_s) for at_s, same in groupby(begins))
     if len(released) > MOST_BATCHES:
-        raise timer.refused(
-            f"{len(released)} groups of threads", f"let at most {MOST_BATCHES} wait for each other"
-        )
+        raise timer.refused(f"{len(released)} groups of threads", f"use at most {MOST_BATCHES}")
     return released
 
 

@@ -43,9 +43,7 @@ def _module(node: JmxNode, top: JmxNode) -> JmxNode:
     if not matches:
         raise node.wrong(f"a path to a controller of this plan, found '{' / '.join(names)}'")
     if len(matches) > 1:
-        raise node.refused(
-            f"{len(matches)} elements are named '{' / '.join(names)}'", "give the controller a unique name"
-        )
+        raise node.refused(f"{len(matches)} elements named '{' / '.join(names)}'", "make the name unique")
     if any(below is node for below in _all(matches[0])):
         raise node.refused("a module that contains itself", "name another controller")
     copy = deepcopy(matches[0])

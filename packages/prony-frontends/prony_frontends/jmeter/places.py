@@ -141,9 +141,7 @@ def _is_set(port: str, scheme: str) -> bool:
 def _port(port: str, scheme: str, node: JmxNode, values: KnownValues) -> int:
     """The port; the default for a non-number, as in JMeter."""
     if port and not re.fullmatch(r"[+-]?\d{1,9}", port):
-        values.note(
-            f"{node.element}: the port '{port}' is not a number; {PORTS[scheme]} is used, as in JMeter"
-        )
+        values.note(f"{node.element}: the port '{port}' is no number: {PORTS[scheme]} is used, as in JMeter")
     number = int(port) if re.fullmatch(r"[+-]?\d{1,9}", port) else 0
     if number > 65535:
         raise node.wrong(f"a port from 1 to 65535, found '{port}'")

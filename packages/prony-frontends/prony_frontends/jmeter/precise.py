@@ -32,16 +32,12 @@ def pace(timer: JmxNode, users: int | None, values: KnownValues) -> Pace:
             f"{period_s:g} s, {length_s} s"
         )
     if users is None:
-        raise timer.refused(
-            "a rate in an open model, which already has one", "write the rate in the schedule"
-        )
+        raise timer.refused("a rate in an open model", "write the rate in the schedule")
     if values.schedule is None:
         per_s = count / period_s
         times = _times(per_s / batch, length_s, _horizon_s(length_s, values), _draws(seed, values))
         if batch > 1 and len(times) > MOST_PHASES:
-            raise timer.refused(
-                f"{len(times)} batches of arrivals", f"use at most {MOST_PHASES}, or single ones"
-            )
+            raise timer.refused(f"{len(times)} batches of arrivals", f"use at most {MOST_PHASES}, or singles")
         phases = tuple(_batches(times, batch) if batch > 1 else _single(times))
         phases = (*phases, PacePhase(duration_s=LONGEST_S, from_per_s=per_s, to_per_s=per_s))
         threads = f"{users} thread{'s' if users > 1 else ''}"

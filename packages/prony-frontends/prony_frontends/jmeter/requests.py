@@ -171,9 +171,7 @@ def _refuse_extras(asked: SamplerValues) -> None:
         holder.ignore(*MEANINGLESS)
         implementation = holder.value("HTTPSampler.implementation")
         if implementation not in ("", "HttpClient4", "HttpClient3.1"):  # HttpClient3.1 now means HttpClient4
-            asked.values.note(
-                f"the implementation {implementation} is not supported: headers are those of HttpClient4"
-            )
+            asked.values.note(f"implementation {implementation}: headers are those of HttpClient4")
 
 
 def _headers(
@@ -191,19 +189,12 @@ def _headers(
         text = value.engine
         if name.lower() == "connection":
             sent.pop("Connection", None)
-            asked.values.note(
-                f"a header {name} of the plan is sent alone; JMeter sends its own Connection before it"
-            )
+            asked.values.note(f"the plan's header {name} is sent alone; JMeter sends its own Connection too")
         elif name.lower() == "content-length":
-            asked.values.note(
-                "a header Content-Length of the plan is not sent, as in JMeter, which writes its own"
-            )
+            asked.values.note("the plan's header Content-Length is not sent, as in JMeter")
             continue
         elif name.lower() == "content-type" and parts is not None:
-            asked.values.note(
-                "a header Content-Type of the plan is not sent with a form of parts, as in JMeter, which "
-                "writes its own"
-            )
+            asked.values.note("the plan's header Content-Type is not sent with a form of parts, as in JMeter")
             continue
         elif name.lower() == "host" and value.constant is not None:
             text = _host(value.constant, host.scheme, host.port)

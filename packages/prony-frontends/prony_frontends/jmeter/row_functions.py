@@ -35,9 +35,7 @@ def _csv_read(call: Call) -> Text:
         _opened(call, name, what)
         return Text()
     if name.startswith("*") and name not in call.values.opened:
-        raise call.refused(
-            f"the alias {name} has not been opened above", f"write ${{__CSVRead(FILE,{name})}} above"
-        )
+        raise call.refused(f"the alias {name} is not open", f"write ${{__CSVRead(FILE,{name})}} above")
     if what in ("next", "next()"):
         # As in JMeter it has no effect before a column has been read.
         return Text.placeholder(f"next {_opened(call, name, name)}")

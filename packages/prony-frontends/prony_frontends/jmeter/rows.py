@@ -31,9 +31,7 @@ def data_set(node: JmxNode, values: KnownValues) -> None:
     """A CSV data set, a row per iteration; declares its variables. Raises Refused and UsageError."""
     for variable, text in _placed(node, values, on_use=False).items():
         if variable in values.values:
-            raise node.refused(
-                f"the variable {variable} is also set by an extractor or a counter", "use another name"
-            )
+            raise node.refused(f"a variable of an extractor or counter, {variable}", "use another name")
         values.variables[variable] = text
 
 
@@ -45,9 +43,7 @@ def in_controller(node: JmxNode, values: KnownValues) -> list[Entry]:
             "move it into the thread group, or let it recycle",
         )
     if share_mode(node) == EACH_THREAD and values.users != 1:
-        raise node.refused(
-            "in a controller it has separate rows per thread", "share them, or move it into the thread group"
-        )
+        raise node.refused("separate rows per thread, in a controller", "move it into the thread group")
     placed = _placed(node, values, on_use=True)
     if not placed:  # no named variables
         return []
@@ -122,9 +118,7 @@ def _shuffled(table: _Table, file: Path, node: JmxNode, values: KnownValues) -> 
     rows = list(written)
     values.draws.shuffle(rows)
     if node.flag("recycle"):
-        values.note(
-            f"{node.element}: its rows repeat one random order; the plug-in draws another one each time"
-        )
+        values.note(f"{node.element}: its rows repeat one random order; the plug-in draws a new order")
     return replace(table, rows=rows, named=table.columns)
 
 

@@ -153,15 +153,9 @@ def _note_end(parts: Sequence[Sequence[TranslatedGroup]], top: JmxNode, values: 
         for phase in (before, main)
     ]
     if stops[0]:
-        values.note(
-            f"{stops[0][0].node.element}: after a request of it that ends the run nothing else is sent, as "
-            "in JMeter"
-        )
+        values.note(f"{stops[0][0].node.element}: a failed request ends all sending, as in JMeter")
     if stops[1] and after and not top.flag("TestPlan.tearDown_on_shutdown"):
-        values.note(
-            "the tearDown groups run also where a failed request has ended the load; this plan says that "
-            "JMeter does not"
-        )
+        values.note("tearDown groups run after a failed request ended the load (JMeter, by this plan: not)")
 
 
 def _note_undefined(values: KnownValues) -> None:
@@ -208,8 +202,5 @@ def _groups(top: JmxNode, values: KnownValues) -> tuple[list[JmxNode], list[JmxN
         raise top.wrong("a thread group that is enabled")
     for node in main:
         if node.tag in groups.OF_ARRIVALS and len(main) > 1:
-            raise node.refused(
-                "an open model beside other thread groups",
-                "run it as a plan of its own, or make it a Thread Group",
-            )
+            raise node.refused("an open model and other thread groups", "make it a plan, or a Thread Group")
     return before, main, after

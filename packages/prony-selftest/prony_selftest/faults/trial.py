@@ -207,9 +207,7 @@ def _other_server(command: Sequence[str]) -> Iterator[str]:
         until_s = time.monotonic() + LISTENS_S
         while not listeners(port, HOST):
             if process.poll() is not None or time.monotonic() > until_s:
-                raise EnvironmentFault(
-                    f"the set-up's server did not listen on port {port} within {LISTENS_S:g} s"
-                )
+                raise EnvironmentFault(f"port {port}: the set-up's server did not listen in {LISTENS_S:g} s")
             time.sleep(0.02)
         yield f"http://{HOST}:{port}"
     finally:

@@ -25,9 +25,7 @@ DEFAULT_PORT = 9200
 def connected(url: str, timeout_s: float) -> tuple[Any, str]:
     """A client, and the URL without its password. Sends nothing. Raises UsageError, EnvironmentFault."""
     if importlib.util.find_spec("opensearchpy") is None:
-        raise EnvironmentFault(
-            "pushing needs opensearch-py, which is not installed: pip install 'prony[elasticsearch]'"
-        )
+        raise EnvironmentFault("opensearch-py is not installed: pip install 'prony[elasticsearch]'")
     from opensearchpy import OpenSearch
 
     parts = urlsplit(url)
