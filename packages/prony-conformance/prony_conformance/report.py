@@ -13,12 +13,9 @@ from prony.evidence.conformance import CheckStatus, Conformance
 from prony.report.out import Out
 
 STYLES = {
-    CheckStatus.PASSED: "green",
-    CheckStatus.FAILED: "bold red",
-    CheckStatus.DECLARED: "yellow",
-    CheckStatus.NOTED: "cyan",
-    CheckStatus.LEFT_OUT: "dim",
-}
+    CheckStatus.PASSED: "green", CheckStatus.FAILED: "bold red", CheckStatus.DECLARED: "yellow",
+    CheckStatus.NOTED: "cyan", CheckStatus.LEFT_OUT: "dim",
+}  # fmt: skip
 
 
 def table(one: Conformance) -> Table:

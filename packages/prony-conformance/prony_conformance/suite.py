@@ -23,22 +23,12 @@ from prony_conformance.checks import AS_DECLARED, Check
 from prony_conformance.walk import Subject, walked_once
 
 CHECKS: Mapping[str, Check] = {
-    "answers": checks.responses,
-    "further": checks.further,
-    "unknown-path": checks.unknown_path,
-    "head": checks.head,
-    "keep-alive": checks.keep_alive,
-    "closes-after": checks.closes_after,
-    "concurrent": checks.concurrent,
-    "streams": checks.streams,
-    "delay": checks.delay,
-    "close": checks.close,
-    "http-1.0": checks.http_1_0,
-    "pipelined": checks.pipelined,
-    "headers": checks.headers,
-    "settings": checks.settings,
-    "oversized-header": checks.oversized_header,
-}
+    "answers": checks.responses, "further": checks.further, "unknown-path": checks.unknown_path,
+    "head": checks.head, "keep-alive": checks.keep_alive, "closes-after": checks.closes_after,
+    "concurrent": checks.concurrent, "streams": checks.streams, "delay": checks.delay, "close": checks.close,
+    "http-1.0": checks.http_1_0, "pipelined": checks.pipelined, "headers": checks.headers,
+    "settings": checks.settings, "oversized-header": checks.oversized_header,
+}  # fmt: skip
 """In running order: what every figure depends on first, what may harm the server last."""
 PREPARE, CLEAN_UP, STOP = "prepare", "clean-up", "stop"
 START_TIMEOUT_S = 60.0

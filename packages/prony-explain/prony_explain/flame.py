@@ -32,17 +32,10 @@ LETTER = 7.3
 SCRIPT = files("prony_explain").joinpath("flame.js").read_text(encoding="utf-8")
 
 FILL: Mapping[Part, str] = {
-    Part.APPLICATION: "#f2b8b5",
-    Part.FRAMEWORK: "#f6cd9a",
-    Part.CONTAINER: "#f3e394",
-    Part.RUNTIME: "#b9dfae",
-    Part.LIBRARY: "#a9dcd2",
-    Part.NETWORK: "#a9cdf0",
-    Part.SCHEDULING: "#c9bdf0",
-    Part.KERNEL: "#c3cad3",
-    Part.UNATTRIBUTED: "#e2e2e0",
-    Part.PROFILER: "#efefee",
-}
+    Part.APPLICATION: "#f2b8b5", Part.FRAMEWORK: "#f6cd9a", Part.CONTAINER: "#f3e394",
+    Part.RUNTIME: "#b9dfae", Part.LIBRARY: "#a9dcd2", Part.NETWORK: "#a9cdf0", Part.SCHEDULING: "#c9bdf0",
+    Part.KERNEL: "#c3cad3", Part.UNATTRIBUTED: "#e2e2e0", Part.PROFILER: "#efefee",
+}  # fmt: skip
 """Light enough for dark text in both colour schemes."""
 TEXT = "#1c1f24"
 MORE, LESS, EQUAL = (222, 92, 78), (72, 130, 200), (238, 238, 236)

@@ -40,14 +40,10 @@ MOST_LOCKS = 3
 """Named locks: those of most slow requests."""
 
 NAMES: Mapping[EventKind, str] = {
-    "collection": "pause for garbage collection",
-    "safepoint": "other safepoint",
-    "compilation": "compilation begun (C2)",
-    "run-queue": "thread waits for a CPU",
-    "throttled": "throttled by the CPU quota",
-    "disk": "read from disk",
-    "lock": "thread waits for a lock",
-}
+    "collection": "pause for garbage collection", "safepoint": "other safepoint",
+    "compilation": "compilation begun (C2)", "run-queue": "thread waits for a CPU",
+    "throttled": "throttled by the CPU quota", "disk": "read from disk", "lock": "thread waits for a lock",
+}  # fmt: skip
 OF_THE_RUNTIME: Mapping[EventKind, str] = {
     "collection": "collections",
     "safepoint": "safepoints",

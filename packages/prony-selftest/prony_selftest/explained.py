@@ -31,12 +31,9 @@ FRESH_S = 0.05
 POINTS = 0.05
 """Tolerance for a part's share: five points."""
 DIFFERENCES = (
-    "program, against the plain program",
-    "application, by its own clock",
-    "application, attributed",
-    "covered",
-    "other significant parts, µs",
-)
+    "program, against the plain program", "application, by its own clock", "application, attributed",
+    "covered", "other significant parts, µs",
+)  # fmt: skip
 COUNTED_WITHIN = 0.05
 COUNTED = ("program", "per request", "by the program", "measured", "within 5 %")
 CLOCK_CALLS = 2
@@ -177,12 +174,9 @@ def explain_tables(_share: float, say: Say) -> str:
         rows.append(share_row(result))
     others = [difference_row(name, of, ran) for name, of in ran.items() if _plain(of, ran) is not of]
     head = (
-        "program",
-        "application, by its own clock",
-        "attributed to the application",
-        "per request",
+        "program", "application, by its own clock", "attributed to the application", "per request",
         "within five points",
-    )
+    )  # fmt: skip
     return "\n\n".join(
         [
             table(head, rows),

@@ -153,14 +153,9 @@ def _power(rounds: int, say: Say) -> str:
         slower = gates(draw, (SLOWER, SLOWER, SLOWER), rounds)
         rows.append((f"{spread * 100:g} %", *_said(same, Change.NO_WORSE), *_said(slower, Change.WORSE)))
     head = (
-        "trials differ by",
-        "unchanged: no worse",
-        "cannot tell",
-        "blocks",
-        f"{SLOWER * 100:g} % slower: worse",
-        "cannot tell",
-        "blocks",
-    )
+        "trials differ by", "unchanged: no worse", "cannot tell", "blocks",
+        f"{SLOWER * 100:g} % slower: worse", "cannot tell", "blocks",
+    )  # fmt: skip
     text = (
         "**Power**: results for an unchanged candidate, and for a candidate that is "
         f"{SLOWER * 100:g} % slower in all three figures, by the spread of fresh processes of one build; and "

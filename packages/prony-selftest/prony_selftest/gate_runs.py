@@ -22,19 +22,9 @@ from prony_selftest.tables import Say, prose, table
 WORK_US, SLOWER_WORK_US = 400, 420
 """CPU time per request, and 5 % more; large compared with the kernel's part."""
 OPTIONS = (
-    "--protocol",
-    "500ms,2s",
-    "--users",
-    "8",
-    "--trials",
-    "4",
-    "--max-trials",
-    "16",
-    "--budget",
-    "2m",
-    "--margin",
-    "3%",
-)
+    "--protocol", "500ms,2s", "--users", "8", "--trials", "4", "--max-trials", "16", "--budget", "2m",
+    "--margin", "3%",
+)  # fmt: skip
 """The reference server needs no warm-up, so half a second before a run of two suffices."""
 TIMEOUT_S = 300
 SERVER = """
@@ -131,14 +121,9 @@ CODES = {
 def gates_table(unchanged: Sequence[RealGate], slower: Sequence[RealGate]) -> str:
     """Results of both series, with the exact bounds of false alarms and detections."""
     head = (
-        "candidate",
-        "gates",
-        *(change.value for change in Change),
-        "failed",
-        "requests/s, measured",
-        "blocks",
-        "seconds per gate",
-    )
+        "candidate", "gates", *(change.value for change in Change), "failed", "requests/s, measured",
+        "blocks", "seconds per gate",
+    )  # fmt: skip
     rows = [
         _row("the same build", unchanged),
         _row(f"{SLOWER_WORK_US} µs of work in place of {WORK_US} µs", slower),

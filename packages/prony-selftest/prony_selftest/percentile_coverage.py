@@ -118,32 +118,20 @@ def _in_queue(load: float) -> TimesWorld:
 
 WORLDS: tuple[TimesWorld, ...] = (
     TimesWorld("log-normal", "independent requests", _independent, _log_normal()),
-    TimesWorld(
-        "bimodal",
-        "independent; one in twenty takes twenty times as long",
-        _bimodal,
-        lambda t: 0.95 * _log_normal()(t) + 0.05 * _log_normal(20.0)(t),
-    ),
-    TimesWorld(
-        "Pareto",
-        "independent, with infinite variance (exponent 2)",
-        _pareto,
-        lambda t: 1 - t**-2 if t > 1 else 0.0,
-    ),
-    TimesWorld(
-        "correlated 0.5", "each log-normal time correlates with the last", _correlated(0.5), _log_normal()
-    ),
+    TimesWorld("bimodal", "independent; one in twenty takes twenty times as long", _bimodal,
+        lambda t: 0.95 * _log_normal()(t) + 0.05 * _log_normal(20.0)(t)),
+    TimesWorld("Pareto", "independent, with infinite variance (exponent 2)", _pareto,
+        lambda t: 1 - t**-2 if t > 1 else 0.0),
+    TimesWorld("correlated 0.5", "each log-normal time correlates with the last", _correlated(0.5),
+        _log_normal()),
     TimesWorld("correlated 0.9", "the same, strongly", _correlated(0.9), _log_normal()),
     _in_queue(0.5),
     _in_queue(0.8),
     _in_queue(0.95),
-    TimesWorld(
-        "pauses",
+    TimesWorld("pauses",
         f"{PAUSED:.0%} of the requests meet a pause of up to 55 ms, {TOGETHER} in a row the same one",
-        _paused,
-        lambda t: (1 - PAUSED) * _log_normal()(t) + PAUSED * min(max((t - 5) / 50, 0.0), 1.0),
-    ),
-)
+        _paused, lambda t: (1 - PAUSED) * _log_normal()(t) + PAUSED * min(max((t - 5) / 50, 0.0), 1.0)),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +147,11 @@ class TrialsWorld:
 SLOW = math.log(1.3)
 OVER_TRIALS: tuple[TrialsWorld, ...] = (
     TrialsWorld("log-normal", "p99 differs by 10 %", lambda rng, n: rng.normal(0, 0.1, n), 0.0),
-    TrialsWorld(
-        "slow starts",
-        "besides, three starts in ten are 30 % slower",
+    TrialsWorld("slow starts", "besides, three starts in ten are 30 % slower",
         lambda rng, n: rng.normal(0, 0.1, n) + SLOW * (rng.random(n) < 0.3),
-        _solved(lambda t: 0.7 * NORMAL.cdf(t / 0.1) + 0.3 * NORMAL.cdf((t - SLOW) / 0.1), 0.5),
-    ),
+        _solved(lambda t: 0.7 * NORMAL.cdf(t / 0.1) + 0.3 * NORMAL.cdf((t - SLOW) / 0.1), 0.5)),
     TrialsWorld("heavy-tailed", "Cauchy: no mean exists", lambda rng, n: rng.standard_cauchy(n), 0.0),
-)
+)  # fmt: skip
 
 
 class Covered(NamedTuple):

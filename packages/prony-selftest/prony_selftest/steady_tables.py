@@ -54,14 +54,9 @@ def _grid(trials: int, rng: np.random.Generator, say: Say) -> str:
             rows.append((f"{noise * 100:g} %", f"{rho}", *_held(rising), *_held(level), warm_up_s))
     rows.append(("all", "", *_held(judged), "", "", ""))
     head = (
-        "noise per second",
-        "autocorrelation",
-        "rising: held",
-        "half width",
-        "level: held",
-        "half width",
+        "noise per second", "autocorrelation", "rising: held", "half width", "level: held", "half width",
         "warm-up of level servers",
-    )
+    )  # fmt: skip
     return "**Residual drift.**\n\n" + table(head, rows)
 
 

@@ -34,16 +34,8 @@ USAGE_2 = USAGE.replace("prony wrk ", "prony wrk2 ").replace(
     "  -U, --u_latency       Also print the latency from the send\n  -v, --version"
 ) + "Not supported: --batch_latency, and other distributions.\n"  # fmt: skip
 _LONG = [
-    "connections=",
-    "duration=",
-    "threads=",
-    "script=",
-    "header=",
-    "latency",
-    "timeout=",
-    "help",
-    "version",
-]
+    "connections=", "duration=", "threads=", "script=", "header=", "latency", "timeout=", "help", "version",
+]  # fmt: skip
 _SHORT = {"-c": "--connections", "-d": "--duration", "-t": "--threads", "-s": "--script", "-H": "--header",
           "-L": "--latency", "-T": "--timeout", "-h": "--help", "-v": "--version"}  # fmt: skip
 _LONG_2 = [*_LONG, "rate=", "u_latency", "dist=", "batch_latency"]

@@ -14,20 +14,13 @@ from prony_frontends.artillery.script import ScriptNode
 from prony_frontends.artillery.templates import NameScope
 
 BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.Mod: operator.mod,
-}
+}  # fmt: skip
 COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
-}
+}  # fmt: skip
 DOTTED = re.compile(r"[A-Za-z_][\w$-]*\.[\w$./{}-]+")
 """An unknown metric: dots and dashes are part of its name."""
 LONGEST = 2_000
@@ -110,13 +103,8 @@ def _of(node: ast.expr, names: Mapping[str, Any]) -> Any:
 
 
 OPS: Mapping[type[ast.cmpop], Op] = {
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-}
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
 FALSE_TEXTS = ("", "0", "false")
 """Texts that count as false."""
 

@@ -17,32 +17,17 @@ from prony_frontends.base import Ran
 
 PERIOD_S = 10
 ERRORS: Mapping[str, str] = {
-    "connect_refused": "ECONNREFUSED",
-    "connect_timeout": "ETIMEDOUT",
-    "connect_other": "EHOSTUNREACH",
-    "tls": "EPROTO",
-    "address_unavailable": "EADDRNOTAVAIL",
-    "descriptors": "EMFILE",
-    "write": "EPIPE",
-    "read": "ECONNRESET",
-    "premature_close": "ECONNRESET",
-    "timeout": "ETIMEDOUT",
-    "protocol": "HPE_INVALID_CONSTANT",
-    "header_too_long": "HPE_HEADER_OVERFLOW",
-    "client": "EBUSY",
-    "answer_memory": "ENOBUFS",
-    "capture": "Failed capture or match",
+    "connect_refused": "ECONNREFUSED", "connect_timeout": "ETIMEDOUT", "connect_other": "EHOSTUNREACH",
+    "tls": "EPROTO", "address_unavailable": "EADDRNOTAVAIL", "descriptors": "EMFILE", "write": "EPIPE",
+    "read": "ECONNRESET", "premature_close": "ECONNRESET", "timeout": "ETIMEDOUT",
+    "protocol": "HPE_INVALID_CONSTANT", "header_too_long": "HPE_HEADER_OVERFLOW", "client": "EBUSY",
+    "answer_memory": "ENOBUFS", "capture": "Failed capture or match",
     "expect_redirect": "redirect_not_followed",
-}
+}  # fmt: skip
 """The engine's kinds of errors -> Artillery's names. Failed expectations are no errors in Artillery."""
 UNCONNECTED = (
-    "connect_refused",
-    "connect_timeout",
-    "connect_other",
-    "tls",
-    "address_unavailable",
-    "descriptors",
-)
+    "connect_refused", "connect_timeout", "connect_other", "tls", "address_unavailable", "descriptors",
+)  # fmt: skip
 QUANTILES = (
     ("p50", 50.0),
     ("median", 50.0),

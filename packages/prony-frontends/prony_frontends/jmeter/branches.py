@@ -135,9 +135,6 @@ def _put_in(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) 
 
 
 BRANCHES: dict[str, Controller] = {
-    "SwitchController": _switch,
-    "ForeachController": _for_each,
-    "ModuleController": _put_in,
-    "IncludeController": _put_in,
-    "TestFragmentController": _put_in,
-}
+    "SwitchController": _switch, "ForeachController": _for_each, "ModuleController": _put_in,
+    "IncludeController": _put_in, "TestFragmentController": _put_in,
+}  # fmt: skip

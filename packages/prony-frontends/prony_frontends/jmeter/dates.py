@@ -12,18 +12,15 @@ NAMED = {"YMD": "yyyyMMdd", "HMS": "HHmmss", "YMDHMS": "yyyyMMdd-HHmmss"}
 """JMeter's time.YMD and others."""
 LETTERS = {
     "yyyy": ("[year]", "%Y"), "y": ("[year]", "%Y"), "uuuu": ("[year]", "%Y"),
-    "yy": ("[year repr:last_two]", "%y"),
-    "MMMM": ("[month repr:long]", "%B"), "MMM": ("[month repr:short]", "%b"),
-    "MM": ("[month]", "%m"), "M": ("[month padding:none]", "%m"),
+    "yy": ("[year repr:last_two]", "%y"), "MMMM": ("[month repr:long]", "%B"),
+    "MMM": ("[month repr:short]", "%b"), "MM": ("[month]", "%m"), "M": ("[month padding:none]", "%m"),
     "dd": ("[day]", "%d"), "d": ("[day padding:none]", "%d"), "DDD": ("[ordinal]", "%j"),
     "EEEE": ("[weekday]", "%A"), "EEE": ("[weekday repr:short]", "%a"), "EE": ("[weekday repr:short]", "%a"),
-    "E": ("[weekday repr:short]", "%a"),
-    "HH": ("[hour]", "%H"), "H": ("[hour padding:none]", "%H"),
+    "E": ("[weekday repr:short]", "%a"), "HH": ("[hour]", "%H"), "H": ("[hour padding:none]", "%H"),
     "hh": ("[hour repr:12]", "%I"), "h": ("[hour repr:12 padding:none]", "%I"), "a": ("[period]", "%p"),
-    "mm": ("[minute]", "%M"), "m": ("[minute padding:none]", "%M"),
-    "ss": ("[second]", "%S"), "s": ("[second padding:none]", "%S"),
-    "SSS": ("[subsecond digits:3]", "%f"), "S": ("[subsecond digits:3]", "%f"),
-    "Z": ("[offset_hour sign:mandatory][offset_minute]", "%z"),
+    "mm": ("[minute]", "%M"), "m": ("[minute padding:none]", "%M"), "ss": ("[second]", "%S"),
+    "s": ("[second padding:none]", "%S"), "SSS": ("[subsecond digits:3]", "%f"),
+    "S": ("[subsecond digits:3]", "%f"), "Z": ("[offset_hour sign:mandatory][offset_minute]", "%z"),
     "XXX": ("[offset_hour sign:mandatory]:[offset_minute]", "%z"),
 }  # fmt: skip
 """Letters in Java's patterns -> the engine's and Python's directives."""

@@ -73,30 +73,22 @@ def _substring(text: str, begin: int, end: int | None = None) -> str:
 
 
 METHODS: dict[tuple[str, int], Callable[..., Value]] = {
-    ("trim", 0): str.strip,
-    ("length", 0): len,
-    ("size", 0): len,
-    ("isEmpty", 0): lambda text: not text,
-    ("reverse", 0): lambda text: text[::-1],
-    ("capitalize", 0): lambda text: text[:1].upper() + text[1:],
-    ("substring", 1): _substring,
-    ("substring", 2): _substring,
+    ("trim", 0): str.strip, ("length", 0): len, ("size", 0): len, ("isEmpty", 0): lambda text: not text,
+    ("reverse", 0): lambda text: text[::-1], ("capitalize", 0): lambda text: text[:1].upper() + text[1:],
+    ("substring", 1): _substring, ("substring", 2): _substring,
     ("replace", 2): lambda text, old, new: text.replace(old, new),
     ("contains", 1): lambda text, part: part in text,
     ("startsWith", 1): lambda text, part: text.startswith(part),
     ("endsWith", 1): lambda text, part: text.endswith(part),
-    ("indexOf", 1): lambda text, part: text.find(part),
-    ("equals", 1): lambda text, other: text == other,
+    ("indexOf", 1): lambda text, part: text.find(part), ("equals", 1): lambda text, other: text == other,
     ("equalsIgnoreCase", 1): lambda text, other: text.lower() == other.lower(),
-    ("charAt", 1): lambda text, place: text[place],
-    ("take", 1): lambda text, count: text[:count],
+    ("charAt", 1): lambda text, place: text[place], ("take", 1): lambda text, count: text[:count],
     ("drop", 1): lambda text, count: text[count:],
     ("padLeft", 2): lambda text, length, fill: text.rjust(length, fill),
     ("padRight", 2): lambda text, length, fill: text.ljust(length, fill),
-    ("toInteger", 0): lambda text: as_number(text),
-    ("toLong", 0): lambda text: as_number(text),
+    ("toInteger", 0): lambda text: as_number(text), ("toLong", 0): lambda text: as_number(text),
     ("md5", 0): lambda text: hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(),
-}
+}  # fmt: skip
 """Methods of constant texts, by name and number of arguments."""
 
 

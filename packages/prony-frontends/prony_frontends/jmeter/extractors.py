@@ -282,9 +282,6 @@ def _of_tag(of: AttributeOf | TextOf, node: JmxNode, values: KnownValues) -> Fou
 
 
 _EXTRACT = {
-    "RegexExtractor": _regex,
-    "BoundaryExtractor": _boundary,
-    "JSONPostProcessor": _json,
-    "HtmlExtractor": _html,
-    **dict.fromkeys(OF_XPATH, _xpath),
-}
+    "RegexExtractor": _regex, "BoundaryExtractor": _boundary, "JSONPostProcessor": _json,
+    "HtmlExtractor": _html, **dict.fromkeys(OF_XPATH, _xpath),
+}  # fmt: skip

@@ -390,13 +390,9 @@ def _xpath(node: JmxNode, found: _Expected, values: KnownValues) -> None:
 
 
 _ADD = {
-    "XPathAssertion": _xpath,
-    "XPath2Assertion": _xpath,
-    "ResponseAssertion": _response,
-    "DurationAssertion": _duration,
-    "SizeAssertion": _size,
-    "JSONPathAssertion": _json,
-}
+    "XPathAssertion": _xpath, "XPath2Assertion": _xpath, "ResponseAssertion": _response,
+    "DurationAssertion": _duration, "SizeAssertion": _size, "JSONPathAssertion": _json,
+}  # fmt: skip
 
 
 def from_top(path: str) -> str:

@@ -173,14 +173,7 @@ def _plain(name: str) -> Function:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "__urlencode": encoded,
-    "__urldecode": decoded,
-    "__eval": evaluated,
-    "__evalVar": evaluated_variable,
-    "__changeCase": cased,
-    "__base64Encode": in_base64,
-    "__digest": digest,
-    "__char": characters,
-    "__split": split,
-    **{name: _plain(name) for name in PLAIN},
-}
+    "__urlencode": encoded, "__urldecode": decoded, "__eval": evaluated, "__evalVar": evaluated_variable,
+    "__changeCase": cased, "__base64Encode": in_base64, "__digest": digest, "__char": characters,
+    "__split": split, **{name: _plain(name) for name in PLAIN},
+}  # fmt: skip

@@ -17,12 +17,9 @@ SEED = 20261127
 TRIALS, PAIRS, WINDOWS = 25, 6, 40
 """Default repetitions per cell."""
 HEAD = {
-    "requests_per_s": "requests/s",
-    "mean_ms": "mean",
-    "p50_ms": "p50",
-    "p99_ms": "p99",
+    "requests_per_s": "requests/s", "mean_ms": "mean", "p50_ms": "p50", "p99_ms": "p99",
     "server_cpu_us_per_request": "CPU",
-}
+}  # fmt: skip
 CLAIM_LOADS = ("saturating", "open")
 OPEN, QUIET_AIM, BUSY_AIM = "open", 0.05, 0.15
 CREEPING_WORLDS = {

@@ -40,22 +40,15 @@ AT_URL = SteadyWindow(window_s=9.0)
 SETUPS: dict[str, Setup] = {
     "busy server": Setup(),
     "busy server, 9 s window": Setup(measured=SteadyWindow(window_s=9.0)),
-    "waiting server, thinking users": Setup(
-        serve=("--delay", "exp:5ms"), load=ClosedLoad(users=50, think=Think(kind="exponential", mean_ms=100))
-    ),
+    "waiting server, thinking users": Setup(serve=("--delay", "exp:5ms"),
+        load=ClosedLoad(users=50, think=Think(kind="exponential", mean_ms=100))),
     "open loop": Setup(serve=("--delay", "lognormal:5ms,0.5"), load=OpenLoad(rate_per_s=200)),
-    "open loop, Poisson": Setup(
-        serve=("--delay", "fixed:20ms"), load=OpenLoad(rate_per_s=200, arrivals="poisson")
-    ),
+    "open loop, Poisson": Setup(serve=("--delay", "fixed:20ms"),
+        load=OpenLoad(rate_per_s=200, arrivals="poisson")),
     "HTTPS": Setup(tls=True),
-    "asyncio server at a URL, 1 user": Setup(
-        command=(*SHARED, "{host}", "{port}"),
-        load=ClosedLoad(users=1),
-        measured=AT_URL,
-        foreign=True,
-        calibrated=True,
-    ),
-}
+    "asyncio server at a URL, 1 user": Setup(command=(*SHARED, "{host}", "{port}"), load=ClosedLoad(users=1),
+        measured=AT_URL, foreign=True, calibrated=True),
+}  # fmt: skip
 FAST = "fast server, "
 FAST_USERS = (1, 8, 16, 64, 256, 1000)
 FAST_S = 2.0
@@ -209,14 +202,9 @@ def clean_trials_table(trials: Sequence[CleanTrial]) -> str:
             )
         )
     names = (
-        "check",
-        f"bounds {label_of(FIGURES[0])}",
-        "median",
-        "condition",
-        "does not conform",
-        "set-ups",
+        "check", f"bounds {label_of(FIGURES[0])}", "median", "condition", "does not conform", "set-ups",
         "why",
-    )
+    )  # fmt: skip
     return "\n".join([*lines, table(names, per_check)])
 
 

@@ -196,13 +196,6 @@ def _trials(servers: dict[str, list[tuple[str, ...]]]) -> list[Sample]:
 
 
 MANY: dict[int, Callable[[bool], EntryResult]] = {
-    8: descriptors,
-    19: another_process,
-    22: start_lottery,
-    23: same_twice,
-    25: averaged_percentiles,
-    27: two_hosts,
-    32: different_responses,
-    55: growing_data,
-    **COMPARED,
-}
+    8: descriptors, 19: another_process, 22: start_lottery, 23: same_twice, 25: averaged_percentiles,
+    27: two_hosts, 32: different_responses, 55: growing_data, **COMPARED,
+}  # fmt: skip

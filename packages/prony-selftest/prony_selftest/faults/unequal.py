@@ -35,42 +35,20 @@ class Unequal(NamedTuple):
 
 
 UNEQUAL: dict[int, Unequal] = {
-    50: Unequal(
-        "TLS sessions resumed by one server only",
+    50: Unequal("TLS sessions resumed by one server only",
         "both are asked over a new TLS connection for each request, and one of them forgets its sessions",
-        A_HANDSHAKE_EACH,
-        NO_RESUMPTION,
-        "resumption",
-    ),
-    51: Unequal(
-        "HTTPS compared with HTTP",
-        "one server encrypts, the other does not",
-        replace(HTTPS, tls=False),
-        HTTPS,
-        "protocols",
-    ),
-    52: Unequal(
-        "IPv4 compared with IPv6",
-        "one server is reached over IPv4, the other over IPv6",
-        SMALL,
-        replace(SMALL, host="::1", needs=("ipv6",)),
-        "addresses",
-    ),
-    53: Unequal(
-        "one server in debug mode",
-        "the same program runs with the debugging checks of its runtime in one of the two (-Xdev)",
-        SMALL,
-        replace(SMALL, command=(*DEBUG, *ADDRESS)),
-        "flags",
-    ),
-    54: Unequal(
-        "one server writes a log",
-        "one server writes 400 bytes to its log for each request, the other none",
-        SMALL,
-        replace(SMALL, command=(*SHARED, *ADDRESS, "logs")),
-        "writes",
-    ),
-}
+        A_HANDSHAKE_EACH, NO_RESUMPTION, "resumption"),
+    51: Unequal("HTTPS compared with HTTP", "one server encrypts, the other does not",
+        replace(HTTPS, tls=False), HTTPS, "protocols"),
+    52: Unequal("IPv4 compared with IPv6", "one server is reached over IPv4, the other over IPv6", SMALL,
+        replace(SMALL, host="::1", needs=("ipv6",)), "addresses"),
+    53: Unequal("one server in debug mode",
+        "the same program runs with the debugging checks of its runtime in one of the two (-Xdev)", SMALL,
+        replace(SMALL, command=(*DEBUG, *ADDRESS)), "flags"),
+    54: Unequal("one server writes a log",
+        "one server writes 400 bytes to its log for each request, the other none", SMALL,
+        replace(SMALL, command=(*SHARED, *ADDRESS, "logs")), "writes"),
+}  # fmt: skip
 
 
 def unequal(number: int, entry: Unequal) -> EntryResult:

@@ -17,16 +17,13 @@ from prony_serve.metrics.figures import in_base_units
 NS_PER_S = 1e9
 COUNTED: tuple[tuple[str, str, str], ...] = (
     ("completed", "prony_requests_completed", "Whole responses"),
-    (
-        "failed",
-        "prony_requests_failed",
-        "Requests without a response, or with a response that failed an expectation",
-    ),
+    ("failed", "prony_requests_failed",
+        "Requests without a response, or with a response that failed an expectation"),
     ("sent", "prony_requests_sent", "Requests sent"),
     ("offered", "prony_requests_offered", "Requests that became due (open load)"),
     ("bytes_received", "prony_received_bytes", "Bytes received"),
     ("connections_opened", "prony_connections_opened", "Connections opened"),
-)
+)  # fmt: skip
 """(field of a row, counter, help)."""
 GAUGES: tuple[tuple[str, str, str, float], ...] = (
     ("in_flight", "prony_requests_in_flight", "Requests in flight", 1.0),
@@ -34,14 +31,10 @@ GAUGES: tuple[tuple[str, str, str, float], ...] = (
     ("connections_open", "prony_connections_open", "Open connections", 1.0),
     ("client_cpu", "prony_client_cpu_ratio", "CPU time of the measuring threads ÷ wall time, last row", 1.0),
     ("loop_lag_p99_ns", "prony_client_loop_lag_p99_seconds", "p99 of the loop lag, last row", 1 / NS_PER_S),
-    (
-        "send_lag_p99_ns",
-        "prony_send_lag_p99_seconds",
-        "p99 of the send lag, last row (open load)",
-        1 / NS_PER_S,
-    ),
+    ("send_lag_p99_ns", "prony_send_lag_p99_seconds", "p99 of the send lag, last row (open load)",
+        1 / NS_PER_S),
     ("max_ns", "prony_service_time_max_seconds", "Longest service time, last row", 1 / NS_PER_S),
-)
+)  # fmt: skip
 """(field of the last row, gauge, help, factor)."""
 QUANTILES = (("0.5", "p50_ns"), ("0.9", "p90_ns"), ("0.99", "p99_ns"))
 LATENCIES = (("0.5", "latency_p50_ns"), ("0.99", "latency_p99_ns"))
