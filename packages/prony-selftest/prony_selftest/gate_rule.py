@@ -12,7 +12,7 @@ from prony.compare import Looks, Sample
 from prony.compare.noninferiority import Asked, Change, changes
 from prony_selftest.statistics import SEED, Rate
 from prony_selftest.tables import Say, prose, table
-from prony_selftest.unkind import UNKIND, UnkindWorld
+from prony_selftest.violations import VIOLATIONS, ViolationWorld
 from prony_selftest.worlds import WORLDS, World, log_normal
 
 LOOKS = Looks(5, 20)
@@ -22,7 +22,7 @@ BASE, CANDIDATE = "a", "b"
 FIGURES = ("first", "second", "third")
 ROUNDS = 1000
 SPREADS = (0.0025, 0.005, 0.01, 0.02)
-KIND_ENOUGH = ("unequal spread", "one skewed server", "carry-over, drawn", "slow starts without a figure")
+IN_A_GATE = ("unequal spread", "one skewed server", "carry-over, drawn", "slow starts without a figure")
 """Worlds that break an assumption and can occur in a round-robin gate."""
 
 Losses = Sequence[float]
@@ -52,7 +52,7 @@ def of_world(world: World) -> Draw:
     return draw
 
 
-def of_unkind(world: UnkindWorld) -> Draw:
+def of_violation(world: ViolationWorld) -> Draw:
     """A world's trials, with their order and missing figures."""
     return world.trials
 
@@ -114,8 +114,8 @@ def gate_tables(rounds: int, say: Say = lambda _: None) -> str:
 
 def _errors(rounds: int, say: Say) -> str:
     rows = []
-    unkind = [(world.name, of_unkind(world)) for world in UNKIND if world.name in KIND_ENOUGH]
-    for name, draw in [*((world.name, of_world(world)) for world in WORLDS), *unkind]:
+    violating = [(world.name, of_violation(world)) for world in VIOLATIONS if world.name in IN_A_GATE]
+    for name, draw in [*((world.name, of_world(world)) for world in WORLDS), *violating]:
         say(f"gates: {name}")
         same = gates(draw, (0.0, 0.0, 0.0), rounds)
         edge = gates(draw, (MARGIN, MARGIN, MARGIN), rounds)
@@ -151,7 +151,7 @@ def _power(rounds: int, say: Say) -> str:
         draw = of_world(log_normal(spread))
         same = gates(draw, (0.0, 0.0, 0.0), rounds)
         slower = gates(draw, (SLOWER, SLOWER, SLOWER), rounds)
-        rows.append((f"{spread * 100:g} %", *_said(same, Change.NO_WORSE), *_said(slower, Change.WORSE)))
+        rows.append((f"{spread * 100:g} %", *_cells(same, Change.NO_WORSE), *_cells(slower, Change.WORSE)))
     head = (
         "trials differ by", "unchanged: no worse", "cannot tell", "blocks",
         f"{SLOWER * 100:g} % slower: worse", "cannot tell", "blocks",
@@ -164,6 +164,6 @@ def _power(rounds: int, say: Say) -> str:
     return prose(text) + "\n\n" + table(head, rows)
 
 
-def _said(ended: Sequence[Ended], right: Change) -> tuple[str, str, str]:
+def _cells(ended: Sequence[Ended], right: Change) -> tuple[str, str, str]:
     blocks = sum(gate.blocks for gate in ended) / len(ended)
     return str(share(ended, right)), str(share(ended, Change.CANNOT_TELL)), f"{blocks:.1f}"

@@ -38,10 +38,10 @@ HELLO = "Hello, World!"
 
 @dataclass(frozen=True, slots=True)
 class RealGate:
-    """One gate; `change` None: the command failed, and `said` has the reason."""
+    """One gate; `change` None: the command failed, and `message` has the reason."""
 
     change: Change | None
-    said: str
+    message: str
     blocks: int
     seconds: float
     requests_ratio: float | None
@@ -60,7 +60,7 @@ def real_gates(runs: int, say: Say) -> Iterator[str]:
             for number in range(1, count + 1):
                 gates.append(last := _gate(folder, candidate, number))
                 took = f"{last.blocks} blocks, {last.seconds:.0f} s"
-                say(f"{candidate} {number}/{count}: {last.said} ({took})")
+                say(f"{candidate} {number}/{count}: {last.message} ({took})")
                 yield gates_table(unchanged, worse)
 
 

@@ -37,7 +37,7 @@ class TimesWorld:
     """`draw(rng, n)` gives the times (ms) of n requests in order; `below(t)` is the share below t."""
 
     name: str
-    told: str
+    description: str
     draw: Draw
     below: Share
 
@@ -139,7 +139,7 @@ class TrialsWorld:
     """`draw(rng, n)` gives the logs of the p99 of n trials, with the median `median`."""
 
     name: str
-    told: str
+    description: str
     draw: Draw
     median: float
 
@@ -158,7 +158,7 @@ class Covered(NamedTuple):
     """Shares: trials that print the percentile; of these, intervals that hold the truth, and open ends."""
 
     printed: float
-    held: float
+    covered: float
     open: float
 
 
@@ -173,7 +173,7 @@ def coverage(
     """Per percentile, over trials of `count` requests. Without `rows`, requests are taken as independent."""
     rng = np.random.default_rng(seed)
     truth = {p: world.percentile(p) for p in percentiles}
-    printed, held, opened = (dict.fromkeys(percentiles, 0) for _ in range(3))
+    printed, covered, opened = (dict.fromkeys(percentiles, 0) for _ in range(3))
     for _ in range(rounds):
         drawn = world.draw(rng, count) * 1e6
         values = np.sort(drawn)
@@ -185,9 +185,9 @@ def coverage(
             interval = times.percentile(p) if times.supports(p) else None
             if interval is not None:
                 printed[p] += 1
-                held[p] += interval.low_ms <= truth[p] <= interval.high_ms
+                covered[p] += interval.low_ms <= truth[p] <= interval.high_ms
                 opened[p] += interval.open
-    return {p: Covered(n / rounds, held[p] / max(1, n), opened[p] / max(1, n)) for p, n in printed.items()}
+    return {p: Covered(n / rounds, covered[p] / max(1, n), opened[p] / max(1, n)) for p, n in printed.items()}
 
 
 class MeanCovered(NamedTuple):

@@ -36,7 +36,7 @@ class SharedWorld:
     """Two servers, a faster than b by `TRUTH`, each with one process per block that runs all loads."""
 
     name: str
-    told: str
+    description: str
     processes: float = TRIAL_SPREAD
     """Standard deviation (log) between processes."""
     carried: tuple[float, float] = (0.0, 0.0)
@@ -163,7 +163,7 @@ def _covers(ratio: RatioResult, truth: float) -> bool:
 
 def shared_tables(rounds: int = ROUNDS, say: Say = lambda _: None) -> str:
     """The tables, as Markdown."""
-    worlds = table(("world", "model"), [(world.name, world.told) for world in WORLDS])
+    worlds = table(("world", "model"), [(world.name, world.description) for world in WORLDS])
     intro = (
         f"Seed {SEED}; {rounds:,} simulated experiments per cell: two servers, one 5 % faster, one process "
         f"each per block, {len(LOADS)} loads per process, in the orders that a plan draws."

@@ -46,7 +46,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("client and server on one CPU", replace(PLAIN, shared_cpus=True, needs=("two-cpus",)), PLAIN),
     Fault("0.5 % errors", replace(PLAIN, serve=("--work", "100us", "--errors", "share=0.005,fast=yes")),
         PLAIN),
-    Fault("segments are lost", replace(BYTES, around=shallow_link), replace(BYTES, around=deep_link)),
+    Fault("segments are lost", replace(BYTES, context=shallow_link), replace(BYTES, context=deep_link)),
 )  # fmt: skip
 
 

@@ -10,14 +10,14 @@ from prony.judge.finding import Kind
 from prony.load.facts import load_facts
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, WholeRun
 from prony.plan.think import Think
-from prony_selftest.faults.around import AROUND
+from prony_selftest.faults.context import HOST_FAULTS
 from prony_selftest.faults.disturbances import burner, port_range
+from prony_selftest.faults.hidden_faults import HIDDEN
 from prony_selftest.faults.http2 import HTTP2
 from prony_selftest.faults.model import LONG, SECONDS, Entry, ExtraCase, Setup, SetupResult, coded, hello
 from prony_selftest.faults.other_process import BETWEEN, IN_FRONT, SHARED, VISITED
-from prony_selftest.faults.partly import PARTLY
+from prony_selftest.faults.partial_faults import PARTIAL
 from prony_selftest.faults.trial import run_setup
-from prony_selftest.faults.unnoticed import UNNOTICED
 
 MEASURED = WholeRun(duration_s=SECONDS)
 QUIET = ("--delay", "fixed:5ms")
@@ -80,10 +80,10 @@ def _open_loop_shows(closed: SetupResult) -> ExtraCase:
 ENTRIES: tuple[Entry, ...] = (
     Entry(1, "client saturated", "a real-time process takes the load generator's CPU for 5 ms of each 10",
         Setup(disturbance=burner("client", real_time=True), needs=("two-cpus", "root")),
-        ("client", "isolation"), Setup(), bent=("requests_per_s", "mean_ms", "p99_ms")),
+        ("client", "isolation"), Setup(), biased=("requests_per_s", "mean_ms", "p99_ms")),
     Entry(2, "server on the client's CPU", "server and load generator compete for one CPU",
         Setup(shared_cpus=True, needs=("two-cpus",)), ("isolation",), Setup(),
-        bent=("requests_per_s", "mean_ms", "p99_ms")),
+        biased=("requests_per_s", "mean_ms", "p99_ms")),
     Entry(3, "bound by worker threads",
         "8 workers that wait 20 ms each cap the rate at 400/s, with the CPU idle",
         Setup(serve=EIGHT_WORKERS, load=ClosedLoad(users=24), measured=LONG, workload=hello(delay_ms=20)),
@@ -101,11 +101,12 @@ ENTRIES: tuple[Entry, ...] = (
         Setup(serve=("--work", "100us"), tls=True), partial(coded, "connections", "extra"),
         other_tools=False),
     Entry(7, "ports run out", "a connection per request, closed by the client, with 300 ephemeral ports",
-        Setup(command=(*SHARED, "{host}", "{port}", "patient"), around=FEW_PORTS,
+        Setup(command=(*SHARED, "{host}", "{port}", "patient"), context=FEW_PORTS,
             connections=Connections(keep_alive=False), load=ClosedLoad(users=8), needs=("root",)), ("ports",),
-        Setup(around=FEW_PORTS, needs=("root",)), beside=_forecast, other_tools=False),
+        Setup(context=FEW_PORTS, needs=("root",)), second_case=_forecast, other_tools=False),
     Entry(9, "a stall that a closed loop hides", "the server stops for 500 ms every 2 s",
-        Setup(serve=STALLS, measured=WholeRun(duration_s=5.0)), ("stall",), Setup(), beside=_open_loop_shows),
+        Setup(serve=STALLS, measured=WholeRun(duration_s=5.0)), ("stall",),
+        Setup(), second_case=_open_loop_shows),
     Entry(10, "the offered rate is not reached", "600 requests/s are offered to a server that can answer 250",
         Setup(serve=("--work", "4ms"), load=_open(600), measured=MEASURED), ("schedule",),
         Setup(serve=("--delay", "fixed:100ms"), load=_open(200), measured=MEASURED)),
@@ -146,8 +147,8 @@ ENTRIES: tuple[Entry, ...] = (
     VISITED,
     BETWEEN,
     IN_FRONT,
-    *PARTLY,
-    *AROUND,
+    *PARTIAL,
+    *HOST_FAULTS,
     *HTTP2,
-    *UNNOTICED,
+    *HIDDEN,
 )  # fmt: skip

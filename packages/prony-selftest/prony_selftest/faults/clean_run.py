@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 
 from prony.judge.finding import Kind
-from prony_selftest.faults.model import Setup, SetupResult, said
+from prony_selftest.faults.model import Setup, SetupResult, bias_range
 from prony_selftest.faults.trial import run_setup
 
 PAUSES_S = (1.0, 3.0, 6.0)
@@ -51,7 +51,7 @@ class CleanResult:
         text = "conforms"
         if self.gone:
             text += f" at attempt {self.attempts} (earlier, from this host: {', '.join(self.gone)})"
-        return f"{text}, {said(self.outcome.judgement.bias(MAIN_FIGURE), MAIN_FIGURE)}"
+        return f"{text}, {bias_range(self.outcome.judgement.bias(MAIN_FIGURE), MAIN_FIGURE)}"
 
 
 MAIN_FIGURE = "requests_per_s"

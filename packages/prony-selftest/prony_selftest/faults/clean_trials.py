@@ -31,7 +31,7 @@ from prony.trial.surroundings import Surroundings
 from prony_selftest.faults.clean_run import disturbed, problems
 from prony_selftest.faults.model import Setup, SetupResult
 from prony_selftest.faults.other_process import SHARED
-from prony_selftest.faults.trial import Silent, run_setup
+from prony_selftest.faults.trial import SilentListener, run_setup
 from prony_selftest.proportion import CONFIDENCE, upper_bound
 from prony_selftest.tables import plus_minus, table
 
@@ -249,7 +249,7 @@ def _real(built: Built, seed: int) -> Evidence:
         warm_up=WARM_UP,
     )
     surroundings = Surroundings(chosen, limits_to_own_servers())
-    outcome = run_trial(plan, LaunchedServer(built.spec, built), surroundings, Silent(), seed=seed)
+    outcome = run_trial(plan, LaunchedServer(built.spec, built), surroundings, SilentListener(), seed=seed)
     if outcome.failure is not None:
         raise EnvironmentFault(outcome.failure)
     return outcome.evidence

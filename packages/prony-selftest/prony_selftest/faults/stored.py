@@ -45,7 +45,7 @@ NEAR = 0.005
 SLOW, QUICK = (("--delay", f"fixed:{ms}ms") for ms in (50, 5))
 
 
-class Shown:
+class StoredResults:
     """A temporary store, and the CLI's output for it."""
 
     def __init__(self, folder: Path) -> None:
@@ -72,10 +72,10 @@ class Shown:
 
 
 @contextmanager
-def shown() -> Iterator[Shown]:
+def shown() -> Iterator[StoredResults]:
     """A store that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="prony-selftest-") as folder:
-        commands = Shown(Path(folder))
+        commands = StoredResults(Path(folder))
         try:
             yield commands
         finally:

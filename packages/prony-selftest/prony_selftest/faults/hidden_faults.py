@@ -15,14 +15,14 @@ PAGES = (*WORKS, "pages")
 MEMORY_BYTES = 48 * 2**20
 """The server's own memory and a third of its file."""
 
-UNNOTICED: tuple[Entry, ...] = (
+HIDDEN: tuple[Entry, ...] = (
     Entry(61, "pages that are not in memory",
         "a control group has no room for the file that the server maps: its pages are read again and again",
         Setup(command=PAGES, disturbance=memory_limit(MEMORY_BYTES), needs=("memory",)), ("host",),
         Setup(command=PAGES), partial(coded, "host", "short_of_memory"), other_tools=False),
     Entry(62, "CPU quota of the load generator", "a control group limits the load generator to 1 % of a CPU",
         Setup(disturbance=cpu_quota(0.01, "client"), in_window=True, needs=("cgroup",)), ("client",), Setup(),
-        partial(coded, "client", "throttled"), bent=("mean_ms",), other_tools=False),
+        partial(coded, "client", "throttled"), biased=("mean_ms",), other_tools=False),
     Entry(63, "a server that pins itself elsewhere",
         "the server sets its own affinity to every CPU of the host, the load generator's too",
         Setup(command=(*WORKS, "roams"), needs=("two-cpus",)), ("isolation",),

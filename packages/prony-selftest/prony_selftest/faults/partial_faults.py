@@ -36,7 +36,7 @@ def _only_the_tail(outcome: SetupResult) -> str | None:
     return None
 
 
-PARTLY: tuple[Entry, ...] = (
+PARTIAL: tuple[Entry, ...] = (
     Entry(28, "one client thread stands still",
         "one of the load generator's two threads stops for 50 ms once a second; the other goes on",
         Setup(client_threads=2, injected_faults=("stalled_thread",)), ("stall",), Setup(client_threads=2),
