@@ -15,7 +15,7 @@ from prony.plan.step import Block
 from prony_frontends import jmeter
 from prony_frontends.base import Refused, Translated, explain
 from prony_frontends.jmeter import jmx, summary
-from prony_frontends.jmeter.arguments import Wishes, parse
+from prony_frontends.jmeter.arguments import OwnSettings, parse
 from prony_frontends.jmeter.functions import LONGEST_S, KnownValues
 from prony_frontends.jmeter.listeners import COLUMNS
 from tests.entries import requests
@@ -192,7 +192,7 @@ def test_a_group_that_continues_for_ever_runs_until_it_is_ended() -> None:
     endless = translated_of(sampler(), group=main.format("true"))
     assert endless.trial.measured == WholeRun(duration_s=LONGEST_S)
     assert "runs until Ctrl-C" in " ".join(endless.notes)
-    ended = translated_of(sampler(), group=main.format("true"), wishes=Wishes(duration_s=5))
+    ended = translated_of(sampler(), group=main.format("true"), own_settings=OwnSettings(duration_s=5))
     assert ended.trial.measured == WholeRun(duration_s=5)
     measured = load_of(sampler(), group=main.format("false")).measured
     assert isinstance(measured, WholeRun)
@@ -279,11 +279,11 @@ def test_the_command_line(argv: list[str], says: str) -> None:
 
 def test_options_that_jmeter_does_not_have(tmp_path: Path) -> None:
     plan = ["-n", "-t", "p.jmx"]
-    asked = parse([*plan, "--duration", "7.5", f"--csv-dir={tmp_path}", "--skip-unsupported"]).wishes
-    assert asked == Wishes(7.5, tmp_path, True)
-    assert parse([*plan, "-Jduration=9"]).wishes == Wishes(9.0)
-    assert parse([*plan, "-Jduration=ten minutes", "--duration=3"]).wishes == Wishes(3.0)
-    assert parse([*plan, "-Jduration=ten minutes"]).wishes == Wishes()
+    asked = parse([*plan, "--duration", "7.5", f"--csv-dir={tmp_path}", "--skip-unsupported"]).own_settings
+    assert asked == OwnSettings(7.5, tmp_path, True)
+    assert parse([*plan, "-Jduration=9"]).own_settings == OwnSettings(9.0)
+    assert parse([*plan, "-Jduration=ten minutes", "--duration=3"]).own_settings == OwnSettings(3.0)
+    assert parse([*plan, "-Jduration=ten minutes"]).own_settings == OwnSettings()
     for wrong in (["--duration", "0"], ["--duration"], ["--csv-dir", "nowhere"], ["--skip-unsupported=no"]):
         with pytest.raises(UsageError, match=f"jmeter: {wrong[0].partition('=')[0]}"):
             parse([*plan, *wrong])

@@ -100,7 +100,7 @@ def unknown_path(subject: Subject) -> tuple[bool, str]:
 
 @_check("the headers of GET, no body")
 def head(subject: Subject) -> tuple[bool, str]:
-    """HEAD beside every GET: the same status and headers, no body, and the connection still in step."""
+    """HEAD for every GET: the same status and headers, no body, and the connection still in step."""
     asked = 0
     for place, scenario in enumerate(subject.workload.walks):
         with _connection(subject) as line:
@@ -237,9 +237,8 @@ def oversized_header(subject: Subject) -> tuple[bool, str]:
 
 
 def _with_filler(subject: Subject, request: WireRequest, size: int) -> tuple[str, bool]:
-    """The server's answer to such a header, and whether it is a refusal: an error status, over HTTP/2 also
-    RST_STREAM or GOAWAY. A refusal may be lost in the reset that follows (RFC 9112, 9.6), so it is asked for
-    again.
+    """The server's answer, and whether it is a refusal: an error status, RST_STREAM or GOAWAY. Sent again, as
+    the reset after a refusal may lose it (RFC 9112, 9.6).
     """
     filled = WireRequest(request.method, request.path, {**request.headers, "X-Filler": "a" * size})
     for attempt in range(1, RESET_ATTEMPTS + 1):

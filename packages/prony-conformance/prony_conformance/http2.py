@@ -130,7 +130,7 @@ class Http2Wire(Line):
                 try:
                     self._take(self._h2.receive_data(data))
                 except H2Error as fault:
-                    raise WireError(f"frames that were not asked for: {fault}") from fault
+                    raise WireError(f"unrequested frames: {fault}") from fault
         self._socket.settimeout(patience_s)
         return b""
 
@@ -182,7 +182,7 @@ class Http2Wire(Line):
         """The error where the server does not begin with SETTINGS (RFC 9113, 3.4)."""
         if self._first[3:4] == SETTINGS_TYPE:
             return None
-        how = "chose h2 by ALPN, but" if self.address.tls else "was asked by prior knowledge and"
+        how = "chose h2 by ALPN, but" if self.address.tls else "got HTTP/2 by prior knowledge, but"
         return WireError(f"the server does not speak HTTP/2 here: it {how} sent no SETTINGS")
 
     def _take(self, happened: Iterable[events.Event]) -> None:

@@ -1,4 +1,4 @@
-"""What the conformance suite found, as tables and as JSON."""
+"""Findings of the conformance suite, as tables and as JSON."""
 
 from __future__ import annotations
 

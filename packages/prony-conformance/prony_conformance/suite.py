@@ -127,7 +127,7 @@ def _outcomes(
         )
 
 
-_GONE = "runs until told to stop, then exits and closes its socket"
+_GONE = "runs until SIGTERM, then exits and closes its socket"
 
 
 def _died(server: RunningServer) -> bool:

@@ -46,7 +46,7 @@ class Subject:
     known: Mapping[str, str] = field(default_factory=dict)
     """Captured by the workload's preparation."""
     http_version: HttpVersion = "1.1"
-    """Unless a check says another one."""
+    """Unless a check sets another."""
     _walks: int = field(default=0)
 
     @property

@@ -138,7 +138,7 @@ class Wire(Line):
             try:
                 self._socket.sendall(data[at : at + size])
             except OSError:
-                return  # what it has said before it hung up can still be read
+                return  # bytes sent before it hung up can still be read
             at += size
 
     def read(self, method: str) -> WireResponse:

@@ -120,15 +120,15 @@ def _note(sentence: str) -> None:
 
 def command(argv: Sequence[str]) -> int:
     """Runs the tool `argv[0]`. Raises PronyError."""
-    from prony_frontends.base import Asked, own_context
+    from prony_frontends.base import FrontEndOptions, own_context
 
     tool = front_end(argv[0])
     own, rest = divided(argv[1:])
     if rest in (["-h"], ["--help"]):
         sys.stdout.write(tool.usage.rstrip("\n") + "\n" + usage())
         return ExitCode.OK
-    asked = Asked("--explain" in own.flags, "--exit-like-original" in own.flags)
-    context = own_context(asked, offers(own.common))
+    wanted = FrontEndOptions("--explain" in own.flags, "--exit-like-original" in own.flags)
+    context = own_context(wanted, offers(own.common))
     try:
         return tool.run(rest, context)
     finally:

@@ -113,44 +113,44 @@ def parse(argv: Sequence[str], second: bool = False) -> WrkArguments:
     return arguments
 
 
-def _take(asked: WrkArguments, name: str, given: str, value: str) -> None:
+def _take(args: WrkArguments, name: str, given: str, value: str) -> None:
     if name == "--help":
         raise WrongUsage("")
     if name == "--version":
-        asked.version = True
+        args.version = True
     elif name == "--latency":
-        asked.latency = True
+        args.latency = True
     elif name == "--script":
-        asked.script = _script(given, value)
+        args.script = _script(given, value)
     elif name == "--header":
         key, _, text = value.partition(":")
         if not text.startswith(" "):
-            asked.dropped.append(value)
+            args.dropped.append(value)
             return
         text = text[1:]
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", key) or re.search(r"[\r\n]", text):
             raise Refused("--header", TOOL, None, f"'{redaction.beginning(value)}'", "write 'Name: value'")
-        asked.headers[key] = text
+        args.headers[key] = text
     elif name == "--connections":
-        asked.connections = _scaled(given, value, _METRIC)
+        args.connections = _scaled(given, value, _METRIC)
     elif name == "--threads":
-        asked.threads = _scaled(given, value, _METRIC)
+        args.threads = _scaled(given, value, _METRIC)
     elif name == "--duration":
-        asked.duration_s = _scaled(given, value, _TIME)
-        if asked.duration_s > LONGEST_S:
+        args.duration_s = _scaled(given, value, _TIME)
+        if args.duration_s > LONGEST_S:
             raise Refused("--duration", TOOL, None, value, "use at most a year")
     elif name == "--rate":
-        asked.rate_per_s = _scaled(given, value, _METRIC)
+        args.rate_per_s = _scaled(given, value, _METRIC)
     elif name == "--u_latency":
-        asked.uncorrected = asked.latency = True
+        args.uncorrected = args.latency = True
     elif name == "--dist":
         if value not in ("fixed", "exp"):
             raise Refused("--dist", TOOL, None, f"'{value}'", "use fixed or exp")
-        asked.poisson = value == "exp"
+        args.poisson = value == "exp"
     elif name == "--batch_latency":
         raise Refused("--batch_latency", TOOL, None, "latency of batches", "leave it out")
     elif name == "--timeout":
-        asked.timeout_s = _scaled(given, value, _TIME)
+        args.timeout_s = _scaled(given, value, _TIME)
 
 
 def _script(given: str, value: str) -> Path:

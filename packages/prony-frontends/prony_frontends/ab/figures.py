@@ -134,18 +134,18 @@ class AbFigures:
         return self.complete / self.seconds
 
 
-def figures(asked: AbArguments, window: Window, totals: Counters) -> AbFigures:
+def figures(args: AbArguments, window: Window, totals: Counters) -> AbFigures:
     """Counts as ab defines them. With `-l` any length is valid."""
     document = _document_bytes(totals.answers)
     other_length = sum(a.count for a in totals.answers if a.body_bytes != document) + totals.answers_other
     # With -r ab continues after a refusal and counts it as a read error.
-    refused = totals.errors.get("connect_refused", 0) if asked.carry_on else 0
+    refused = totals.errors.get("connect_refused", 0) if args.carry_on else 0
     return AbFigures(
         seconds=max(window.duration_s, 1e-6),
         complete=totals.completed + lost(totals) + refused,
         connect_failed=_sum(totals.errors, CONNECT_KINDS) - refused,
         receive_failed=_sum(totals.errors, RECEIVE_KINDS) + refused,
-        length_failed=length_lost(totals) + (0 if asked.any_length else other_length),
+        length_failed=length_lost(totals) + (0 if args.any_length else other_length),
         exceptions=_sum(totals.errors, EXCEPTION_KINDS),
         write_errors=totals.errors.get("write", 0),
         other_status=sum(n for code, n in totals.status.items() if not code.startswith("2")),

@@ -126,7 +126,7 @@ def decided(node: ScriptNode, scope: NameScope) -> bool | Condition:
         names |= missing
         if not any(isinstance(_known(part, names), _RenderedPart) for part in ast.walk(tree)):
             return evaluate(bare, {**scope.constants, **missing})
-        return _asked(tree, names)
+        return _condition(tree, names)
     except Unknown as unknown:
         raise node.refused(
             f"ifTrue on '{unknown}', which is never captured",
@@ -165,12 +165,12 @@ def _known(node: ast.AST, names: Mapping[str, Any]) -> Any:
     return node.value if isinstance(node, ast.Constant) else None
 
 
-def _asked(node: ast.expr, names: Mapping[str, Any]) -> Condition:
+def _condition(node: ast.expr, names: Mapping[str, Any]) -> Condition:
     if isinstance(node, ast.BoolOp):
-        parts = tuple(_asked(value, names) for value in node.values)
+        parts = tuple(_condition(value, names) for value in node.values)
         return Condition(all=parts) if isinstance(node.op, ast.And) else Condition(any=parts)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return Condition(negated=_asked(node.operand, names))
+        return Condition(negated=_condition(node.operand, names))
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPS:
         left, right = _side(node.left, names), _side(node.comparators[0], names)
         return Condition(left=left, op=OPS[type(node.ops[0])], right=right)

@@ -30,7 +30,7 @@ Runs an Artillery test script (YAML or JSON) on Prony's engine.
   -s, --solo              One user
       --name, --tags, --note TEXT
                           Accepted, without effect
-Functions of config.processor run here, with packages that are installed beside the script.
+Functions of config.processor run here, with packages that are installed next to the script.
 Not supported: engines other than HTTP, --record, --key, --count above 1, --platform other
 than local, --platform-opt.
 """

@@ -53,7 +53,7 @@ class Hooks:
     """Whether a function or a request uses $uuid."""
     prefix: str = "hook"
     """Prefix of names that do not occur in the script."""
-    asked: int = 0
+    hook_count: int = 0
     """Number of requests and questions so far, for unique names."""
     notes: list[str] = field(default_factory=list)
 
@@ -64,8 +64,8 @@ class Hooks:
 
     def named(self, what: str) -> str:
         """A unique name for the plan."""
-        self.asked += 1
-        return f"{self.prefix}_{self.asked}_{what}"
+        self.hook_count += 1
+        return f"{self.prefix}_{self.hook_count}_{what}"
 
     def call(
         self,
@@ -119,9 +119,9 @@ class Hooks:
         functions = (*self.before, *functions_of(params.get("beforeRequest")))
         if step.server is not None:
             raise params.refused("beforeRequest of a request to another server", "send it to config.target")
-        self.asked += 1
+        self.hook_count += 1
         path, lines, cookies, body = (
-            f"{self.prefix}_{self.asked}_{what}" for what in ("path", "headers", "cookies", "body")
+            f"{self.prefix}_{self.hook_count}_{what}" for what in ("path", "headers", "cookies", "body")
         )
         call = self.call(
             "before",

@@ -115,7 +115,7 @@ def processor(node: ScriptNode, folders: tuple[Path, ...]) -> Processor:
         raise node.refused("a processor that is not JavaScript", f"compile it to one of {', '.join(ENDINGS)}")
     candidates = [folder / name for folder in folders if (folder / name).is_file()]
     if not candidates:
-        raise node.wrong(f"a JavaScript file beside the script ({folders[0] / name} does not exist)")
+        raise node.wrong(f"a JavaScript file next to the script ({folders[0] / name} does not exist)")
     file = candidates[0].resolve()
     return Processor(file, "\n".join(_sources(file, {}, node)))
 

@@ -25,7 +25,7 @@ from prony_frontends.artillery.templates import (
     rendered,
     str_of,
 )
-from prony_frontends.patterns import NotTaken, pattern
+from prony_frontends.patterns import Untranslatable, pattern
 
 RIGHT = tuple(range(200, 300))
 """Statuses accepted by default."""
@@ -217,7 +217,7 @@ def _regex(node: ScriptNode, text: str, instead: str) -> str:
     """A JavaScript regex in the engine's syntax. Raises Refused."""
     try:
         return pattern(text, javascript=True).text
-    except NotTaken as why:
+    except Untranslatable as why:
         raise node.refused(f"{why} in a regexp", instead) from why
 
 

@@ -181,7 +181,7 @@ def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
 
 
 def _processor(root: ScriptNode, config: ScriptNode, given: Flags) -> Processor:
-    """The JavaScript that scenarios call, beside the script or beside --config."""
+    """The scenarios' JavaScript, in the folder of the script or of --config."""
     node = config.get("processor")
     walks = [root.get(key) for key in WALKED]
     if (

@@ -300,7 +300,7 @@ class Walk:
         numeric_: bool,
         counted: bool,
     ) -> None:
-        """A loop with different turns, told apart by the engine."""
+        """A loop whose iterations differ, by a condition of the engine."""
         self.loops += 1
         count_name, element_name = turns[0]
         index, element = f"loop_count_{self.loops}", f"loop_element_{self.loops}"

@@ -67,14 +67,16 @@ class H2loadFigures:
         return 100 * (1 - self.head_bytes / self.head_list_bytes)
 
 
-def figures(report: EngineReport, window: Window, asked: int | None, warmed: bool = False) -> H2loadFigures:
-    """h2load's counts. `asked`: number of requests; None: timed. `warmed`: leave out the warm-up."""
+def figures(
+    report: EngineReport, window: Window, requested: int | None, warmed: bool = False
+) -> H2loadFigures:
+    """h2load's counts. `requested`: None in a timed run. `warmed`: leave out the warm-up."""
     counts: Counters = window if warmed else report.totals
     errors = counts.errors.items()
     errored = sum(n for kind, n in errors if not kind.startswith("expect_") and kind != "capture")
     timed_out = counts.errors.get("timeout", 0)
-    if asked is not None:  # requests cut off by -T have failed
-        cut = max(0, asked - counts.completed - errored)
+    if requested is not None:  # requests cut off by -T have failed
+        cut = max(0, requested - counts.completed - errored)
         errored, timed_out = errored + cut, timed_out + cut
     hundreds: dict[int, int] = {}
     for code, count in counts.status.items():
@@ -84,7 +86,7 @@ def figures(report: EngineReport, window: Window, asked: int | None, warmed: boo
     return H2loadFigures(
         elapsed_s=report.elapsed_ms / 1000,
         measured_s=max(window.duration_s, 1e-6),
-        total=counts.completed if asked is None else asked,
+        total=counts.completed if requested is None else requested,
         started=counts.sent,
         answered=counts.completed,
         errored=errored,

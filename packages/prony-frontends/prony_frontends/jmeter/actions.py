@@ -60,7 +60,7 @@ def _pause(raw: str, node: JmxNode, values: KnownValues, name: str) -> list[Entr
 
 
 def _goes_elsewhere(action: int, target: str, node: JmxNode, walk: TreeWalk) -> Entry:
-    thread, loop, values = walk.ways[0], walk.ways[-1], walk.values
+    thread, loop, values = walk.loop_exits[0], walk.loop_exits[-1], walk.values
     if action in (STOP, STOP_NOW):
         if target != OF_THREAD:
             raise node.refused("that all threads stop", "stop this thread, or give the group a duration")

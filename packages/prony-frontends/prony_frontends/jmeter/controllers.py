@@ -11,7 +11,7 @@ from prony.plan.step import Block, Entry, Step
 from prony_frontends.jmeter import conditions
 from prony_frontends.jmeter.actions import ACTIONS
 from prony_frontends.jmeter.branches import BRANCHES
-from prony_frontends.jmeter.conditions import Held
+from prony_frontends.jmeter.conditions import ConditionOrConstant
 from prony_frontends.jmeter.functions import KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.marks import marked
@@ -25,7 +25,7 @@ from prony_frontends.jmeter.tree import (
     LoopContext,
     TreeWalk,
     entries_of,
-    named_round,
+    round_index,
     together,
 )
 from prony_frontends.jmeter.whiles import WHILES
@@ -77,13 +77,13 @@ def _loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -
         return []
     if number < 0 and not walk.endless:
         raise node.refused("an endless loop in a run without an end", "set a count, or a duration")
-    name = named_round(node, walk)
-    with walk.looping() as way:
+    name = round_index(node, walk)
+    with walk.looping() as loop_exit:
         body = entries_of(node.below, scope, walk, LoopContext(round=name))
     if not body:
         return []
     index = name if name in walk.values.used else None
-    plain = index is None and not way.is_left
+    plain = index is None and not loop_exit.is_left
     if number == 1 and plain:
         entries: list[Entry] = body
     elif number > 0 and plain and len(body) == 1 and isinstance(body[0], Step):
@@ -92,7 +92,7 @@ def _loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -
             raise node.refused(f"{repeat} requests in sequence", "give the group a duration")
         entries = [body[0].model_copy(update={"repeat": repeat})]
     else:
-        entries = way.looped(Loop(count=number if number > 0 else None, index=index), body)
+        entries = loop_exit.looped(Loop(count=number if number > 0 else None, index=index), body)
     # JMeter then considers the controller done after its first loops.
     return entries if again else [Block(once=True, steps=tuple(entries))]
 
@@ -102,14 +102,12 @@ def _counted_loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, counted: Text
     values = walk.values
     if not node.flag("LoopController.continue_forever", True):
         raise node.refused("a changing count of loops for the first visit only", "write a constant")
-    name = named_round(node, walk)
-    with walk.looping() as way:
+    name = round_index(node, walk)
+    with walk.looping() as loop_exit:
         body = entries_of(node.below, scope, walk, LoopContext(round=name))
     if not body:
         return []
-    most, begun = values.unique("rounds"), values.unique("begun")
-    values.initial |= {most: "0", begun: "0"}
-    values.used |= {most, begun}
+    most, begun = (values.own_value(kind, "0") for kind in ("rounds", "begun"))
     limit = f"${{{most}}}"
     goes_on = Condition(any=(
         Condition(left=f"${{{begun}}}", op="<", right=limit), Condition(left=limit, op="<", right="0"),
@@ -117,7 +115,7 @@ def _counted_loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, counted: Text
     held = Condition(all=(Condition(left=limit, op="matches", right=r"^[+-]?\d{1,10}$"), goes_on))
     loop = Loop(condition=held, index=name if name in values.used else None)
     counts = Block(set={begun: f"${{{begun} | plus 1}}"})
-    return [Block(set={most: counted.engine, begun: "0"}), *way.looped(loop, [counts, *body])]
+    return [Block(set={most: counted.engine, begun: "0"}), *loop_exit.looped(loop, [counts, *body])]
 
 
 def _once(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
@@ -134,7 +132,7 @@ def _once(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) ->
 
 def _if(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
     raw = node.value("IfController.condition").strip()
-    held: Held | None
+    held: ConditionOrConstant | None
     if node.flag("IfController.useExpression"):
         held = conditions.expression(raw, node, walk.values)
         if held is None:
@@ -152,10 +150,10 @@ def _if(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> l
         return [Block(condition=held, steps=tuple(steps))]
     if any(below.tag not in SAMPLERS for below in active) or len(active) > 20:
         raise node.refused("'Evaluate for all children' of controllers, or of over 20 requests", "untick it")
-    return _asked_each_time(held, steps)
+    return _checked_each_time(held, steps)
 
 
-def _asked_each_time(held: Held, found: Sequence[Entry]) -> list[Entry]:
+def _checked_each_time(held: ConditionOrConstant, found: Sequence[Entry]) -> list[Entry]:
     """Leaves out the remaining children once the condition fails."""
     entries: list[Entry] = []
     piece: list[Entry] = []
@@ -167,7 +165,7 @@ def _asked_each_time(held: Held, found: Sequence[Entry]) -> list[Entry]:
     return [Block(condition=held, steps=(*piece, *entries))]
 
 
-def _one_at_a_time(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
+def _critical_section(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
     """A Critical Section Controller, supported for a single thread, which never waits."""
     if walk.users != 1:
         raise node.refused("threads that wait for each other", "leave it out, or use one thread")
@@ -182,7 +180,7 @@ def _children(
     beside = [below for below in node.below if below.tag in NOT_REQUESTS]
     here = replace(loop, round=None)
     if any(below.enabled and below.tag in ("CounterConfig", "RandomVariableConfig") for below in beside):
-        raise node.refused("a counter among its branches", "move the counter beside the controller")
+        raise node.refused("a counter among its branches", "move the counter next to the controller")
     branches: list[Entry] = []
     for child in node.below:
         if not child.enabled or child.tag in NOT_REQUESTS:
@@ -280,7 +278,7 @@ CONTROLLERS.update(
         "LoopController": _loop,
         "OnceOnlyController": _once,
         "IfController": _if,
-        "CriticalSectionController": _one_at_a_time,
+        "CriticalSectionController": _critical_section,
         "InterleaveControl": _interleave,
         "RandomController": _random,
         "RandomOrderController": _shuffled,

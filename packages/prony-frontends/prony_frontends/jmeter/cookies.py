@@ -23,7 +23,7 @@ class OwnCookie:
     secure: bool
     for_subdomains: bool
 
-    def goes_to(self, base: str) -> bool:
+    def applies_to(self, base: str) -> bool:
         """Whether a server with this scheme, host and port gets the cookie (HttpClient's RFC 6265 rules)."""
         parts = urlsplit(base)
         host, domain = (parts.hostname or "").lower(), self.domain.lower().removeprefix(".")
@@ -107,7 +107,7 @@ def _given(own: Sequence[OwnCookie], servers: Sequence[str]) -> Iterator[GivenCo
     for cookie in own:
         for base in servers:
             host = urlsplit(base).hostname
-            if cookie.goes_to(base) and (cookie.name, cookie.path, host) not in sent:
+            if cookie.applies_to(base) and (cookie.name, cookie.path, host) not in sent:
                 sent.add((cookie.name, cookie.path, host))
                 server = None if base == servers[0] else base
                 yield GivenCookie(name=cookie.name, value=cookie.value, path=cookie.path, server=server)

@@ -61,7 +61,7 @@ class Json:
 Value = int | str | bool | None | Text | Named | Drawn | Bytes | Moment | Changing | Json | tuple[str, ...]
 
 
-class NotPlain(Exception):
+class Unsupported(Exception):
     """An unsupported part of an expression, in the plan's words."""
 
 
@@ -96,14 +96,14 @@ def truth(value: Value) -> bool:
     """Booleans only: the truth of texts differs between languages."""
     if isinstance(value, bool | int) or value is None:
         return bool(value)
-    raise NotPlain("a changing condition")
+    raise Unsupported("a changing condition")
 
 
 def whole_number(value: Value) -> int:
     """Raises NotPlain for other values."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise NotPlain("arithmetic with a non-number or a changing value")
+    raise Unsupported("arithmetic with a non-number or a changing value")
 
 
 def as_number(value: Value) -> Value:
@@ -122,9 +122,9 @@ def as_number(value: Value) -> Value:
 def same(sign: str, one: Value, other: Value) -> bool:
     """`==`, or `!=`."""
     if not all(isinstance(side, bool | int | str) or side is None for side in (one, other)):
-        raise NotPlain("a comparison with a changing value")
+        raise Unsupported("a comparison with a changing value")
     if type(one) is not type(other) and None not in (one, other):
-        raise NotPlain("a comparison of a text with a number")
+        raise Unsupported("a comparison of a text with a number")
     return (one == other) == (sign in ("==", "===", "eq"))
 
 
@@ -144,5 +144,5 @@ def product(sign: str, one: Value, other: Value) -> Value:
     if sign == "*":
         return left * right
     if right == 0 or left < 0 or right < 0 or (sign == "/" and left % right):
-        raise NotPlain(f"{left} {sign} {right}")
+        raise Unsupported(f"{left} {sign} {right}")
     return left // right if sign == "/" else left % right

@@ -202,7 +202,7 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
 
 def _met(made: Group, batches: Sequence[Batch], values: KnownValues) -> Group:
     """The group with threads starting in these batches: a single batch starts later, several become waves."""
-    meeting.told(batches, made.node, values)
+    meeting.note_batches(batches, made.node, values)
     lasts_s = made.measured.duration_s
     if lasts_s is not None and batches[-1].at_s >= lasts_s:
         raise made.node.wrong(f"a duration above {batches[-1].at_s:g} s, when the last threads begin")

@@ -70,7 +70,7 @@ def _translated_group(
     ]
     if after and made.on_error is not OnError.GO_ON:
         values.note(f"{after[0].element}: its script does not run after a failed request; in JMeter it does")
-    entries = walk.ways[0].iteration(last_sample.noted(entries, values))
+    entries = walk.loop_exits[0].iteration(last_sample.noted(entries, values))
     entries = [*begins, *on_error.guarded(entries, made.on_error, made.node, values)]
     if above.counts:
         entries.insert(0, Block(set=above.counts))

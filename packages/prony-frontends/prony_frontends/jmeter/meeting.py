@@ -120,7 +120,7 @@ def _released(timer: JmxNode, users: int, ramp_s: float, size: int, timeout_s: f
     return released
 
 
-def told(found: Sequence[Batch], group: JmxNode, values: KnownValues) -> None:
+def note_batches(found: Sequence[Batch], group: JmxNode, values: KnownValues) -> None:
     """Adds a note about the batches."""
     first, last = found[0], found[-1]
     values.note(

@@ -40,7 +40,7 @@ def phase_of(
     shared: Shared,
 ) -> Phase:
     """`walked`: with marks of elements."""
-    outlined = outlines(walked, shared.transactions, values.held_within)
+    outlined = outlines(walked, shared.transactions, values.asserted_within)
     return Phase(_thread_groups(found, populations), walked, outlined)
 
 

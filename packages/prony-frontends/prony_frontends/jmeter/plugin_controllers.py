@@ -99,10 +99,10 @@ def _parallel(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContex
 
 
 def _children(node: JmxNode) -> tuple[list[JmxNode], list[JmxNode]]:
-    """What stands beside its branches, and the branches."""
+    """Elements next to its branches, and the branches."""
     beside = [below for below in node.below if below.tag in NOT_REQUESTS]
     if any(below.enabled and below.tag in COUNTING for below in beside):
-        raise node.refused("a counter among its branches", "move the counter beside the controller")
+        raise node.refused("a counter among its branches", "move the counter next to the controller")
     return beside, [below for below in node.below if below.enabled and below.tag not in NOT_REQUESTS]
 
 

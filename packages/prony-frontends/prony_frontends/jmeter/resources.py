@@ -10,7 +10,7 @@ from prony.plan.response import Resources
 from prony.plan.step import Block, Entry, Step
 from prony_frontends.jmeter.functions import KnownValues
 from prony_frontends.jmeter.jmx import JmxNode
-from prony_frontends.patterns import NotTaken, pattern
+from prony_frontends.patterns import Untranslatable, pattern
 
 PARSER = "HTTPSampler.image_parser"
 PROPERTIES = (PARSER, "HTTPSampler.concurrentDwn", "HTTPSampler.concurrentPool",
@@ -71,7 +71,7 @@ def _pattern(text: str, node: JmxNode, values: KnownValues) -> str | None:
         return None
     try:
         return f"^(?:{pattern(text).text})$"
-    except NotTaken as why:
+    except Untranslatable as why:
         if not why.malformed:
             raise node.refused(
                 f"the pattern '{text}' for embedded resources with {why}",

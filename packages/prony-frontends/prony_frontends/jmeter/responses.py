@@ -13,7 +13,7 @@ from prony_frontends import markup
 from prony_frontends.jmeter.functions import KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.uris import may_match
-from prony_frontends.patterns import NotTaken, Pattern, pattern
+from prony_frontends.patterns import Pattern, Untranslatable, pattern
 
 ASSERTIONS = frozenset(
     {
@@ -123,7 +123,7 @@ def expectation(
     )
 
 
-def looks_within(assertions: Sequence[JmxNode]) -> bool:
+def asserts_within(assertions: Sequence[JmxNode]) -> bool:
     """Whether any of them applies to sub-samples."""
     scoped = (assertion for assertion in assertions if assertion.tag != "JSONPathAssertion")
     return any(assertion.value("Assertion.scope") in OF_EMBEDDED for assertion in scoped)
@@ -211,7 +211,7 @@ def taken(text: str, node: JmxNode) -> Pattern:
     """A regular expression in the engine's syntax. Raises Refused."""
     try:
         return pattern(text)
-    except NotTaken as why:
+    except Untranslatable as why:
         raise node.refused(f"the pattern '{text}' with {why}", "simplify it") from why
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,7 +95,7 @@ def contents(call: Call, name: Text, encoding: str) -> Text:
         return Text.placeholder(call.values.opened[key])
     rows, columns = _rows_of(feeder, call)
     place = columns.index(marks[0][2])
-    before, after = "".join(_constants(name, first=True)), "".join(_constants(name, first=False))
+    before, after = name.around(next(at for at, part in enumerate(name.parts) if part.dynamic))
     texts = [content(call, f"{before}{row[place]}{after}", encoding) for row in rows]
     if sum(map(len, texts)) > MOST_BYTES:
         raise call.refused(f"the files of all rows have more than {MOST_BYTES >> 20} MiB", "use fewer rows")
@@ -111,12 +110,6 @@ def contents(call: Call, name: Text, encoding: str) -> Text:
     return Text.placeholder(call.values.opened[key])
 
 
-def _constants(name: Text, first: bool) -> Iterator[str]:
-    """The constant text before or after the changing part."""
-    place = next(number for number, part in enumerate(name.parts) if part.dynamic)
-    return (part.text for part in (name.parts[:place] if first else name.parts[place + 1 :]))
-
-
 def _rows_of(feeder: Feeder, call: Call) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
     """All rows, and the column names."""
     if feeder.file is None:
@@ -125,14 +118,7 @@ def _rows_of(feeder: Feeder, call: Call) -> tuple[list[tuple[str, ...]], tuple[s
     if file.stat().st_size > MOST_BYTES:
         raise call.refused(f"{file.name} has more than {MOST_BYTES >> 20} MiB", "use fewer rows")
     with file.open(newline="", encoding="utf-8") as stream:
-        if feeder.quotes:
-            lines = csv.reader(stream, delimiter=feeder.delimiter)
-        else:
-            lines = csv.reader(stream, delimiter=feeder.delimiter, quoting=csv.QUOTE_NONE)
-        rows = [tuple(row) for row in lines]
-    if feeder.columns:
-        return rows, feeder.columns
-    return rows[1:], tuple(title.strip() for title in rows[0])
+        return titled(feeder, stream)
 
 
 def _opened(call: Call, name: str, key: str) -> str:

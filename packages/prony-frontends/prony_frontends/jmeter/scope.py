@@ -1,4 +1,4 @@
-"""Elements in scope of a sampler: configuration, timers, assertions and extractors beside and above it."""
+"""Elements in scope of a sampler: configuration, timers, assertions and extractors next to and above it."""
 
 from __future__ import annotations
 

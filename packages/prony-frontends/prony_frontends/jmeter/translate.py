@@ -22,7 +22,7 @@ from prony_frontends.jmeter import (
     modules,
     plug_ins,
 )
-from prony_frontends.jmeter.arguments import TOOL, JMeterArguments, Wishes
+from prony_frontends.jmeter.arguments import TOOL, JMeterArguments, OwnSettings
 from prony_frontends.jmeter.connections import (
     TranslatedGroup,
     connections,
@@ -65,25 +65,27 @@ class JMeterPlan:
         return sum(thread_group.users or 0 for thread_group in self.thread_groups)
 
 
-def plan(asked: JMeterArguments) -> JMeterPlan:
+def plan(args: JMeterArguments) -> JMeterPlan:
     """Translates the test plan of a command line. Raises Refused and UsageError."""
-    assert asked.plan is not None
-    return of_tree(jmx.read(asked.plan), asked.plan, asked.properties, asked.wishes)
+    assert args.plan is not None
+    return of_tree(jmx.read(args.plan), args.plan, args.properties, args.own_settings)
 
 
-def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes | None = None) -> JMeterPlan:
+def of_tree(
+    top: JmxNode, path: Path, properties: dict[str, str], own_settings: OwnSettings | None = None
+) -> JMeterPlan:
     """Translates the test plan with this root."""
-    wishes = wishes or Wishes()
+    own_settings = own_settings or OwnSettings()
     values = KnownValues(
         properties=dict(properties), draws=random.Random(), folder=path.parent,
-        csv_dir=wishes.csv_dir, end_s=wishes.duration_s,
+        csv_dir=own_settings.csv_dir, end_s=own_settings.duration_s,
     )  # fmt: skip
     shared = Shared(path.parent, values.feeders)
     modules.expand(top, path.parent)
     plug_ins.become_own(top)
     marks.number(top)
     writing = listeners.writing(top)
-    inert.remove(top, values, wishes.skip_unsupported)
+    inert.remove(top, values, own_settings.skip_unsupported)
     one_after_the_other = _test_plan(top, values)
     gather(top, values)
     written = listeners.files(writing, groups.KINDS, values)

@@ -8,7 +8,7 @@ from prony_frontends.jmeter import conditions, last_sample
 from prony_frontends.jmeter.guards import Guard
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.scope import TreeScope
-from prony_frontends.jmeter.tree import Controller, LoopContext, TreeWalk, entries_of, named_round
+from prony_frontends.jmeter.tree import Controller, LoopContext, TreeWalk, entries_of, round_index
 
 LAST = "LAST"
 """The last request succeeded. A While Controller without a condition checks it after a round."""
@@ -51,13 +51,13 @@ def _while_right(node: JmxNode, scope: TreeScope, walk: TreeWalk, asks_first: bo
 
 def _rounds(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: Loop, *after: Entry) -> list[Entry]:
     """`after`: entries at the end of each round."""
-    name = named_round(node, walk)
-    with walk.looping() as way:
+    name = round_index(node, walk)
+    with walk.looping() as loop_exit:
         body = entries_of(node.below, scope, walk, LoopContext())
     if not body:
         return []
     index = name if name in walk.values.used else None
-    return way.looped(loop.model_copy(update={"index": index}), [*body, *after])
+    return loop_exit.looped(loop.model_copy(update={"index": index}), [*body, *after])
 
 
 def _runtime(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:

@@ -169,7 +169,7 @@ def growing_data(_tools: bool) -> EntryResult:
     if not moved:
         failures.append("a server whose every trial does 10 % more work than the one before is not named")
     if still > moved / 2:
-        failures.append("a server whose trials all do the same is said to change")
+        failures.append("a server whose trials all do the same is reported as changing")
     return EntryResult(
         55,
         "data that grows from trial to trial",
