@@ -69,8 +69,8 @@ def check_files(top: JmxNode, values: KnownValues) -> None:
     advice = "define the variables, " if any(file.undefined for file in absent) else ""
     raise UsageError(
         f"{first.file}:{first.line}: {len(absent)} data file{'s are' if len(absent) > 1 else ' is'} missing: "
-        f"{', '.join(file.words(first.file) for file in absent)}; {advice}put them into the plan's folder, or "
-        "name theirs with --csv-dir"
+        f"{', '.join(file.words(first.file) for file in absent)}; {advice}put them next to the plan, or name "
+        "their folder with --csv-dir"
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from prony.plan.workload import Feeder
 from prony_frontends.jmeter.data_files import located
 from prony_frontends.jmeter.functions import Call, Function, Text, TextPart
+from prony_frontends.jmeter.rows import titled
 
 COLUMN = re.compile(r"(rows\d+)\.(\S+)")
 """A value of the current row."""
