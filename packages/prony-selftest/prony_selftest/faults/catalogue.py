@@ -10,9 +10,9 @@ from prony.judge.finding import Kind
 from prony.load.facts import load_facts
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, WholeRun
 from prony.plan.think import Think
-from prony_selftest.faults.context import HOST_FAULTS
 from prony_selftest.faults.disturbances import burner, port_range
 from prony_selftest.faults.hidden_faults import HIDDEN
+from prony_selftest.faults.host_faults import HOST_FAULTS
 from prony_selftest.faults.http2 import HTTP2
 from prony_selftest.faults.model import LONG, SECONDS, Entry, ExtraCase, Setup, SetupResult, coded, hello
 from prony_selftest.faults.other_process import BETWEEN, IN_FRONT, SHARED, VISITED

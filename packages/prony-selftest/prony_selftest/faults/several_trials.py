@@ -25,7 +25,7 @@ from prony_selftest.faults.different_responses import different_responses
 from prony_selftest.faults.model import Setup, SetupResult
 from prony_selftest.faults.other_process import another_process
 from prony_selftest.faults.other_tools import run_tools
-from prony_selftest.faults.setup_difference import COMPARED
+from prony_selftest.faults.setup_differences import COMPARED
 from prony_selftest.faults.single_trial import EntryResult
 from prony_selftest.faults.stored import averaged_percentiles, two_hosts
 from prony_selftest.faults.trial import run_setup, spec_of
