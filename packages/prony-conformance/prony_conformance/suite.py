@@ -182,12 +182,12 @@ def _result(spec: ServerSpec, workload: str, name: str, outcome: CheckOutcome) -
     )
 
 
-def claimed(spec: ServerSpec, asked: Sequence[str]) -> tuple[str, ...]:
+def claimed(spec: ServerSpec, requested: Sequence[str]) -> tuple[str, ...]:
     """The requested workloads, or all that the server declares. Raises UsageError for an undeclared one."""
-    if not asked:
+    if not requested:
         return spec.workloads
-    for name in asked:
+    for name in requested:
         if spec.workloads and name not in spec.workloads:
             offered = ", ".join(spec.workloads)
             raise UsageError(f"server '{spec.name}' has no workload '{name}'; it offers: {offered}")
-    return tuple(asked)
+    return tuple(requested)
