@@ -182,7 +182,7 @@ def test_a_config_test_element_of_old_plans_holds_defaults() -> None:
     assert (bare.method, bare.path, bare.body) == ("POST", "/by/name", "a=1&b=%C3%BC")
     assert (own.path, own.body) == ("/own", "o=3&a=1&b=%C3%BC")
     assert bare.headers["Connection"] == "close"
-    assert any("JMeter ignores the unknown property my.own" in note for note in made.notes)
+    assert any("my.own unknown to JMeter" in note for note in made.notes)
 
 
 def test_a_flag_of_a_sampler_comes_before_the_defaults() -> None:

@@ -361,7 +361,7 @@ def test_a_scenario_is_chosen_by_name_or_expression(tmp_path: Path) -> None:
     longer = whole + "  - {name: one, flow: [{get: {url: /}}]}\n"
     (only,) = script(tmp_path, longer, "--scenario-name", "one").trial.workload.scenarios
     assert only.name == "one"
-    with pytest.raises(UsageError, match="2 scenarios are named 'buy'"):
+    with pytest.raises(UsageError, match="--scenario-name 'buy' matches 2"):
         script(tmp_path, whole, "--scenario-name", "buy")
 
 

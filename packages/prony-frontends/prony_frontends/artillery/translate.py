@@ -389,7 +389,7 @@ def _named(scenarios: ScriptNode, wanted: str | None) -> list[tuple[int, ScriptN
     if not chosen:
         raise UsageError(f"{scenarios.place}: no scenario '{wanted}' (--scenario-name)")
     if len(chosen) > 1:
-        raise UsageError(f"{scenarios.place}: {len(chosen)} times '{wanted}' (--scenario-name); expected 1")
+        raise UsageError(f"{scenarios.place}: --scenario-name '{wanted}' matches {len(chosen)}; expected 1")
     return chosen
 
 
