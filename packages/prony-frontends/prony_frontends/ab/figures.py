@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from prony.evidence.engine import Counters, Histogram, ResponseCount, Window
 from prony.judge.histogram import decode
 from prony_frontends.ab.arguments import AbArguments
+from prony_frontends.counted import body_bytes
 
 CONNECT_KINDS = ("connect_refused", "connect_timeout", "connect_other", "tls", "address_unavailable",
                  "descriptors")  # fmt: skip
@@ -153,7 +154,7 @@ def figures(args: AbArguments, window: Window, totals: Counters) -> AbFigures:
         document_bytes=document,
         transferred_bytes=totals.bytes_received or 0,
         sent_bytes=totals.bytes_sent or 0,
-        body_bytes=_body_bytes(totals),
+        body_bytes=body_bytes(totals),
     )
 
 
@@ -175,14 +176,6 @@ def kept_alive(totals: Counters) -> int:
 def _document_bytes(responses: Sequence[ResponseCount]) -> int:
     """The most frequent length; ab takes the first response's."""
     return max(responses, key=lambda response: response.count).body_bytes if responses else 0
-
-
-def _body_bytes(totals: Counters) -> int:
-    listed = sum(response.count * response.body_bytes for response in totals.answers)
-    counted = sum(response.count for response in totals.answers)
-    if not counted or not totals.answers_other:
-        return listed
-    return round(listed * (counted + totals.answers_other) / counted)
 
 
 def _sum(errors: Mapping[str, int], kinds: Sequence[str]) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from prony.evidence.engine import Counters, EngineReport, Histogram, Window
 from prony.judge.histogram import decode
-from prony_frontends.counted import CountedValues
+from prony_frontends.counted import CountedValues, body_bytes
 from prony_frontends.request_log import LoggedRequest
 
 FIELD_BYTES = 32
@@ -81,7 +81,7 @@ def figures(
     hundreds: dict[int, int] = {}
     for code, count in counts.status.items():
         hundreds[int(code) // 100] = hundreds.get(int(code) // 100, 0) + count
-    body, total = _body_bytes(counts), counts.bytes_received or 0
+    body, total = body_bytes(counts), counts.bytes_received or 0
     head, head_list = _heads(counts, report.totals.first_head, total - body)
     return H2loadFigures(
         elapsed_s=report.elapsed_ms / 1000,
@@ -97,14 +97,6 @@ def figures(
         head_list_bytes=head_list,
         body_bytes=body,
     )
-
-
-def _body_bytes(counts: Counters) -> int:
-    listed = sum(response.count * response.body_bytes for response in counts.answers)
-    counted = sum(response.count for response in counts.answers)
-    if not counted or not counts.answers_other:
-        return listed
-    return round(listed * (counted + counts.answers_other) / counted)
 
 
 def _heads(counts: Counters, first_head: str | None, without_bodies: int) -> tuple[int, int]:

@@ -140,10 +140,6 @@ def _iteration(call: Call) -> Text:
     return Text.of("1") if call.once else Text.placeholder("iteration")
 
 
-def _thread_number(call: Call) -> Text:
-    return Text.of("1") if call.values.users == 1 else Text.placeholder("user")
-
-
 def _sum(call: Call) -> Text:
     given = call.texts(2, 100)
     last = given[-1].constant
@@ -229,10 +225,6 @@ def _sampler(call: Call) -> Text:
     return call.stored(Text.of(call.values.sampler), given)
 
 
-def _machine(call: Call) -> Text:
-    return call.stored(Text.of(socket.gethostname()), call.constants(0, 1))
-
-
 def _address(call: Call) -> Text:
     try:
         address = socket.gethostbyname(socket.gethostname())
@@ -259,11 +251,11 @@ CALLS.update(
         "__isVarDefined": _is_variable,
         "__isDefined": _is_variable,
         "__counter": _counter,
-        "__threadNum": _thread_number,
+        "__threadNum": lambda call: Text.of("1") if call.values.users == 1 else Text.placeholder("user"),
         "__iterationNum": _iteration,
         "__threadGroupName": _group,
         "__samplerName": _sampler,
-        "__machineName": _machine,
+        "__machineName": lambda call: call.stored(Text.of(socket.gethostname()), call.constants(0, 1)),
         "__machineIP": _address,
         "__TestPlanName": _plan_name,
         "__intSum": _sum,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 
 from prony.plan.blocks import Condition, Loop, Share
@@ -216,14 +217,6 @@ def _certain(entries: Sequence[Entry]) -> bool:
     )
 
 
-def _interleave(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
-    return _choice(node, scope, walk, loop, "interleave")
-
-
-def _random(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
-    return _choice(node, scope, walk, loop, "random")
-
-
 def _choice(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext, kind: str) -> list[Entry]:
     style = walk.values.whole(node.value("InterleaveControl.style"), node, "InterleaveControl.style", 0)
     if node.flag("InterleaveControl.accrossThreads") and kind == "interleave" and walk.users != 1:
@@ -279,8 +272,8 @@ CONTROLLERS.update(
         "OnceOnlyController": _once,
         "IfController": _if,
         "CriticalSectionController": _critical_section,
-        "InterleaveControl": _interleave,
-        "RandomController": _random,
+        "InterleaveControl": partial(_choice, kind="interleave"),
+        "RandomController": partial(_choice, kind="random"),
         "RandomOrderController": _shuffled,
         "ThroughputController": _share,
         **BRANCHES,
