@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from prony.evidence.profile import Counters, CutShort, Profile, Stalls
+from prony.report.out import filled
 from prony.server import proc
 from prony_explain import counters, stalls
 from prony_explain.processes import Chosen, CpuTime, ProcessEnded, choose, ended
@@ -182,23 +183,16 @@ class Collector:
                 self._missing.append(f"the profiler did not end within {ENDS_WITHIN_S:.0f} s")
         self.detach()
         profiled = self._profiled or Profiled(event="", interval_s=None)
-        return Profile(
+        return filled(
+            Profile,
+            profiled,
             runtime="native" if self._chosen is None else self._chosen.runtime,
             profiler=self._profiler.name if self._profiler is not None and self._profiled is not None else "",
-            event=profiled.event,
-            interval_s=profiled.interval_s,
             ended_s=ended_s - self._begun_s if self._first is not None else 0.0,
-            cpu=profiled.cpu,
-            allocation=profiled.allocation,
             sampled_cpu_s=self._accounted_s(profiled),
             sampled_s=None if self._sampled is None else self._sampled.at_s,
             cpu_share=1.0 if profiled.every_process else self._share(),
-            locks=profiled.locks,
-            lock_waits=profiled.lock_waits,
-            kernel=profiled.kernel,
             counters=None if last is None else self._counted(last, profiled),
-            timeline=profiled.timeline,
-            timeline_from_s=profiled.timeline_from_s,
             stalls=self._stalls,
             begun_monotonic_s=self._begun_s if self._first is not None else None,
             cut_short="process-ended" if gone else profiled.cut_short or self._cut_short,

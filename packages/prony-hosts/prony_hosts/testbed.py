@@ -15,6 +15,7 @@ from prony.host.proc import read_text
 from prony.plan.plan import Plan, UsedHost
 from prony.plan.target import Launch, Target, Url
 from prony.plan.workload import Workload
+from prony.report.out import filled
 from prony.server.spec import HttpVersion
 from prony.targets import ExternalServer, LaunchedServer, Placement, ServerUnderTest
 from prony.trial.surroundings import Surroundings
@@ -219,10 +220,7 @@ def refuse_loopback(plan: Plan, testbed: HostsTestbed) -> None:
 
 def on_machines(plan: Plan, file: HostsFile) -> Plan:
     """The plan with hosts; with groups of servers' hosts each server is measured on each."""
-    used = tuple(
-        UsedHost(name=host.name, role=host.role, group=host.group, weight=host.weight)
-        for host in file.hosts()
-    )
+    used = tuple(filled(UsedHost, host) for host in file.hosts())
     plan = plan.model_copy(update={"hosts": used})
     if not file.servers:
         return plan

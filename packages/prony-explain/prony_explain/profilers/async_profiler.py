@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from prony.evidence.profile import CutShort, LockWaits, Sampling, Stack
+from prony.report.out import filled
 from prony_explain import attach
 from prony_explain.attach import NotAttached
 from prony_explain.processes import NotReached, ProcessEnded, cause, uid_of
@@ -177,7 +178,9 @@ class AsyncProfiler:
         missing += lacking(sampled, interval_s) if sampled is not None else ()
         logged = self._log.close(schedule.begins_s) if self._log is not None else jvm_log.LogContents()
         locks, waits = self._waits(recorded, schedule.begins_s, missing)
-        return Profiled(
+        return filled(
+            Profiled,
+            logged,
             event=self._event,
             interval_s=interval_s,
             cpu=sampled,
@@ -186,10 +189,6 @@ class AsyncProfiler:
             lock_waits=waits,
             timeline=logged.events,
             timeline_from_s=logged.from_s,
-            allocated_bytes=logged.allocated_bytes,
-            allocated_s=logged.allocated_s,
-            collections=logged.collections,
-            collection_pause_s=logged.collection_pause_s,
             cut_short=cut,
             missing=(*missing, *logged.missing),
         )
