@@ -127,29 +127,16 @@ class LiveMetrics:
         now = () if not self._server else (Sample(1, {"server": self._server, "phase": self._phase}),)
         return [
             Family("prony_build", "info", "The laboratory", (Sample(1, {"version": __version__}),)),
-            Family(
-                "prony_experiment",
-                "info",
-                "What is measured",
-                (Sample(1, self._experiment),) if self._experiment else (),
-            ),
-            Family(
-                "prony_trials_planned", "gauge", "Trials planned at the start", (Sample(self._planned, {}),)
-            ),
-            Family(
-                "prony_trials_ended",
-                "counter",
-                "Trials that have ended, by whether they conform",
-                tuple(Sample(n, {"conforms": _text(conforms)}) for conforms, n in self._ended.items()),
-            ),
-            Family(
-                "prony_trial_index",
-                "gauge",
-                "Number of the running trial, from 1",
-                (Sample(self._index, {}),),
-            ),
+            Family("prony_experiment", "info", "What is measured",
+                (Sample(1, self._experiment),) if self._experiment else ()),
+            Family("prony_trials_planned", "gauge", "Trials planned at the start",
+                (Sample(self._planned, {}),)),
+            Family("prony_trials_ended", "counter", "Trials that have ended, by whether they conform",
+                tuple(Sample(n, {"conforms": _text(conforms)}) for conforms, n in self._ended.items())),
+            Family("prony_trial_index", "gauge", "Number of the running trial, from 1",
+                (Sample(self._index, {}),)),
             Family("prony_trial_phase", "info", "Phase of the running trial", now),
-        ]
+        ]  # fmt: skip
 
     def _of_trials(self) -> list[Family]:
         """The last trial of each server; a trial that does not conform has no figures."""
@@ -212,19 +199,12 @@ class LiveMetrics:
             samples.append(Sample(self._time_sum_s[key], labels, "_sum"))
             samples.append(Sample(count, labels, "_count"))
         return [
-            Family(
-                "prony_service_time_seconds",
-                "summary",
-                "From the actual send to the last byte: quantiles of the last row",
-                tuple(samples),
-            ),
-            Family(
-                "prony_latency_seconds",
-                "summary",
+            Family("prony_service_time_seconds", "summary",
+                "From the actual send to the last byte: quantiles of the last row", tuple(samples)),
+            Family("prony_latency_seconds", "summary",
                 "From the intended send (open load): quantiles of the last row",
-                tuple(self._quantiles(LATENCIES)),
-            ),
-        ]
+                tuple(self._quantiles(LATENCIES))),
+        ]  # fmt: skip
 
     def _quantiles(self, wanted: tuple[tuple[str, str], ...]) -> list[Sample]:
         row = self._row
