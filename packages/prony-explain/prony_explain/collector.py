@@ -131,10 +131,7 @@ class Collector:
             interval_s(self._busy_cpus, window_s),
             self._busy_cpus * window_s / self._running / LEAST_SAMPLES,
         )
-        jobs: list[Callable[[], None]] = [
-            lambda: self._watch(window_s),
-            lambda: self._count_calls(window_s),
-        ]
+        jobs: list[Callable[[], None]] = [lambda: self._watch(window_s), lambda: self._count_calls(window_s)]
         if self._attached:
             jobs.append(lambda: self._profile(schedule))
         for job in jobs:

@@ -97,9 +97,7 @@ class CpuTime:
         """CPU time until now."""
         own, every = proc.sample((chosen.pid,)), proc.sample(chosen.every)
         return cls(
-            time.monotonic(),
-            None if own is None else own.cpu_s,
-            None if every is None else every.cpu_s,
+            time.monotonic(), None if own is None else own.cpu_s, None if every is None else every.cpu_s
         )
 
     def since(self, before: CpuTime) -> CpuTime:

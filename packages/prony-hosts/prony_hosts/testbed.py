@@ -159,11 +159,7 @@ class HostsTestbed(Testbed):
         own = cpus_of(server)
         shared = not separate and bool(set(own) & set(client))
         return CpuPartition(
-            server=own,
-            client=client,
-            apart=separate,
-            shared=shared,
-            note=ONE_MACHINE if shared else "",
+            server=own, client=client, apart=separate, shared=shared, note=ONE_MACHINE if shared else ""
         )
 
 

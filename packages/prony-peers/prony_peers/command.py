@@ -29,11 +29,7 @@ STATS_PATH, STATS_POINTER = "/__prony/stats", "/requests"
 @measures(without=("until_clear", "max_trials", "hosts", "share_process", "explain", "attach"))
 def command(
     target: t.Target = None,
-    tools: str = typer.Option(
-        ALL,
-        "--with",
-        help="Comma-separated tools; missing tools are reported.",
-    ),
+    tools: str = typer.Option(ALL, "--with", help="Comma-separated tools; missing tools are reported."),
     connections: int = typer.Option(
         CONNECTIONS, "--connections", "-c", help="Number of connections, in closed loops."
     ),
@@ -42,9 +38,7 @@ def command(
     ),
     rate: int | None = typer.Option(None, "--rate", "-r", help="Requests per second, in an open loop."),
     trials: int = typer.Option(
-        TRIALS,
-        "--trials",
-        help="Number of rounds; each runs Prony and every tool once, in shuffled order.",
+        TRIALS, "--trials", help="Number of rounds; each runs Prony and every tool once, in shuffled order."
     ),
     connection_per_request: bool = typer.Option(
         False, "--connection-per-request", help="No keep-alive: a new connection per request."

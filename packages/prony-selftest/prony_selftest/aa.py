@@ -18,10 +18,7 @@ MOST_EXPERIMENTS = 100_000
 
 @measures(without=("until_clear", "max_trials", "hosts", "share_process", "explain", "attach", "at_least"))
 def command(
-    server: str | None = Argument(
-        None,
-        help=f"A server that Prony starts: {KINDS}.",
-    ),
+    server: str | None = Argument(None, help=f"A server that Prony starts: {KINDS}."),
     trials: int | None = Option(
         None, "--trials", help=f"Fresh processes [default: {TRIALS}, quick: {QUICK_TRIALS}]."
     ),

@@ -131,11 +131,7 @@ def run(staged: Staged, say: Say) -> Ran:
     values = tuple((b[1] - a[1]) / (b[0] - a[0]) / 1000 for a, b in itertools.pairwise(read))
     say(f"{staged.name}: {len(values)} windows, {profile.cpu.total} samples by {profile.profiler}")
     return Ran(
-        staged,
-        values,
-        (last[2] - first[2]) / (last[1] - first[1]),
-        profile,
-        (last[0] - first[0]) / took_s,
+        staged, values, (last[2] - first[2]) / (last[1] - first[1]), profile, (last[0] - first[0]) / took_s
     )
 
 

@@ -98,11 +98,7 @@ def _coverage(rounds: Repetitions, say: Say) -> str:
         fixed = [coverage(world, trials, rounds.intervals) for trials in TRIALS]
         loose = [coverage(world, trials, rounds.intervals, "welch") for trials in TRIALS]
         rows.append((world.name, *fixed, *loose))
-    head = (
-        "world",
-        *(f"paired t, n = {n}" for n in TRIALS),
-        *(f"Welch, n = {n}" for n in TRIALS),
-    )
+    head = ("world", *(f"paired t, n = {n}" for n in TRIALS), *(f"Welch, n = {n}" for n in TRIALS))
     text = (
         "**Coverage**: share of 95 % intervals of a ratio that contain the true ratio (1.05). The paired t"
         " interval (from ten blocks on with the correction for skewness) is used when blocks are "

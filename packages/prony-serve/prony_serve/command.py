@@ -29,10 +29,7 @@ def command(
     host: str = typer.Option("127.0.0.1", "--host", metavar="ADDRESS", help="Address to listen on."),
     port: int = typer.Option(PORT, "--port", help="Port; 0: any free port."),
     token_file: Path | None = typer.Option(
-        None,
-        "--token-file",
-        metavar="FILE",
-        help="File with the token that every request needs.",
+        None, "--token-file", metavar="FILE", help="File with the token that every request needs."
     ),
     trusted_header: str | None = typer.Option(
         None,
@@ -47,10 +44,7 @@ def command(
         help="Address or network of that proxy [default: this host]; repeatable.",
     ),
     allow_host: list[str] | None = typer.Option(
-        None,
-        "--allow-host",
-        metavar="NAME",
-        help="Host name of this server; repeatable.",
+        None, "--allow-host", metavar="NAME", help="Host name of this server; repeatable."
     ),
 ) -> int:
     """Show all results in a browser: search, compare, trends with change points, what runs now.

@@ -156,9 +156,7 @@ class Chunk:
     def _thread(self, thread: tuple[str, int]) -> int:
         name, number = thread
         return self._constant(
-            "java.lang.Thread",
-            thread,
-            lambda: _text(name) + _numbers(number) + _text(name) + _numbers(0),
+            "java.lang.Thread", thread, lambda: _text(name) + _numbers(number) + _text(name) + _numbers(0)
         )
 
     def _method(self, method: Method) -> int:

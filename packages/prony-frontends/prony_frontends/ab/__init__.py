@@ -242,9 +242,4 @@ def _print(lines: Iterable[str], out: IO[str]) -> None:
         out.write(line + "\n")
 
 
-FRONT_END = FrontEnd(
-    name=TOOL,
-    usage=USAGE,
-    translate=translate,
-    run=run,
-)
+FRONT_END = FrontEnd(name=TOOL, usage=USAGE, translate=translate, run=run)

@@ -47,11 +47,7 @@ SWITCHES = {
     "--solo": "solo", "--record": "record",
 }  # fmt: skip
 CLOUD = "leave it out; results are kept in Prony's own catalogue (prony results list)"
-REFUSED = {
-    "record": CLOUD,
-    "key": CLOUD,
-    "platform-opt": "run it on this host",
-}
+REFUSED = {"record": CLOUD, "key": CLOUD, "platform-opt": "run it on this host"}
 COMMAND_LINE = "the command line"
 
 

@@ -98,9 +98,4 @@ def run(argv: Sequence[str], context: Context) -> int:
     return context.end(ran)
 
 
-FRONT_END = FrontEnd(
-    name=TOOL,
-    usage=USAGE,
-    translate=translate,
-    run=run,
-)
+FRONT_END = FrontEnd(name=TOOL, usage=USAGE, translate=translate, run=run)

@@ -163,10 +163,5 @@ def _check_page(page: Path, replace: bool) -> None:
 
 
 FRONT_END = FrontEnd(
-    name=TOOL,
-    usage=USAGE,
-    translate=translate,
-    run=run,
-    script_endings=(".jmx",),
-    before_script=("-n", "-t"),
+    name=TOOL, usage=USAGE, translate=translate, run=run, script_endings=(".jmx",), before_script=("-n", "-t")
 )

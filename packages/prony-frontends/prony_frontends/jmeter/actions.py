@@ -44,10 +44,7 @@ def _flow_action(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopCon
     if action != PAUSE:
         node.ignore("ActionProcessor.duration")
         return [*waits, _goes_elsewhere(action, target, node, walk)]
-    return [
-        *waits,
-        *_pause(node.value("ActionProcessor.duration"), node, values, "ActionProcessor.duration"),
-    ]
+    return [*waits, *_pause(node.value("ActionProcessor.duration"), node, values, "ActionProcessor.duration")]
 
 
 def _pause(raw: str, node: JmxNode, values: KnownValues, name: str) -> list[Entry]:

@@ -44,10 +44,7 @@ def target(requests: Sequence[SamplerRequest], shared: Shared) -> Url:
     at = _address(requests[0], shared.server)
     secure = any(request.base.startswith("https:") for request in requests)
     return url.model_copy(
-        update={
-            "tls": TlsOptions(insecure=True) if secure else url.tls,
-            "addresses": (at,) if at else (),
-        }
+        update={"tls": TlsOptions(insecure=True) if secure else url.tls, "addresses": (at,) if at else ()}
     )
 
 

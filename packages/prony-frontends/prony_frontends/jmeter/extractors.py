@@ -171,13 +171,7 @@ def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, CaptureKey
         literal = "${" + own + "}"  # sent by JMeter without a match
         yield (
             own,
-            {
-                "regex": found,
-                "group": number,
-                **_part(node, "RegexExtractor"),
-                **which,
-                "default": literal,
-            },
+            {"regex": found, "group": number, **_part(node, "RegexExtractor"), **which, "default": literal},
         )
     yield (
         variable,

@@ -11,14 +11,7 @@ from prony_frontends.jmeter import plain_scripts
 from prony_frontends.jmeter.extractors import EXTRACTORS
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.scope import COUNTING, TreeScope
-from prony_frontends.jmeter.tree import (
-    NOT_REQUESTS,
-    Controller,
-    LoopContext,
-    TreeWalk,
-    entries_of,
-    together,
-)
+from prony_frontends.jmeter.tree import NOT_REQUESTS, Controller, LoopContext, TreeWalk, entries_of, together
 
 MOST_VISITS = 1000
 """Limit on the sum of weights, reduced: visits until their order repeats."""

@@ -9,15 +9,7 @@ from dataclasses import dataclass, replace
 from prony_frontends.base import Refused
 from prony_frontends.jmeter import dates, draws
 from prony_frontends.jmeter.expression_parser import Parser, text_of
-from prony_frontends.jmeter.expression_values import (
-    Changing,
-    Drawn,
-    Json,
-    Moment,
-    Named,
-    Unsupported,
-    Value,
-)
+from prony_frontends.jmeter.expression_values import Changing, Drawn, Json, Moment, Named, Unsupported, Value
 from prony_frontends.jmeter.functions import Call, Text, TextPart
 from prony_frontends.jmeter.responses import pointer_of
 

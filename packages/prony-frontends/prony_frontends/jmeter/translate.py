@@ -12,16 +12,7 @@ from prony.plan.population import Population
 from prony.plan.step import requests as requests_of
 from prony.plan.trial import TrialPlan, fixed
 from prony_frontends.base import Translated
-from prony_frontends.jmeter import (
-    data_files,
-    groups,
-    inert,
-    jmx,
-    listeners,
-    marks,
-    modules,
-    plug_ins,
-)
+from prony_frontends.jmeter import data_files, groups, inert, jmx, listeners, marks, modules, plug_ins
 from prony_frontends.jmeter.arguments import TOOL, JMeterArguments, OwnSettings
 from prony_frontends.jmeter.connections import (
     TranslatedGroup,

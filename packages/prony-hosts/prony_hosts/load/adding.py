@@ -324,9 +324,7 @@ def _steps(lists: Sequence[Sequence[StepFigures]]) -> tuple[StepFigures, ...]:
     )
 
 
-def common_gaps(
-    silences: Sequence[Sequence[Silence] | None],
-) -> tuple[tuple[Gap, ...], int | None]:
+def common_gaps(silences: Sequence[Sequence[Silence] | None]) -> tuple[tuple[Gap, ...], int | None]:
     """Spans without a completion on any host while some host had requests in flight, longest first, and their
     number. The engine merges its threads the same way, so an idle host hides no gap. The number is None where
     a host reported no silences.

@@ -7,13 +7,7 @@ from functools import partial
 from prony.judge.finding import Kind
 from prony.judge.together import JudgedTrial, clock
 from prony.plan.load import ClosedLoad, Connections
-from prony_selftest.faults.disturbances import (
-    burner,
-    cpu_quota,
-    deep_link,
-    foreign_traffic,
-    shallow_link,
-)
+from prony_selftest.faults.disturbances import burner, cpu_quota, deep_link, foreign_traffic, shallow_link
 from prony_selftest.faults.edited import (
     clock_dips,
     clock_level,

@@ -90,9 +90,7 @@ IN_FRONT = Entry(
     "a cache in front of the server",
     "a process without a header Via accepts on the server's listening socket, so the server reads no request",
     Setup(
-        command=(*SHARED, "{host}", "{port}", "idle"),
-        disturbance=contextmanager(_accepts),
-        needs=("root",),
+        command=(*SHARED, "{host}", "{port}", "idle"), disturbance=contextmanager(_accepts), needs=("root",)
     ),
     ("identity",),
     Setup(command=(*SHARED, "{host}", "{port}", "works")),

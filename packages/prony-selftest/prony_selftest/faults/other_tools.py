@@ -40,12 +40,7 @@ def _run(tool: LoadGenerator, program: Path, setup: Setup) -> PeerRun:
         running = RunningSetup(server_cpus, chosen.client, server.pid)
         with setup.disturbance(running) if setup.disturbance is not None else nullcontext():
             load = PeerLoad(
-                Offer(connections=users, tls=setup.tls),
-                f"{server.url}/",
-                SECONDS,
-                0.0,
-                "",
-                chosen.client[0],
+                Offer(connections=users, tls=setup.tls), f"{server.url}/", SECONDS, 0.0, "", chosen.client[0]
             )
             return run(tool, program, load, chosen.client)
 

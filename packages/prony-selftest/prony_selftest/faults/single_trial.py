@@ -173,10 +173,7 @@ def _does(f: Finding) -> str:
 
 def markdown(rows: Sequence[EntryResult]) -> str:
     """The table of docs/results/truth/catalogue.md."""
-    lines = [
-        "| | injected fault | other tools | Prony | clean run |",
-        "|---|---|---|---|---|",
-    ]
+    lines = ["| | injected fault | other tools | Prony | clean run |", "|---|---|---|---|---|"]
     for row in rows:
         if row.missing:
             reported, clean = f"not run: needs {row.missing}", ""

@@ -49,9 +49,7 @@ class Change:
 
 
 def changes(
-    values: Sequence[float],
-    sessions: Sequence[object] | None = None,
-    weights: Sequence[float] | None = None,
+    values: Sequence[float], sessions: Sequence[object] | None = None, weights: Sequence[float] | None = None
 ) -> tuple[Change, ...]:
     """All changes of at least BAND with FEWEST_EACH trials on either side, ascending. Values must be positive
     and in order of time; any other series has no changes.

@@ -73,10 +73,7 @@ class Guard:
         host = request.headers.get("host", "")
         if not self._is_own(host):
             shown = host[:100] or "(empty)"
-            raise Refusal(
-                421,
-                f"this server is not called '{shown}'; add the name with --allow-host",
-            )
+            raise Refusal(421, f"this server is not called '{shown}'; add the name with --allow-host")
         if request.method not in SAFE:
             _check_origin(request, host)
         path = request.scope["path"]
