@@ -27,7 +27,7 @@ def number_at(address: Address, keys: CountKeys) -> float | None:
 
 
 def request_count(address: Address, keys: CountKeys | None) -> int | None:
-    """Requests read so far; None when the server does not count, or cannot be asked."""
+    """Requests read so far; None when the server does not count or answer."""
     number = None if keys is None else number_at(address, keys)
     return None if number is None else int(number)
 

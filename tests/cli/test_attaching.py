@@ -48,15 +48,12 @@ def test_every_process_that_may_be_attached_to_is_named(
     found(monkeypatch, workers)
     with pytest.raises(UsageError) as raised:
         attaching._ask(AT)
-    assert str(raised.value) == (
-        f"--explain would attach a profiler to one or all of {first}, {second} (sleep) of {me}; "
-        f"{other} (tail) of {me}, which Prony did not start; allow it: --attach"
-    )
+    assert f"{first}, {second} (sleep) of {me}; {other} (tail) of {me}," in str(raised.value)
 
 
 def test_a_single_process_is_named_as_it_is(
     monkeypatch: pytest.MonkeyPatch, workers: tuple[int, ...]
 ) -> None:
     found(monkeypatch, workers[:1])
-    with pytest.raises(UsageError, match=rf"attach a profiler to {workers[0]} \(sleep\) of "):
+    with pytest.raises(UsageError, match=rf" {workers[0]} \(sleep\) of "):
         attaching._ask(AT)

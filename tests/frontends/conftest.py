@@ -29,7 +29,7 @@ from prony.plan.target import Url
 from prony.plan.trial import TrialPlan
 from prony.store import Store
 from prony.trial.preparation import offer_stage
-from prony_frontends.base import Asked, Context, Translated, explain
+from prony_frontends.base import Context, FrontEndOptions, Translated, explain
 from prony_frontends.command import offers
 from prony_frontends.jmeter import requests
 from tests import command
@@ -120,7 +120,7 @@ class Front:
 
     def context(self, *, seed: int | None = None, driver: str | None = None, **asked: Any) -> Context:
         common = Common(seed=seed, driver=driver, db=str(self.database))
-        return Context(Asked(**asked), offers(common), self.out, self.err)
+        return Context(FrontEndOptions(**asked), offers(common), self.out, self.err)
 
 
 @pytest.fixture
@@ -222,4 +222,4 @@ def quick_desk() -> tuple[QuickDesk, StringIO, StringIO]:
         raise AssertionError("nothing is opened for a load alone")
 
     out, err = StringIO(), StringIO()
-    return QuickDesk(Asked(), closed, out, err), out, err
+    return QuickDesk(FrontEndOptions(), closed, out, err), out, err

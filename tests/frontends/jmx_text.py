@@ -7,7 +7,7 @@ from pathlib import Path
 from prony.plan.trial import TrialPlan
 from prony_frontends.base import Translated
 from prony_frontends.jmeter import jmx
-from prony_frontends.jmeter.arguments import Wishes
+from prony_frontends.jmeter.arguments import OwnSettings
 from prony_frontends.jmeter.translate import of_tree
 
 ARGUMENTS = (
@@ -94,11 +94,11 @@ def document(inside: str, beside: str = "", group: str = "") -> bytes:
 
 
 def translated_of(
-    inside: str, beside: str = "", group: str = "", wishes: Wishes | None = None, **properties: str
+    inside: str, beside: str = "", group: str = "", own_settings: OwnSettings | None = None, **properties: str
 ) -> Translated:
     """The load that these elements of a thread group become."""
     tree = jmx.parse(document(inside, beside, group), "p.jmx")
-    return of_tree(tree, PLANS / "p.jmx", properties, wishes).translated
+    return of_tree(tree, PLANS / "p.jmx", properties, own_settings).translated
 
 
 def load_of(inside: str, beside: str = "", group: str = "", **properties: str) -> TrialPlan:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from prony_frontends import jmeter
+from tests.frontends.conftest import offered, quick_desk
 from tests.programs import program
 
 needs_jmeter = pytest.mark.needs("jmeter")
@@ -20,6 +22,26 @@ def run_jmeter(argv: Sequence[str], folder: Path, cwd: Path | None = None, name:
     program.
     """
     assert exits(argv, folder, cwd, name) == 0
+
+
+BOTH = pytest.mark.parametrize("who", ["ours", pytest.param("theirs", marks=needs_jmeter)])
+
+
+def offered_by(who: str, plan: Path) -> None:
+    """The plan by JMeter ("theirs"), or its load alone by the engine, without an error."""
+    argv = ["-n", "-t", str(plan)]
+    if who == "theirs":
+        run_jmeter(argv, plan.parent)
+    else:
+        assert not offered(jmeter.translate(argv)).totals.errors
+
+
+def run_by(who: str, argv: Sequence[str], folder: Path) -> None:
+    """JMeter ("theirs") or Prony, which exits with 0."""
+    if who == "theirs":
+        run_jmeter(argv, folder, cwd=folder)
+    else:
+        assert jmeter.run(argv, quick_desk()[0]) == 0
 
 
 def exits(argv: Sequence[str], folder: Path, cwd: Path | None = None, name: str = "jmeter") -> int:

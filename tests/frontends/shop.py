@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlsplit
+
+from tests.frontends.site import serving
 
 PAGES = {"/": "Home", "/changes": "Changes", "/about": "About", "/slow": "Slow"}
 
@@ -110,14 +112,6 @@ def shop() -> Iterator[Visits]:
     """A shop of its own, until the test ends."""
     verbs = dict.fromkeys((f"do_{verb}" for verb in ("GET", "PUT", "POST", "DELETE", "HEAD")), Shop.answer)
     handler = type("Here", (Shop,), {"items": {}, "lock": threading.Lock(), **verbs})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    handler.visits = Visits(server.server_port)  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(handler) as port:
+        handler.visits = Visits(port)  # type: ignore[attr-defined]
         yield handler.visits  # type: ignore[attr-defined]
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

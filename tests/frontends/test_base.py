@@ -28,7 +28,7 @@ from prony.report.progress_state import SilentProgress
 from prony.store import StoredJudgement, StoredTrial
 from prony_frontends import command as frontends
 from prony_frontends import importing
-from prony_frontends.base import Ran, Refused, Translated, exit_code, explain, say_judgement
+from prony_frontends.base import Ran, Refused, Translated, exit_code, explain, print_judgement
 from prony_frontends.command import divided
 from tests import command
 from tests.exit_codes import demanded_code
@@ -99,7 +99,7 @@ def told(*findings: Finding, **figures: float) -> list[str]:
     stored = StoredJudgement(judgement, dict(figures), datetime.now(UTC), "1")
     trial = StoredTrial(record(healthy()), (stored,), "1")
     err = StringIO()
-    say_judgement(Ran("261127-abcd", trial, False, lambda _: None), err)
+    print_judgement(Ran("261127-abcd", trial, False, lambda _: None), err)
     return err.getvalue().splitlines()
 
 

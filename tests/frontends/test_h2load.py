@@ -18,7 +18,7 @@ from prony_frontends.counted import CountedValues
 from prony_frontends.h2load import FRONT_END, Tenths, layout
 from prony_frontends.h2load.arguments import parse, seconds
 from prony_frontends.h2load.figures import H2loadTimes, Rows, client_of, figures
-from prony_frontends.h2load.translate import keeps_all
+from prony_frontends.h2load.translate import logs_all
 from prony_frontends.h2load.walks import Ramp, Walk, merged, ramped, walks
 from prony_frontends.request_log import LoggedRequest
 from tests.frontends.conftest import Front, Served, explained, quick_desk
@@ -228,10 +228,10 @@ def test_durations() -> None:
 
 
 def test_what_bounds_the_rows_that_are_kept(tmp_path: Path) -> None:
-    assert keeps_all(parse(["-n", "1000000", URL]))
-    assert not keeps_all(parse(["-n", "1000001", URL]))
-    assert not keeps_all(parse(["-D", "1", URL]))
-    assert keeps_all(parse(["-D", "1", "--log-file", str(tmp_path / "l"), URL]))
+    assert logs_all(parse(["-n", "1000000", URL]))
+    assert not logs_all(parse(["-n", "1000001", URL]))
+    assert not logs_all(parse(["-D", "1", URL]))
+    assert logs_all(parse(["-D", "1", "--log-file", str(tmp_path / "l"), URL]))
     assert trial("-D", "10", "-c", "3").rate_groups == 3
     assert trial("-D", "10", "-c", "3").rate_span_ms == 9800
 

@@ -94,7 +94,7 @@ def test_a_schedule_of_rows() -> None:
         (arrivals(TargetLevel=5_000_000, Hold=1), "rates up to"),
         (free_form(row(1, 2)), "rows of start, end and duration"),
         (free_form(), "a rate above 0"),
-        (arrivals(TargetLevel=5, Hold=1) + thread_group("other", sampler(), 1), "beside other thread groups"),
+        (arrivals(TargetLevel=5, Hold=1) + thread_group("other", sampler(), 1), "an open model and other"),
     ],
 )
 def test_what_cannot_be_done_is_said(group: str, says: str) -> None:

@@ -14,7 +14,7 @@ from prony.errors import UsageError
 from prony_frontends import jmeter
 from tests.frontends.conftest import quick_desk
 from tests.frontends.jmx_text import document, element, flag, found, prop, repeated, sampler, variables
-from tests.frontends.real_jmeter import exits, needs_jmeter
+from tests.frontends.real_jmeter import BOTH, exits, needs_jmeter
 from tests.frontends.site import Response, site
 from tests.frontends.test_jmeter_actions import action, hosts
 from tests.frontends.test_jmeter_groups import document as groups_of
@@ -332,7 +332,7 @@ TWINS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("who", ["ours", pytest.param("theirs", marks=needs_jmeter)])
+@BOTH
 def test_a_listener_hears_its_own_element_and_no_other_of_that_name(who: str, tmp_path: Path) -> None:
     found = written(ran(who, twins, tmp_path).folder)
     shown = {name: [row[2].removeprefix("http://127.0.0.1") for row in rows] for name, rows in found.items()}

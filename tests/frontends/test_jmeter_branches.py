@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony_frontends import jmeter
-from tests.frontends.conftest import Served, offered
+from tests.frontends.conftest import Served
 from tests.frontends.jmx_text import (
     document,
     element,
@@ -22,7 +21,7 @@ from tests.frontends.jmx_text import (
     sampler,
     variables,
 )
-from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
+from tests.frontends.real_jmeter import BOTH, offered_by
 from tests.frontends.test_jmeter_blocks import targets
 
 ROUNDS = 5
@@ -99,19 +98,11 @@ def expected() -> list[str]:
     return sent
 
 
-def test_branches_send_what_jmeter_sends(serve: Callable[..., Served], tmp_path: Path) -> None:
+@BOTH
+def test_branches_send_what_jmeter_sends(who: str, serve: Callable[..., Served], tmp_path: Path) -> None:
     server = serve()
     (tmp_path / "plan.jmx").write_bytes(plan(server.port, tmp_path))
-    report = offered(jmeter.translate(["-n", "-t", str(tmp_path / "plan.jmx")]))
-    assert not report.totals.errors
-    assert targets(server) == expected()
-
-
-@needs_jmeter
-def test_jmeter_itself_sends_that(serve: Callable[..., Served], tmp_path: Path) -> None:
-    server = serve()
-    (tmp_path / "plan.jmx").write_bytes(plan(server.port, tmp_path))
-    run_jmeter(["-n", "-t", str(tmp_path / "plan.jmx")], tmp_path)
+    offered_by(who, tmp_path / "plan.jmx")
     assert targets(server) == expected()
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -30,6 +29,7 @@ from tests.frontends.jmx_text import (
     translated_of,
 )
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
+from tests.frontends.site import serving
 
 ROUNDS = 3
 OLD, FUTURE = "Wed, 01 Jan 2025 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT"
@@ -88,13 +88,8 @@ class Pages(BaseHTTPRequestHandler):
 def pages() -> Iterator[tuple[int, type[Pages]]]:
     verbs = dict.fromkeys(("do_GET", "do_POST"), Pages.answer)
     handler = type("Here", (Pages,), {"asked": [], "orders": {}, **verbs})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server.server_port, handler
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(handler) as port:
+        yield port, handler
 
 
 def manager(fresh: bool, *more: str) -> str:

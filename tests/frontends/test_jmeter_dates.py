@@ -11,12 +11,11 @@ from urllib.parse import unquote_plus
 import pytest
 
 from prony.errors import UsageError
-from prony_frontends import jmeter
 from prony_frontends.base import Refused
 from tests.entries import requests
-from tests.frontends.conftest import Served, quick_desk
+from tests.frontends.conftest import Served
 from tests.frontends.jmx_text import ARGUMENTS, document, load_of, prop, repeated, sampler, variables
-from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
+from tests.frontends.real_jmeter import needs_jmeter, run_by
 
 SHIFTED = {
     "${__time(yyyy-MM-dd)}": (0, "%Y-%m-%d"),
@@ -95,10 +94,7 @@ def test_jmeter_itself_sends_the_same(who: str, serve: Callable[..., Served], tm
     file.write_bytes(document(pages, group=prop("ThreadGroup.num_threads", 1) + repeated(1)))
     before = [shown(*day) for day in days.values()]
     argv = ["-n", "-t", str(file), "-l", str(tmp_path / "out.jtl")]
-    if who == "theirs":
-        run_jmeter(argv, tmp_path, cwd=tmp_path)
-    else:
-        assert jmeter.run(argv, quick_desk()[0]) == 0
+    run_by(who, argv, tmp_path)
     after = [shown(*day) for day in days.values()]
     found = sent(served)
     assert found[: len(days)] in (before, after)

@@ -13,7 +13,7 @@ from prony.plan.load import WholeRun
 from prony.plan.step import Block
 from prony_frontends import jmeter
 from prony_frontends.base import Refused
-from prony_frontends.jmeter.arguments import Wishes
+from prony_frontends.jmeter.arguments import OwnSettings
 from prony_frontends.jmeter.functions import LONGEST_S
 from tests.entries import requests
 from tests.frontends.conftest import explained, quick_desk
@@ -122,7 +122,7 @@ def test_jmeter_itself_ends_it_by_the_clock(tmp_path: Path) -> None:
 def test_plans_that_go_on_elsewhere_can_be_explained() -> None:
     made = translated_of(walk(80), group=ONE + repeated(3))
     assert explained(made).workload == made.trial.workload
-    assert any("a stopped thread sends nothing more" in note for note in made.notes)
+    assert any("a stopped thread is idle" in note for note in made.notes)
 
 
 def test_a_runtime_controller_without_a_time_is_not_walked() -> None:
@@ -152,7 +152,9 @@ def test_a_loop_without_an_end_in_a_group_with_one(case: str) -> None:
     made = translated_of(sampler("/login") + ENDLESS[case], group=repeated(1))
     assert made.trial.measured == WholeRun(duration_s=LONGEST_S, iterations_per_user=1)
     assert any("has no end" in note for note in made.notes)
-    given = translated_of(sampler("/login") + ENDLESS[case], group=repeated(1), wishes=Wishes(duration_s=7.0))
+    given = translated_of(
+        sampler("/login") + ENDLESS[case], group=repeated(1), own_settings=OwnSettings(duration_s=7.0)
+    )
     assert given.trial.measured == WholeRun(duration_s=7.0, iterations_per_user=1)
 
 

@@ -150,7 +150,7 @@ SET_UP = group("a", sampler(), tag="SetupThreadGroup")
         (group("a", sampler()) + group("b", sampler(), loops=0), "no loops"),
         (
             group("a", sampler()) + element("OpenModelThreadGroup", below=sampler()),
-            "an open model beside other thread groups",
+            "an open model and other",
         ),
         (CSV + SET_UP + group("b", sampler()), "rows that the load goes on"),
         (
@@ -161,10 +161,10 @@ SET_UP = group("a", sampler(), tag="SetupThreadGroup")
             COUNTER + group("a", sampler("/${n}"), tag="SetupThreadGroup") + group("b", sampler("/${n}")),
             "continue from setUp to the load",
         ),
-        (group("a", COOKIES + sampler()) + group("b", sampler()), "groups keep cookies in different ways"),
+        (group("a", COOKIES + sampler()) + group("b", sampler()), "cookie rules"),
         (
             group("a", SHARED_RATE + sampler()) + group("b", sampler()),
-            "over the threads of several groups",
+            "ConstantThroughputTimer 'it' is not supported",
         ),
         (
             group("a", sampler(), 1, 3, flag("ThreadGroup.same_user_on_next_iteration", False))

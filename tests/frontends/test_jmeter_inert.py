@@ -8,7 +8,7 @@ import pytest
 
 from prony_frontends.base import Refused
 from prony_frontends.jmeter import jmx, scripts
-from prony_frontends.jmeter.arguments import USAGE, Wishes
+from prony_frontends.jmeter.arguments import USAGE, OwnSettings
 from prony_frontends.jmeter.translate import of_tree
 from tests.entries import requests
 from tests.frontends.jmx_text import PLANS, document, element, flag, load_of, prop, sampler, translated_of
@@ -51,11 +51,11 @@ def test_what_changes_no_request_is_taken(case: str, where: str) -> None:
 
 def test_one_note_names_all_of_them() -> None:
     many = TABLE + TABLE + HARMLESS["recorder"] + HARMLESS["plug-in"]
-    (note,) = [one for one in translated_of(many + sampler()).notes if "change no request" in one]
+    (note,) = [one for one in translated_of(many + sampler()).notes if "without effect on requests" in one]
     assert note.endswith(
-        "output: ResultCollector 'Table' and 1 more, ProxyControl 'it', CorrectedResultCollector 'it'"
+        "requests: ResultCollector 'Table' and 1 more, ProxyControl 'it', CorrectedResultCollector 'it'"
     )
-    assert not [one for one in translated_of(sampler()).notes if "change no request" in one]
+    assert not [one for one in translated_of(sampler()).notes if "without effect on requests" in one]
 
 
 def test_what_ends_a_run_is_no_listener() -> None:
@@ -158,16 +158,16 @@ def test_what_only_logs_is_left_out() -> None:
 
 
 def test_only_what_cannot_change_the_load_may_be_skipped() -> None:
-    wishes = Wishes(skip_unsupported=True)
+    own_settings = OwnSettings(skip_unsupported=True)
     listens = script("JSR223Listener", "def t = sampleResult.getTime(); println t", "listener")
     tells = script(
         "JSR223Listener", "def c = new URL(u).openConnection(); c.setBody(ctx.threadNum)", "teller"
     )
-    made = translated_of(sampler(below=listens + tells), wishes=wishes)
+    made = translated_of(sampler(below=listens + tells), own_settings=own_settings)
     assert made.trial == load_of(sampler())
     assert sum("because of --skip-unsupported" in note for note in made.notes) == 2
     logs = element("JSR223Sampler", prop("scriptLanguage", "javascript"), prop("script", "log.info('a')"))
-    made = translated_of(logs + sampler(), wishes=wishes)
+    made = translated_of(logs + sampler(), own_settings=own_settings)
     assert made.trial == load_of(sampler())
     assert any("(it logs), because of --skip-unsupported" in note for note in made.notes)
     with pytest.raises(Refused, match="--skip-unsupported leaves out 1 of them"):
@@ -179,6 +179,6 @@ def test_only_what_cannot_change_the_load_may_be_skipped() -> None:
         script("JSR223PreProcessor", "if (x) { y }"),
     ):
         with pytest.raises(Refused, match="1 script"):
-            translated_of(sampler(below=changes), wishes=wishes)
+            translated_of(sampler(below=changes), own_settings=own_settings)
     with pytest.raises(Refused, match="2 scripts"):
         load_of(sampler(below=tells + listens))

@@ -14,9 +14,9 @@ import pytest
 
 from prony.experiment.testbed import Progress
 from prony_frontends import jmeter
-from prony_frontends.base import Asked, Translated
+from prony_frontends.base import FrontEndOptions, Translated
 from prony_frontends.jmeter import jmx
-from prony_frontends.jmeter.listeners import COLUMNS, RowsFile, Wanted
+from prony_frontends.jmeter.listeners import COLUMNS, RowFilter, RowsFile
 from prony_frontends.jmeter.translate import JMeterPlan, of_tree
 from tests.frontends.conftest import QuickDesk, Served, quick_desk
 from tests.frontends.jmx_text import PLANS, document, element, flag, prop, repeated, sampler, variables
@@ -144,7 +144,9 @@ def made(inside: str, beside: str = "") -> JMeterPlan:
 
 def test_what_a_listener_is_told() -> None:
     assert made(sampler() + listener("")).files == ()
-    assert made(sampler() + listener("x.jtl")).files == (RowsFile(Path("x.jtl"), wanted=(Wanted(None, 2),)),)
+    assert made(sampler() + listener("x.jtl")).files == (
+        RowsFile(Path("x.jtl"), wanted=(RowFilter(None, 2),)),
+    )
     (home,) = made(sampler(), listener("~/x.jtl", "xml", "label", "responseData")).files
     assert (home.path, home.xml, home.titles, home.columns) == (PLANS / "x.jtl", True, False, ("label",))
     assert COLUMNS[0] == "timeStamp"
@@ -197,6 +199,6 @@ def test_the_log_of_requests_is_kept_where_temporary_files_are(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     page = sampler("/", prop("HTTPSampler.port", serve().port))
     (tmp_path / "p.jmx").write_bytes(document(page))
-    desk = Desk(Asked(), quick_desk()[0].offer, io.StringIO(), io.StringIO())
+    desk = Desk(FrontEndOptions(), quick_desk()[0].offer, io.StringIO(), io.StringIO())
     assert jmeter.run(["-n", "-t", str(tmp_path / "p.jmx"), "-l", "/dev/null"], desk) == 0
     assert places == [tmp_path]

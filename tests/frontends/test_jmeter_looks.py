@@ -55,7 +55,7 @@ def json_value(path: str, expected: str) -> str:
 
 
 HEAD, MESSAGE = "response_headers", "response_message"
-LOOKS: dict[str, tuple[str, bool]] = {
+LOOK_AROUND: dict[str, tuple[str, bool]] = {
     "a header by a pattern": (response(HEAD, CONTAINS, "application/.son"), True),
     "a header that is not there": (response(HEAD, SUBSTRING | NOT, "X-None"), True),
     "a header that is there": (response(HEAD, SUBSTRING | NOT, "Content-Type"), False),
@@ -114,7 +114,7 @@ CONDITIONS = {
 
 
 def inside(port: int) -> str:
-    looks = "".join(sampler("/json", below=below, name=name) for name, (below, _) in LOOKS.items())
+    looks = "".join(sampler("/json", below=below, name=name) for name, (below, _) in LOOK_AROUND.items())
     asks = "".join(groovy(text, f"/c{place}") for place, text in enumerate(CONDITIONS))
     port_of = element("ConfigTestElement", prop("HTTPSampler.port", port))
     page = sampler("/page", below=of_tags()) + sampler("/got/${a}/${b}${c}/${d}/${e}/${f}${g}/${h}")
@@ -128,11 +128,11 @@ def plan(port: int) -> bytes:
 def check(paths: list[str], log: Path) -> None:
     with log.open(newline="") as file:
         rows = {row["label"]: row["success"] for row in csv.DictReader(file)}
-    assert {name: rows[name] for name in LOOKS} == {
-        name: str(right).lower() for name, (_, right) in LOOKS.items()
+    assert {name: rows[name] for name in LOOK_AROUND} == {
+        name: str(right).lower() for name, (_, right) in LOOK_AROUND.items()
     }
     held = [place for place, holds in enumerate(CONDITIONS.values()) if holds]
-    assert paths[len(LOOKS) :] == [
+    assert paths[len(LOOK_AROUND) :] == [
         "/page", "/got/tok-1/v2/go/p4/m3/v2/go/none", *(f"/c{place}" for place in held),
     ]  # fmt: skip
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,10 +9,10 @@ import pytest
 from prony.errors import UsageError
 from prony.plan.load import ClosedLoad, WholeRun
 from prony_frontends.base import Refused
-from prony_frontends.jmeter import translate
-from tests.frontends.conftest import explained, offered
+from tests.frontends.conftest import explained
 from tests.frontends.jmx_text import document, element, flag, prop, repeated, sampler, translated_of
-from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
+from tests.frontends.real_jmeter import BOTH, offered_by
+from tests.frontends.site import Response, site
 from tests.frontends.test_jmeter_groups import plan
 
 
@@ -119,45 +114,7 @@ def test_groups_that_run_one_after_the_other() -> None:
         plan(met + met, serial=True)
 
 
-@dataclass(slots=True)
-class Crowd:
-    """A server whose responses take a while, and how many it was asked for at once."""
-
-    port: int
-    inside: int = 0
-    most: int = 0
-
-
-@contextmanager
-def crowd(takes_s: float) -> Iterator[Crowd]:
-    counting = threading.Lock()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            with counting:
-                found.inside += 1
-                found.most = max(found.most, found.inside)
-            threading.Event().wait(takes_s)
-            with counting:
-                found.inside -= 1
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    found = Crowd(server.server_address[1])
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield found
-    finally:
-        server.shutdown()
-        server.server_close()
+SLOW = {"/": Response(delay_s=1.0)}
 
 
 def meeting_plan(port: int, folder: Path) -> Path:
@@ -167,14 +124,8 @@ def meeting_plan(port: int, folder: Path) -> Path:
     return folder / "p.jmx"
 
 
-def test_they_ask_at_once(tmp_path: Path) -> None:
-    with crowd(1.0) as server:
-        report = offered(translate(["-n", "-t", str(meeting_plan(server.port, tmp_path))]))
-    assert (report.totals.completed, server.most) == (4, 2)
-
-
-@needs_jmeter
-def test_jmeter_itself_has_them_ask_at_once(tmp_path: Path) -> None:
-    with crowd(1.0) as server:
-        run_jmeter(["-n", "-t", str(meeting_plan(server.port, tmp_path))], tmp_path)
-    assert server.most == 2
+@BOTH
+def test_they_ask_at_once(who: str, tmp_path: Path) -> None:
+    with site(SLOW) as server:
+        offered_by(who, meeting_plan(server.port, tmp_path))
+    assert (len(server.paths), server.most_at_once) == (4, 2)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -26,6 +25,7 @@ from prony_frontends import jmeter
 from prony_frontends.base import Translated
 from tests.frontends.conftest import offered
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
+from tests.frontends.site import serving
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAN = ROOT / "plans" / "scripts" / "crud.jmx"
@@ -82,13 +82,8 @@ def people() -> Iterator[tuple[int, list[list[Asked]]]]:
     verbs = dict.fromkeys(("do_GET", "do_PUT", "do_POST", "do_DELETE"), People.answer)
     connections: list[list[Asked]] = []
     handler = type("Here", (People,), {"people": {}, "connections": connections, **verbs})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server.server_port, connections
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(handler) as port:
+        yield port, connections
 
 
 def arguments(port: int) -> list[str]:

@@ -141,7 +141,7 @@ def jsons(names: str, paths: str, numbers: str = "", defaults: str = "") -> str:
 
 
 NUMBER = "RegexExtractor.match_number"
-TAKEN: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
+RESERVED: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "first": (regex("x", "(a)", prop(NUMBER, 1)), {"x": {"regex": "(a)", "group": 1, "optional": True}}),
     "any": (regex("x", "(a)"), {"x": {"regex": "(a)", "group": 1, "match": 0, "optional": True}}),
     "head": (
@@ -162,9 +162,9 @@ TAKEN: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", TAKEN)
+@pytest.mark.parametrize("case", RESERVED)
 def test_extractors(case: str) -> None:
-    below, expected = TAKEN[case]
+    below, expected = RESERVED[case]
     found = step_of(below).capture
     shown = {name: one.model_dump(by_alias=True, exclude_defaults=True) for name, one in found.items()}
     assert shown == {name: {**keys, "always": True} for name, keys in expected.items()}

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from prony.errors import UsageError
-from prony_frontends import jmeter
 from prony_frontends.base import Refused
 from prony_frontends.jmeter import row_files
 from tests.frontends.conftest import Served, offered
@@ -30,7 +29,7 @@ from tests.frontends.jmx_text import (
     translated_of,
     variables,
 )
-from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
+from tests.frontends.real_jmeter import BOTH, offered_by
 from tests.frontends.test_jmeter_blocks import targets
 
 ROUNDS = 4
@@ -97,21 +96,14 @@ def expected() -> list[str]:
     return sent
 
 
-def test_rows_and_functions_send_what_jmeter_sends(serve: Callable[..., Served], tmp_path: Path) -> None:
+@BOTH
+def test_rows_and_functions_send_what_jmeter_sends(
+    who: str, serve: Callable[..., Served], tmp_path: Path
+) -> None:
     server = serve()
     written(tmp_path)
     (tmp_path / "plan.jmx").write_bytes(plan(server.port))
-    report = offered(jmeter.translate(["-n", "-t", str(tmp_path / "plan.jmx")]))
-    assert not report.totals.errors
-    assert targets(server) == expected()
-
-
-@needs_jmeter
-def test_jmeter_itself_sends_that(serve: Callable[..., Served], tmp_path: Path) -> None:
-    server = serve()
-    written(tmp_path)
-    (tmp_path / "plan.jmx").write_bytes(plan(server.port))
-    run_jmeter(["-n", "-t", str(tmp_path / "plan.jmx")], tmp_path)
+    offered_by(who, tmp_path / "plan.jmx")
     assert targets(server) == expected()
 
 
@@ -150,18 +142,11 @@ def bodies(served: Served) -> list[bytes]:
     return [served.recorded()[head.end() : head.end() + int(head.group(1))] for head in heads]
 
 
-def test_rows_name_the_files_of_bodies(serve: Callable[..., Served], tmp_path: Path) -> None:
+@BOTH
+def test_rows_name_the_files_of_bodies(who: str, serve: Callable[..., Served], tmp_path: Path) -> None:
     server = serve()
     (tmp_path / "plan.jmx").write_bytes(of_files(server.port, tmp_path))
-    offered(jmeter.translate(["-n", "-t", str(tmp_path / "plan.jmx")]))
-    assert bodies(server) == BODIES
-
-
-@needs_jmeter
-def test_jmeter_itself_sends_these_bodies(serve: Callable[..., Served], tmp_path: Path) -> None:
-    server = serve()
-    (tmp_path / "plan.jmx").write_bytes(of_files(server.port, tmp_path))
-    run_jmeter(["-n", "-t", str(tmp_path / "plan.jmx")], tmp_path)
+    offered_by(who, tmp_path / "plan.jmx")
     assert bodies(server) == BODIES
 
 
@@ -176,10 +161,10 @@ def refusal(inside: str) -> str:
     [
         ("${__CSVRead(people.csv,x)}", "a column's number from 0"),
         ("${__CSVRead(nowhere.csv,0)}", "nowhere.csv"),
-        ("${__CSVRead(*own,0)}", "has not been opened above"),
+        ("${__CSVRead(*own,0)}", "*own"),
         ("${__CSVRead(,0)}", "names no file"),
-        ("${__Random(1,2,who)}", "which a data set sets"),
-        ("${v}${__Random(1,2,v)}", "which is used before"),
+        ("${__Random(1,2,who)}", "'who', a data set's column"),
+        ("${v}${__Random(1,2,v)}", "'v', which is used before"),
         ("${__FileToString(${__UUID}.txt)}", "the name of a file that differs"),
         ("${__FileToString(${who}.txt)}", ".txt"),
     ],
@@ -213,18 +198,13 @@ def of_two_groups(port: int, folder: Path) -> bytes:
     return document(inside, port_of + other, group)
 
 
-def test_groups_take_turns_with_the_rows_of_a_file(serve: Callable[..., Served], tmp_path: Path) -> None:
+@BOTH
+def test_groups_take_turns_with_the_rows_of_a_file(
+    who: str, serve: Callable[..., Served], tmp_path: Path
+) -> None:
     server = serve()
     (tmp_path / "plan.jmx").write_bytes(of_two_groups(server.port, tmp_path))
-    offered(jmeter.translate(["-n", "-t", str(tmp_path / "plan.jmx")]))
-    assert sorted(targets(server)) == ["/a/1", "/b/2", "/c/3", "/d/4"]
-
-
-@needs_jmeter
-def test_jmeter_itself_takes_turns(serve: Callable[..., Served], tmp_path: Path) -> None:
-    server = serve()
-    (tmp_path / "plan.jmx").write_bytes(of_two_groups(server.port, tmp_path))
-    run_jmeter(["-n", "-t", str(tmp_path / "plan.jmx")], tmp_path)
+    offered_by(who, tmp_path / "plan.jmx")
     assert sorted(targets(server)) == ["/a/1", "/b/2", "/c/3", "/d/4"]
 
 

@@ -15,7 +15,7 @@ from prony_frontends import jmeter
 from prony_frontends.jmeter.chains import Chain
 from prony_frontends.jmeter.marks import MARK
 from prony_frontends.jmeter.outline import Style, outlines
-from prony_frontends.jmeter.samples import Made, samples
+from prony_frontends.jmeter.samples import DerivedSample, samples
 from prony_frontends.request_log import LoggedRequest
 from tests.frontends.conftest import Served, quick_desk
 from tests.frontends.jmx_text import document, element, flag, prop, repeated, sampler
@@ -130,8 +130,8 @@ def labels(entries: Sequence[Entry], indexes: str) -> str:
     return " ".join(map(shown, samples(found, outlines(workload, {"p": Style(parent=True)}))))
 
 
-def shown(one: Made | LoggedRequest) -> str:
-    return f"{one.label}{one.message.split()[6][:-1]}" if isinstance(one, Made) else one.step
+def shown(one: DerivedSample | LoggedRequest) -> str:
+    return f"{one.label}{one.message.split()[6][:-1]}" if isinstance(one, DerivedSample) else one.step
 
 
 def of(name: str, *entries: Entry) -> Block:
@@ -207,7 +207,9 @@ def test_redirects_on_the_way_are_part_of_the_sample() -> None:
 
 
 def test_another_scenario_is_left_as_it_is() -> None:
-    assert [one.label if isinstance(one, Made) else one.step for one in samples([row(0, 0)], {})] == ["r0"]
+    assert [
+        one.label if isinstance(one, DerivedSample) else one.step for one in samples([row(0, 0)], {})
+    ] == ["r0"]
 
 
 def test_a_sampler_without_a_request_has_its_row_wherever_it_is(
@@ -227,5 +229,5 @@ def test_transactions_of_one_name_are_kept_apart_by_their_elements() -> None:
     workload = Workload(scenarios=(Scenario(name="s", steps=tuple(walk)),))
     outlined = outlines(workload, {f"t{MARK}2": Style(parent=True)})
     found = samples([row(0, 0), row(1, 10)], outlined)
-    seen = [(one.label, one.element) if isinstance(one, Made) else one.step for one in found]
+    seen = [(one.label, one.element) if isinstance(one, DerivedSample) else one.step for one in found]
     assert seen == ["r0", ("t", 1), ("t", 2), "r1"]

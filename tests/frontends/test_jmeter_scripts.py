@@ -11,7 +11,7 @@ import pytest
 from prony.plan.step import Block, Entry, Step
 from prony_frontends.base import Refused
 from prony_frontends.jmeter import statements, translate
-from prony_frontends.jmeter.expression_values import NotPlain
+from prony_frontends.jmeter.expression_values import Unsupported
 from tests.frontends.conftest import offered
 from tests.frontends.jmx_text import (
     document,
@@ -69,7 +69,7 @@ def test_statements_of_a_script(text: str) -> None:
      "prev.setSuccessful(false)", "f(1)", "vars['a'] = 'b'", "vars.a = 'b'", "vars.putObject('a', b)"],
 )  # fmt: skip
 def test_other_statements_are_none_of_them(text: str) -> None:
-    with pytest.raises(NotPlain):
+    with pytest.raises(Unsupported):
         statements.of(text)
 
 
@@ -146,7 +146,7 @@ def test_a_group_that_only_sets_properties_is_left_out() -> None:
     (step,) = requests(made.trial.workload.steps)
     assert step.path == "/127.0.0.1"
     assert made.trial.before is None
-    assert any("groups without requests are left out" in note for note in made.notes)
+    assert any("SetupThreadGroup" in note for note in made.notes)
 
 
 @pytest.mark.parametrize(

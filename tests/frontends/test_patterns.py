@@ -10,7 +10,7 @@ from prony.load.short import run_short, short_load
 from prony.plan.response import Expectation
 from prony.plan.step import Step
 from prony.plan.workload import Workload
-from prony_frontends.patterns import NotTaken, pattern
+from prony_frontends.patterns import Untranslatable, pattern
 from tests.frontends.conftest import Served
 
 SAME = (
@@ -65,7 +65,7 @@ def test_javascript_has_its_own(text: str) -> None:
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_the_engine_cannot_do_is_said(text: str) -> None:
-    with pytest.raises(NotTaken) as why:
+    with pytest.raises(Untranslatable) as why:
         pattern(text)
     assert REFUSED[text] in str(why.value)
 

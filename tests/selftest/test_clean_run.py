@@ -107,7 +107,7 @@ def test_evidence_that_is_edited_costs_one_trial(monkeypatch: pytest.MonkeyPatch
         return f.healthy()
 
     monkeypatch.setattr(trials, "_measured", trial)
-    monkeypatch.setattr(trials, "_kept", [])
+    monkeypatch.setattr(trials, "_trials", [])
     dips, level = Setup(edited=edited.clock_dips), Setup(edited=edited.clock_level)
     assert trials.run_setup(dips).kind("host") is Kind.BUDGET
     assert trials.run_setup(level).kind("host") is Kind.FINE

@@ -14,22 +14,22 @@ from prony.judge.finding import NO_BIAS
 from prony.judge.histogram import decode
 from prony.judge.judging import judge
 from prony.plan.load import SteadyWindow
-from prony_selftest.cover import held as held_module
+from prony_selftest.cover import coverage as coverage_module
 from prony_selftest.cover.claims import Claimed, claimed, creeping, is_false
-from prony_selftest.cover.held import Found, held, inside, plateaus
-from prony_selftest.cover.made import histogram
+from prony_selftest.cover.coverage import WorldCoverage, coverage_of, covers, plateaus
 from prony_selftest.cover.queue import Disturbance, World, run
 from prony_selftest.cover.staged import FAULTS
+from prony_selftest.cover.synthetic_evidence import histogram
 from prony_selftest.cover.worlds import KINDS, LOADS, trial, truth
 from prony_selftest.faults.model import overlaps
 
 KIND = {kind.name: kind for kind in KINDS}
 
 
-def counted(found: Found) -> tuple[int, int]:
+def counted(found: WorldCoverage) -> tuple[int, int]:
     """Figures of conforming trials, and those whose bounds hold the truth."""
     figures = found.figures.values()
-    return sum(of.conforming for of in figures), sum(of.inside for of in figures)
+    return sum(of.conforming for of in figures), sum(of.covered for of in figures)
 
 
 @pytest.mark.parametrize("load", LOADS)
@@ -44,7 +44,7 @@ def test_an_undisturbed_trial_conforms(load: str) -> None:
     [("quiet", "saturating"), ("steal", "half busy"), ("slow client", "half busy"), ("errors", "open")],
 )
 def test_the_bounds_hold_the_truth(name: str, load: str) -> None:
-    every, there = counted(held(KIND[name], load, 5, seed=1))
+    every, there = counted(coverage_of(KIND[name], load, 5, seed=1))
     assert every >= 20
     assert there >= 0.85 * every
 
@@ -56,17 +56,17 @@ def test_a_check_that_says_nothing_is_caught(monkeypatch: pytest.MonkeyPatch) ->
         return results.model_copy(update={"findings": tuple(silent)})
 
     strong = replace(KIND["steal"], drawn=lambda _: Disturbance(stolen=0.2))
-    assert held(strong, "saturating", 2, seed=1).needed["isolation"] >= 2
-    monkeypatch.setattr(held_module, "judge", blind)
-    results = held(strong, "saturating", 2, seed=1)
-    assert results.figures["requests_per_s"].inside == 0
+    assert coverage_of(strong, "saturating", 2, seed=1).needed["isolation"] >= 2
+    monkeypatch.setattr(coverage_module, "judge", blind)
+    results = coverage_of(strong, "saturating", 2, seed=1)
+    assert results.figures["requests_per_s"].covered == 0
     assert results.figures["requests_per_s"].missed
 
 
 def test_a_bound_that_is_not_wide_enough_does_not_hold() -> None:
-    assert inside(Estimate(100.0, 99.0, 101.0, 0.0, 0.1), 110.0)
-    assert not inside(Estimate(100.0, 99.0, 101.0, 0.0, 0.05), 110.0)
-    assert inside(Estimate(100.0, 99.0, 101.0, None, 0.0), 50.0)
+    assert covers(Estimate(100.0, 99.0, 101.0, 0.0, 0.1), 110.0)
+    assert not covers(Estimate(100.0, 99.0, 101.0, 0.0, 0.05), 110.0)
+    assert covers(Estimate(100.0, 99.0, 101.0, None, 0.0), 50.0)
     assert overlaps(Estimate(100.0, 99.0, 101.0), Estimate(90.0, 89.0, 91.0, 0.0, 0.1))
     assert not overlaps(Estimate(100.0, 99.0, 101.0), Estimate(90.0, 89.0, 91.0, 0.0, 0.05))
 
@@ -104,7 +104,7 @@ def test_a_plain_claim_does_not_rest_on_a_warm_up() -> None:
 
 def test_a_plateau_that_is_still_far_is_within_the_printed_interval() -> None:
     results = plateaus(World(noise=0.015, creeps=0.15), 10.0, 4, seed=1)
-    assert results.held >= 3
+    assert results.covered >= 3
     assert len(results.halves) == 4
 
 
@@ -124,14 +124,14 @@ _LESS = (Disturbance(), Disturbance(stolen=0.2))
 
 def test_others_are_counted_as_they_ran_and_the_server_waited_for_a_part_of_it() -> None:
     world = replace(LOADS["open"], disturbance=Disturbance(others=0.2, stolen=0.1, slice_ms=2))
-    made = trial(world, np.random.default_rng(1))
-    assert made.host_window is not None
-    assert made.server_window is not None
-    others, waited_s = made.host_window.others_on_server_cpus, made.server_window.run_delay_s
-    assert (others, made.host_window.cpus[0].steal) == pytest.approx((0.2, 0.1), abs=0.02)
+    evidence = trial(world, np.random.default_rng(1))
+    assert evidence.host_window is not None
+    assert evidence.server_window is not None
+    others, waited_s = evidence.host_window.others_on_server_cpus, evidence.server_window.run_delay_s
+    assert (others, evidence.host_window.cpus[0].steal) == pytest.approx((0.2, 0.1), abs=0.02)
     assert others is not None
     assert waited_s is not None
-    assert 0.5 * others < waited_s / made.server_window.wall_s < others
+    assert 0.5 * others < waited_s / evidence.server_window.wall_s < others
 
 
 def test_the_histogram_is_the_engines() -> None:

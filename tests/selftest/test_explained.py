@@ -86,8 +86,8 @@ def test_bytes_allocated_are_right_within_five_hundredths(found: int | None, rig
     )
     run = replace(ran(program, 100), profile=profile(ran(program, 100).profile.cpu, counters=counters))
     (row,) = counter_rows(run)
-    told = "not counted" if found is None else f"{found:,}"
-    assert row[1:] == ("bytes allocated", "65,536", told, right)
+    description = "not counted" if found is None else f"{found:,}"
+    assert row[1:] == ("bytes allocated", "65,536", description, right)
     assert counter_rows(ran(PLAIN, 100)) == []
 
 

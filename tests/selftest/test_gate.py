@@ -6,24 +6,24 @@ import pytest
 
 from prony.compare.noninferiority import Change
 from prony_selftest.gate_rule import (
-    KIND_ENOUGH,
+    IN_A_GATE,
     MARGIN,
     SLOWER,
     Draw,
     gate_tables,
     gates,
-    of_unkind,
+    of_violation,
     of_world,
     share,
     single_runs,
 )
 from prony_selftest.gate_runs import RealGate, gates_table
-from prony_selftest.unkind import UNKIND
+from prony_selftest.violations import VIOLATIONS
 from prony_selftest.worlds import WORLDS, log_normal
 
 EVERY = [
     *(pytest.param(of_world(one), id=one.name) for one in WORLDS),
-    *(pytest.param(of_unkind(one), id=one.name) for one in UNKIND if one.name in KIND_ENOUGH),
+    *(pytest.param(of_violation(one), id=one.name) for one in VIOLATIONS if one.name in IN_A_GATE),
 ]
 
 

@@ -26,15 +26,15 @@ NAMED = {world.name: world for world in WORLDS}
 @pytest.mark.parametrize("name", ["log-normal", "bimodal", "Pareto"])
 def test_independent_requests_are_covered(name: str) -> None:
     covered = coverage(NAMED[name], 1522, (50.0, 99.0), 300)
-    assert min(one.held for one in covered.values()) >= 0.92
+    assert min(one.covered for one in covered.values()) >= 0.92
 
 
 @pytest.mark.rarely
 def test_requests_that_share_a_queue_or_a_pause_are_covered_by_what_the_seconds_show() -> None:
     for name in ("correlated 0.9", "queue, 50% busy", "pauses"):
         alone = coverage(NAMED[name], 30_000, (99.0,), 60, rows=False)[99.0]
-        assert alone.held < 0.72
-        assert coverage(NAMED[name], 30_000, (99.0,), 60)[99.0].held > 0.75
+        assert alone.covered < 0.72
+        assert coverage(NAMED[name], 30_000, (99.0,), 60)[99.0].covered > 0.75
 
 
 @pytest.mark.rarely
@@ -43,7 +43,7 @@ def test_what_is_printed_is_not_chosen_by_what_the_times_show() -> None:
     for name in ("pauses", "queue, 80% busy"):
         covered = coverage(NAMED[name], 1522, (99.0,), 100)[99.0]
         assert covered.printed == 1
-        assert covered.held > 0.55
+        assert covered.covered > 0.55
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_many_requests_of_few_seconds_know_as_much_as_their_seconds_do() -> None
     for name in ("levels differ by 2 %", "levels differ by 5 %"):
         one = covered[name]
         assert one.counts_as < 0.3 * 20_000
-        assert one.held >= 0.9
+        assert one.covered >= 0.9
         assert 0.5 * one.error < one.below < 2 * one.error
     assert covered["levels differ by 2 %"].above < 2.5 * covered["levels differ by 2 %"].error
     # Fewer than a useful upper end takes: `samples` says that there is none.

@@ -29,7 +29,7 @@ from prony_selftest.faults.single_trial import EntryResult, markdown
 from prony_selftest.gate_rule import gate_tables
 from prony_selftest.laws import usl_table
 from prony_selftest.percentile_tables import percentile_tables
-from prony_selftest.sections import SECTIONS, Asked, marks, written
+from prony_selftest.sections import SECTIONS, SectionRequest, marks, written
 from prony_selftest.shared_processes import shared_tables
 from prony_selftest.steady_tables import steady_tables
 from prony_selftest.tables import Repetitions, replace_between, statistics_tables
@@ -144,7 +144,7 @@ def test_entries_of_the_catalogue_are_written_one_by_one_and_other_rows_stay(
     old = markdown([replace(entry(number), reported="old") for number in (2, 4, 10)])
     file.write_text("\n".join(("before", marks("catalogue")[0], old, marks("catalogue")[1], "after")))
     with pytest.raises(KeyboardInterrupt):
-        written(Asked("catalogue", numbers=(1, 2, 3, 4)), file, lambda _: None)
+        written(SectionRequest("catalogue", numbers=(1, 2, 3, 4)), file, lambda _: None)
     rows = [line.split(" | ") for line in file.read_text().splitlines() if line.startswith("| ")]
     states = {row[0]: row[3] for row in rows[1:]}
     assert states == {"| 1": "new", "| 2": "new", "| 4": "old", "| 10": "old"}

@@ -18,11 +18,11 @@ from prony_selftest.statistics import (
     power,
     sequential_power,
     share,
-    unkind,
     until_clear,
+    violation_rates,
 )
 from prony_selftest.tables import replace_between, table
-from prony_selftest.unkind import UNKIND, UnkindWorld
+from prony_selftest.violations import VIOLATIONS, ViolationWorld
 from prony_selftest.worlds import ONE_SIDED, WORLDS, World, log_normal
 
 BY_NAME = [pytest.param(world, id=world.name) for world in WORLDS]
@@ -53,7 +53,7 @@ def test_different_servers_are_not_called_equivalent(world: World) -> None:
 @pytest.mark.rarely
 def test_adding_trials_until_it_is_clear_keeps_the_error(world: World) -> None:
     ended = until_clear(world, LOOKS, 0.0, 300)
-    assert share(ended, lambda one: one.said.differs).could_be(0, 0.05)
+    assert share(ended, lambda one: one.claim.differs).could_be(0, 0.05)
     ended = until_clear(world, LOOKS, TRUTH, 200, every_look=True)
     assert share(ended, lambda one: one.covered).could_be(0.95, 1)
 
@@ -64,18 +64,18 @@ def test_without_the_rule_it_does_not() -> None:
     differ so much that two servers are not soon equivalent, and 1 % is soon passed.
     """
     ended = until_clear(log_normal(0.15), LOOKS, 0.0, 800, naive_rule())
-    assert not share(ended, lambda one: one.said.differs).could_be(0, 0.05)
+    assert not share(ended, lambda one: one.claim.differs).could_be(0, 0.05)
 
 
-KIND_ENOUGH = ("unequal spread", "periodic", "slow starts without a figure")
+IN_A_GATE = ("unequal spread", "periodic", "slow starts without a figure")
 
 
 @pytest.mark.parametrize(
-    "world", [pytest.param(one, id=one.name) for one in UNKIND if one.name in KIND_ENOUGH]
+    "world", [pytest.param(one, id=one.name) for one in VIOLATIONS if one.name in IN_A_GATE]
 )
 @pytest.mark.rarely
-def test_a_broken_assumption_makes_no_false_difference(world: UnkindWorld) -> None:
-    counts = unkind(world, 10, 120)
+def test_a_broken_assumption_makes_no_false_difference(world: ViolationWorld) -> None:
+    counts = violation_rates(world, 10, 120)
     assert counts.worst.could_be(0, 0.05)
     assert counts.covered.could_be(0.95, 1)
 
@@ -83,9 +83,9 @@ def test_a_broken_assumption_makes_no_false_difference(world: UnkindWorld) -> No
 @pytest.mark.rarely
 def test_what_order_and_missing_trials_would_do_without_the_rules() -> None:
     """So this simulation can tell."""
-    worlds = {one.name: one for one in UNKIND}
-    assert not unkind(worlds["carry-over, fixed order"], 20, 120).worst.could_be(0, 0.15)
-    counts = unkind(worlds["only a has them"], 20, 60)
+    worlds = {one.name: one for one in VIOLATIONS}
+    assert not violation_rates(worlds["carry-over, fixed order"], 20, 120).worst.could_be(0, 0.15)
+    counts = violation_rates(worlds["only a has them"], 20, 60)
     assert not counts.alone.could_be(0, 0.5)
     assert counts.worst.could_be(0, 0.05)
 
@@ -134,5 +134,5 @@ def test_the_page_has_a_place_for_them_and_it_is_filled() -> None:
     page = Path(__file__).parents[2].joinpath("docs/results/truth/statistics.md").read_text(encoding="utf-8")
     begin, end = marks("statistics")
     filled = page[page.index(begin) : page.index(end)]
-    for name in [*(world.name for world in (*WORLDS, *ONE_SIDED)), *(world.name for world in UNKIND)]:
+    for name in [*(world.name for world in (*WORLDS, *ONE_SIDED)), *(world.name for world in VIOLATIONS)]:
         assert name in filled

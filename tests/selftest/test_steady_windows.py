@@ -6,25 +6,25 @@ import numpy as np
 import pytest
 
 from prony_selftest.steady_tables import REPRODUCED, reproduced, share
-from prony_selftest.steady_windows import FULL, SEED, Lab, Server
+from prony_selftest.steady_windows import FULL, SEED, Protocol, Server
 
 
 @pytest.mark.parametrize(("told", "server", "lab"), REPRODUCED)
 @pytest.mark.rarely
 def test_the_bounds_of_a_window_that_looks_level_hold_what_is_to_come(
-    told: str, server: Server, lab: Lab
+    description: str, server: Server, protocol: Protocol
 ) -> None:
-    trials = 20 if lab.window_s == 10 else 3
-    windows = reproduced(server, lab, trials, np.random.default_rng(SEED))
-    assert sum(window.off for window in windows) >= 0.8 * trials, told
-    assert sum(window.held for window in windows) >= 0.9 * trials, told
-    assert all(window.half > 0.01 for window in windows if window.off), told
+    trials = 20 if protocol.window_s == 10 else 3
+    windows = reproduced(server, protocol, trials, np.random.default_rng(SEED))
+    assert sum(window.off for window in windows) >= 0.8 * trials, description
+    assert sum(window.covered for window in windows) >= 0.9 * trials, description
+    assert all(window.half > 0.01 for window in windows if window.off), description
 
 
 @pytest.mark.rarely
 def test_the_bounds_of_a_level_server_are_narrow_after_the_full_warm_up() -> None:
     windows = reproduced(Server(0.0, 10.0, 0.005, 0.0), FULL, 4, np.random.default_rng(SEED))
-    assert sum(window.held and window.half < 0.03 for window in windows) >= 3
+    assert sum(window.covered and window.half < 0.03 for window in windows) >= 3
     assert not any(window.off for window in windows)
 
 

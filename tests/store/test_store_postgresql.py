@@ -20,7 +20,7 @@ from tests.store import store_samples
 from tests.store.conftest import MakeTrial
 from tests.store.proxy import Proxy, proxy
 from tests.store.several import several_labs
-from tests.store.test_store_trouble import saved_trial
+from tests.store.test_store_rescue import saved_trial
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("postgresql")]
 

@@ -44,9 +44,7 @@ class _NotApplicable(Exception):
 
 
 def _check(expected: str, *, judged: bool = True) -> Callable[[Callable[[Subject], tuple[bool, str]]], Check]:
-    """A check from a function that returns whether the server is right, and what was found. A WireError is a
-    failure. Not `judged`: the finding is only noted.
-    """
+    """A check from a function: is the server right, and the finding. Not `judged`: only noted."""
 
     def outcome_of(ask: Callable[[Subject], tuple[bool, str]]) -> Check:
         @functools.wraps(ask)
@@ -83,12 +81,12 @@ def further(subject: Subject) -> tuple[bool, str]:
 
 
 def _as_declared(subject: Subject, workload: Workload) -> tuple[bool, str]:
-    asked = subject.ask(workload)
-    count = len(asked.probes)
-    if asked.silence is not None:
-        return False, f"{asked.silence}, after {count} responses"
-    if asked.wrong is not None:
-        return False, f"{asked.probes[-1].step}: {asked.wrong}"
+    run = subject.ask(workload)
+    count = len(run.probes)
+    if run.silence is not None:
+        return False, f"{run.silence}, after {count} responses"
+    if run.wrong is not None:
+        return False, f"{run.probes[-1].step}: {run.wrong}"
     return True, "1 response" if count == 1 else f"all {count} responses"
 
 
@@ -102,23 +100,23 @@ def unknown_path(subject: Subject) -> tuple[bool, str]:
 
 @_check("the headers of GET, no body")
 def head(subject: Subject) -> tuple[bool, str]:
-    """HEAD beside every GET: the same status and headers, no body, and the connection still in step."""
-    asked = 0
+    """HEAD for every GET: the same status and headers, no body, and the connection still in step."""
+    requests = 0
     for place, scenario in enumerate(subject.workload.walks):
         with _connection(subject) as line:
             for number, step in enumerate(scenario.leading):
                 if not reads(step):
                     continue
-                asked += 1
+                requests += 1
                 try:
                     why = _head_beside_get(line, step, subject.request(place, number))
                 except WireError as fault:
                     why = str(fault)
                 if why is not None:
                     return False, f"{step.name}: {why}"
-    if not asked:
+    if not requests:
         raise _NotApplicable("no GET that is expected to succeed")
-    return True, f"{asked} like GET, without a body"
+    return True, f"{requests} like GET, without a body"
 
 
 def _head_beside_get(line: _Connection, step: Step, request: WireRequest) -> str | None:
@@ -152,8 +150,8 @@ def close(subject: Subject) -> tuple[bool, str]:
     with Wire(subject.address) as wire:
         response = wire.ask(replace(request, headers={**request.headers, "Connection": "close"}))
         why = why_wrong(step, response) or _still_open(wire)
-    said = "announced" if response.announces_close else "without announcing it"
-    return why is None, why or f"closed, {said}"
+    how = "announced" if response.announces_close else "without announcing it"
+    return why is None, why or f"closed, {how}"
 
 
 @_check("a correct response without chunks, then the connection is closed")
@@ -227,8 +225,8 @@ def oversized_header(subject: Subject) -> tuple[bool, str]:
     """An oversized header: refused, and the next client is served as before."""
     step, request = subject.sample()
     for size in OVERSIZED_BYTES:
-        said, refused = _with_filler(subject, request, size)
-        found = f"{said} at " + (f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB")
+        answer, refused = _with_filler(subject, request, size)
+        found = f"{answer} at " + (f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB")
         if refused:
             break
     with subject.connect() as line:
@@ -239,9 +237,8 @@ def oversized_header(subject: Subject) -> tuple[bool, str]:
 
 
 def _with_filler(subject: Subject, request: WireRequest, size: int) -> tuple[str, bool]:
-    """The server's answer to such a header, and whether it is a refusal: an error status, over HTTP/2 also
-    RST_STREAM or GOAWAY. A refusal may be lost in the reset that follows (RFC 9112, 9.6), so it is asked for
-    again.
+    """The server's answer, and whether it is a refusal: an error status, RST_STREAM or GOAWAY. Sent again, as
+    the reset after a refusal may lose it (RFC 9112, 9.6).
     """
     filled = WireRequest(request.method, request.path, {**request.headers, "X-Filler": "a" * size})
     for attempt in range(1, RESET_ATTEMPTS + 1):

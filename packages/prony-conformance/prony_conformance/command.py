@@ -46,9 +46,9 @@ def check(
         print_model(as_json(done))
     elif len(done) > 1:
         console.print(summary_table(done))
-    if any(result.check != START for one in done for result in one.failed):
+    if any(result.check != START for conformance in done for result in conformance.failed):
         return ExitCode.NONCONFORMING
-    return ExitCode.OK if all(one.started for one in done) else ExitCode.ENVIRONMENT
+    return ExitCode.OK if all(conformance.started for conformance in done) else ExitCode.ENVIRONMENT
 
 
 def _tasks(
@@ -68,12 +68,12 @@ def _tasks(
         tasks += [(spec, workloads.load(name)) for name in names]
     if not tasks:
         raise UsageError(f"no server offers {' or '.join(only)}; prony servers lists what each offers")
-    unknown = set(settings) - {name for _, one in tasks for name in one.settings}
-    if unknown:  # said by a workload that has not got it, in its own words
+    unknown = set(settings) - {name for _, under in tasks for name in under.settings}
+    if unknown:  # the refusal is that of a workload without the setting
         tasks[0][1].with_settings({name: settings[name] for name in unknown})
     return [
-        (spec, one.with_settings({key: value for key, value in settings.items() if key in one.settings}))
-        for spec, one in tasks
+        (spec, under.with_settings({key: value for key, value in settings.items() if key in under.settings}))
+        for spec, under in tasks
     ]
 
 
@@ -83,10 +83,10 @@ def _chosen(named: list[str], every: bool) -> list[ServerSpec]:
     if not every:
         if not named:
             raise UsageError("no server was named; name some (prony servers lists them), or give --all")
-        found = targets.servers(
+        known = targets.servers(
             named, instead=f"prony servers check starts it fresh: name {targets.LAUNCHED}"
         )
-        return list({one.name: one.launched for one in found}.values())
+        return list({server.name: server.launched for server in known}.values())
     specs, faults = Catalogue.load().specs()
     if faults:
         raise faults[0]

@@ -1,6 +1,4 @@
-"""The suite's own connection over HTTP/2, by the h2 package; independent of the engine's. Malformed requests
-need `wire.Wire`.
-"""
+"""The suite's own HTTP/2 connection, by the h2 package. Malformed requests need `wire.Wire`."""
 
 from __future__ import annotations
 
@@ -132,7 +130,7 @@ class Http2Wire(Line):
                 try:
                     self._take(self._h2.receive_data(data))
                 except H2Error as fault:
-                    raise WireError(f"frames that were not asked for: {fault}") from fault
+                    raise WireError(f"unrequested frames: {fault}") from fault
         self._socket.settimeout(patience_s)
         return b""
 
@@ -170,9 +168,7 @@ class Http2Wire(Line):
         except TimeoutError:
             raise
         except OSError as fault:
-            raise self._gone or WireError(
-                f"the connection was closed without a response: {word(fault)}", hung_up=True
-            ) from fault
+            raise self._gone or WireError(f"closed, no response: {word(fault)}", hung_up=True) from fault
 
     @property
     def _gone(self) -> WireError | None:
@@ -186,7 +182,7 @@ class Http2Wire(Line):
         """The error where the server does not begin with SETTINGS (RFC 9113, 3.4)."""
         if self._first[3:4] == SETTINGS_TYPE:
             return None
-        how = "chose h2 by ALPN, but" if self.address.tls else "was asked by prior knowledge and"
+        how = "chose h2 by ALPN, but" if self.address.tls else "got HTTP/2 by prior knowledge, but"
         return WireError(f"the server does not speak HTTP/2 here: it {how} sent no SETTINGS")
 
     def _take(self, happened: Iterable[events.Event]) -> None:
@@ -214,9 +210,7 @@ class Http2Wire(Line):
                 self._socket.sendall(data)
         except OSError as fault:
             self._last_words()
-            raise self._gone or WireError(
-                f"the connection was closed while sending: {word(fault)}", hung_up=True
-            ) from fault
+            raise self._gone or WireError(f"closed while sending: {word(fault)}", hung_up=True) from fault
 
     def _send_pieces(self, data: bytes) -> None:
         patience_s = self._socket.gettimeout()
@@ -242,9 +236,7 @@ class Http2Wire(Line):
 def _is_h2(connection: socket.socket) -> None:
     if isinstance(connection, ssl.SSLSocket) and connection.selected_alpn_protocol() != "h2":
         chosen = connection.selected_alpn_protocol() or "no version"
-        raise WireError(
-            f"offered h2 and http/1.1 by ALPN, the server chose {chosen}: a load over HTTP/2 is not possible"
-        )
+        raise WireError(f"no load over HTTP/2: of h2 and http/1.1 (ALPN) the server chose {chosen}")
 
 
 def _fields(request: WireRequest, address: Address) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What the conformance suite found, as tables and as JSON."""
+"""Findings of the conformance suite, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from prony.evidence.conformance import CheckStatus, Conformance
 from prony.report.out import Out
 
 STYLES = {
-    CheckStatus.PASSED: "green",
-    CheckStatus.FAILED: "bold red",
-    CheckStatus.DECLARED: "yellow",
-    CheckStatus.NOTED: "cyan",
-    CheckStatus.LEFT_OUT: "dim",
-}
+    CheckStatus.PASSED: "green", CheckStatus.FAILED: "bold red", CheckStatus.DECLARED: "yellow",
+    CheckStatus.NOTED: "cyan", CheckStatus.LEFT_OUT: "dim",
+}  # fmt: skip
 
 
-def table(one: Conformance) -> Table:
+def table(conformance: Conformance) -> Table:
     """Every check of a server under a workload: what was found, what was expected."""
     shown = _table(
-        f"{one.server} under {one.workload}: {one.summary}", "Check", "Result", "Found", "Expected"
+        f"{conformance.server} under {conformance.workload}: {conformance.summary}",
+        "Check",
+        "Result",
+        "Found",
+        "Expected",
     )
-    for result in one.results:
+    for result in conformance.results:
         style = STYLES[result.status]
         expected = "" if result.status is CheckStatus.LEFT_OUT else result.expected
         shown.add_row(result.check, Text(result.status.value, style), Text(result.found), Text(expected))
@@ -36,9 +37,14 @@ def table(one: Conformance) -> Table:
 def summary_table(done: Sequence[Conformance]) -> Table:
     """One line per server and workload, with the names of the checks that failed."""
     shown = _table(None, "Server", "Workload", "Conformance", "Failed")
-    for one in done:
-        names = ", ".join(result.check for result in one.failed)
-        shown.add_row(one.server, one.workload, one.summary, Text(names, STYLES[CheckStatus.FAILED]))
+    for conformance in done:
+        names = ", ".join(result.check for result in conformance.failed)
+        shown.add_row(
+            conformance.server,
+            conformance.workload,
+            conformance.summary,
+            Text(names, STYLES[CheckStatus.FAILED]),
+        )
     return shown
 
 
@@ -72,12 +78,14 @@ class ConformanceOut(Out):
 
 def as_json(done: Sequence[Conformance]) -> ConformanceOut:
     return ConformanceOut(
-        passed=not any(one.failed for one in done),
+        passed=not any(conformance.failed for conformance in done),
         servers=[
             ServerOut.filled(
-                one, passed=not one.failed, checks=[CheckOut.filled(result) for result in one.results]
+                conformance,
+                passed=not conformance.failed,
+                checks=[CheckOut.filled(result) for result in conformance.results],
             )
-            for one in done
+            for conformance in done
         ],
     )
 

@@ -23,22 +23,12 @@ from prony_conformance.checks import AS_DECLARED, Check
 from prony_conformance.walk import Subject, walked_once
 
 CHECKS: Mapping[str, Check] = {
-    "answers": checks.responses,
-    "further": checks.further,
-    "unknown-path": checks.unknown_path,
-    "head": checks.head,
-    "keep-alive": checks.keep_alive,
-    "closes-after": checks.closes_after,
-    "concurrent": checks.concurrent,
-    "streams": checks.streams,
-    "delay": checks.delay,
-    "close": checks.close,
-    "http-1.0": checks.http_1_0,
-    "pipelined": checks.pipelined,
-    "headers": checks.headers,
-    "settings": checks.settings,
-    "oversized-header": checks.oversized_header,
-}
+    "answers": checks.responses, "further": checks.further, "unknown-path": checks.unknown_path,
+    "head": checks.head, "keep-alive": checks.keep_alive, "closes-after": checks.closes_after,
+    "concurrent": checks.concurrent, "streams": checks.streams, "delay": checks.delay, "close": checks.close,
+    "http-1.0": checks.http_1_0, "pipelined": checks.pipelined, "headers": checks.headers,
+    "settings": checks.settings, "oversized-header": checks.oversized_header,
+}  # fmt: skip
 """In running order: what every figure depends on first, what may harm the server last."""
 PREPARE, CLEAN_UP, STOP = "prepare", "clean-up", "stop"
 START_TIMEOUT_S = 60.0
@@ -78,8 +68,7 @@ def check_deviations(spec: ServerSpec) -> None:
         name = key.rpartition("/")[2]
         if name not in known:
             raise UsageError(
-                f"{spec.file}: 'deviates': no check '{name}'{nearest(name, known)}; "
-                f"known checks: {', '.join(known)}"
+                f"{spec.file}: deviates: '{name}'{nearest(name, known)}; known: {', '.join(known)}"
             )
 
 
@@ -138,7 +127,7 @@ def _outcomes(
         )
 
 
-_GONE = "runs until told to stop, then exits and closes its socket"
+_GONE = "runs until SIGTERM, then exits and closes its socket"
 
 
 def _died(server: RunningServer) -> bool:
@@ -156,9 +145,7 @@ def _start(fault: str | None) -> CheckOutcome:
 
 
 class _Readiness:
-    """Asks the workload's steps (before a preparation: the server's `ready` request) until the response is
-    right, or wrong for so long that the checks may say why.
-    """
+    """Sends the workload's steps (or the `ready` request) until the response is right or stays wrong."""
 
     def __init__(self, server: RunningServer, load: EngineLoad) -> None:
         asking = Preflight(load)
@@ -195,16 +182,12 @@ def _result(spec: ServerSpec, workload: str, name: str, outcome: CheckOutcome) -
     )
 
 
-def claimed(spec: ServerSpec, asked: Sequence[str]) -> tuple[str, ...]:
-    """The workloads to check: the requested ones, else all that the server declares. Raises UsageError for an
-    undeclared one.
-    """
-    if not asked:
+def claimed(spec: ServerSpec, requested: Sequence[str]) -> tuple[str, ...]:
+    """The requested workloads, or all that the server declares. Raises UsageError for an undeclared one."""
+    if not requested:
         return spec.workloads
-    for name in asked:
+    for name in requested:
         if spec.workloads and name not in spec.workloads:
             offered = ", ".join(spec.workloads)
-            raise UsageError(
-                f"server '{spec.name}' does not offer the workload '{name}'; it offers: {offered}"
-            )
-    return tuple(asked)
+            raise UsageError(f"server '{spec.name}' has no workload '{name}'; it offers: {offered}")
+    return tuple(requested)

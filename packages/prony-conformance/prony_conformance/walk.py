@@ -1,6 +1,4 @@
-"""The steps of a workload as single requests, sent and judged by the engine; malformed ones are derived from
-the requests that it writes.
-"""
+"""The steps of a workload as single requests of the engine, from which malformed ones are derived."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ class Subject:
     known: Mapping[str, str] = field(default_factory=dict)
     """Captured by the workload's preparation."""
     http_version: HttpVersion = "1.1"
-    """Unless a check says another one."""
+    """Unless a check sets another."""
     _walks: int = field(default=0)
 
     @property
@@ -99,9 +97,7 @@ class Subject:
 
 
 def as_sent(load: EngineLoad, step: Step) -> WireRequest:
-    """The one request of a load, as the engine writes it to a listener that never answers. Raises WireError,
-    and EnvironmentFault when the engine fails.
-    """
+    """The request as the engine writes it to a silent listener. Raises WireError, EnvironmentFault."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as beside:
         listener.settimeout(HEARD_WITHIN_S)
         heard = beside.submit(_hear, listener)

@@ -1,6 +1,4 @@
-"""The suite's own connections: HTTP/1 as raw bytes, responses parsed by h11. Independent of the engine's
-parser, and able to send what no well-behaved client sends.
-"""
+"""The suite's own connections: HTTP/1 as raw bytes, also malformed; responses parsed by h11."""
 
 from __future__ import annotations
 
@@ -130,9 +128,7 @@ class Wire(Line):
         try:
             self._socket.sendall(data)
         except OSError as fault:
-            raise WireError(
-                f"the connection was closed while sending: {word(fault)}", hung_up=True
-            ) from fault
+            raise WireError(f"closed while sending: {word(fault)}", hung_up=True) from fault
 
     def _send_until_answered(self, data: bytes) -> None:
         """Piece by piece, until the server responds or closes."""
@@ -142,7 +138,7 @@ class Wire(Line):
             try:
                 self._socket.sendall(data[at : at + size])
             except OSError:
-                return  # what it has said before it hung up can still be read
+                return  # bytes sent before it hung up can still be read
             at += size
 
     def read(self, method: str) -> WireResponse:
@@ -192,17 +188,13 @@ class Wire(Line):
             raise WireError(f"timeout: {what} took over {self._socket.gettimeout():g} s") from fault
         except OSError as fault:
             silent = not begun and not parser.trailing_data[0]
-            raise WireError(
-                f"the connection was closed without a response: {word(fault)}", hung_up=silent
-            ) from fault
+            raise WireError(f"closed, no response: {word(fault)}", hung_up=silent) from fault
         if not data and not begun and not parser.trailing_data[0]:
             raise WireError("the connection was closed without a response", hung_up=True)
         parser.receive_data(data)
 
     def _listen(self, within_s: float) -> bytes | None:
-        """Bytes that come in this time; None: nothing, empty: the end. With TLS a readable socket may hold
-        none of the server's.
-        """
+        """Bytes within this time; None: none; empty: the end. TLS may buffer what select does not show."""
         if self._rest or self._hung_up:
             return self._rest
         patience_s = self._socket.gettimeout()

@@ -29,9 +29,7 @@ class NotAttached(NotReached):
 
 
 def load(pid: int, library: Path, options: str) -> str:
-    """Load a native agent, or call one that is loaded already; returns the JVM's reply. Raises NotAttached or
-    ProcessEnded.
-    """
+    """Loads a native agent or calls a loaded one; the JVM's reply. Raises NotAttached, ProcessEnded."""
     reply = _ask(pid, b"load", os.fsencode(library), b"true", options.encode())
     first, _, rest = reply.partition("\n")
     refused = first.strip() not in ("", "0") or (
@@ -111,8 +109,7 @@ def _wake(pid: int, inner: int, path: Path) -> None:
                 raise ProcessEnded(pid)
             if time.monotonic() > deadline:
                 raise NotAttached(
-                    f"the JVM {pid} opened no attach socket in {OPENS_WITHIN_S:.0f} s "
-                    "(-XX:+DisableAttachMechanism?)"
+                    f"JVM {pid} does not attach in {OPENS_WITHIN_S:.0f} s (-XX:+DisableAttachMechanism?)"
                 )
             time.sleep(LOOK_EVERY_S)
     finally:

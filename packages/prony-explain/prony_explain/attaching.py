@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 def may_attach(plan: Plan, common: Common, *, several_hosts: bool) -> None:
-    """Returns when a profiler may be attached to every explained server. Raises UsageError on refusal, or
-    without a terminal to ask on.
-    """
+    """Returns if profilers may be attached. Raises UsageError on refusal, or without a terminal."""
     cells = [cell for cell in plan.cells if cell.explain]
     if common.attach and not cells:
         raise UsageError("--attach needs --explain")
@@ -50,9 +48,7 @@ def _ask(at: Url) -> None:
         )
     target = f"{'one or all of ' if len(pids) > 1 else ''}{_named(pids)}"
     if not sys.stdin.isatty():
-        raise UsageError(
-            f"--explain would attach a profiler to {target}, which Prony did not start; allow it: --attach"
-        )
+        raise UsageError(f"--explain would attach to {target}, which Prony did not start; allow it: --attach")
     if not typer.confirm(f"Attach a profiler to {target}, which listens at {at.url}?", err=True):
         raise UsageError(f"no profiler attached to {target}; leave --explain out")
 

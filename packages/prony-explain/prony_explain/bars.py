@@ -1,6 +1,4 @@
-"""SVG of an explanation: each server's budget as a stacked bar, and the runtime's events over the window.
-Pure.
-"""
+"""SVG: each server's budget as a stacked bar, and the runtime's events over the window. Pure."""
 
 from __future__ import annotations
 

@@ -109,9 +109,7 @@ class Budget:
     samples: int
     slices: int
     seen_share: float | None
-    """Sampled CPU time ÷ the kernel's account of the process; None: unknown. The rest is part of
-    `not attributed`.
-    """
+    """Sampled ÷ accounted CPU time of the process; None: unknown. The rest is `not attributed`."""
     profiler_share: float
     """The profiler's own share of the samples; excluded."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from prony.evidence.profile import Counters, CutShort, Profile, Stalls
+from prony.report.out import filled
 from prony.server import proc
 from prony_explain import counters, stalls
 from prony_explain.processes import Chosen, CpuTime, ProcessEnded, choose, ended
@@ -26,9 +27,7 @@ so it starts after the CPU samples ...
 CALLS_SHARE, CALLS_MOST_S = 0.06, 1.0
 """... for this share of the window at most, which is thousands of calls."""
 SAMPLES = 3000
-"""Wanted CPU samples: a part of 20 % is then known to 2 points. More would slow down the server for little
-gain.
-"""
+"""Wanted CPU samples: ± 2 points of a part of 20 %. More slows down the server for little gain."""
 SHORTEST_S, LONGEST_S = 0.001, 0.05
 """Bounds of the CPU time between two samples of a thread."""
 LEAST_SAMPLES = 8
@@ -50,17 +49,13 @@ Find = Callable[[Chosen], Profiler]
 
 
 def interval_s(busy_cpus: float, window_s: float) -> float:
-    """CPU time between two samples of a thread for about `SAMPLES` per window. `busy_cpus`: CPUs that the
-    profiled processes keep busy.
-    """
+    """CPU time between a thread's samples, for about `SAMPLES` per window on `busy_cpus` CPUs."""
     return min(LONGEST_S, max(SHORTEST_S, max(LEAST_BUSY, busy_cpus) * window_s / SAMPLES))
 
 
 @dataclass(slots=True)
 class Collector:
-    """Collector of one explained trial: `attach` under load before the window, `begin` and `end` with the
-    window. None of them raises.
-    """
+    """Of one explained trial: `attach` before the window, `begin` and `end` with it. None raises."""
 
     find: Find
     _chosen: Chosen | None = None
@@ -136,10 +131,7 @@ class Collector:
             interval_s(self._busy_cpus, window_s),
             self._busy_cpus * window_s / self._running / LEAST_SAMPLES,
         )
-        jobs: list[Callable[[], None]] = [
-            lambda: self._watch(window_s),
-            lambda: self._count_calls(window_s),
-        ]
+        jobs: list[Callable[[], None]] = [lambda: self._watch(window_s), lambda: self._count_calls(window_s)]
         if self._attached:
             jobs.append(lambda: self._profile(schedule))
         for job in jobs:
@@ -188,23 +180,16 @@ class Collector:
                 self._missing.append(f"the profiler did not end within {ENDS_WITHIN_S:.0f} s")
         self.detach()
         profiled = self._profiled or Profiled(event="", interval_s=None)
-        return Profile(
+        return filled(
+            Profile,
+            profiled,
             runtime="native" if self._chosen is None else self._chosen.runtime,
             profiler=self._profiler.name if self._profiler is not None and self._profiled is not None else "",
-            event=profiled.event,
-            interval_s=profiled.interval_s,
             ended_s=ended_s - self._begun_s if self._first is not None else 0.0,
-            cpu=profiled.cpu,
-            allocation=profiled.allocation,
             sampled_cpu_s=self._accounted_s(profiled),
             sampled_s=None if self._sampled is None else self._sampled.at_s,
             cpu_share=1.0 if profiled.every_process else self._share(),
-            locks=profiled.locks,
-            lock_waits=profiled.lock_waits,
-            kernel=profiled.kernel,
             counters=None if last is None else self._counted(last, profiled),
-            timeline=profiled.timeline,
-            timeline_from_s=profiled.timeline_from_s,
             stalls=self._stalls,
             begun_monotonic_s=self._begun_s if self._first is not None else None,
             cut_short="process-ended" if gone else profiled.cut_short or self._cut_short,

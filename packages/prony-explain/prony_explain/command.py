@@ -39,7 +39,7 @@ def command(
     if what == "latest" or Store.open(common.db).has(what):
         if trials is not None or trial_options != AskedTrial():
             raise UsageError(
-                f"{what} is a stored experiment with its own load and trials; leave those options out"
+                f"{what} is a stored experiment with its own load and trials; omit those options"
             )
         return _stored(what, common)
     server = targets.server(

@@ -1,6 +1,4 @@
-"""Cost of a profiler: the explained trial against the measured ones, and its window against the seconds
-before it in the same process. Pure.
-"""
+"""Cost of a profiler: explained trial compared with the measured ones, window with the time before. Pure."""
 
 from __future__ import annotations
 
@@ -14,17 +12,13 @@ from prony.steady.precision import t_quantile
 from prony_explain.before import AgainstBefore
 
 MOST = 0.10
-"""Limit on the change of throughput or CPU time per request; above it, the profile's proportions are those of
-a different load on the server.
-"""
+"""Limit on the change of throughput or CPU per request; above it the profile is of another load."""
 RATE, CPU = "throughput", "CPU time per request"
 
 
 @dataclass(frozen=True, slots=True)
 class WithinChange:
-    """Window ÷ the seconds before it in the explained process, relative to the measured trials' mean of the
-    same ratio; as shares.
-    """
+    """Window ÷ the seconds before it, relative to the measured trials' mean of that ratio; shares."""
 
     change: float
     low: float | None

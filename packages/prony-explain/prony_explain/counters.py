@@ -1,6 +1,4 @@
-"""Kernel counters of a server's processes: context switches, faults, waits for a CPU and TCP from /proc,
-system calls by name from perf where it is allowed.
-"""
+"""Kernel counters of a server's processes from /proc, and system calls by name from perf."""
 
 from __future__ import annotations
 

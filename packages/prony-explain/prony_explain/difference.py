@@ -106,9 +106,7 @@ FAR_APART = 1.25
 
 
 def difference(a: Side, b: Side, *, where: str = "") -> Difference:
-    """The costlier server minus the other, under the same load. Raises ValueError if a server has no measured
-    trial.
-    """
+    """Costlier server minus the other, under the same load. Raises ValueError without a measured trial."""
     cost_a, cost_b = cost(a.values_us), cost(b.values_us)
     if cost_b.value > cost_a.value:
         a, b, cost_a, cost_b = b, a, cost_b, cost_a

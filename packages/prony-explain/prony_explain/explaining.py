@@ -25,9 +25,7 @@ class Explaining:
     _why: str = "async-profiler was not fetched"
 
     def prepare(self, targets: Sequence[ServerUnderTest], on_line: OnLine) -> None:
-        """Fetch async-profiler if a server runs on a JVM or its runtime is unknown. A failure is reported in
-        the profile; no measurement depends on it.
-        """
+        """Fetches async-profiler for a JVM or unknown runtime. A failure is reported in the profile."""
         if any(target.built is None or target.built.jdk is not None for target in targets):
             self.fetch(on_line)
 

@@ -32,17 +32,10 @@ LETTER = 7.3
 SCRIPT = files("prony_explain").joinpath("flame.js").read_text(encoding="utf-8")
 
 FILL: Mapping[Part, str] = {
-    Part.APPLICATION: "#f2b8b5",
-    Part.FRAMEWORK: "#f6cd9a",
-    Part.CONTAINER: "#f3e394",
-    Part.RUNTIME: "#b9dfae",
-    Part.LIBRARY: "#a9dcd2",
-    Part.NETWORK: "#a9cdf0",
-    Part.SCHEDULING: "#c9bdf0",
-    Part.KERNEL: "#c3cad3",
-    Part.UNATTRIBUTED: "#e2e2e0",
-    Part.PROFILER: "#efefee",
-}
+    Part.APPLICATION: "#f2b8b5", Part.FRAMEWORK: "#f6cd9a", Part.CONTAINER: "#f3e394",
+    Part.RUNTIME: "#b9dfae", Part.LIBRARY: "#a9dcd2", Part.NETWORK: "#a9cdf0", Part.SCHEDULING: "#c9bdf0",
+    Part.KERNEL: "#c3cad3", Part.UNATTRIBUTED: "#e2e2e0", Part.PROFILER: "#efefee",
+}  # fmt: skip
 """Light enough for dark text in both colour schemes."""
 TEXT = "#1c1f24"
 MORE, LESS, EQUAL = (222, 92, 78), (72, 130, 200), (238, 238, 236)
@@ -204,9 +197,7 @@ def flame_svg(root: Node, *, title: str, unit: str, standalone: bool = False) ->
 
 
 def difference_svg(root: Node, *, title: str, unit: str, standalone: bool = False) -> str:
-    """The graph of the first profile: red where it has more than the second, blue where less; see
-    `compared`.
-    """
+    """The first profile's graph: red where it exceeds the second, blue where it is below."""
     most = (
         max((abs(node.weight - node.other) for node in _every(root) if node is not root), default=0.0) or 1.0
     )
@@ -264,9 +255,7 @@ def _svg(
 
 
 def fit(name: str, width: float) -> str:
-    """A box's text: the whole name, the last segments of a Java name, or its beginning; empty below three
-    letters.
-    """
+    """Fits a name: whole, the last segments in Java, or its beginning; empty below three letters."""
     letters = int((width - 6) / LETTER)
     if letters < 3:
         return ""

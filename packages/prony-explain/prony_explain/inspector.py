@@ -1,6 +1,4 @@
-"""The inspector of a running Node process, opened by SIGUSR1 on a loopback port: Chrome DevTools Protocol
-over a WebSocket (RFC 6455).
-"""
+"""Inspector of a Node process, opened by SIGUSR1: DevTools Protocol over a WebSocket (RFC 6455)."""
 
 from __future__ import annotations
 
@@ -147,9 +145,7 @@ def _path(port: int) -> str:
 
 
 def _opened(pid: int) -> int | None:
-    """The port opened on SIGUSR1; None after a timeout. Raises NotOpened if the signal might end the process,
-    or ProcessEnded.
-    """
+    """Port opened by SIGUSR1; None at the timeout. Raises NotOpened (unsafe signal), ProcessEnded."""
     if not catches(pid, signal.SIGUSR1):
         ignores = NotOpened(
             f"the Node process {pid} does not handle SIGUSR1 (--disable-sigusr1, or not Node itself), which "

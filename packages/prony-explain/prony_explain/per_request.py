@@ -10,9 +10,7 @@ from prony_explain.difference import WITNESSES
 
 
 def per_request(profile: Profile | None, rate: float | None) -> dict[str, float]:
-    """Kernel and runtime counters, by the keys of `WITNESSES`; unread ones are left out. `rate`: requests per
-    second of the window.
-    """
+    """Counters by the keys of `WITNESSES`, without unread ones. `rate`: requests/s of the window."""
     counters = profile.counters if profile is not None else None
     if profile is None or counters is None or not rate or counters.seconds <= 0:
         return {}

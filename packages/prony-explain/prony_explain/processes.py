@@ -19,9 +19,7 @@ PYTHON = re.compile(r"/(libpython3[\d.]*\.so|python3?[\d.]*)( |$)", re.MULTILINE
 
 
 HANGS_UP_S = 1.0
-"""Longest time between a killed process closing its connections and disappearing: its memory is freed in
-between.
-"""
+"""Maximum time between a killed process's closed connections and its end: memory is freed."""
 LOOK_EVERY_S = 0.01
 
 
@@ -30,9 +28,7 @@ class NotReached(Exception):
 
 
 class ProcessEnded(NotReached):
-    """The process has ended: raised for every symptom of that (connection reset or refused, no answer, no
-    such process or file).
-    """
+    """Raised for every symptom: connection reset or refused, no answer, no such process or file."""
 
     def __init__(self, *pids: int) -> None:
         numbers = ", ".join(map(str, pids))
@@ -101,9 +97,7 @@ class CpuTime:
         """CPU time until now."""
         own, every = proc.sample((chosen.pid,)), proc.sample(chosen.every)
         return cls(
-            time.monotonic(),
-            None if own is None else own.cpu_s,
-            None if every is None else every.cpu_s,
+            time.monotonic(), None if own is None else own.cpu_s, None if every is None else every.cpu_s
         )
 
     def since(self, before: CpuTime) -> CpuTime:

@@ -235,9 +235,7 @@ def defaults(runtime: str) -> tuple[RuleFile, ...]:
 
 
 def rules_for(runtime: str, server: str = "", roots: Iterable[Path] = ()) -> Rules:
-    """Rules of a catalogue server (name, optional variant), of its inherited runtimes, and the defaults of
-    `runtime`. An unknown server has the defaults only.
-    """
+    """Rules of a server (and variant), its runtimes, and the defaults of `runtime`."""
     own = [read(path) for path in _own(server.partition(":")[0], tuple(roots))]
     every = [*own, *defaults(runtime)]
     top = next((file.otherwise for file in every if file.otherwise is not None), None)

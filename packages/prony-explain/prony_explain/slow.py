@@ -40,14 +40,10 @@ MOST_LOCKS = 3
 """Named locks: those of most slow requests."""
 
 NAMES: Mapping[EventKind, str] = {
-    "collection": "pause for garbage collection",
-    "safepoint": "other safepoint",
-    "compilation": "compilation begun (C2)",
-    "run-queue": "thread waits for a CPU",
-    "throttled": "throttled by the CPU quota",
-    "disk": "read from disk",
-    "lock": "thread waits for a lock",
-}
+    "collection": "pause for garbage collection", "safepoint": "other safepoint",
+    "compilation": "compilation begun (C2)", "run-queue": "thread waits for a CPU",
+    "throttled": "throttled by the CPU quota", "disk": "read from disk", "lock": "thread waits for a lock",
+}  # fmt: skip
 OF_THE_RUNTIME: Mapping[EventKind, str] = {
     "collection": "collections",
     "safepoint": "safepoints",
@@ -266,9 +262,7 @@ def _meets(event: TimelineEvent, others: Sequence[TimelineEvent]) -> bool:
 
 
 def _least_ms(stalls: Stalls, over_s: float) -> float:
-    """Minimum total wait of one thread within a row to matter to such a request: half its time, or half a row
-    if that is less.
-    """
+    """Minimum wait of a thread in a row to matter: half the request's time, or half a row if less."""
     row_s = median(np.diff([stalls.begins_s, *stalls.ends_s]).tolist())
     return float(1000 * min(over_s, row_s) / 2)
 

@@ -87,9 +87,7 @@ class _Quotas:
         return cls(tuple(groups.values()), root)
 
     def throttled_ms(self) -> float | None:
-        """Throttled time of the most throttled group since the last call, all CPUs together; None if
-        unreadable.
-        """
+        """Throttled time of the most throttled group since the last call, all CPUs; None if unreadable."""
         now = tuple(cgroup.throttle(pid, self.root) for pid in self.pids)
         since = map(cgroup.between, self._before, now)
         self._before = now
@@ -118,9 +116,7 @@ class _Row:
 def watch(
     pids: Iterable[int], over: Callable[[float], bool], begun_s: float, window_s: float, root: Path = ROOT
 ) -> Stalls:
-    """Polls the processes until `over(seconds)`, which waits, returns True. Times are from `begun_s` of
-    CLOCK_MONOTONIC.
-    """
+    """Polls until `over(seconds)`, which waits, is True. Times: from `begun_s` (CLOCK_MONOTONIC)."""
     there = tuple(pids)
     threads = _Threads(there, root)
     quotas = _Quotas.of(there, root)

@@ -120,7 +120,7 @@ class Ran:
         return self.trial.judgement
 
 
-def say_judgement(ran: Ran, stderr: IO[str]) -> None:
+def print_judgement(ran: Ran, stderr: IO[str]) -> None:
     """Prints two lines: whether the run conforms with the uncertainty of its figures; then the reason for
     nonconformance, or the largest source of uncertainty and the conditions.
     """
@@ -132,7 +132,7 @@ def say_judgement(ran: Ran, stderr: IO[str]) -> None:
         estimated = estimates(ran.evidence, judgement, ran.trial.figures)
         good = [
             f"{label} good to {good_to(*estimated[name].uncertainty.worst)}"
-            for name, label in TOLD.items()
+            for name, label in PRINTED_FIGURES.items()
             if name in estimated
         ]
         lines = (f"conforms: {', '.join(good) or 'no figure'} ({ran.identifier})", _rests_on(judgement))
@@ -140,7 +140,7 @@ def say_judgement(ran: Ran, stderr: IO[str]) -> None:
         print(f"prony: {line}".replace("\n", " "), file=stderr)
 
 
-TOLD = {"requests_per_s": "requests/s", "p99_ms": "p99"}
+PRINTED_FIGURES = {"requests_per_s": "requests/s", "p99_ms": "p99"}
 """Figures whose uncertainty is printed."""
 INCOMPARABLE = math.log(1.05)
 """Bias by other processes, on the log scale, from which figures are not comparable: typical effects."""
@@ -153,10 +153,10 @@ def _reason(one: Finding) -> str:
 def _rests_on(judgement: Judgement) -> str:
     """The largest entry of each uncertainty budget, and the conditions."""
     sentences = []
-    lines = [(line, name) for name in TOLD for line in judgement.budget(name) if line.bias.counts]
+    lines = [(line, name) for name in PRINTED_FIGURES for line in judgement.budget(name) if line.bias.counts]
     if lines:
         (finding, bias), name = max(lines, key=lambda entry: entry[0].bias.size)
-        effect = f"{bends(bias.low, bias.high)} of {TOLD[name]}"
+        effect = f"{bends(bias.low, bias.high)} of {PRINTED_FIGURES[name]}"
         if finding.outside and bias.size >= INCOMPARABLE:
             sentences.append(f"{finding.reason}: do not compare these figures ({effect}); {finding.advice}")
         else:
@@ -187,7 +187,7 @@ def openssl_name(suite: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FrontEndOptions:
     """Prony's own options of a front end."""
 
     explain: bool = False
@@ -198,7 +198,7 @@ class Asked:
 class Context:
     """The environment of a front end: the user's options, the measurement, and the two streams."""
 
-    asked: Asked
+    options: FrontEndOptions
     offer: Callable[[Plan, Progress], Ran]
     """Preflights, measures, judges and stores, as for every command. Raises PronyError."""
     stdout: IO[str]
@@ -218,8 +218,8 @@ class Context:
     def end(self, ran: Ran, original: int = 0) -> int:
         """Prints the two lines after the tool's output, and returns the exit code."""
         self.stdout.flush()
-        say_judgement(ran, self.stderr)
-        return exit_code(ran, self.asked.exit_like_original, original)
+        print_judgement(ran, self.stderr)
+        return exit_code(ran, self.options.exit_like_original, original)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,9 +241,7 @@ class FrontEnd:
 
 
 class _ClosedPipeTolerant(io.FileIO):
-    """Standard output that survives a closed pipe (`prony ab … | head -3`): the run continues to its
-    judgement.
-    """
+    """Standard output that survives a closed pipe (`prony ab … | head -3`): the run continues."""
 
     def write(self, data: Any, /) -> int:
         """Writes everything, or discards it."""
@@ -273,7 +271,7 @@ class _WithoutCredentials(io.TextIOBase):
         return self._stream.isatty()
 
 
-def own_context(asked: Asked, offer: Callable[[Plan, Progress], Ran]) -> Context:
+def own_context(options: FrontEndOptions, offer: Callable[[Plan, Progress], Ran]) -> Context:
     """The context with this process's own streams."""
     stdout: IO[str] = sys.stdout
     if isinstance(stdout, io.TextIOWrapper):
@@ -284,4 +282,4 @@ def own_context(asked: Asked, offer: Callable[[Plan, Progress], Ran]) -> Context
             errors=stdout.errors,
             line_buffering=stdout.line_buffering,
         )
-    return Context(asked, offer, stdout, cast(IO[str], _WithoutCredentials(sys.stderr)))
+    return Context(options, offer, stdout, cast(IO[str], _WithoutCredentials(sys.stderr)))

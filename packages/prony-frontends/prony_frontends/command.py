@@ -69,9 +69,7 @@ def usage() -> str:
 
 
 def divided(argv: Sequence[str]) -> tuple[Own, list[str]]:
-    """Splits the command line into Prony's options and the tool's words. Raises UsageError for a missing
-    value.
-    """
+    """Splits a command line into Prony's options and the tool's. Raises UsageError for a missing value."""
     flags: set[str] = set()
     values: dict[str, list[str]] = {}
     rest: list[str] = []
@@ -122,15 +120,15 @@ def _note(sentence: str) -> None:
 
 def command(argv: Sequence[str]) -> int:
     """Runs the tool `argv[0]`. Raises PronyError."""
-    from prony_frontends.base import Asked, own_context
+    from prony_frontends.base import FrontEndOptions, own_context
 
     tool = front_end(argv[0])
     own, rest = divided(argv[1:])
     if rest in (["-h"], ["--help"]):
         sys.stdout.write(tool.usage.rstrip("\n") + "\n" + usage())
         return ExitCode.OK
-    asked = Asked("--explain" in own.flags, "--exit-like-original" in own.flags)
-    context = own_context(asked, offers(own.common))
+    wanted = FrontEndOptions("--explain" in own.flags, "--exit-like-original" in own.flags)
+    context = own_context(wanted, offers(own.common))
     try:
         return tool.run(rest, context)
     finally:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from prony.evidence.engine import Counters
+
 
 @dataclass(frozen=True, slots=True)
 class CountedValues:
@@ -63,3 +65,12 @@ class CountedValues:
         return float(
             self.values[min(int(np.searchsorted(np.cumsum(self.counts), rank)), self.values.size - 1)]
         )
+
+
+def body_bytes(counters: Counters) -> int:
+    """Bytes of all bodies; responses beyond the listed ones count with the listed ones' mean."""
+    listed = sum(response.count * response.body_bytes for response in counters.answers)
+    count = sum(response.count for response in counters.answers)
+    if not count or not counters.answers_other:
+        return listed
+    return round(listed * (count + counters.answers_other) / count)

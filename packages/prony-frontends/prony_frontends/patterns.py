@@ -12,7 +12,7 @@ from dataclasses import dataclass
 COUNT = re.compile(r"\{(\d{1,9})(?:(,)(\d{1,9})?)?\}")
 NAMED = re.compile(r"\(\?P?<([A-Za-z_]\w*)>")
 FLAGS = re.compile(r"\(\?(?=[a-z-]+[:)])[imsx]*(?:-[imsx]+)?([:)])")
-LOOKS = re.compile(r"\(\?<?[=!]")
+LOOK_AROUND = re.compile(r"\(\?<?[=!]")
 OF_NAME = re.compile(r"\[:\^?(?:alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|xdigit):\]")
 """POSIX set within a class: `[[:alpha:]]`."""
 CODE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|x\{([0-9A-Fa-f]{1,6})\}|u([0-9A-Fa-f]{4}))")
@@ -29,7 +29,7 @@ PLACES = frozenset("bBAz")
 """Escapes for positions in the text."""
 
 
-class NotTaken(ValueError):
+class Untranslatable(ValueError):
     """The engine does not support the pattern; `str()` is the unsupported part, as a noun."""
 
     def __init__(self, found: str, malformed: bool = False) -> None:
@@ -65,7 +65,7 @@ class _Reader:
         while self.at < len(self.text):
             self._next()
         if self.depth:
-            raise NotTaken("a group that is not closed", malformed=True)
+            raise Untranslatable("a group that is not closed", malformed=True)
         no_line_ends = "(?R)" if self.javascript and self.dots else ""  # JMeter's `.` is also a \r
         return Pattern(no_line_ends + "".join(self.made), self.groups)
 
@@ -80,7 +80,7 @@ class _Reader:
                 return
             case ")":
                 if not self.depth:
-                    raise NotTaken("a ) without its (", malformed=True)
+                    raise Untranslatable("a ) without its (", malformed=True)
                 self.depth -= 1
                 self._add(")", 1)
             case "*" | "+" | "?" as sign:
@@ -90,7 +90,7 @@ class _Reader:
                 count = COUNT.match(self.text, self.at)
                 if count is not None and self.repeatable:
                     if count[3] and int(count[3]) < int(count[1]):
-                        raise NotTaken(f"the repetition {count[0]}", malformed=True)
+                        raise Untranslatable(f"the repetition {count[0]}", malformed=True)
                     self._repeat(count[0])
                     return
                 self._add(r"\{", 1)  # a literal bracket, as in JSON
@@ -112,12 +112,12 @@ class _Reader:
 
     def _repeat(self, words: str) -> None:
         if not self.repeatable:
-            raise NotTaken(f"'{words}' with nothing to repeat", malformed=True)
+            raise Untranslatable(f"'{words}' with nothing to repeat", malformed=True)
         self._add(words, len(words))
         if self._peek("?"):
             self._add("?", 1)
         elif self._peek("+"):
-            raise NotTaken("a possessive repetition", malformed=self.javascript)
+            raise Untranslatable("a possessive repetition", malformed=self.javascript)
         self.repeatable = False
 
     def _group(self) -> None:
@@ -135,11 +135,11 @@ class _Reader:
         elif not self._peek("(?"):
             self.groups += 1
             self._add("(", 1)
-        elif LOOKS.match(self.text, self.at):
-            raise NotTaken("look-around")
+        elif LOOK_AROUND.match(self.text, self.at):
+            raise Untranslatable("look-around")
         else:
             atomic = self._peek("(?>")
-            raise NotTaken("an atomic group" if atomic else f"'{self.text[self.at : self.at + 3]}'")
+            raise Untranslatable("an atomic group" if atomic else f"'{self.text[self.at : self.at + 3]}'")
         self.depth += 1
 
     def _class(self) -> None:
@@ -151,11 +151,11 @@ class _Reader:
         if self._peek("^"):
             self._add("^", 1)
         if self.javascript and self._peek("]"):
-            raise NotTaken("an empty class")
+            raise Untranslatable("an empty class")
         first, is_set = True, False
         while not self._peek("]") or first:
             if self.at >= len(self.text):
-                raise NotTaken("a class that is not closed", malformed=True)
+                raise Untranslatable("a class that is not closed", malformed=True)
             is_set = self._member(is_set)
             first = False
         self._add("]", 1)
@@ -187,7 +187,7 @@ class _Reader:
         char = self.text[self.at + 1 : self.at + 2]
         code, octal = CODE.match(self.text, self.at), OCTAL.match(self.text, self.at)
         if not char:
-            raise NotTaken("a \\ at its end", malformed=True)
+            raise Untranslatable("a \\ at its end", malformed=True)
         if char in SAME:
             self._add(f"\\{char}", 2)
             return char in SETS
@@ -196,12 +196,12 @@ class _Reader:
         elif code is not None:
             point = int(code[1] or code[2] or code[3], 16)
             if point > 0x10FFFF or 0xD800 <= point < 0xE000:
-                raise NotTaken("half a character")
+                raise Untranslatable("half a character")
             self._add(code[0], len(code[0]))
         elif octal is not None:
             self._character(int(octal[1] or "0", 8), len(octal[0]))
         elif char.isdigit() or char == "k":
-            raise NotTaken("a back reference")
+            raise Untranslatable("a back reference")
         elif char == "c" and self.text[self.at + 2 : self.at + 3].isalpha():
             self._character(ord(self.text[self.at + 2].upper()) ^ 64, 3)
         elif not (char.isascii() and char.isalpha()):
@@ -220,7 +220,7 @@ class _Reader:
         elif char == "b":
             self._character(8, 2)
         else:
-            raise NotTaken(f"the escape \\{char} in a class", malformed=True)
+            raise Untranslatable(f"the escape \\{char} in a class", malformed=True)
 
     def _of_perl(self, char: str, in_class: bool) -> bool:
         """Escapes that JavaScript lacks."""
@@ -233,7 +233,7 @@ class _Reader:
         elif char == "Z" and not in_class:
             self._add(r"(?:\n?\z)", 2)
         else:
-            raise NotTaken(f"the escape \\{char}")
+            raise Untranslatable(f"the escape \\{char}")
         return False
 
     def _property(self, found: re.Match[str], in_class: bool) -> None:
@@ -243,7 +243,7 @@ class _Reader:
             self._add(word if in_class else f"[{word}]", len(found[0]))
             return
         if name.startswith(("In", "java")):
-            raise NotTaken(f"the property {name}")
+            raise Untranslatable(f"the property {name}")
         self._add(found[0], len(found[0]))
 
     def _character(self, code: int, length: int) -> None:

@@ -20,9 +20,7 @@ UNSEEN = re.compile("[\\x7f-\\xa0\\u2028\\u2029\\ufeff]")
 
 
 def text(plan: Plan, remarks: tuple[str, ...] = ()) -> str:
-    """A plan with a single cell on a running server as a plan file, with remarks as leading comments. Without
-    the seed: each run draws and records its own.
-    """
+    """A single cell on a running server as a plan file, with remarks as comments and no seed."""
     (cell,) = plan.cells
     assert isinstance(cell.target, Url)
     data: dict[str, Any] = {"title": plan.title}

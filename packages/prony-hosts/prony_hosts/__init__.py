@@ -1,3 +1,1 @@
-"""Measurements over several hosts with Dask.distributed. The only package that imports distributed and
-asyncssh; loaded with `--hosts` only.
-"""
+"""Measurements over several hosts with Dask; the only package with distributed and asyncssh."""

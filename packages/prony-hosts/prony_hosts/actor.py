@@ -59,9 +59,7 @@ class HostActor:
         self._lease = Lease(self.abandon, lasts_s=lease_s)
 
     async def alive(self) -> int:
-        """Renews the lease. Returns this host's monotonic clock in ns; raises Abandoned after the lease has
-        run out.
-        """
+        """Renews the lease; this host's monotonic clock in ns. Raises Abandoned after the lease's end."""
         self.check_kept()
         self._lease.renew()
         return time.monotonic_ns()
@@ -84,9 +82,7 @@ class HostActor:
         self.stop_everything()
 
     def _keep(self, register: Callable[[], None], stop: Callable[[], object]) -> None:
-        """Registers a started process for `stop_everything`. If the lease has run out meanwhile, stops the
-        process and raises Abandoned.
-        """
+        """Registers a process for `stop_everything`; after the lease's end stops it, raises Abandoned."""
         with self._lock:
             if not self._over:
                 register()

@@ -1,6 +1,4 @@
-"""Connects the hosts of a file for one command. Starts the scheduler and ssh workers that are not up, ends
-them with the command, and checks that versions are equal.
-"""
+"""Connects a file's hosts for one command: starts and ends scheduler and ssh workers, compares versions."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ POLL_S = 0.2
 
 @contextlib.contextmanager
 def attached(file: HostsFile, *, say: Callable[[str], None] = lambda _line: None) -> Iterator[Laboratory]:
-    """All hosts of the file for the duration of one command; a missing host or another version is refused.
-    Raises EnvironmentFault, UsageError.
-    """
+    """All hosts during one command. Raises EnvironmentFault (missing, another version), UsageError."""
     with connected(file, say=say) as laboratory:
         for host in file.hosts():
             fault = laboratory.faults.get(host.name) or fault_of(host, file, laboratory)
@@ -87,9 +83,7 @@ def connected(
         laboratory = Laboratory(client)
         stack.callback(laboratory.close)
         if start and not laboratory.alone():
-            raise EnvironmentFault(
-                f"another command uses the hosts at {file.lab.scheduler}; wait until it has finished"
-            )
+            raise EnvironmentFault(f"{file.lab.scheduler}: hosts in use by another command; wait for its end")
         if start:
             there = laboratory.workers()
             missing_ssh = [host for host in file.hosts() if host.keys.ssh and host.worker not in there]
@@ -162,9 +156,7 @@ def _register(laboratory: Laboratory, file: HostsFile, *, wait: bool) -> None:
 
 
 def end_all(laboratory: Laboratory) -> None:
-    """Ends the scheduler and with it all workers: those started by Prony exit, those started by hand wait for
-    the next scheduler.
-    """
+    """Ends the scheduler, and workers that Prony started; those started by hand wait for the next."""
     laboratory.terminate()
 
 
@@ -177,9 +169,7 @@ def identity(file: HostsFile) -> Identity | None:
 
 
 def settings(host: Host, file: HostsFile, lives: Lives) -> Settings:
-    """Settings for a worker over ssh. Its certificate travels over the connection and is never written to a
-    file.
-    """
+    """A worker's settings over ssh. Its certificate is never written to a file."""
     folder = file.lab.certificates
     tls = file.lab.scheduler.startswith("tls://") and folder is not None
     return Settings(
@@ -203,9 +193,7 @@ def listens(file: HostsFile) -> bool:
 
 
 def start_scheduler(file: HostsFile, own: Identity | None, *, lives: Lives) -> subprocess.Popen[str]:
-    """Starts the scheduler as a process on this host. Raises EnvironmentFault with the scheduler's own
-    message.
-    """
+    """The scheduler as a process here. Raises EnvironmentFault with its own message."""
     process = subprocess.Popen(
         [sys.executable, "-m", "prony_hosts.process"],
         stdin=subprocess.PIPE,

@@ -49,10 +49,7 @@ class Identity:
             for part in ("cert", "key")
         }
         return Security(
-            require_encryption=True,
-            tls_ca_file=self.ca,
-            tls_min_version=ssl.TLSVersion.TLSv1_3,
-            **own,
+            require_encryption=True, tls_ca_file=self.ca, tls_min_version=ssl.TLSVersion.TLSv1_3, **own
         )
 
 

@@ -57,9 +57,7 @@ class HostProbe(HostActor):
 
 
 def check(file: HostsFile, *, say: Callable[[str], None]) -> list[CheckOfHost]:
-    """Checks of every host of the file; an unreachable host gets a row, too. Raises EnvironmentFault without
-    a laboratory.
-    """
+    """Checks of all hosts, a row for unreachable ones too. Raises EnvironmentFault without a laboratory."""
     checks: list[CheckOfHost] = []
 
     def add(host: str, rows: list[HostCheck]) -> None:

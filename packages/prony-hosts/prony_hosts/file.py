@@ -53,9 +53,7 @@ def is_loopback(host: str) -> bool:
 def transport_fault(
     scheduler: str, certificates: bool, insecure: bool, listen: Iterable[str | None] = ()
 ) -> str | None:
-    """Why this transport is refused; None when it is allowed. TLS needs certificates, plain TCP loopback
-    addresses or `insecure`.
-    """
+    """Why a transport is refused, or None. TLS needs certificates, plain TCP loopback or `insecure`."""
     try:
         parts = urlsplit(scheduler)
         port = parts.port

@@ -21,9 +21,7 @@ class HostFacts:
 
 
 def of_hosts(hosts: Sequence[HostFacts]) -> Fingerprint:
-    """The first server's host (else the first host) plus all by name; the key covers hosts, weights, roles,
-    links.
-    """
+    """The first server's (or first) host, and all by name; the key covers hosts, weights, roles, links."""
     first = next((host for host in hosts if host.role == "server"), hosts[0])
     named = {host.name: _described(host) for host in hosts}
     whole = first.fingerprint.model_copy(update={"hosts": named})

@@ -87,9 +87,7 @@ class Remote:
         return bool(self._task.status != "finished")
 
     async def alive(self) -> None:
-        """Polls the actor, on the event loop. Raises OSError where nothing listens any more, HostLost after
-        the lease has run out.
-        """
+        """Polls the actor. Raises OSError where nothing listens, HostLost after the lease's end."""
         sent_ns = time.monotonic_ns()
         reply = await self._laboratory.execute(self.attached.address, self._task.key, "alive", (), {})
         received_ns = time.monotonic_ns()
@@ -114,9 +112,7 @@ class Remote:
         raise fault
 
     async def _gone(self, why: str) -> HostLost:
-        """The fault of a host that has ended. A worker's end may be seen before the scheduler's, which caused
-        it.
-        """
+        """The fault of a host that ended; a scheduler that ended first is the cause."""
         until_s = time.monotonic() + SCHEDULER_HEARD_S
         while self._laboratory.scheduled and time.monotonic() < until_s:
             await asyncio.sleep(SCHEDULER_HEARD_S / 10)

@@ -118,9 +118,7 @@ class LinkWatch:
 
 
 def network_use(readings: tuple[LinkReading, ...], open_s: float, close_s: float) -> NetworkUse:
-    """Rates interpolated at the edges, rare events between the readings just outside. None without a reading
-    there.
-    """
+    """Rates interpolated at the edges; rare events from the readings just outside. None without."""
     before = next((r for r in reversed(readings) if r.t_monotonic_s <= open_s), None)
     after = next((r for r in readings if r.t_monotonic_s >= close_s), None)
     if before is None or after is None or close_s <= open_s:
@@ -216,9 +214,7 @@ def interface_with(address: str) -> str | None:
 
 
 def read_link(interface: str, declared_bits_per_s: float | None = None, root: Path = ROOT) -> Link:
-    """A declared speed takes precedence; the speed of an interface without hardware is ignored (veth reports
-    10 Gbit/s).
-    """
+    """A declared speed comes first; that of an interface without hardware (veth) is ignored."""
     folder = root / "sys/class/net" / interface
     speed_mbit_per_s = read_int(folder / "speed") if (folder / "device").exists() else None
     read = speed_mbit_per_s * 1e6 if speed_mbit_per_s is not None and speed_mbit_per_s > 0 else None

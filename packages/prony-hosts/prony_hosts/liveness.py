@@ -19,11 +19,7 @@ class Liveness:
     """Polls each host once a second on the given event loop; `lost` may be read from any thread."""
 
     def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        *,
-        every_s: float = EVERY_S,
-        lost_after_s: float = LOST_AFTER_S,
+        self, loop: asyncio.AbstractEventLoop, *, every_s: float = EVERY_S, lost_after_s: float = LOST_AFTER_S
     ) -> None:
         self._loop, self._every_s, self._lost_after_s = loop, every_s, lost_after_s
         self._lost: dict[str, str] = {}

@@ -110,9 +110,7 @@ class WrongScheduler(OSError):
 
 
 class LabClient(Client):  # type: ignore[misc]
-    """The laboratory's client. It closes connections to a scheduler without the laboratory's certificate,
-    such as a host in its place.
-    """
+    """Closes connections to a scheduler without the laboratory's certificate."""
 
     async def _start(self, *args: Any, **options: Any) -> Any:
         connect = self.rpc.connect

@@ -1,6 +1,4 @@
-"""A running server at a URL whose host is in hosts.yaml: read by that host, as `prony.targets.external` does
-locally.
-"""
+"""A running server whose host is in hosts.yaml, read there as `prony.targets.external` does here."""
 
 from __future__ import annotations
 

@@ -155,9 +155,7 @@ def _why_not(settings: Settings, fault: RuntimeError) -> str:
 async def _either(
     first: Coroutine[Any, Any, object], other: Coroutine[Any, Any, object], *, within_s: float | None = None
 ) -> bool:
-    """Waits for the first to finish, and cancels the rest. Returns whether `first` finished; raises its
-    error.
-    """
+    """Waits for the first of two and cancels the rest; whether it was `first`. Raises its error."""
     tasks = [asyncio.ensure_future(work) for work in (first, other)]
     await asyncio.wait(tasks, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
     ended = tasks[0].done()

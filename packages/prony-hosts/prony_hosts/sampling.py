@@ -121,9 +121,7 @@ class HostedSampler:
 
 
 def merged_window(server: HostWindow | None, loads: Sequence[HostWindow]) -> HostWindow | None:
-    """The server's host with the client readings of the busiest load host; without a server's host the
-    busiest load host.
-    """
+    """The server's host with the busiest load host's client readings; without one, that host's."""
     busiest = max(loads, key=_busy, default=None)
     if server is None or busiest is None:
         return server or busiest
@@ -148,9 +146,7 @@ def _busy(window: HostWindow) -> float:
 def merged_rows(
     server: tuple[HostRow, ...] | None, loads: Sequence[tuple[HostRow, ...]]
 ) -> tuple[HostRow, ...]:
-    """Rows of the server's host with the client CPUs of the then busiest load host; without a server's host
-    the rows of the first load host.
-    """
+    """The server's rows with the then busiest client CPUs; without a server the first host's."""
     base = server if server is not None else next((rows for rows in loads if rows), ())
     return tuple(
         row.model_copy(

@@ -1,6 +1,4 @@
-"""The actor on a server's host: builds, servers, conformance suites and reference servers, and their
-readings.
-"""
+"""The actor on a server's host: builds, servers, conformance, reference servers, readings."""
 
 from __future__ import annotations
 

@@ -41,9 +41,7 @@ class SshWorker:
 
 
 async def start(host: Host, settings: Settings, *, detached: bool = False) -> SshWorker:
-    """Connects, starts the worker and waits for its registration. Raises EnvironmentFault that names the
-    failed step and the remedy.
-    """
+    """Connects, starts the worker, waits for its registration. Raises EnvironmentFault with a remedy."""
     import asyncssh
 
     ssh = host.keys.ssh
@@ -57,9 +55,7 @@ async def start(host: Host, settings: Settings, *, detached: bool = False) -> Ss
         address = await asyncio.wait_for(_ready(process, said), READY_S)
     except (TimeoutError, asyncssh.Error, OSError) as fault:
         connection.abort()
-        raise EnvironmentFault(
-            f"{host.name}: the worker was not ready within {READY_S:g} s: {fault or 'no reply'}"
-        ) from fault
+        raise EnvironmentFault(f"{host.name}: not ready in {READY_S:g} s: {fault or 'no reply'}") from fault
     except EnvironmentFault:
         connection.abort()
         raise
@@ -110,9 +106,7 @@ async def _connected(host: Host) -> Any:
 
 
 async def _ready(process: Any, said: list[str]) -> str | None:
-    """The worker's address; None when its output ends before. Raises EnvironmentFault with the worker's own
-    message.
-    """
+    """The worker's address; None at the output's end. Raises EnvironmentFault with its message."""
     while line := await process.stdout.readline():
         try:
             reply = json.loads(line)

@@ -46,9 +46,7 @@ PULSE_S = 0.2
 
 @dataclass(slots=True)
 class HostedServer:
-    """A server of the catalogue on another host. Its server.yaml is read here: all hosts have the same
-    version.
-    """
+    """A server of the catalogue on another host; server.yaml is read here (same version)."""
 
     launch: Launch
     here: LaunchedServer
@@ -146,9 +144,7 @@ class HostedServer:
 
 
 class RunningHosted:
-    """A server on another host during one trial. While measured, a lost host raises HostLost; afterwards its
-    readings are missing.
-    """
+    """A server on another host in one trial. A lost host raises HostLost in the window only."""
 
     def __init__(self, host: Reached, started: Started, name: str) -> None:
         self._host, self._started, self._name = host, started, name

@@ -1,6 +1,4 @@
-"""Several hosts as the testbed of an experiment: server placement, surroundings of trials, combined limits
-and fingerprint.
-"""
+"""Several hosts as an experiment's testbed: placement, surroundings, limits, fingerprint."""
 
 from __future__ import annotations
 
@@ -17,6 +15,7 @@ from prony.host.proc import read_text
 from prony.plan.plan import Plan, UsedHost
 from prony.plan.target import Launch, Target, Url
 from prony.plan.workload import Workload
+from prony.report.out import filled
 from prony.server.spec import HttpVersion
 from prony.targets import ExternalServer, LaunchedServer, Placement, ServerUnderTest
 from prony.trial.surroundings import Surroundings
@@ -160,11 +159,7 @@ class HostsTestbed(Testbed):
         own = cpus_of(server)
         shared = not separate and bool(set(own) & set(client))
         return CpuPartition(
-            server=own,
-            client=client,
-            apart=separate,
-            shared=shared,
-            note=ONE_MACHINE if shared else "",
+            server=own, client=client, apart=separate, shared=shared, note=ONE_MACHINE if shared else ""
         )
 
 
@@ -220,13 +215,8 @@ def refuse_loopback(plan: Plan, testbed: HostsTestbed) -> None:
 
 
 def on_machines(plan: Plan, file: HostsFile) -> Plan:
-    """The plan with its hosts. With groups of servers' hosts every server is measured on each; the pairs are
-    compared, and their trials interleaved.
-    """
-    used = tuple(
-        UsedHost(name=host.name, role=host.role, group=host.group, weight=host.weight)
-        for host in file.hosts()
-    )
+    """The plan with hosts; with groups of servers' hosts each server is measured on each."""
+    used = tuple(filled(UsedHost, host) for host in file.hosts())
     plan = plan.model_copy(update={"hosts": used})
     if not file.servers:
         return plan

@@ -5,25 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from prony.server.cache import on_path
-from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line, only_http_1, output_of
+from prony_peers.base import Claim, Command, InstalledTool, NotOffered, PeerLoad, last_line, only_http_1
 
 ENOUGH_REQUESTS = 5_000_000
 """-t alone ends after 50,000 requests; this number is never reached first."""
 
 
-class Ab:
+class Ab(InstalledTool):
     """ab 2.3."""
 
     name = "ab"
     install = "apt-get install apache2-utils"
-
-    def find(self) -> Path | None:
-        return on_path("ab")
-
-    def version(self, program: Path) -> str:
-        match = re.search(r"Version (\S+)", output_of(program, "-V"))
-        return match[1] if match else "unknown"
+    version_pattern = r"Version (\S+)"
+    version_options = ("-V",)
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case

@@ -6,22 +6,15 @@ import json
 import re
 from pathlib import Path
 
-from prony.server.cache import installed
-from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line, only_http_1, output_of
+from prony_peers.base import Claim, Command, InstalledTool, NotOffered, PeerLoad, last_line, only_http_1
 
 
-class Artillery:
+class Artillery(InstalledTool):
     """Artillery 2."""
 
     name = "artillery"
     install = "make peers (Node.js and npm are needed), or npm install -g artillery"
-
-    def find(self) -> Path | None:
-        return installed("artillery")
-
-    def version(self, program: Path) -> str:
-        match = re.search(r"^Artillery:\s*(\S+)", output_of(program, "--version"), re.MULTILINE)
-        return match[1] if match else "unknown"
+    version_pattern = r"^Artillery:\s*(\S+)"
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+from prony.server.cache import installed
 
 
 class Offered(Protocol):
@@ -126,6 +129,21 @@ class LoadGenerator(Protocol):
     def claim(self, stdout: str, stderr: str, exit_code: int) -> Claim:
         """Parses the tool's output. Raises NotOffered for a refusal, ValueError for unreadable output."""
         ...
+
+
+class InstalledTool:
+    """A tool on the PATH, or installed by `make peers`."""
+
+    name: str
+    version_pattern: str
+    version_options: tuple[str, ...] = ("--version",)
+
+    def find(self) -> Path | None:
+        return installed(self.name)
+
+    def version(self, program: Path) -> str:
+        match = re.search(self.version_pattern, output_of(program, *self.version_options), re.MULTILINE)
+        return match[1] if match else "unknown"
 
 
 def output_of(program: Path, *arguments: str) -> str:

@@ -29,11 +29,7 @@ STATS_PATH, STATS_POINTER = "/__prony/stats", "/requests"
 @measures(without=("until_clear", "max_trials", "hosts", "share_process", "explain", "attach"))
 def command(
     target: t.Target = None,
-    tools: str = typer.Option(
-        ALL,
-        "--with",
-        help="Comma-separated tools; missing tools are reported.",
-    ),
+    tools: str = typer.Option(ALL, "--with", help="Comma-separated tools; missing tools are reported."),
     connections: int = typer.Option(
         CONNECTIONS, "--connections", "-c", help="Number of connections, in closed loops."
     ),
@@ -42,9 +38,7 @@ def command(
     ),
     rate: int | None = typer.Option(None, "--rate", "-r", help="Requests per second, in an open loop."),
     trials: int = typer.Option(
-        TRIALS,
-        "--trials",
-        help="Number of rounds; each runs Prony and every tool once, in shuffled order.",
+        TRIALS, "--trials", help="Number of rounds; each runs Prony and every tool once, in shuffled order."
     ),
     connection_per_request: bool = typer.Option(
         False, "--connection-per-request", help="No keep-alive: a new connection per request."
@@ -108,9 +102,7 @@ def _connections(count: int, per_request: bool, http_version: str, streams: int)
             raise UsageError("--streams is for --http-version 2; add it, or leave --streams out")
         return Connections(keep_alive=not per_request)
     if per_request and streams > 1:
-        raise UsageError(
-            "--streams does not go with --connection-per-request: a shared connection stays open"
-        )
+        raise UsageError("--streams excludes --connection-per-request: a shared connection stays open")
     shared = count if streams > 1 else None
     return Connections(keep_alive=not per_request, http_version="2", count=shared)
 
@@ -133,9 +125,7 @@ def _tools(names: str) -> list[str]:
         raise UsageError(f"--with names no tool; expected some of {', '.join(available)}")
     for name in wanted:
         if name not in available:
-            raise UsageError(
-                f"--with names '{name}'{nearest(name, available)}; expected some of {', '.join(available)}"
-            )
+            raise UsageError(f"--with '{name}'{nearest(name, available)}; expected {', '.join(available)}")
     return wanted
 
 

@@ -5,22 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from prony.server.cache import on_path
-from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line, output_of
+from prony_peers.base import Claim, Command, InstalledTool, NotOffered, PeerLoad, last_line
 
 
-class H2load:
+class H2load(InstalledTool):
     """h2load of nghttp2."""
 
     name = "h2load"
     install = "apt-get install nghttp2-client"
-
-    def find(self) -> Path | None:
-        return on_path("h2load")
-
-    def version(self, program: Path) -> str:
-        match = re.search(r"nghttp2/(\S+)", output_of(program, "--version"))
-        return match[1] if match else "unknown"
+    version_pattern = r"nghttp2/(\S+)"
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case

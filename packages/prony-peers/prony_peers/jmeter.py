@@ -8,8 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
 
-from prony.server.cache import installed
-from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line, only_http_1, output_of
+from prony_peers.base import Claim, Command, InstalledTool, NotOffered, PeerLoad, last_line, only_http_1
 
 PLAN = """<?xml version="1.0" encoding="UTF-8"?>
 <jmeterTestPlan version="1.2" properties="5.0">
@@ -46,20 +45,13 @@ PLAN = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
-class Jmeter:
+class Jmeter(InstalledTool):
     """JMeter 5."""
 
     name = "jmeter"
     install = "make peers, or Apache JMeter's own archive with its bin folder on the PATH (a JDK is needed)"
-
-    def find(self) -> Path | None:
-        return installed("jmeter")
-
-    def version(self, program: Path) -> str:
-        match = re.search(
-            r"\b(\d+\.\d+(?:\.\d+)?)\s*$", output_of(program, "--version", "-j", os.devnull), re.MULTILINE
-        )
-        return match[1] if match else "unknown"
+    version_pattern = r"\b(\d+\.\d+(?:\.\d+)?)\s*$"
+    version_options = ("--version", "-j", os.devnull)
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
-from prony.server.cache import installed
-from prony_peers.base import Claim, Command, PeerLoad, last_line, output_of
+from prony_peers.base import Claim, Command, InstalledTool, PeerLoad, last_line
 
 DEADLINE = "aborted due to deadline"
 """Its error for requests in flight at the end."""
 
 
-class Oha:
+class Oha(InstalledTool):
     """oha 1."""
 
     name = "oha"
     install = "make peers (cargo is needed), or cargo install oha --locked"
-
-    def find(self) -> Path | None:
-        return installed("oha")
-
-    def version(self, program: Path) -> str:
-        match = re.search(r"oha (\S+)", output_of(program, "--version"))
-        return match[1] if match else "unknown"
+    version_pattern = r"oha (\S+)"
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case

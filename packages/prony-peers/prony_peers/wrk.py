@@ -5,22 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from prony.server.cache import on_path
-from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line, only_http_1, output_of
+from prony_peers.base import Claim, Command, InstalledTool, NotOffered, PeerLoad, last_line, only_http_1
 
 
-class Wrk:
+class Wrk(InstalledTool):
     """wrk 4."""
 
     name = "wrk"
     install = "apt-get install wrk"
-
-    def find(self) -> Path | None:
-        return on_path("wrk")
-
-    def version(self, program: Path) -> str:
-        match = re.search(r"^wrk (\S+)", output_of(program, "--version"))
-        return match[1] if match else "unknown"
+    version_pattern = r"^wrk (\S+)"
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case

@@ -18,10 +18,7 @@ MOST_EXPERIMENTS = 100_000
 
 @measures(without=("until_clear", "max_trials", "hosts", "share_process", "explain", "attach", "at_least"))
 def command(
-    server: str | None = Argument(
-        None,
-        help=f"A server that Prony starts: {KINDS}.",
-    ),
+    server: str | None = Argument(None, help=f"A server that Prony starts: {KINDS}."),
     trials: int | None = Option(
         None, "--trials", help=f"Fresh processes [default: {TRIALS}, quick: {QUICK_TRIALS}]."
     ),
@@ -45,9 +42,7 @@ def command(
     named = targets.server(server, instead=f"prony aa compares fresh processes: name {LAUNCHED}")
     runs = options.trials(trials if trials is not None else (QUICK_TRIALS if typed.quick else TRIALS))
     if not 3 <= each <= runs // 2:
-        raise UsageError(
-            f"--each is {each} and --trials {runs}; expected at least 3, and two names from the trials"
-        )
+        raise UsageError(f"--each {each}, --trials {runs}; expected --each from 3 to half of the trials")
     if not 1 <= experiments <= MOST_EXPERIMENTS:
         raise UsageError(f"--experiments is {experiments}; expected 1 to {MOST_EXPERIMENTS:,}")
     trial = typed.trial([named])

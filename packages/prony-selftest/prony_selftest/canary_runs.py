@@ -116,9 +116,7 @@ def _burst_us(sides: CpuPartition) -> float:
 
 
 def canary_table(blocks: Mapping[str, Sequence[Block]]) -> str:
-    """Correlation of the canary with a figure, in trials and in the differences of blocks, with what the
-    least-squares line through the differences leaves.
-    """
+    """Correlation of canary and figure, in trials and in differences of blocks, and the residual."""
     head = (
         "server", "figure", "blocks", "correlation, trials", "correlation, blocks",
         "of the client's CPU, blocks", "standard deviation of the log ratio, %", "corrected, %",

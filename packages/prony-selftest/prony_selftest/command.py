@@ -46,7 +46,7 @@ def command(
     from prony.host.partition import partition
     from prony.host.resource_limits import raise_descriptors
     from prony_selftest.faults.entries import run_number, titles
-    from prony_selftest.sections import SECTIONS, Asked, tables, written
+    from prony_selftest.sections import SECTIONS, SectionRequest, tables, written
 
     if list_only:
         for number, title in titles():
@@ -58,7 +58,7 @@ def command(
             raise UsageError("--rounds and --runs must be at least 1")
         if numbers and section != "catalogue":
             raise UsageError(f"numbers of entries need --section catalogue, not {section}")
-        request = Asked(section, rounds, runs, server, _chosen(numbers))
+        request = SectionRequest(section, rounds, runs, server, _chosen(numbers))
         if write is not None:
             written(request, write, _say)
             return ExitCode.OK

@@ -1,6 +1,4 @@
-"""Real blocks on this host in both designs, in the same minutes: servers that take turns (`--duet`), and one
-server at a time. The same build twice, and a build with 5 % more work.
-"""
+"""Real blocks in both designs, `--duet` and sequential: the same build twice, and one with 5 % more work."""
 
 from __future__ import annotations
 

@@ -31,12 +31,9 @@ FRESH_S = 0.05
 POINTS = 0.05
 """Tolerance for a part's share: five points."""
 DIFFERENCES = (
-    "program, against the plain program",
-    "application, by its own clock",
-    "application, attributed",
-    "covered",
-    "other significant parts, µs",
-)
+    "program, against the plain program", "application, by its own clock", "application, attributed",
+    "covered", "other significant parts, µs",
+)  # fmt: skip
 COUNTED_WITHIN = 0.05
 COUNTED = ("program", "per request", "by the program", "measured", "within 5 %")
 CLOCK_CALLS = 2
@@ -134,11 +131,7 @@ def run(staged: Staged, say: Say) -> Ran:
     values = tuple((b[1] - a[1]) / (b[0] - a[0]) / 1000 for a, b in itertools.pairwise(read))
     say(f"{staged.name}: {len(values)} windows, {profile.cpu.total} samples by {profile.profiler}")
     return Ran(
-        staged,
-        values,
-        (last[2] - first[2]) / (last[1] - first[1]),
-        profile,
-        (last[0] - first[0]) / took_s,
+        staged, values, (last[2] - first[2]) / (last[1] - first[1]), profile, (last[0] - first[0]) / took_s
     )
 
 
@@ -177,12 +170,9 @@ def explain_tables(_share: float, say: Say) -> str:
         rows.append(share_row(result))
     others = [difference_row(name, of, ran) for name, of in ran.items() if _plain(of, ran) is not of]
     head = (
-        "program",
-        "application, by its own clock",
-        "attributed to the application",
-        "per request",
+        "program", "application, by its own clock", "attributed to the application", "per request",
         "within five points",
-    )
+    )  # fmt: skip
     return "\n\n".join(
         [
             table(head, rows),

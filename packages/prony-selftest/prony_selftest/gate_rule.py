@@ -12,7 +12,7 @@ from prony.compare import Looks, Sample
 from prony.compare.noninferiority import Asked, Change, changes
 from prony_selftest.statistics import SEED, Rate
 from prony_selftest.tables import Say, prose, table
-from prony_selftest.unkind import UNKIND, UnkindWorld
+from prony_selftest.violations import VIOLATIONS, ViolationWorld
 from prony_selftest.worlds import WORLDS, World, log_normal
 
 LOOKS = Looks(5, 20)
@@ -22,7 +22,7 @@ BASE, CANDIDATE = "a", "b"
 FIGURES = ("first", "second", "third")
 ROUNDS = 1000
 SPREADS = (0.0025, 0.005, 0.01, 0.02)
-KIND_ENOUGH = ("unequal spread", "one skewed server", "carry-over, drawn", "slow starts without a figure")
+IN_A_GATE = ("unequal spread", "one skewed server", "carry-over, drawn", "slow starts without a figure")
 """Worlds that break an assumption and can occur in a round-robin gate."""
 
 Losses = Sequence[float]
@@ -52,7 +52,7 @@ def of_world(world: World) -> Draw:
     return draw
 
 
-def of_unkind(world: UnkindWorld) -> Draw:
+def of_violation(world: ViolationWorld) -> Draw:
     """A world's trials, with their order and missing figures."""
     return world.trials
 
@@ -60,9 +60,7 @@ def of_unkind(world: UnkindWorld) -> Draw:
 def gates(
     draw: Draw, losses: Losses, rounds: int, *, looks: Looks = LOOKS, margin: float = MARGIN, seed: int = SEED
 ) -> list[Ended]:
-    """Gates over `len(losses)` figures, drawn independently (the worst case for false alarms); lower is
-    better.
-    """
+    """Gates over `len(losses)` independent figures (the most false alarms); lower is better."""
     rng = np.random.default_rng(seed)
     names = FIGURES[: len(losses)]
     test = Asked(BASE, CANDIDATE, dict.fromkeys(names, False), margin)
@@ -93,9 +91,7 @@ def share(ended: Sequence[Ended], change: Change) -> Rate:
 
 
 def single_runs(draw: Draw, rounds: int, *, margin: float = MARGIN, seed: int = SEED) -> Rate:
-    """False alarms of a fixed threshold on a single run each. The runs are the first block of a gate,
-    conforming or not.
-    """
+    """False alarms of a fixed threshold on the first block, conforming or not."""
     rng = np.random.default_rng(seed)
     false = 0
     for _ in range(rounds):
@@ -118,8 +114,8 @@ def gate_tables(rounds: int, say: Say = lambda _: None) -> str:
 
 def _errors(rounds: int, say: Say) -> str:
     rows = []
-    unkind = [(world.name, of_unkind(world)) for world in UNKIND if world.name in KIND_ENOUGH]
-    for name, draw in [*((world.name, of_world(world)) for world in WORLDS), *unkind]:
+    violating = [(world.name, of_violation(world)) for world in VIOLATIONS if world.name in IN_A_GATE]
+    for name, draw in [*((world.name, of_world(world)) for world in WORLDS), *violating]:
         say(f"gates: {name}")
         same = gates(draw, (0.0, 0.0, 0.0), rounds)
         edge = gates(draw, (MARGIN, MARGIN, MARGIN), rounds)
@@ -155,16 +151,11 @@ def _power(rounds: int, say: Say) -> str:
         draw = of_world(log_normal(spread))
         same = gates(draw, (0.0, 0.0, 0.0), rounds)
         slower = gates(draw, (SLOWER, SLOWER, SLOWER), rounds)
-        rows.append((f"{spread * 100:g} %", *_said(same, Change.NO_WORSE), *_said(slower, Change.WORSE)))
+        rows.append((f"{spread * 100:g} %", *_cells(same, Change.NO_WORSE), *_cells(slower, Change.WORSE)))
     head = (
-        "trials differ by",
-        "unchanged: no worse",
-        "cannot tell",
-        "blocks",
-        f"{SLOWER * 100:g} % slower: worse",
-        "cannot tell",
-        "blocks",
-    )
+        "trials differ by", "unchanged: no worse", "cannot tell", "blocks",
+        f"{SLOWER * 100:g} % slower: worse", "cannot tell", "blocks",
+    )  # fmt: skip
     text = (
         "**Power**: results for an unchanged candidate, and for a candidate that is "
         f"{SLOWER * 100:g} % slower in all three figures, by the spread of fresh processes of one build; and "
@@ -173,6 +164,6 @@ def _power(rounds: int, say: Say) -> str:
     return prose(text) + "\n\n" + table(head, rows)
 
 
-def _said(ended: Sequence[Ended], right: Change) -> tuple[str, str, str]:
+def _cells(ended: Sequence[Ended], right: Change) -> tuple[str, str, str]:
     blocks = sum(gate.blocks for gate in ended) / len(ended)
     return str(share(ended, right)), str(share(ended, Change.CANNOT_TELL)), f"{blocks:.1f}"

@@ -1,6 +1,4 @@
-"""Real gates on this host: the same build twice, and a build with 5 % more work, each by the CLI with its own
-store.
-"""
+"""Real gates, each with its own store: the same build twice, and one with 5 % more work."""
 
 from __future__ import annotations
 
@@ -24,19 +22,9 @@ from prony_selftest.tables import Say, prose, table
 WORK_US, SLOWER_WORK_US = 400, 420
 """CPU time per request, and 5 % more; large compared with the kernel's part."""
 OPTIONS = (
-    "--protocol",
-    "500ms,2s",
-    "--users",
-    "8",
-    "--trials",
-    "4",
-    "--max-trials",
-    "16",
-    "--budget",
-    "2m",
-    "--margin",
-    "3%",
-)
+    "--protocol", "500ms,2s", "--users", "8", "--trials", "4", "--max-trials", "16", "--budget", "2m",
+    "--margin", "3%",
+)  # fmt: skip
 """The reference server needs no warm-up, so half a second before a run of two suffices."""
 TIMEOUT_S = 300
 SERVER = """
@@ -50,10 +38,10 @@ HELLO = "Hello, World!"
 
 @dataclass(frozen=True, slots=True)
 class RealGate:
-    """One gate; `change` None: the command failed, and `said` has the reason."""
+    """One gate; `change` None: the command failed, and `message` has the reason."""
 
     change: Change | None
-    said: str
+    message: str
     blocks: int
     seconds: float
     requests_ratio: float | None
@@ -72,7 +60,7 @@ def real_gates(runs: int, say: Say) -> Iterator[str]:
             for number in range(1, count + 1):
                 gates.append(last := _gate(folder, candidate, number))
                 took = f"{last.blocks} blocks, {last.seconds:.0f} s"
-                say(f"{candidate} {number}/{count}: {last.said} ({took})")
+                say(f"{candidate} {number}/{count}: {last.message} ({took})")
                 yield gates_table(unchanged, worse)
 
 
@@ -133,14 +121,9 @@ CODES = {
 def gates_table(unchanged: Sequence[RealGate], slower: Sequence[RealGate]) -> str:
     """Results of both series, with the exact bounds of false alarms and detections."""
     head = (
-        "candidate",
-        "gates",
-        *(change.value for change in Change),
-        "failed",
-        "requests/s, measured",
-        "blocks",
-        "seconds per gate",
-    )
+        "candidate", "gates", *(change.value for change in Change), "failed", "requests/s, measured",
+        "blocks", "seconds per gate",
+    )  # fmt: skip
     rows = [
         _row("the same build", unchanged),
         _row(f"{SLOWER_WORK_US} µs of work in place of {WORK_US} µs", slower),

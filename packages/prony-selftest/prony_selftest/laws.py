@@ -49,9 +49,7 @@ LAWS = (
 def draw(
     law: Law, repeats: int, noise: float, rng: np.random.Generator, freedom: float | None = None
 ) -> list[Point]:
-    """A sweep with `repeats` trials per number of users, with normal noise, or Student's t with `freedom`
-    degrees of freedom and the same scale.
-    """
+    """A sweep, `repeats` trials per number of users; noise is normal or Student's t (`freedom`)."""
     rates = throughput(np.asarray(USERS, dtype=np.float64), RATE_1, law.alpha, law.beta)
     shape = (repeats, len(USERS))
     errors = rng.normal(0, noise, shape) if freedom is None else noise * rng.standard_t(freedom, shape)

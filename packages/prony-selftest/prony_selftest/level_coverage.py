@@ -56,11 +56,9 @@ WINDOWS = ((1_000, 10), (10_000, 10), (3_000, 30))
 
 
 class LevelCovered(NamedTuple):
-    """Over many windows: share of intervals that hold the true percentile; median effective number of
-    independent requests; median distances of the ends and the 95 % error of the percentile, as shares.
-    """
+    """Share of intervals with the true percentile, effective requests, distances of the ends, 95 % error."""
 
-    held: float
+    covered: float
     counts_as: float
     below: float
     above: float
@@ -84,7 +82,7 @@ def level_coverage(
         low[at], value[at], high[at] = interval.low_ms, interval.value_ms, interval.high_ms
         counts_as[at] = times.worth(percentile)
     return LevelCovered(
-        held=float(((low <= truth) & (truth <= high)).mean()),
+        covered=float(((low <= truth) & (truth <= high)).mean()),
         counts_as=float(np.median(counts_as)),
         below=1 - float(np.median(low / value)),
         above=float(np.median(high / value)) - 1,

@@ -1,6 +1,4 @@
-"""Coverage of percentile intervals where the truth is known: of one trial's requests, and of the median over
-trials. Runs the judge's functions.
-"""
+"""Coverage of percentile intervals by the judge's functions: of one trial, of the median of trials."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ class TimesWorld:
     """`draw(rng, n)` gives the times (ms) of n requests in order; `below(t)` is the share below t."""
 
     name: str
-    told: str
+    description: str
     draw: Draw
     below: Share
 
@@ -120,32 +118,20 @@ def _in_queue(load: float) -> TimesWorld:
 
 WORLDS: tuple[TimesWorld, ...] = (
     TimesWorld("log-normal", "independent requests", _independent, _log_normal()),
-    TimesWorld(
-        "bimodal",
-        "independent; one in twenty takes twenty times as long",
-        _bimodal,
-        lambda t: 0.95 * _log_normal()(t) + 0.05 * _log_normal(20.0)(t),
-    ),
-    TimesWorld(
-        "Pareto",
-        "independent, with infinite variance (exponent 2)",
-        _pareto,
-        lambda t: 1 - t**-2 if t > 1 else 0.0,
-    ),
-    TimesWorld(
-        "correlated 0.5", "each log-normal time correlates with the last", _correlated(0.5), _log_normal()
-    ),
+    TimesWorld("bimodal", "independent; one in twenty takes twenty times as long", _bimodal,
+        lambda t: 0.95 * _log_normal()(t) + 0.05 * _log_normal(20.0)(t)),
+    TimesWorld("Pareto", "independent, with infinite variance (exponent 2)", _pareto,
+        lambda t: 1 - t**-2 if t > 1 else 0.0),
+    TimesWorld("correlated 0.5", "each log-normal time correlates with the last", _correlated(0.5),
+        _log_normal()),
     TimesWorld("correlated 0.9", "the same, strongly", _correlated(0.9), _log_normal()),
     _in_queue(0.5),
     _in_queue(0.8),
     _in_queue(0.95),
-    TimesWorld(
-        "pauses",
+    TimesWorld("pauses",
         f"{PAUSED:.0%} of the requests meet a pause of up to 55 ms, {TOGETHER} in a row the same one",
-        _paused,
-        lambda t: (1 - PAUSED) * _log_normal()(t) + PAUSED * min(max((t - 5) / 50, 0.0), 1.0),
-    ),
-)
+        _paused, lambda t: (1 - PAUSED) * _log_normal()(t) + PAUSED * min(max((t - 5) / 50, 0.0), 1.0)),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +139,7 @@ class TrialsWorld:
     """`draw(rng, n)` gives the logs of the p99 of n trials, with the median `median`."""
 
     name: str
-    told: str
+    description: str
     draw: Draw
     median: float
 
@@ -161,21 +147,18 @@ class TrialsWorld:
 SLOW = math.log(1.3)
 OVER_TRIALS: tuple[TrialsWorld, ...] = (
     TrialsWorld("log-normal", "p99 differs by 10 %", lambda rng, n: rng.normal(0, 0.1, n), 0.0),
-    TrialsWorld(
-        "slow starts",
-        "besides, three starts in ten are 30 % slower",
+    TrialsWorld("slow starts", "besides, three starts in ten are 30 % slower",
         lambda rng, n: rng.normal(0, 0.1, n) + SLOW * (rng.random(n) < 0.3),
-        _solved(lambda t: 0.7 * NORMAL.cdf(t / 0.1) + 0.3 * NORMAL.cdf((t - SLOW) / 0.1), 0.5),
-    ),
+        _solved(lambda t: 0.7 * NORMAL.cdf(t / 0.1) + 0.3 * NORMAL.cdf((t - SLOW) / 0.1), 0.5)),
     TrialsWorld("heavy-tailed", "Cauchy: no mean exists", lambda rng, n: rng.standard_cauchy(n), 0.0),
-)
+)  # fmt: skip
 
 
 class Covered(NamedTuple):
     """Shares: trials that print the percentile; of these, intervals that hold the truth, and open ends."""
 
     printed: float
-    held: float
+    covered: float
     open: float
 
 
@@ -190,7 +173,7 @@ def coverage(
     """Per percentile, over trials of `count` requests. Without `rows`, requests are taken as independent."""
     rng = np.random.default_rng(seed)
     truth = {p: world.percentile(p) for p in percentiles}
-    printed, held, opened = (dict.fromkeys(percentiles, 0) for _ in range(3))
+    printed, covered, opened = (dict.fromkeys(percentiles, 0) for _ in range(3))
     for _ in range(rounds):
         drawn = world.draw(rng, count) * 1e6
         values = np.sort(drawn)
@@ -202,15 +185,13 @@ def coverage(
             interval = times.percentile(p) if times.supports(p) else None
             if interval is not None:
                 printed[p] += 1
-                held[p] += interval.low_ms <= truth[p] <= interval.high_ms
+                covered[p] += interval.low_ms <= truth[p] <= interval.high_ms
                 opened[p] += interval.open
-    return {p: Covered(n / rounds, held[p] / max(1, n), opened[p] / max(1, n)) for p, n in printed.items()}
+    return {p: Covered(n / rounds, covered[p] / max(1, n), opened[p] / max(1, n)) for p, n in printed.items()}
 
 
 class MeanCovered(NamedTuple):
-    """Shares of trials whose interval lies wholly below the true mean, and wholly above it; and the median
-    upper end ÷ the true mean.
-    """
+    """Shares of intervals wholly below and above the true mean; median upper end ÷ the true mean."""
 
     below: float
     above: float
@@ -218,9 +199,7 @@ class MeanCovered(NamedTuple):
 
 
 def mean_coverage(world: TimesWorld, count: int, seconds: int, rounds: int, seed: int = SEED) -> MeanCovered:
-    """Coverage of the mean of `count` requests in these seconds. An interval below the truth makes an
-    infeasible rate pass.
-    """
+    """Coverage of a mean. An interval below the truth makes an infeasible rate pass."""
     rng, truth = np.random.default_rng(seed), world.mean()
     low, high = np.empty(rounds), np.empty(rounds)
     for at in range(rounds):

@@ -36,14 +36,18 @@ def percentile_tables(rounds: int = ROUNDS, say: Say = lambda _: None) -> str:
         covered = [coverage(world, count, PERCENTILES, rounds) for count in COUNTS]
         plain = coverage(world, COUNTS[-1], PERCENTILES, rounds, rows=False)
         cells = [_cell(by_count[p]) for p in PERCENTILES for by_count in (*covered, plain)]
-        rows.append((world.name, world.told, *cells))
+        rows.append((world.name, world.description, *cells))
         printed += [by_count[p].printed for p in PERCENTILES for by_count in covered]
         means = [mean_coverage(world, count, seconds, rounds) for count, seconds in MEANS]
         mean_rows.append((world.name, *(f"{m.below * 100:.1f} % ({m.upper:.2f})" for m in means)))
     counts = (*(f"n = {count:,}" for count in COUNTS), f"n = {COUNTS[-1]:,}, taken as independent")
     head = ("requests", "", *(f"p{p:g}, {words}" for p in PERCENTILES for words in counts))
     trials = [
-        (world.name, world.told, *(f"{median_coverage(world, n, 4 * rounds) * 100:.1f} %" for n in TRIALS))
+        (
+            world.name,
+            world.description,
+            *(f"{median_coverage(world, n, 4 * rounds) * 100:.1f} %" for n in TRIALS),
+        )
         for world in OVER_TRIALS
     ]
     parts = [
@@ -99,7 +103,7 @@ def _of_levels(rounds: int, say: Say) -> list[str]:
 
 def _of_level(covered: LevelCovered) -> str:
     return (
-        f"{covered.held * 100:.1f} %; {covered.counts_as:,.0f}; -{covered.below * 100:.1f} %, "
+        f"{covered.covered * 100:.1f} %; {covered.counts_as:,.0f}; -{covered.below * 100:.1f} %, "
         f"+{covered.above * 100:.1f} % (±{covered.error * 100:.1f} %)"
     )
 
@@ -107,7 +111,7 @@ def _of_level(covered: LevelCovered) -> str:
 def _cell(covered: Covered) -> str:
     if not covered.printed:
         return "not printed"
-    return f"{covered.held * 100:.1f} %" + (
+    return f"{covered.covered * 100:.1f} %" + (
         f" ({covered.open * 100:.0f} % open)" if round(covered.open * 100) else ""
     )
 

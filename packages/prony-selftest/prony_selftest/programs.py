@@ -28,7 +28,7 @@ class Program:
     """A running program and its output."""
 
     process: subprocess.Popen[str]
-    _said: IO[str]
+    _errors: IO[str]
 
     def line(self) -> str:
         """Its next output line. Raises NotRun with the end of its errors if it has ended."""
@@ -36,8 +36,8 @@ class Program:
         line = self.process.stdout.readline()
         if not line:
             code = self.process.wait()
-            self._said.seek(0)
-            errors = self._said.read().strip()[-LAST_CHARACTERS:]
+            self._errors.seek(0)
+            errors = self._errors.read().strip()[-LAST_CHARACTERS:]
             raise NotRun(f"the program ended with exit code {code}{': ' if errors else ''}{errors}")
         return line.strip()
 

@@ -43,7 +43,7 @@ SECTIONS = (*SIMULATED, "catalogue", *RUNS)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SectionRequest:
     """Options of a section."""
 
     section: str
@@ -65,7 +65,7 @@ def marks(section: str) -> tuple[str, str]:
     return begin, f"<!-- {section}: end -->"
 
 
-def written(request: Asked, page: Path, say: Say) -> None:
+def written(request: SectionRequest, page: Path, say: Say) -> None:
     """Fills a page with the tables, after each trial with those so far; of the catalogue, other
     entries' rows stay. Raises UsageError, before the first trial, if the page lacks its marks.
     """
@@ -89,10 +89,8 @@ def _with_other_rows(new: str, old: str) -> str:
     return ROW.sub("", new) + "".join(rows[number] for number in sorted(rows))
 
 
-def tables(request: Asked, say: Say) -> Iterator[str]:
-    """Simulates or runs a section; its tables as Markdown, on this host after each trial. Raises UsageError
-    for an unknown section.
-    """
+def tables(request: SectionRequest, say: Say) -> Iterator[str]:
+    """A section's tables as Markdown, on this host after each trial. Raises UsageError if unknown."""
     if request.section not in SECTIONS:
         raise UsageError(f"no section {request.section}; expected one of {', '.join(SECTIONS)}")
     if request.section in SIMULATED:
@@ -107,7 +105,7 @@ def tables(request: Asked, say: Say) -> Iterator[str]:
         yield from _on_this_host(request, runs, say)
 
 
-def _on_this_host(request: Asked, runs: int, say: Say) -> Iterator[str]:
+def _on_this_host(request: SectionRequest, runs: int, say: Say) -> Iterator[str]:
     from prony.host.affinity import pin_self
     from prony.host.partition import partition
     from prony.host.resource_limits import raise_descriptors

@@ -36,7 +36,7 @@ class SharedWorld:
     """Two servers, a faster than b by `TRUTH`, each with one process per block that runs all loads."""
 
     name: str
-    told: str
+    description: str
     processes: float = TRIAL_SPREAD
     """Standard deviation (log) between processes."""
     carried: tuple[float, float] = (0.0, 0.0)
@@ -123,9 +123,7 @@ def loads_covered(
 
 
 def unpaired_width(world: SharedWorld, blocks: int, rounds: int, seed: int = SEED) -> float:
-    """Width of the interval of two loads with a process per trial ÷ its width paired by process, on the log
-    scale; geometric mean over experiments.
-    """
+    """Width without pairing ÷ width paired by process, log scale; geometric mean of experiments."""
     rng = np.random.default_rng(seed)
     logs = []
     for _ in range(rounds):
@@ -165,7 +163,7 @@ def _covers(ratio: RatioResult, truth: float) -> bool:
 
 def shared_tables(rounds: int = ROUNDS, say: Say = lambda _: None) -> str:
     """The tables, as Markdown."""
-    worlds = table(("world", "model"), [(world.name, world.told) for world in WORLDS])
+    worlds = table(("world", "model"), [(world.name, world.description) for world in WORLDS])
     intro = (
         f"Seed {SEED}; {rounds:,} simulated experiments per cell: two servers, one 5 % faster, one process "
         f"each per block, {len(LOADS)} loads per process, in the orders that a plan draws."

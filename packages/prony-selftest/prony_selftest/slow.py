@@ -42,31 +42,16 @@ class Staged:
 
 
 STAGED = (
-    Staged(
-        "collects its heap about every second", {"collect_ms": 1000, "ballast_mib": 12}, "collection", True
-    ),
+    Staged("collects its heap about every second", {"collect_ms": 1000, "ballast_mib": 12}, "collection",
+        True),
     Staged("one request in 1000 sleeps 200 ms", {"sleep_each": 1000, "sleep_ms": 200}, "collection", False),
-    Staged(
-        "both: shorter collections, one request in 1000 sleeps 200 ms",
-        {"collect_ms": 1000, "ballast_mib": 2, "sleep_each": 1000, "sleep_ms": 200},
-        "collection",
-        False,
-    ),
-    Staged(
-        "holds its lock for 20 ms about every 400 ms",
-        {"lock_each": 400, "lock_ms": 20},
-        "lock",
-        True,
-        WITH_LOCK_S,
-    ),
-    Staged(
-        "both: holds its lock for 20 ms, one request in 1000 sleeps 40 ms",
-        {"lock_each": 400, "lock_ms": 20, "sleep_each": 1000, "sleep_ms": 40},
-        "lock",
-        False,
-        WITH_LOCK_S,
-    ),
-)
+    Staged("both: shorter collections, one request in 1000 sleeps 200 ms",
+        {"collect_ms": 1000, "ballast_mib": 2, "sleep_each": 1000, "sleep_ms": 200}, "collection", False),
+    Staged("holds its lock for 20 ms about every 400 ms", {"lock_each": 400, "lock_ms": 20}, "lock", True,
+        WITH_LOCK_S),
+    Staged("both: holds its lock for 20 ms, one request in 1000 sleeps 40 ms",
+        {"lock_each": 400, "lock_ms": 20, "sleep_each": 1000, "sleep_ms": 40}, "lock", False, WITH_LOCK_S),
+)  # fmt: skip
 
 
 def run(staged: Staged, say: Say) -> SlowRequests:

@@ -1,6 +1,4 @@
-"""Coverage, false differences and power of comparisons, simulated with the functions that reports use. Pure;
-seeded.
-"""
+"""Coverage, false differences and power, simulated with the functions of reports. Pure; seeded."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from prony.compare import BAND, Claim, Looks, RatioResult, Sample, compare, rati
 from prony.compare.claim import claim_of, margin_of
 from prony.compare.ratio import repeated_ratio
 from prony.compare.summary import CONFIDENCE
-from prony_selftest.unkind import UnkindWorld
+from prony_selftest.violations import ViolationWorld
 from prony_selftest.worlds import World, log_normal
 
 stats: Any = untyped_stats
@@ -99,7 +97,7 @@ def false_difference(world: World, blocks: int, servers: int, rounds: int, seed:
 
 
 @dataclass(frozen=True, slots=True)
-class Unkind:
+class ViolationRates:
     """Results for two equal servers in a world that breaks an assumption."""
 
     worst: Rate
@@ -127,7 +125,7 @@ def permuted(samples: Sequence[Sample]) -> float:
     return float(np.mean(np.abs(signs @ sums) >= abs(float(sums.sum())) - 1e-12))
 
 
-def unkind(world: UnkindWorld, blocks: int, rounds: int, seed: int = SEED) -> Unkind:
+def violation_rates(world: ViolationWorld, blocks: int, rounds: int, seed: int = SEED) -> ViolationRates:
     """Experiments of a fixed number of blocks."""
     rng = np.random.default_rng(seed)
     worst = alone = covered = drawn = 0
@@ -138,10 +136,10 @@ def unkind(world: UnkindWorld, blocks: int, rounds: int, seed: int = SEED) -> Un
         worst += pair.differs
         alone += claim_of((pair.low, pair.high), None) in DIFFERENT
         covered += (pair.worst_low or 0.0) <= 1 <= (math.inf if pair.worst_high is None else pair.worst_high)
-    return Unkind(*(Rate(hits, rounds) for hits in (worst, alone, covered, drawn)))
+    return ViolationRates(*(Rate(hits, rounds) for hits in (worst, alone, covered, drawn)))
 
 
-def false_until_clear(world: UnkindWorld, looks: Looks, rounds: int, seed: int = SEED) -> Rate:
+def false_until_clear(world: ViolationWorld, looks: Looks, rounds: int, seed: int = SEED) -> Rate:
     """Rate at which equal servers are shown to differ when blocks are added until the claim is clear."""
     rng = np.random.default_rng(seed)
     false = 0
@@ -184,16 +182,16 @@ def power(difference: float, blocks: int, spread: float, rounds: int, seed: int 
     """Claims about a server faster by `difference` (0.05: 5 %), with this spread of trials."""
     rng = np.random.default_rng(seed)
     world = log_normal(spread)
-    claims: list[Said] = []
+    claims: list[DirectedClaim] = []
     for _ in range(rounds):
         a, b = _shifted(world, rng, blocks, math.log1p(difference))
         result = ratio(a, b, range(blocks), range(blocks))
-        claims.append(Said(claimed(result), result.ratio > 1))
+        claims.append(DirectedClaim(claimed(result), result.ratio > 1))
     return _power(claims, float(blocks))
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DirectedClaim:
     """A claim, and its direction."""
 
     claim: Claim
@@ -205,8 +203,8 @@ class Said:
         return self.claim in DIFFERENT
 
 
-def _power(claims: Sequence[Said], blocks: float) -> Power:
-    def rate(holds: Callable[[Said], bool]) -> Rate:
+def _power(claims: Sequence[DirectedClaim], blocks: float) -> Power:
+    def rate(holds: Callable[[DirectedClaim], bool]) -> Rate:
         return Rate(sum(holds(claim) for claim in claims), len(claims))
 
     return Power(
@@ -222,7 +220,7 @@ class Stopped:
     """An experiment that adds trials until the claim is clear."""
 
     blocks: int
-    said: Said
+    claim: DirectedClaim
     covered: bool
     """Whether the intervals of all looks would have covered the truth."""
 
@@ -249,20 +247,18 @@ def until_clear(
     seed: int = SEED,
     every_look: bool = False,
 ) -> list[Stopped]:
-    """Experiments that add blocks until the claim is clear or the last look is reached; with `every_look`
-    further looks only update `covered`.
-    """
+    """Blocks are added until the claim is clear; with `every_look` later looks update `covered`."""
     rng = np.random.default_rng(seed)
     use = rule or sequential_rule(looks)
     ended: list[Stopped] = []
     for _ in range(rounds):
         a, b = _shifted(world, rng, looks.most, truth)
-        first: tuple[int, Said] | None = None
+        first: tuple[int, DirectedClaim] | None = None
         covered = True
         for blocks in range(looks.first, looks.most + 1):
             result = use(a, b, blocks)
             covered = covered and _covers(result.low, result.high, truth)
-            claim = Said(claimed(result), result.ratio > 1)
+            claim = DirectedClaim(claimed(result), result.ratio > 1)
             if first is None and (claim.claim is not Claim.OPEN or blocks == looks.most):
                 first = blocks, claim
             if first is not None and not (every_look and covered):
@@ -281,5 +277,6 @@ def sequential_power(difference: float, looks: Looks, spread: float, rounds: int
     """As `power`, with trials added until the claim is clear."""
     ended = until_clear(log_normal(spread), looks, math.log1p(difference), rounds)
     return _power(
-        [experiment.said for experiment in ended], sum(experiment.blocks for experiment in ended) / len(ended)
+        [experiment.claim for experiment in ended],
+        sum(experiment.blocks for experiment in ended) / len(ended),
     )

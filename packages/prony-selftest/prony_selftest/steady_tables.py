@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from prony_selftest.proportion import CONFIDENCE, upper_bound
-from prony_selftest.steady_windows import FULL, HORIZON_S, QUICK, SEED, Judged, Lab, Server, simulate
+from prony_selftest.steady_windows import FULL, HORIZON_S, QUICK, SEED, Judged, Protocol, Server, simulate
 from prony_selftest.tables import Say, plus_minus, prose, table
 
 TRIALS = 100
@@ -54,37 +54,32 @@ def _grid(trials: int, rng: np.random.Generator, say: Say) -> str:
             rows.append((f"{noise * 100:g} %", f"{rho}", *_held(rising), *_held(level), warm_up_s))
     rows.append(("all", "", *_held(judged), "", "", ""))
     head = (
-        "noise per second",
-        "autocorrelation",
-        "rising: held",
-        "half width",
-        "level: held",
-        "half width",
+        "noise per second", "autocorrelation", "rising: held", "half width", "level: held", "half width",
         "warm-up of level servers",
-    )
+    )  # fmt: skip
     return "**Residual drift.**\n\n" + table(head, rows)
 
 
 def _held(of: Sequence[Judged]) -> tuple[str, str]:
     """Share that holds the level at the horizon, and the median half width."""
     half = float(np.median([trial.half for trial in of])) if of else math.inf
-    return share(sum(trial.held for trial in of), len(of)), plus_minus(math.expm1(half))
+    return share(sum(trial.covered for trial in of), len(of)), plus_minus(math.expm1(half))
 
 
 def _reproduced(trials: int, rng: np.random.Generator, say: Say) -> str:
     rows = []
-    for name, server, lab in REPRODUCED:
+    for name, server, protocol in REPRODUCED:
         say(f"steady: {name}")
-        judged = reproduced(server, lab, trials, rng)
+        judged = reproduced(server, protocol, trials, rng)
         off = [trial for trial in judged if trial.off]
         rows.append((name, f"{len(off)} of {len(judged)}", *_held(off)))
     head = ("server", "off", "off windows: held", "half width")
     return "**Two windows that look level.**\n\n" + table(head, rows)
 
 
-def reproduced(server: Server, lab: Lab, trials: int, rng: np.random.Generator) -> list[Judged]:
+def reproduced(server: Server, protocol: Protocol, trials: int, rng: np.random.Generator) -> list[Judged]:
     """Simulates `trials` trials of one server."""
-    return [simulate(server, lab, rng) for _ in range(trials)]
+    return [simulate(server, protocol, rng) for _ in range(trials)]
 
 
 def _drawn(rng: np.random.Generator, noise: float, rho: float) -> Server:

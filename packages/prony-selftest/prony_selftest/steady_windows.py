@@ -41,7 +41,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Lab:
+class Protocol:
     """Protocol of its trial."""
 
     name: str
@@ -49,15 +49,15 @@ class Lab:
     window_s: int
 
 
-FULL = Lab("full", WarmUpPlan(), 30)
-QUICK = Lab("quick", QUICK_WARM_UP, 10)
+FULL = Protocol("full", WarmUpPlan(), 30)
+QUICK = Protocol("quick", QUICK_WARM_UP, 10)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
     """One simulated trial."""
 
-    held: bool
+    covered: bool
     """Whether the level at the horizon lies within the printed bounds."""
     half: float
     """Half width of the bounds (log); infinite without bounds."""
@@ -66,12 +66,12 @@ class Judged:
     warm_up_s: int
 
 
-def simulate(server: Server, lab: Lab, rng: np.random.Generator) -> Judged:
+def simulate(server: Server, protocol: Protocol, rng: np.random.Generator) -> Judged:
     """One trial: warm-up on all CPUs until level, settling on the server's CPUs as planned, the window. On
     one CPU the plateau is half as high, which is not part of the gap.
     """
-    warm = lab.warm_up
-    longest = round(warm.cap_s + warm.settle_cap_s) + lab.window_s + 2
+    warm = protocol.warm_up
+    longest = round(warm.cap_s + warm.settle_cap_s) + protocol.window_s + 2
     at_s = np.arange(longest) + 0.5
     truth = np.log1p(-server.gap * np.exp(-at_s / server.time_constant_s))
     logs = truth + _noise(rng, longest, server)
@@ -81,16 +81,16 @@ def simulate(server: Server, lab: Lab, rng: np.random.Generator) -> Judged:
     rows = [*rows[:moved], *_rows(logs[moved:], moved, LEVEL_PER_S / 2)]
     hold = max(3, min(HOLD_ROWS, round(warm.settle_min_s)))
     shown = warm.settle_until == "shown"
-    ahead = ComingWindow(lab.window_s, other_cpus=rows[:moved]) if shown else None
+    ahead = ComingWindow(protocol.window_s, other_cpus=rows[:moved]) if shown else None
     settle = SteadyWatch(warm.settle_min_s, warm.settle_cap_s, moved * 1000.0, hold, ahead)
     opened = moved + _followed(settle, rows[moved:])
-    closed = opened + lab.window_s
+    closed = opened + protocol.window_s
     level = level_up_to(rows[moved:closed], rows[:moved], opens_ms=opened * 1000.0).of("rate")
     bound = None if level is None else still_to_come([level], horizon_s=HORIZON_S)
     later = math.log1p(-server.gap * math.exp(-(closed + HORIZON_S) / server.time_constant_s))
     coming = later - float(truth[opened:closed].mean())
     return Judged(
-        held=bound is None or bound.low <= coming <= bound.high,
+        covered=bound is None or bound.low <= coming <= bound.high,
         half=math.inf if bound is None else (bound.high - bound.low) / 2,
         off=coming > OFF,
         warm_up_s=opened,

@@ -20,10 +20,10 @@ from prony_selftest.statistics import (
     power,
     sequential_power,
     share,
-    unkind,
     until_clear,
+    violation_rates,
 )
-from prony_selftest.unkind import UNKIND
+from prony_selftest.violations import VIOLATIONS
 from prony_selftest.worlds import ONE_SIDED, WORLDS
 
 TRIALS = (5, 10, 20)
@@ -60,7 +60,7 @@ def statistics_tables(rounds: Repetitions, say: Say = lambda _: None) -> str:
         _until_clear(rounds, say),
         _power(rounds, say),
         _one_sided(rounds, say),
-        _unkind(rounds, say),
+        _violations(rounds, say),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -87,7 +87,7 @@ def plus_minus(half: float) -> str:
 
 
 def _worlds() -> str:
-    rows = [(world.name, world.told) for world in (*WORLDS, *ONE_SIDED)]
+    rows = [(world.name, world.description) for world in (*WORLDS, *ONE_SIDED)]
     return "**The worlds.**\n\n" + table(("world", "model"), rows)
 
 
@@ -98,11 +98,7 @@ def _coverage(rounds: Repetitions, say: Say) -> str:
         fixed = [coverage(world, trials, rounds.intervals) for trials in TRIALS]
         loose = [coverage(world, trials, rounds.intervals, "welch") for trials in TRIALS]
         rows.append((world.name, *fixed, *loose))
-    head = (
-        "world",
-        *(f"paired t, n = {n}" for n in TRIALS),
-        *(f"Welch, n = {n}" for n in TRIALS),
-    )
+    head = ("world", *(f"paired t, n = {n}" for n in TRIALS), *(f"Welch, n = {n}" for n in TRIALS))
     text = (
         "**Coverage**: share of 95 % intervals of a ratio that contain the true ratio (1.05). The paired t"
         " interval (from ten blocks on with the correction for skewness) is used when blocks are "
@@ -143,9 +139,9 @@ def _until_clear(rounds: Repetitions, say: Say) -> str:
         rows.append(
             (
                 world.name,
-                share(rule, lambda experiment: experiment.said.differs),
+                share(rule, lambda experiment: experiment.claim.differs),
                 share(every, lambda experiment: experiment.covered),
-                share(naive, lambda experiment: experiment.said.differs),
+                share(naive, lambda experiment: experiment.claim.differs),
             )
         )
     head = (
@@ -196,7 +192,7 @@ def _one_sided(rounds: Repetitions, say: Say) -> str:
         say(f"limits of the method: {world.name}")
         fixed = [coverage(world, trials, rounds.intervals) for trials in TRIALS]
         added = until_clear(world, LOOKS, 0.0, rounds.claims)
-        rows.append((world.name, *fixed, share(added, lambda experiment: experiment.said.differs)))
+        rows.append((world.name, *fixed, share(added, lambda experiment: experiment.claim.differs)))
     head = (
         "slow starts of one server only",
         *(f"coverage, n = {n}" for n in TRIALS),
@@ -212,14 +208,14 @@ def _one_sided(rounds: Repetitions, say: Say) -> str:
     return prose(text) + "\n\n" + table(head, rows)
 
 
-def _unkind(rounds: Repetitions, say: Say) -> str:
+def _violations(rounds: Repetitions, say: Say) -> str:
     rows = []
-    for world in UNKIND:
+    for world in VIOLATIONS:
         say(f"assumptions broken: {world.name}")
-        results = [unkind(world, trials, rounds.claims) for trials in TRIALS]
+        results = [violation_rates(world, trials, rounds.claims) for trials in TRIALS]
         added = false_until_clear(world, LOOKS, rounds.claims)
         cells = (f"{result.worst} ({result.alone}), {result.covered}" for result in results)
-        rows.append((world.name, world.told, *cells, results[-1].drawn, added))
+        rows.append((world.name, world.description, *cells, results[-1].drawn, added))
     drawn = f"permutation, n = {TRIALS[-1]}"
     head = ("world", "model", *(f"n = {n}" for n in TRIALS), drawn, "until clear, 5 to 20")
     text = (

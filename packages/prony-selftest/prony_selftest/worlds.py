@@ -27,7 +27,7 @@ class World:
     """`draw(rng, servers, blocks)` gives log figures, a row per server; all servers are equal on average."""
 
     name: str
-    told: str
+    description: str
     """Its model, for the table."""
     draw: Draw
 

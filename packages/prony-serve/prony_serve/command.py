@@ -29,10 +29,7 @@ def command(
     host: str = typer.Option("127.0.0.1", "--host", metavar="ADDRESS", help="Address to listen on."),
     port: int = typer.Option(PORT, "--port", help="Port; 0: any free port."),
     token_file: Path | None = typer.Option(
-        None,
-        "--token-file",
-        metavar="FILE",
-        help="File with the token that every request needs.",
+        None, "--token-file", metavar="FILE", help="File with the token that every request needs."
     ),
     trusted_header: str | None = typer.Option(
         None,
@@ -47,10 +44,7 @@ def command(
         help="Address or network of that proxy [default: this host]; repeatable.",
     ),
     allow_host: list[str] | None = typer.Option(
-        None,
-        "--allow-host",
-        metavar="NAME",
-        help="Host name of this server; repeatable.",
+        None, "--allow-host", metavar="NAME", help="Host name of this server; repeatable."
     ),
 ) -> int:
     """Show all results in a browser: search, compare, trends with change points, what runs now.
@@ -121,9 +115,7 @@ def _listening(host: str, port: int) -> socket.socket:
         return socket.create_server(where[:2], family=family, backlog=BACKLOG)
     except OSError as fault:
         reason = os.strerror(fault.errno) if fault.errno else fault
-        raise EnvironmentFault(
-            f"{host}:{port} cannot be listened at: {reason}; choose another --host or --port"
-        ) from fault
+        raise EnvironmentFault(f"{host}:{port}: {reason}; choose another --host or --port") from fault
 
 
 def _loopback(host: str) -> bool:
@@ -139,7 +131,5 @@ def _networks(given: list[str]) -> tuple[Network, ...]:
         try:
             networks.append(ipaddress.ip_network(text, strict=False))
         except ValueError as fault:
-            raise UsageError(
-                f"--trusted-proxy is '{text}'; expected an address or a network such as 10.0.0.0/8"
-            ) from fault
+            raise UsageError(f"--trusted-proxy '{text}'; expected an address or a network") from fault
     return tuple(networks)

@@ -29,6 +29,9 @@ LONGEST = 8_192
 """Maximum characters per text: search engines refuse terms of 32 KiB, and the store keeps the whole text."""
 NS_PER_MS = 1e6
 
+OF_PAIR = ("a", "b", "figure", "ratio", "low", "high", "worst_low", "worst_high", "at_least", "within")
+OF_HOST = ("cpu_model", "cpus", "kernel", "os")
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -104,9 +107,7 @@ def documents(view: ResultView) -> Iterator[Document]:
 
 
 def of_experiment(origin: Origin, view: ResultView) -> Document:
-    """The experiment in its current state. Data streams are append-only: a resumed or re-judged experiment
-    gets another document.
-    """
+    """The experiment now. Data streams are append-only: resumed or re-judged, it gets another document."""
     ended = max((trial.record.ended_at for trial in view.trials), default=view.created)
     body = origin.fields | {
         "@timestamp": _iso(ended),
@@ -119,31 +120,14 @@ def of_experiment(origin: Origin, view: ResultView) -> Document:
         "servers": [server.address for server in view.servers],
         "warnings": [short(warning) for warning in view.warnings],
         "pairs": [
-            {
-                "a": pair.a,
-                "b": pair.b,
-                "figure": pair.figure,
-                "ratio": pair.ratio,
-                "low": pair.low,
-                "high": pair.high,
-                "worst_low": pair.worst_low,
-                "worst_high": pair.worst_high,
-                "claim": pair.claim.value,
-                "at_least": pair.at_least,
-                "within": pair.within,
-            }
+            {name: getattr(pair, name) for name in OF_PAIR} | {"claim": pair.claim.value}
             for part in view.parts
             for pair in part.pairs
         ],
     }
     body["created"] = _iso(view.created)
     if view.fingerprint is not None:
-        body["host"] |= {
-            "cpu_model": view.fingerprint.cpu_model,
-            "cpus": view.fingerprint.cpus,
-            "kernel": view.fingerprint.kernel,
-            "os": view.fingerprint.os,
-        }
+        body["host"] |= {name: getattr(view.fingerprint, name) for name in OF_HOST}
     return Document(EXPERIMENTS, origin.named(view.id, _digest(repr(body))), body)
 
 

@@ -44,9 +44,7 @@ def push(
     try:
         pushed = push_to(store, identifier, cluster, again=again)
     except PushFault as fault:
-        raise PushFault(
-            f"{fault}; acknowledged documents are remembered: run it again to continue"
-        ) from fault
+        raise PushFault(f"{fault}; acknowledged documents are kept: run it again to continue") from fault
     typer.echo(pushed.sentence())
     rejected = pushed.sent.rejected
     for document in rejected[:NAMED]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from prony_frontends.artillery import run
-from tests.frontends.artillery.test_run import counted, whoever_is_first
+from tests.frontends.artillery.test_run import counted, unordered
 from tests.frontends.conftest import Front, Served
 from tests.programs import program
 
@@ -91,7 +91,7 @@ def test_the_same_requests_counters_and_exit_code(
     theirs, ours, its, mine, codes = both(serve, front, tmp_path, text)
     assert codes == (code, code)
     assert ours.ended()["requests"] == theirs.ended()["requests"] == 9
-    assert whoever_is_first(ours) == whoever_is_first(theirs)
+    assert unordered(ours) == unordered(theirs)
     assert {name: mine.get(name) for name in its} == its
 
 

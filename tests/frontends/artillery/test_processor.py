@@ -19,7 +19,7 @@ from prony.plan.step import Block
 from prony_frontends.artillery import run
 from prony_frontends.artillery.processor import NODES, THERE, Processor
 from prony_frontends.base import Refused
-from tests.frontends.artillery.test_run import counted, requests
+from tests.frontends.artillery.test_run import counted, unordered
 from tests.frontends.artillery.test_translate import script
 from tests.frontends.conftest import Front, Served, explained
 from tests.programs import program
@@ -256,16 +256,6 @@ def test_calibration_calls_nothing(tmp_path: Path) -> None:
     assert all(step.header_lines is None for step in quiet.all_steps)
 
 
-def sent_lines(server: Served) -> list[tuple[str, bytes, frozenset[tuple[str, str]]]]:
-    """Sorted: users overlap."""
-    left_out = {"host", "accept-encoding"}
-    return sorted(
-        ((line, body, frozenset((k, v) for k, v in headers.items() if k not in left_out))
-         for line, headers, body in requests(server.recorded())),
-        key=repr,
-    )  # fmt: skip
-
-
 def test_functions_are_called_as_the_flow_says(serve: Serve, front: Front, tmp_path: Path) -> None:
     server, report = serve(), tmp_path / "r.json"
     argv = ["run", "-o", str(report), written(tmp_path, server.url)]
@@ -275,7 +265,7 @@ def test_functions_are_called_as_the_flow_says(serve: Serve, front: Front, tmp_p
     assert (found["counters"]["begun"], found["counters"]["closed"]) == (2, 4)
     assert (found["counters"]["vusers.completed"], found["counters"]["vusers.failed"]) == (2, 0)
     assert found["summaries"]["looked"]["count"] == 2
-    lines = {line for line, _, _ in sent_lines(server)}
+    lines = {line for line, _, _ in unordered(server)}
     assert "GET /a/p-me HTTP/1.1" in lines
     assert "GET /elsewhere?n=5 HTTP/1.1" in lines
     assert "GET /later/7 HTTP/1.1" in lines
@@ -327,7 +317,7 @@ def test_the_real_artillery_sends_and_counts_the_same(serve: Serve, front: Front
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert ours.ended()["requests"] == theirs.ended()["requests"] == 2 * SENT_EACH
-    assert sent_lines(ours) == sent_lines(theirs)
+    assert unordered(ours) == unordered(theirs)
     # By endpoint a request has the URL of the script, there that which the functions have made of it.
     theirs_alone = re.compile(r".*/elsewhere")
     for name, value in counted(its)["counters"].items():

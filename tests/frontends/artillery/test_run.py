@@ -37,10 +37,8 @@ def requests(raw: bytes) -> list[tuple[str, dict[str, str], bytes]]:
     return found
 
 
-def whoever_is_first(server: Served) -> Counter[tuple[str, bytes, frozenset[tuple[str, str]]]]:
-    """The requests of users that overlap, whose order is the host's: request line, body, headers but for the
-    port, and for the encoding (a response that is read is asked for plain).
-    """
+def unordered(server: Served) -> Counter[tuple[str, bytes, frozenset[tuple[str, str]]]]:
+    """Requests in any order, as users overlap: line, body, headers without the port and the encoding."""
     return Counter(
         (line, body, frozenset((k, v) for k, v in headers.items() if k not in {"host", "accept-encoding"}))
         for line, headers, body in requests(server.recorded())
@@ -208,7 +206,7 @@ def test_the_real_artillery_sends_the_same(
     )  # fmt: skip
     assert done.returncode == code, done.stdout + done.stderr
     assert ours.ended()["requests"] == theirs.ended()["requests"] == total
-    assert whoever_is_first(ours) == whoever_is_first(theirs)
+    assert unordered(ours) == unordered(theirs)
     for name, value in counted(its)["counters"].items():
         assert counted(mine)["counters"].get(name) == value, name
     missing = set(counted(its)["summaries"]) - set(counted(mine)["summaries"])

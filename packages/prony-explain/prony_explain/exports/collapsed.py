@@ -1,6 +1,4 @@
-"""CPU profiles of explained trials as collapsed stacks, for flame graph programs: a stack per line, outermost
-frame first, then its samples. Pure.
-"""
+"""CPU profiles as collapsed stacks: outermost frame first, then the number of samples. Pure."""
 
 from __future__ import annotations
 

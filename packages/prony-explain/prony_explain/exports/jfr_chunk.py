@@ -36,77 +36,36 @@ TYPES: dict[str, _Type] = {
     "int": _Type(5),
     "long": _Type(6),
     "java.lang.String": _Type(7),
-    "java.lang.Class": _Type(
-        20,
-        fields=(
-            ("classLoader", "jdk.types.ClassLoader", "c"),
-            ("name", "jdk.types.Symbol", "c"),
-            ("package", "jdk.types.Package", "c"),
-            ("modifiers", "int", ""),
-        ),
-    ),
-    "java.lang.Thread": _Type(
-        21,
-        fields=(
-            ("osName", "java.lang.String", ""),
-            ("osThreadId", "long", ""),
-            ("javaName", "java.lang.String", ""),
-            ("javaThreadId", "long", ""),
-        ),
-    ),
-    "jdk.types.ClassLoader": _Type(
-        22, fields=(("type", "java.lang.Class", "c"), ("name", "jdk.types.Symbol", "c"))
-    ),
+    "java.lang.Class": _Type(20,
+        fields=(("classLoader", "jdk.types.ClassLoader", "c"), ("name", "jdk.types.Symbol", "c"),
+            ("package", "jdk.types.Package", "c"), ("modifiers", "int", ""))),
+    "java.lang.Thread": _Type(21,
+        fields=(("osName", "java.lang.String", ""), ("osThreadId", "long", ""),
+            ("javaName", "java.lang.String", ""), ("javaThreadId", "long", ""))),
+    "jdk.types.ClassLoader": _Type(22,
+        fields=(("type", "java.lang.Class", "c"), ("name", "jdk.types.Symbol", "c"))),
     "jdk.types.FrameType": _Type(23, simple=True, fields=(("description", "java.lang.String", ""),)),
     "jdk.types.ThreadState": _Type(24, simple=True, fields=(("name", "java.lang.String", ""),)),
-    "jdk.types.StackTrace": _Type(
-        25, fields=(("truncated", "boolean", ""), ("frames", "jdk.types.StackFrame", "["))
-    ),
-    "jdk.types.StackFrame": _Type(
-        26,
-        fields=(
-            ("method", "jdk.types.Method", "c"),
-            ("lineNumber", "int", ""),
-            ("bytecodeIndex", "int", ""),
-            ("type", "jdk.types.FrameType", "c"),
-        ),
-    ),
-    "jdk.types.Method": _Type(
-        27,
-        fields=(
-            ("type", "java.lang.Class", "c"),
-            ("name", "jdk.types.Symbol", "c"),
-            ("descriptor", "jdk.types.Symbol", "c"),
-            ("modifiers", "int", ""),
-            ("hidden", "boolean", ""),
-        ),
-    ),
+    "jdk.types.StackTrace": _Type(25,
+        fields=(("truncated", "boolean", ""), ("frames", "jdk.types.StackFrame", "["))),
+    "jdk.types.StackFrame": _Type(26,
+        fields=(("method", "jdk.types.Method", "c"), ("lineNumber", "int", ""), ("bytecodeIndex", "int", ""),
+            ("type", "jdk.types.FrameType", "c"))),
+    "jdk.types.Method": _Type(27,
+        fields=(("type", "java.lang.Class", "c"), ("name", "jdk.types.Symbol", "c"),
+            ("descriptor", "jdk.types.Symbol", "c"), ("modifiers", "int", ""), ("hidden", "boolean", ""))),
     "jdk.types.Package": _Type(28, fields=(("name", "jdk.types.Symbol", "c"),)),
     "jdk.types.Symbol": _Type(29, simple=True, fields=(("string", "java.lang.String", ""),)),
-    "jdk.ExecutionSample": _Type(
-        100,
-        EVENT,
-        fields=(
-            ("startTime", "long", "t"),
-            ("sampledThread", "java.lang.Thread", "c"),
-            ("stackTrace", "jdk.types.StackTrace", "c"),
-            ("state", "jdk.types.ThreadState", "c"),
-        ),
-    ),
-    "jdk.ObjectAllocationSample": _Type(
-        101,
-        EVENT,
-        fields=(
-            ("startTime", "long", "t"),
-            ("eventThread", "java.lang.Thread", "c"),
-            ("stackTrace", "jdk.types.StackTrace", "c"),
-            ("objectClass", "java.lang.Class", "c"),
-            ("weight", "long", "b"),
-        ),
-    ),
+    "jdk.ExecutionSample": _Type(100, EVENT,
+        fields=(("startTime", "long", "t"), ("sampledThread", "java.lang.Thread", "c"),
+            ("stackTrace", "jdk.types.StackTrace", "c"), ("state", "jdk.types.ThreadState", "c"))),
+    "jdk.ObjectAllocationSample": _Type(101, EVENT,
+        fields=(("startTime", "long", "t"), ("eventThread", "java.lang.Thread", "c"),
+            ("stackTrace", "jdk.types.StackTrace", "c"), ("objectClass", "java.lang.Class", "c"),
+            ("weight", "long", "b"))),
     "jdk.jfr.Timestamp": _Type(200, ANNOTATION, fields=(("value", "java.lang.String", ""),)),
     "jdk.jfr.DataAmount": _Type(201, ANNOTATION, fields=(("value", "java.lang.String", ""),)),
-}
+}  # fmt: skip
 MARKS = {"t": ("jdk.jfr.Timestamp", "TICKS"), "b": ("jdk.jfr.DataAmount", "BYTES")}
 
 
@@ -122,9 +81,7 @@ class Chunk:
     """Collects events in order of time, then returns the bytes."""
 
     def __init__(self, begun_unix_ns: int, duration_ns: int, first: int = 1) -> None:
-        """`first`: number of the first constant. Readers keep the constants of earlier chunks, so chunks of a
-        file must not share numbers.
-        """
+        """`first`: number of the first constant; chunks of a file must not share numbers."""
         self._first = first
         self._begun_unix_ns = begun_unix_ns
         self._duration_ns = duration_ns
@@ -199,9 +156,7 @@ class Chunk:
     def _thread(self, thread: tuple[str, int]) -> int:
         name, number = thread
         return self._constant(
-            "java.lang.Thread",
-            thread,
-            lambda: _text(name) + _numbers(number) + _text(name) + _numbers(0),
+            "java.lang.Thread", thread, lambda: _text(name) + _numbers(number) + _text(name) + _numbers(0)
         )
 
     def _method(self, method: Method) -> int:

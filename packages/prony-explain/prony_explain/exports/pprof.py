@@ -1,6 +1,4 @@
-"""CPU profiles of explained trials for pprof: a compressed `perftools.profiles.Profile` (google/pprof,
-proto/profile.proto). Pure.
-"""
+"""CPU profiles for pprof: compressed `perftools.profiles.Profile` (google/pprof). Pure."""
 
 from __future__ import annotations
 

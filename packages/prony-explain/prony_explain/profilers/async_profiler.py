@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from prony.evidence.profile import CutShort, LockWaits, Sampling, Stack
+from prony.report.out import filled
 from prony_explain import attach
 from prony_explain.attach import NotAttached
 from prony_explain.processes import NotReached, ProcessEnded, cause, uid_of
@@ -43,9 +44,7 @@ CLOCK_REALTIME_COARSE = 5
 TICK_S = time.clock_getres(CLOCK_REALTIME_COARSE)
 """CPU-time timers expire at ticks of the kernel, in the thread running then."""
 TIMER_US = 100
-"""Requested interval of timers: well below a tick, so that each tick is a sample. Near a tick, a thread that
-runs in short pieces would lose every third.
-"""
+"""Timers' interval: well below a tick. Near a tick, threads that run briefly lose every third."""
 EVENTS = ("cpu", "ctimer", "itimer")
 """In order of preference: perf events with kernel frames, a timer per thread, a timer of the process."""
 CPU_EVENT_S = 0.01
@@ -96,17 +95,13 @@ class AsyncProfiler:
         self._libraries = libraries
         self._version = version
         self._root = Path("/")
-        """Root of the JVM's /tmp, seen from Prony. A systemd service may have its own /tmp (PrivateTmp) in a
-        file system that is ours otherwise.
-        """
+        """The JVM's /tmp, seen from Prony; a systemd service may have its own (PrivateTmp)."""
         self._folder: Path | None = None
         self._library: Path | None = None
         self._event = ""
         self._lock = threading.Lock()
         self._may_run = False
-        """True from before a start is sent until a stop is acknowledged: a start may be answered late or
-        never.
-        """
+        """From before a start is sent until a stop is acknowledged."""
         self._detached = False
         self._log: jvm_log.JvmLog | None = None
 
@@ -183,7 +178,9 @@ class AsyncProfiler:
         missing += lacking(sampled, interval_s) if sampled is not None else ()
         logged = self._log.close(schedule.begins_s) if self._log is not None else jvm_log.LogContents()
         locks, waits = self._waits(recorded, schedule.begins_s, missing)
-        return Profiled(
+        return filled(
+            Profiled,
+            logged,
             event=self._event,
             interval_s=interval_s,
             cpu=sampled,
@@ -192,10 +189,6 @@ class AsyncProfiler:
             lock_waits=waits,
             timeline=logged.events,
             timeline_from_s=logged.from_s,
-            allocated_bytes=logged.allocated_bytes,
-            allocated_s=logged.allocated_s,
-            collections=logged.collections,
-            collection_pause_s=logged.collection_pause_s,
             cut_short=cut,
             missing=(*missing, *logged.missing),
         )
@@ -327,9 +320,7 @@ class AsyncProfiler:
         return Path("/") / path.relative_to(self._root)
 
     def _reachable(self, library: Path) -> Path:
-        """The library's path for the JVM: the original, or a copy in its /tmp. The path is constant, so that
-        a second explanation reuses the loaded library.
-        """
+        """The library's path for the JVM, or a copy in its /tmp; constant, so that it is loaded once."""
         if self._shares(library) and os.access(library, os.R_OK) and uid_of(self._pid) == os.geteuid():
             return library
         folder = self._root / "tmp" / f"prony-async-profiler-{self._version}"

@@ -119,9 +119,7 @@ class Profiler(Protocol):
         """Collect until the schedule's end. Raises Unavailable on failure, or ProcessEnded."""
 
     def detach(self) -> None:
-        """Restore the process as far as possible, and start nothing afterwards, even if `profile` is still
-        running. Idempotent, never raises.
-        """
+        """Restores the process as far as possible; nothing starts afterwards. Idempotent, never raises."""
 
 
 def collapsed(text: str) -> dict[Stack, int]:

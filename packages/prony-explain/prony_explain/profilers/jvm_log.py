@@ -146,9 +146,7 @@ def used_bytes(said: str) -> int | None:
 
 
 def read(lines: Iterable[str], begins_s: float, first: Heap, last: Heap) -> LogContents:
-    """Parses the log. Bytes allocated: growth of the heap between collections from `first` to `last`; the
-    log's sizes are in MiB.
-    """
+    """Bytes allocated (log: MiB): growth of the heap between collections from `first` to `last`."""
     events: list[TimelineEvent] = []
     pauses: list[_Pause] = []
     for at_s, tags, text in _parsed(lines):

@@ -20,11 +20,8 @@ MONITOR, PARK = "jdk.JavaMonitorEnter", "jdk.ThreadPark"
 LOCK_OF: Mapping[str, str] = {MONITOR: "monitorClass", PARK: "parkedClass"}
 TICKS_PER_S = 1_000_000_000
 JAVA: Mapping[str, str] = {
-    "Interpreted": "_[0]",
-    "JIT compiled": "_[j]",
-    "Inlined": "_[i]",
-    "C1 compiled": "_[1]",
-}
+    "Interpreted": "_[0]", "JIT compiled": "_[j]", "Inlined": "_[i]", "C1 compiled": "_[1]",
+}  # fmt: skip
 """Frame type -> mark of a stack (`prony.evidence.profile.Stack`)."""
 KERNEL = "Kernel"
 LOCK_MARK = "_[i]"

@@ -108,9 +108,7 @@ def _allocation(inspector: Inspector, schedule: Schedule) -> Sampling | None:
 
 
 def cut(recorded: Mapping[str, Any], begins_s: float, since_s: float, ends_s: Sequence[float]) -> Slices:
-    """A `.cpuprofile` started at `since_s` of CLOCK_MONOTONIC, as slices with these ends; idle samples are
-    left out.
-    """
+    """Slices of a `.cpuprofile` started at `since_s` (CLOCK_MONOTONIC), without idle samples."""
     stacks = _stacks(recorded)
     ends_s = [end_s for end_s in ends_s if end_s > since_s]
     counts: list[dict[Stack, int]] = [{} for _ in ends_s]

@@ -132,10 +132,7 @@ class Perf:
         self._running.start([self._program, "script", *wanted], text, complaints)
         code = self._running.ended(READ_S)
         if code is None:
-            raise Unavailable(
-                f"no CPU profile: perf did not read its recording within {READ_S:.0f} s; measure for a "
-                "shorter time"
-            )
+            raise Unavailable(f"no CPU profile: perf read for over {READ_S:.0f} s; shorten the window")
         if code != 0:
             said = said or complaints.read_text(errors="replace")
             raise cause(Unavailable(f"no CPU profile: {_refused(said)}"), *self._pids)

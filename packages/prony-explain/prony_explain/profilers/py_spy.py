@@ -65,10 +65,7 @@ class PySpy:
         local = Path(sys.executable).with_name(PROGRAM)
         program = str(local) if local.is_file() else shutil.which(PROGRAM)
         if program is None:
-            raise Unavailable(
-                "no CPU profile: servers in Python need py-spy, which is not installed: "
-                "pip install 'prony[explain]'"
-            )
+            raise Unavailable("no CPU profile: py-spy is not installed: pip install 'prony[explain]'")
         self._program = program
         self._version = tool.ask_version([program, "--version"], r"py-spy (\S+)", "reinstall it")
         complaint = ""

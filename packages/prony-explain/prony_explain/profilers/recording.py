@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 HEADER = struct.Struct(">4sHHqqqqqqqI")
-"""Magic, version, size, offsets of constants and metadata, start and duration in Unix ns, start in ticks,
-ticks per second, features.
-"""
+"""Magic, version, size, offsets, start and duration (Unix ns), start and rate of ticks, features."""
 MAGIC, VERSION = b"FLR\0", 2
 INTEGERS = ("char", "short", "int", "long")
 BYTES = ("boolean", "byte")

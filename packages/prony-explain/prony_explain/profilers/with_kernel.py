@@ -15,9 +15,7 @@ NO_PROFILE = "no CPU profile: "
 
 
 class WithKernel:
-    """`profiler` and `kernel` on the same process. `without`: caveat if the second is unusable, which leaves
-    the profile of the first.
-    """
+    """Both on one process. `without`: caveat if the second is unusable."""
 
     def __init__(self, profiler: Profiler, kernel: Profiler, without: str) -> None:
         self._profiler = profiler

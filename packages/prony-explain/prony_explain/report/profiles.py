@@ -29,9 +29,7 @@ def recorded(view: ResultView) -> list[Recorded]:
     """All profiles of a result, in the plan's order. Raises UsageError without any."""
     profiles = list(_found(view))
     if not profiles:
-        raise UsageError(
-            f"{view.id} has no CPU profile; measure with --explain, or add one: prony explain {view.id}"
-        )
+        raise UsageError(f"{view.id} has no CPU profile; run with --explain, or: prony explain {view.id}")
     return profiles
 
 

@@ -127,9 +127,7 @@ def _groups(window: Window, workload: str, times: Histogram) -> list[_Group]:
 
 
 def _samples(group: _Group) -> tuple[NDArray[np.float64], list[str]]:
-    """Times in ms, ascending, and each sample's kind of error or ''. Timeouts get the longest times, failed
-    expectations any, and requests without a time come last with 0.
-    """
+    """Times in ms, ascending, and each sample's kind of error or ''. Timeouts have the longest times."""
     _refuse_beyond(group.completed + group.failed, group)
     values = np.empty(0)
     if group.times is not None and group.times.count:
@@ -160,7 +158,7 @@ def _samples(group: _Group) -> tuple[NDArray[np.float64], list[str]]:
 def _refuse_beyond(samples: int, group: _Group) -> None:
     if samples > MOST_SAMPLES:
         raise UsageError(
-            f"{group.label} has {samples:,} requests; a JTL has at most {MOST_SAMPLES:,}: use another format"
+            f"{group.label}: {samples:,} requests, JTL takes {MOST_SAMPLES:,}; use another format"
         )
 
 

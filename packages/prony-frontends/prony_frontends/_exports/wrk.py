@@ -16,25 +16,11 @@ from prony.report.result import ResultView
 from prony.report.wording import counted
 
 COLUMNS = (
-    "timeStamp",
-    "duration_microseconds",
-    "num_requests",
-    "total_bytes",
-    "connect_errors",
-    "read_errors",
-    "write_errors",
-    "error_status_codes",
-    "timeouts",
-    "requests_per_sec",
-    "bytes_per_sec",
-    "lat_min_microseconds",
-    "lat_max_microseconds",
-    "lat_mean_microseconds",
-    "lat_stdev_microseconds",
-    "lat_percentile_90_microseconds",
-    "lat_percentile_95_microseconds",
-    "lat_percentile_99_microseconds",
-)
+    "timeStamp", "duration_microseconds", "num_requests", "total_bytes", "connect_errors", "read_errors",
+    "write_errors", "error_status_codes", "timeouts", "requests_per_sec", "bytes_per_sec",
+    "lat_min_microseconds", "lat_max_microseconds", "lat_mean_microseconds", "lat_stdev_microseconds",
+    "lat_percentile_90_microseconds", "lat_percentile_95_microseconds", "lat_percentile_99_microseconds",
+)  # fmt: skip
 CONNECT = ("connect_refused", "connect_timeout", "connect_other", "tls", "address_unavailable", "descriptors")
 READ = (
     "read", "premature_close", "tls_truncated", "protocol", "header_too_long", "answer_memory",
@@ -86,9 +72,7 @@ def _line(record: TrialRecord, window: Window) -> list[object]:
 
 
 def _latency(record: TrialRecord) -> list[object]:
-    """In µs: from the actual send, as in wrk; for an open load from the intended send. Quantiles without
-    enough samples are empty.
-    """
+    """In µs, from the actual send; open loads from the intended send. Too few samples: empty."""
     times = headline_times(record.evidence)
     if times is None:
         return [""] * 7

@@ -34,16 +34,8 @@ USAGE_2 = USAGE.replace("prony wrk ", "prony wrk2 ").replace(
     "  -U, --u_latency       Also print the latency from the send\n  -v, --version"
 ) + "Not supported: --batch_latency, and other distributions.\n"  # fmt: skip
 _LONG = [
-    "connections=",
-    "duration=",
-    "threads=",
-    "script=",
-    "header=",
-    "latency",
-    "timeout=",
-    "help",
-    "version",
-]
+    "connections=", "duration=", "threads=", "script=", "header=", "latency", "timeout=", "help", "version",
+]  # fmt: skip
 _SHORT = {"-c": "--connections", "-d": "--duration", "-t": "--threads", "-s": "--script", "-H": "--header",
           "-L": "--latency", "-T": "--timeout", "-h": "--help", "-v": "--version"}  # fmt: skip
 _LONG_2 = [*_LONG, "rate=", "u_latency", "dist=", "batch_latency"]
@@ -91,9 +83,7 @@ class WrkArguments(Addressed):
 
 
 def parse(argv: Sequence[str], second: bool = False) -> WrkArguments:
-    """Parses the arguments of wrk or wrk2. Raises WrongUsage for arguments that the tool refuses, Refused for
-    unsupported ones.
-    """
+    """Parses wrk's or wrk2's arguments. Raises WrongUsage as the tool would, Refused where unsupported."""
     names = _SHORT_2 if second else _SHORT
     try:
         if second:
@@ -123,50 +113,44 @@ def parse(argv: Sequence[str], second: bool = False) -> WrkArguments:
     return arguments
 
 
-def _take(asked: WrkArguments, name: str, given: str, value: str) -> None:
+def _take(args: WrkArguments, name: str, given: str, value: str) -> None:
     if name == "--help":
         raise WrongUsage("")
     if name == "--version":
-        asked.version = True
+        args.version = True
     elif name == "--latency":
-        asked.latency = True
+        args.latency = True
     elif name == "--script":
-        asked.script = _script(given, value)
+        args.script = _script(given, value)
     elif name == "--header":
         key, _, text = value.partition(":")
         if not text.startswith(" "):
-            asked.dropped.append(value)
+            args.dropped.append(value)
             return
         text = text[1:]
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", key) or re.search(r"[\r\n]", text):
-            raise Refused(
-                "--header",
-                TOOL,
-                None,
-                f"'{redaction.beginning(value)}'",
-                "write a name, a colon, a space and a value",
-            )
-        asked.headers[key] = text
+            raise Refused("--header", TOOL, None, f"'{redaction.beginning(value)}'", "write 'Name: value'")
+        args.headers[key] = text
     elif name == "--connections":
-        asked.connections = _scaled(given, value, _METRIC)
+        args.connections = _scaled(given, value, _METRIC)
     elif name == "--threads":
-        asked.threads = _scaled(given, value, _METRIC)
+        args.threads = _scaled(given, value, _METRIC)
     elif name == "--duration":
-        asked.duration_s = _scaled(given, value, _TIME)
-        if asked.duration_s > LONGEST_S:
+        args.duration_s = _scaled(given, value, _TIME)
+        if args.duration_s > LONGEST_S:
             raise Refused("--duration", TOOL, None, value, "use at most a year")
     elif name == "--rate":
-        asked.rate_per_s = _scaled(given, value, _METRIC)
+        args.rate_per_s = _scaled(given, value, _METRIC)
     elif name == "--u_latency":
-        asked.uncorrected = asked.latency = True
+        args.uncorrected = args.latency = True
     elif name == "--dist":
         if value not in ("fixed", "exp"):
             raise Refused("--dist", TOOL, None, f"'{value}'", "use fixed or exp")
-        asked.poisson = value == "exp"
+        args.poisson = value == "exp"
     elif name == "--batch_latency":
         raise Refused("--batch_latency", TOOL, None, "latency of batches", "leave it out")
     elif name == "--timeout":
-        asked.timeout_s = _scaled(given, value, _TIME)
+        args.timeout_s = _scaled(given, value, _TIME)
 
 
 def _script(given: str, value: str) -> Path:
@@ -186,7 +170,5 @@ def _scaled(given: str, text: str, units: dict[str, int]) -> int:
     """A whole number with a unit. Raises WrongUsage."""
     match = re.fullmatch(r"(\d{1,15})([A-Za-z]?)", text)
     if match is None or match[2].lower() not in units:
-        raise WrongUsage(
-            f"wrk: {given} is '{text}'; expected a whole number, such as 10 or 1{list(units)[1]}"
-        )
+        raise WrongUsage(f"wrk: {given} is '{text}'; expected a whole number, as 10 or 1{list(units)[1]}")
     return int(match[1]) * units[match[2].lower()]

@@ -45,62 +45,58 @@ class BeginLines(SilentProgress):
 
 def translate(argv: Sequence[str], second: bool = False) -> Translated:
     """Translates the arguments of wrk or wrk2 into a load. Raises UsageError."""
-    asked = parse(argv, second)
-    if not asked.url:
+    args = parse(argv, second)
+    if not args.url:
         raise WrongUsage("wrk: no URL was given")
-    return translated(asked)
+    return translated(args)
 
 
-def translated(asked: WrkArguments) -> Translated:
+def translated(args: WrkArguments) -> Translated:
     """The load with the same connections, duration and requests. Raises UsageError for an invalid request."""
     script = None
-    if asked.script is not None:
-        script = Script(
-            file=str(asked.script.absolute()), args=asked.rest, url=asked.url, threads=asked.threads
-        )
+    if args.script is not None:
+        script = Script(file=str(args.script.absolute()), args=args.rest, url=args.url, threads=args.threads)
     try:
         step = Step.model_validate(
-            {"path": _literal(asked.path), "headers": {k: _literal(v) for k, v in asked.headers.items()}}
+            {"path": _literal(args.path), "headers": {k: _literal(v) for k, v in args.headers.items()}}
         )
-        workload = Workload(name=TOOL, title=f"GET {asked.path}", steps=(step,))
+        workload = Workload(name=TOOL, title=f"GET {args.path}", steps=(step,))
     except ValidationError as fault:
         reason = str(fault.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
         raise UsageError(f"wrk: the request cannot be sent: {reason}") from fault
-    timeout_ms = max(1, asked.timeout_s * 1000)
+    timeout_ms = max(1, args.timeout_s * 1000)
     trial = TrialPlan(
         workload=workload,
-        load=_load(asked),
-        measured=WholeRun(duration_s=asked.duration_s),
+        load=_load(args),
+        measured=WholeRun(duration_s=args.duration_s),
         warm_up=fixed(0.0),
         request_timeout_ms=timeout_ms,
         connect_timeout_ms=timeout_ms,
         preflight=False,
         script=script,
-        threads=asked.threads,
-        rate_groups=asked.threads,
+        threads=args.threads,
+        rate_groups=args.threads,
     )
-    target = asked.target.model_copy(update={"tls": TlsOptions(insecure=True)})
-    notes = [
-        f"the header '{text}' is left out, as by wrk: no space after its colon" for text in asked.dropped
-    ]
-    if "?" in asked.url and "?" not in asked.path:
+    target = args.target.model_copy(update={"tls": TlsOptions(insecure=True)})
+    notes = [f"the header '{text}' is left out, as by wrk: no space after its colon" for text in args.dropped]
+    if "?" in args.url and "?" not in args.path:
         notes.append("the query of the URL is left out, as by wrk: no path before it")
-    if asked.open_connections != asked.connections:
+    if args.open_connections != args.connections:
         notes.append(
-            f"{asked.connections} connections over {asked.threads} threads are {asked.open_connections}: "
+            f"{args.connections} connections over {args.threads} threads are {args.open_connections}: "
             "as in wrk each thread opens the same number"
         )
-    return Translated(TOOL, target, trial, f"wrk {redaction.url(asked.url)}", tuple(notes))
+    return Translated(TOOL, target, trial, f"wrk {redaction.url(args.url)}", tuple(notes))
 
 
-def _load(asked: WrkArguments) -> Load:
-    if asked.rate_per_s is None:
-        return ClosedLoad(users=asked.open_connections)
+def _load(args: WrkArguments) -> Load:
+    if args.rate_per_s is None:
+        return ClosedLoad(users=args.open_connections)
     return OpenLoad(
-        rate_per_s=asked.rate_per_s,
-        arrivals="poisson" if asked.poisson else "constant",
-        max_users=asked.open_connections,
-        connections=asked.open_connections,
+        rate_per_s=args.rate_per_s,
+        arrivals="poisson" if args.poisson else "constant",
+        max_users=args.open_connections,
+        connections=args.open_connections,
         at_cap="wait",
     )
 
@@ -113,8 +109,8 @@ def _literal(text: str) -> str:
 def run(argv: Sequence[str], context: Context, second: bool = False) -> int:
     """Runs wrk or wrk2, from the first line to the exit code."""
     try:
-        asked = parse(argv, second)
-        made = translated(asked) if asked.url else None
+        args = parse(argv, second)
+        made = translated(args) if args.url else None
     except WrongUsage as fault:
         if str(fault):
             print(fault, file=context.stderr)
@@ -125,15 +121,15 @@ def run(argv: Sequence[str], context: Context, second: bool = False) -> int:
     except UsageError as fault:
         print(fault, file=context.stderr)
         return FAILED
-    if asked.version:
+    if args.version:
         context.stdout.write(f"wrk 4.1.0 [prony {version('prony')}]\n")
     if made is None:
         return FAILED
-    if context.asked.explain:
+    if context.options.explain:
         return context.explained(made)
-    heading = layout.begin(asked.duration_s, redaction.url(asked.url), asked.threads, asked.connections)
+    heading = layout.begin(args.duration_s, redaction.url(args.url), args.threads, args.connections)
     # A script's output before the load is known only after it; a terminal shows the start at once.
-    early = asked.script is None or context.stdout.isatty()
+    early = args.script is None or context.stdout.isatty()
     try:
         ran = context.measure(made, BeginLines(heading if early else "", context.stdout))
     except EnvironmentFault as fault:
@@ -147,8 +143,8 @@ def run(argv: Sequence[str], context: Context, second: bool = False) -> int:
         context.stdout.write(heading)
     if script is not None:
         context.stdout.write(script.printed_run)
-    context.stdout.write(layout.report(figures(report, ran.window), asked.latency, second))
-    if asked.uncorrected:
+    context.stdout.write(layout.report(figures(report, ran.window), args.latency, second))
+    if args.uncorrected:
         sent = CountedValues.of(_times_us(ran.window.service_time))
         context.stdout.write(
             layout.recorded(sent, "Uncorrected Latency (measured without taking delayed starts into account)")

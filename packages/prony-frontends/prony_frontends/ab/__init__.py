@@ -13,7 +13,7 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import IntervalRow
 from prony.report.progress_state import SilentProgress
 from prony_frontends.ab import html, layout, logged
-from prony_frontends.ab.arguments import TOOL, USAGE, AbArguments, ExitsOne, parse
+from prony_frontends.ab.arguments import TOOL, USAGE, AbArguments, ExitCodeOne, parse
 from prony_frontends.ab.figures import AbFigures, AbTimes, figures, length_lost, times_of
 from prony_frontends.ab.translate import RequestHead, server_name, translated
 from prony_frontends.base import Context, FrontEnd, Ran, Refused, Translated, openssl_name
@@ -38,10 +38,10 @@ MOST_KEPT = 1_000_000
 class Heartbeat(SilentProgress):
     """ab's progress line for every tenth of the requests; up to a second late."""
 
-    def __init__(self, asked: AbArguments, stream: IO[str]) -> None:
-        self._every = max(asked.requests // BARS, LEAST_STEP)
+    def __init__(self, args: AbArguments, stream: IO[str]) -> None:
+        self._every = max(args.requests // BARS, LEAST_STEP)
         self._stream = stream
-        self._silent = asked.quiet or asked.requests <= QUIET_BELOW
+        self._silent = args.quiet or args.requests <= QUIET_BELOW
         self._completed = 0
         self._next = self._every
 
@@ -75,27 +75,27 @@ def translate(argv: Sequence[str]) -> Translated:
 def run(argv: Sequence[str], context: Context) -> int:
     """Runs ab, from the banner to the exit code."""
     try:
-        asked = parse(argv)
+        args = parse(argv)
     except Refused:
         raise
     except UsageError as fault:
         print(fault, file=context.stderr)
-        return 1 if isinstance(fault, ExitsOne) else WRONG_USAGE
-    if asked.help or asked.version:
-        context.stdout.write(USAGE if asked.help else layout.BANNER)
+        return 1 if isinstance(fault, ExitCodeOne) else WRONG_USAGE
+    if args.help or args.version:
+        context.stdout.write(USAGE if args.help else layout.BANNER)
         return 0
-    made = translated(asked)
-    if context.asked.explain:
+    made = translated(args)
+    if context.options.explain:
         return context.explained(made)
-    heartbeat = Heartbeat(asked, context.stderr)
-    context.stdout.write(html.BANNER if asked.html else layout.BANNER)
-    _begin(asked, heartbeat, context.stdout)
+    heartbeat = Heartbeat(args, context.stderr)
+    context.stdout.write(html.BANNER if args.html else layout.BANNER)
+    _begin(args, heartbeat, context.stdout)
     with tempfile.TemporaryDirectory(prefix="prony-ab-") as folder:
-        log = Path(folder) / "requests.csv" if _keeps_all(asked) else None
+        log = Path(folder) / "requests.csv" if _logs_all(args) else None
         try:
             ran = context.measure(made if log is None else made.logged(log), heartbeat)
         except EnvironmentFault as fault:
-            failure = _unreachable(asked)
+            failure = _unreachable(args)
             if failure is None:
                 raise
             context.stdout.flush()
@@ -103,10 +103,10 @@ def run(argv: Sequence[str], context: Context) -> int:
             return failure[1]
         requests = logged.kept(read_log(log)) if log is not None else []
     totals = ran.report.totals
-    results = figures(asked, ran.window, totals)
-    results = logged.with_lengths(results, requests, asked.any_length, length_lost(totals))
-    _log(asked, ran, context.stdout)
-    broken = _broken(asked, ran, results)
+    results = figures(args, ran.window, totals)
+    results = logged.with_lengths(results, requests, args.any_length, length_lost(totals))
+    _log(args, ran, context.stdout)
+    broken = _broken(args, ran, results)
     if broken is not None:
         sentence, code = broken
         print(sentence, file=context.stderr)
@@ -117,21 +117,21 @@ def run(argv: Sequence[str], context: Context) -> int:
     if heartbeat.silent:
         print("..done", file=context.stdout)
     times = logged.times(requests) or times_of(ran.window, totals)
-    _print(_report(asked, ran, results, times), context.stdout)
-    unwritten = _files(asked, requests, times)
+    _print(_report(args, ran, results, times), context.stdout)
+    unwritten = _files(args, requests, times)
     if unwritten is not None:
         print(unwritten, file=context.stderr)
         return context.end(ran, 1)
     return context.end(ran, 1 if ran.interrupted else 0)
 
 
-def _files(asked: AbArguments, requests: list[logged.LoggedTimes], times: AbTimes | None) -> str | None:
+def _files(args: AbArguments, requests: list[logged.LoggedTimes], times: AbTimes | None) -> str | None:
     """Writes the files of -e and -g. Returns ab's message when one cannot be written."""
     files: list[tuple[str, Path, Iterable[str]]] = []
-    if asked.csv is not None and times is not None:
-        files.append(("CSV", asked.csv, layout.csv(times.total)))
-    if asked.gnuplot is not None:
-        files.append(("gnuplot", asked.gnuplot, logged.gnuplot(requests)))
+    if args.csv is not None and times is not None:
+        files.append(("CSV", args.csv, layout.csv(times.total)))
+    if args.gnuplot is not None:
+        files.append(("gnuplot", args.gnuplot, logged.gnuplot(requests)))
     for what, path, lines in files:
         try:
             with path.open("w", encoding="utf-8") as file:
@@ -141,54 +141,54 @@ def _files(asked: AbArguments, requests: list[logged.LoggedTimes], times: AbTime
     return None
 
 
-def _keeps_all(asked: AbArguments) -> bool:
+def _logs_all(args: AbArguments) -> bool:
     """Whether each request is logged: as in ab, but above MOST_KEPT only for -g."""
-    return asked.gnuplot is not None or asked.requests <= MOST_KEPT
+    return args.gnuplot is not None or args.requests <= MOST_KEPT
 
 
-def _begin(asked: AbArguments, heartbeat: Heartbeat, out: IO[str]) -> None:
-    if not asked.html:
-        through = f"[through {asked.proxy}] " if asked.proxy is not None else ""
+def _begin(args: AbArguments, heartbeat: Heartbeat, out: IO[str]) -> None:
+    if not args.html:
+        through = f"[through {args.proxy}] " if args.proxy is not None else ""
         dots = "..." if heartbeat.silent else "\n"
-        out.write(f"Benchmarking {asked.target.host} {through}(be patient){dots}")
-    if asked.verbosity >= 2:
-        target = asked.target
-        path = f"{target.url}{asked.path}" if asked.proxy is not None else asked.path
-        lines = [f"{asked.method or 'GET'} {path} HTTP/1.0"]
-        lines += RequestHead.of(asked, target).lines
+        out.write(f"Benchmarking {args.target.host} {through}(be patient){dots}")
+    if args.verbosity >= 2:
+        target = args.target
+        path = f"{target.url}{args.path}" if args.proxy is not None else args.path
+        lines = [f"{args.method or 'GET'} {path} HTTP/1.0"]
+        lines += RequestHead.of(args, target).lines
         head = redaction.text("\n".join(lines))
-        out.write("INFO: {} header == \n---\n{}\n\n\n---\n".format(asked.method or "GET", head))
+        out.write("INFO: {} header == \n---\n{}\n\n\n---\n".format(args.method or "GET", head))
     out.flush()
 
 
-def _log(asked: AbArguments, ran: Ran, out: IO[str]) -> None:
+def _log(args: AbArguments, ran: Ran, out: IO[str]) -> None:
     """Output of -v: a response head, and the count per status."""
     totals = ran.report.totals
-    if asked.verbosity >= 2 and totals.first_head is not None:
+    if args.verbosity >= 2 and totals.first_head is not None:
         out.write(f"LOG: header received:\n{totals.first_head}")
-    if asked.verbosity >= 3:
+    if args.verbosity >= 3:
         for code, count in sorted(totals.status.items()):
             out.write(f"LOG: Response code = {code} ({count} responses)\n")
 
 
-def _broken(asked: AbArguments, ran: Ran, found: AbFigures) -> tuple[str, int] | None:
+def _broken(args: AbArguments, ran: Ran, found: AbFigures) -> tuple[str, int] | None:
     """ab's message and exit code where ab would have aborted without a report."""
-    if ran.report.totals.errors.get("connect_refused", 0) and not asked.carry_on:
+    if ran.report.totals.errors.get("connect_refused", 0) and not args.carry_on:
         return f"apr_socket_recv: Connection refused ({REFUSED})", REFUSED
     if found.connect_failed > TOLERATED_CONNECTS:
         return "\nTest aborted after 10 failures\n\napr_socket_connect(): Connection refused (111)", REFUSED
-    if ran.report.totals.errors.get("timeout", 0) and not asked.carry_on:
+    if ran.report.totals.errors.get("timeout", 0) and not args.carry_on:
         return "apr_pollset_poll: The timeout specified has expired (70007)", TIMED_OUT
-    if found.receive_failed and not asked.carry_on:
+    if found.receive_failed and not args.carry_on:
         return "apr_socket_recv: Connection reset by peer (104)", RESET
     return None
 
 
-def _unreachable(asked: AbArguments) -> tuple[str, int] | None:
+def _unreachable(args: AbArguments) -> tuple[str, int] | None:
     """ab's message and exit code for an unknown host or a refused connection; None otherwise."""
-    host, port = asked.target.host, asked.target.port
-    if asked.proxy is not None:
-        host, _, text = asked.proxy.rpartition(":")
+    host, port = args.target.host, args.target.port
+    if args.proxy is not None:
+        host, _, text = args.proxy.rpartition(":")
         port = int(text)
     try:
         socket.create_connection((host, port), CONNECT_S).close()
@@ -202,17 +202,17 @@ def _unreachable(asked: AbArguments) -> tuple[str, int] | None:
     return None
 
 
-def _report(asked: AbArguments, ran: Ran, found: AbFigures, times: AbTimes | None) -> Iterable[str]:
+def _report(args: AbArguments, ran: Ran, found: AbFigures, times: AbTimes | None) -> Iterable[str]:
     software = _header(ran.report.totals.first_head, "server")
-    if asked.html:
-        yield from html.page(asked, found, times, software)
+    if args.html:
+        yield from html.page(args, found, times, software)
         return
-    yield from layout.head(asked, found, software, tuple(_tls(asked, ran)))
-    yield from layout.counts(asked, found)
+    yield from layout.head(args, found, software, tuple(_tls(args, ran)))
+    yield from layout.counts(args, found)
     if times is None:
         return
-    yield from layout.connection_times(asked, times)
-    if asked.percentiles:
+    yield from layout.connection_times(args, times)
+    if args.percentiles:
         yield from layout.percentiles(times.total)
 
 
@@ -225,14 +225,14 @@ def _header(head: str | None, wanted: str) -> str:
     return ""
 
 
-def _tls(asked: AbArguments, ran: Ran) -> Iterable[str]:
+def _tls(args: AbArguments, ran: Ran) -> Iterable[str]:
     """The negotiated TLS parameters. The length of the server's key is unknown and printed as 0."""
-    if not asked.target.https or not ran.report.totals.tls_agreed:
+    if not args.target.https or not ran.report.totals.tls_agreed:
         return
     agreed = ran.report.totals.tls_agreed[0]
     bits = 128 if "AES_128" in agreed.cipher_suite else 256
     yield f"SSL/TLS Protocol:       TLSv{agreed.version},{openssl_name(agreed.cipher_suite)},0,{bits}"
-    name = server_name(asked.target)
+    name = server_name(args.target)
     if name is not None:
         yield f"TLS Server Name:        {name}"
 
@@ -242,9 +242,4 @@ def _print(lines: Iterable[str], out: IO[str]) -> None:
         out.write(line + "\n")
 
 
-FRONT_END = FrontEnd(
-    name=TOOL,
-    usage=USAGE,
-    translate=translate,
-    run=run,
-)
+FRONT_END = FrontEnd(name=TOOL, usage=USAGE, translate=translate, run=run)

@@ -60,10 +60,8 @@ Not supported: -b, -I, -Z, and TLS older than 1.2.
 """
 
 
-class ExitsOne(UsageError):
-    """What ends ab with 1: a file of -p or -u that cannot be read (ab's sentence), two methods, a
-    wrong number of requests.
-    """
+class ExitCodeOne(UsageError):
+    """Exits with 1 in ab: unreadable file of -p or -u, two methods, wrong number of requests."""
 
 
 @dataclass(slots=True)
@@ -136,7 +134,7 @@ def _take(into: AbArguments, flag: str, value: str) -> None:
             try:
                 into.requests = _whole(flag, value, 1, 2**31 - 1)
             except UsageError as fault:
-                raise ExitsOne(str(fault)) from None
+                raise ExitCodeOne(str(fault)) from None
         case "-c":
             into.concurrency = _whole(flag, value, 1, MOST_AT_ONCE)
         case "-t":
@@ -197,9 +195,7 @@ def _plain(into: AbArguments, flag: str, value: str) -> None:
 
 def _one_method(into: AbArguments, flag: str) -> None:
     if into.method is not None:
-        raise ExitsOne(
-            f"ab: {flag} comes after another method ({into.method}); expected one of -i, -p, -u, or -m last"
-        )
+        raise ExitCodeOne(f"ab: {flag} comes after the method {into.method}; expected -i, -p, -u, or -m last")
 
 
 def _tls_version(into: AbArguments, value: str) -> None:
@@ -244,10 +240,10 @@ def _body(text: str) -> Path:
         with path.open("rb") as file:
             file.read(1)
     except IsADirectoryError as fault:
-        raise ExitsOne(f"ab: Could not read POST data file: {fault.strerror}") from fault
+        raise ExitCodeOne(f"ab: Could not read POST data file: {fault.strerror}") from fault
     except (OSError, ValueError) as fault:
         why = fault.strerror if isinstance(fault, OSError) else str(fault)
-        raise ExitsOne(f"ab: Could not open POST data file ({text}): {why}") from fault
+        raise ExitCodeOne(f"ab: Could not open POST data file ({text}): {why}") from fault
     return path
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from prony.evidence.engine import Counters, Histogram, ResponseCount, Window
 from prony.judge.histogram import decode
 from prony_frontends.ab.arguments import AbArguments
+from prony_frontends.counted import body_bytes
 
 CONNECT_KINDS = ("connect_refused", "connect_timeout", "connect_other", "tls", "address_unavailable",
                  "descriptors")  # fmt: skip
@@ -134,18 +135,18 @@ class AbFigures:
         return self.complete / self.seconds
 
 
-def figures(asked: AbArguments, window: Window, totals: Counters) -> AbFigures:
+def figures(args: AbArguments, window: Window, totals: Counters) -> AbFigures:
     """Counts as ab defines them. With `-l` any length is valid."""
     document = _document_bytes(totals.answers)
     other_length = sum(a.count for a in totals.answers if a.body_bytes != document) + totals.answers_other
     # With -r ab continues after a refusal and counts it as a read error.
-    refused = totals.errors.get("connect_refused", 0) if asked.carry_on else 0
+    refused = totals.errors.get("connect_refused", 0) if args.carry_on else 0
     return AbFigures(
         seconds=max(window.duration_s, 1e-6),
         complete=totals.completed + lost(totals) + refused,
         connect_failed=_sum(totals.errors, CONNECT_KINDS) - refused,
         receive_failed=_sum(totals.errors, RECEIVE_KINDS) + refused,
-        length_failed=length_lost(totals) + (0 if asked.any_length else other_length),
+        length_failed=length_lost(totals) + (0 if args.any_length else other_length),
         exceptions=_sum(totals.errors, EXCEPTION_KINDS),
         write_errors=totals.errors.get("write", 0),
         other_status=sum(n for code, n in totals.status.items() if not code.startswith("2")),
@@ -153,7 +154,7 @@ def figures(asked: AbArguments, window: Window, totals: Counters) -> AbFigures:
         document_bytes=document,
         transferred_bytes=totals.bytes_received or 0,
         sent_bytes=totals.bytes_sent or 0,
-        body_bytes=_body_bytes(totals),
+        body_bytes=body_bytes(totals),
     )
 
 
@@ -177,22 +178,12 @@ def _document_bytes(responses: Sequence[ResponseCount]) -> int:
     return max(responses, key=lambda response: response.count).body_bytes if responses else 0
 
 
-def _body_bytes(totals: Counters) -> int:
-    listed = sum(response.count * response.body_bytes for response in totals.answers)
-    counted = sum(response.count for response in totals.answers)
-    if not counted or not totals.answers_other:
-        return listed
-    return round(listed * (counted + totals.answers_other) / counted)
-
-
 def _sum(errors: Mapping[str, int], kinds: Sequence[str]) -> int:
     return sum(errors.get(kind, 0) for kind in kinds)
 
 
 def times_of(window: Window, totals: Counters) -> AbTimes | None:
-    """From histograms; None without a response. Connect times are spread over all requests. The total is the
-    response time, or for results without one the sum of connect and processing as independent values.
-    """
+    """From histograms; None without a response. Without total times, connect + processing as independent."""
     processing = _spread(window.service_time)
     if processing is None:
         return None

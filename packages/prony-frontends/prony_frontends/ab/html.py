@@ -23,10 +23,10 @@ CELL = "bgcolor=white"
 """ab's default attributes of a cell (-z)."""
 
 
-def page(asked: AbArguments, figures: AbFigures, times: AbTimes | None, software: str) -> Iterator[str]:
+def page(args: AbArguments, figures: AbFigures, times: AbTimes | None, software: str) -> Iterator[str]:
     """All rows, with text from the server escaped."""
-    cell, row = asked.cell or CELL, asked.row
-    target = asked.target
+    cell, row = args.cell or CELL, args.row
+    target = args.target
 
     def line(name: str, value: object) -> str:
         text = escape(str(value), quote=False)
@@ -34,13 +34,13 @@ def page(asked: AbArguments, figures: AbFigures, times: AbTimes | None, software
 
     yield ""
     yield ""
-    yield f"<table {asked.table}>"
+    yield f"<table {args.table}>"
     yield line("Server Software", software)
     yield line("Server Hostname", target.host)
     yield line("Server Port", target.port)
-    yield line("Document Path", redaction.name(asked.path))
-    yield line("Document Length", document(asked, figures))
-    yield line("Concurrency Level", asked.concurrency)
+    yield line("Document Path", redaction.name(args.path))
+    yield line("Document Length", document(args, figures))
+    yield line("Concurrency Level", args.concurrency)
     yield line("Time taken for tests", f"{figures.seconds:.3f} seconds")
     yield line("Complete requests", figures.complete)
     yield line("Failed requests", figures.failed)
@@ -51,16 +51,16 @@ def page(asked: AbArguments, figures: AbFigures, times: AbTimes | None, software
         )
     if figures.other_status:
         yield line("Non-2xx responses", figures.other_status)
-    if asked.keep_alive:
+    if args.keep_alive:
         yield line("Keep-Alive requests", figures.kept_alive)
     yield line("Total transferred", f"{figures.transferred_bytes} bytes")
-    if asked.body is not None:
+    if args.body is not None:
         yield line("Total body sent", figures.sent_bytes)
     yield line("HTML transferred", f"{figures.body_bytes} bytes")
     yield line("Requests per second", f"{figures.per_s:.2f}")
     kbytes = 1024 * figures.seconds
     yield line("Transfer rate", f"{figures.transferred_bytes / kbytes:.2f} kb/s received")
-    if asked.body is not None:
+    if args.body is not None:
         both = figures.sent_bytes + figures.transferred_bytes
         for value, what in ((figures.sent_bytes, "sent"), (both, "total")):
             yield (

@@ -24,9 +24,9 @@ This is ApacheBench, Version 2.3 <$Revision: Prony {prony.__version__} $>
 """
 
 
-def head(asked: AbArguments, figures: AbFigures, software: str, tls: tuple[str, ...]) -> Iterator[str]:
+def head(args: AbArguments, figures: AbFigures, software: str, tls: tuple[str, ...]) -> Iterator[str]:
     """The section about server and document."""
-    target = asked.target
+    target = args.target
     yield ""
     yield ""
     yield f"Server Software:        {software}"
@@ -34,19 +34,19 @@ def head(asked: AbArguments, figures: AbFigures, software: str, tls: tuple[str, 
     yield f"Server Port:            {target.port}"
     yield from tls
     yield ""
-    yield f"Document Path:          {redaction.name(asked.path)}"
-    yield f"Document Length:        {document(asked, figures)}"
+    yield f"Document Path:          {redaction.name(args.path)}"
+    yield f"Document Length:        {document(args, figures)}"
     yield ""
 
 
-def document(asked: AbArguments, figures: AbFigures) -> str:
+def document(args: AbArguments, figures: AbFigures) -> str:
     """The document's length as printed."""
-    return "Variable" if asked.any_length else f"{figures.document_bytes} bytes"
+    return "Variable" if args.any_length else f"{figures.document_bytes} bytes"
 
 
-def counts(asked: AbArguments, figures: AbFigures) -> Iterator[str]:
+def counts(args: AbArguments, figures: AbFigures) -> Iterator[str]:
     """The section from concurrency to rates."""
-    yield f"Concurrency Level:      {asked.concurrency}"
+    yield f"Concurrency Level:      {args.concurrency}"
     yield f"Time taken for tests:   {figures.seconds:.3f} seconds"
     yield f"Complete requests:      {figures.complete}"
     yield f"Failed requests:        {figures.failed}"
@@ -59,24 +59,24 @@ def counts(asked: AbArguments, figures: AbFigures) -> Iterator[str]:
         yield f"Write errors:           {figures.write_errors}"
     if figures.other_status:
         yield f"Non-2xx responses:      {figures.other_status}"
-    if asked.keep_alive:
+    if args.keep_alive:
         yield f"Keep-Alive requests:    {figures.kept_alive}"
     yield f"Total transferred:      {figures.transferred_bytes} bytes"
-    if asked.body is not None:
+    if args.body is not None:
         yield f"Total body sent:        {figures.sent_bytes}"
     yield f"HTML transferred:       {figures.body_bytes} bytes"
     if figures.complete:
-        yield from _rates(asked, figures)
+        yield from _rates(args, figures)
 
 
-def _rates(asked: AbArguments, figures: AbFigures) -> Iterator[str]:
+def _rates(args: AbArguments, figures: AbFigures) -> Iterator[str]:
     each_ms = figures.seconds * 1000 / figures.complete
     kbytes = 1024 * figures.seconds
     yield f"Requests per second:    {figures.per_s:.2f} [#/sec] (mean)"
-    yield f"Time per request:       {asked.concurrency * each_ms:.3f} [ms] (mean)"
+    yield f"Time per request:       {args.concurrency * each_ms:.3f} [ms] (mean)"
     yield f"Time per request:       {each_ms:.3f} [ms] (mean, across all concurrent requests)"
     yield f"Transfer rate:          {figures.transferred_bytes / kbytes:.2f} [Kbytes/sec] received"
-    if asked.body is not None:
+    if args.body is not None:
         yield f"                        {figures.sent_bytes / kbytes:.2f} kb/s sent"
         both = figures.transferred_bytes + figures.sent_bytes
         yield f"                        {both / kbytes:.2f} kb/s total"
@@ -87,7 +87,7 @@ def rounded(ms: float) -> int:
     return math.floor(ms + 0.5)
 
 
-def connection_times(asked: AbArguments, times: AbTimes) -> Iterator[str]:
+def connection_times(args: AbArguments, times: AbTimes) -> Iterator[str]:
     """The table of times with ab's warnings."""
     rows = {
         "Connect": times.connect,
@@ -97,7 +97,7 @@ def connection_times(asked: AbArguments, times: AbTimes) -> Iterator[str]:
     }
     yield ""
     yield "Connection Times (ms)"
-    if not asked.confidence:
+    if not args.confidence:
         yield "              min   avg   max"
         for name, spread in rows.items():
             yield (

@@ -63,9 +63,7 @@ def times(requests: list[LoggedTimes]) -> AbTimes | None:
 
 
 def with_lengths(figures: AbFigures, requests: list[LoggedTimes], any_length: bool, lost: int) -> AbFigures:
-    """Lengths as ab defines them: the first response's is the expected length. `lost`: requests without a
-    response, which have no length.
-    """
+    """The first response's length is expected. `lost`: requests without a response, which have no length."""
     if not requests:
         return figures
     first = requests[0].body_bytes

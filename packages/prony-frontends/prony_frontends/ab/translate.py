@@ -26,45 +26,45 @@ LINE = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+): (\S(?:.*\S)?)")
 """A line of -H in the usual form."""
 
 
-def translated(asked: AbArguments) -> Translated:
+def translated(args: AbArguments) -> Translated:
     """The load with the same requests, counts and limits. Raises UsageError for an invalid request."""
-    target = asked.target
-    method = asked.method or "GET"
-    if asked.proxy is not None and target.https:
+    target = args.target
+    method = args.method or "GET"
+    if args.proxy is not None and target.https:
         raise Refused("-X", TOOL, None, "https through a proxy", "use no proxy, or http")
     if method not in METHODS:
         raise Refused("-m", TOOL, None, f"the method {method}", f"use {', '.join(METHODS)}")
-    only: Any = asked.tls_version
+    only: Any = args.tls_version
     trial = TrialPlan(
-        workload=_workload(asked, target, method),
-        load=ClosedLoad(users=asked.concurrency),
-        measured=WholeRun(total_requests=asked.requests, duration_s=asked.limit_s),
+        workload=_workload(args, target, method),
+        load=ClosedLoad(users=args.concurrency),
+        measured=WholeRun(total_requests=args.requests, duration_s=args.limit_s),
         warm_up=fixed(0.0),
         connections=Connections(
-            keep_alive=asked.keep_alive, http_version="1.0", tls_sessions="none", tls_version=only
+            keep_alive=args.keep_alive, http_version="1.0", tls_sessions="none", tls_version=only
         ),
-        request_timeout_ms=round(asked.timeout_s * 1000),
-        connect_timeout_ms=round(asked.timeout_s * 1000),
+        request_timeout_ms=round(args.timeout_s * 1000),
+        connect_timeout_ms=round(args.timeout_s * 1000),
         preflight=False,
-        source_addresses=() if asked.source is None else (asked.source,),
+        source_addresses=() if args.source is None else (args.source,),
     )
     reached = target.model_copy(
         update={
-            "tls": TlsOptions(insecure=True, client_cert=asked.certificate, client_key=asked.certificate),
-            "addresses": () if asked.proxy is None else (_proxy(asked.proxy),),
+            "tls": TlsOptions(insecure=True, client_cert=args.certificate, client_key=args.certificate),
+            "addresses": () if args.proxy is None else (_proxy(args.proxy),),
         }
     )
-    return Translated(TOOL, reached, trial, f"ab {redaction.url(asked.url)}", _notes(asked))
+    return Translated(TOOL, reached, trial, f"ab {redaction.url(args.url)}", _notes(args))
 
 
-def _notes(asked: AbArguments) -> tuple[str, ...]:
+def _notes(args: AbArguments) -> tuple[str, ...]:
     notes: list[str] = []
-    if not asked.carry_on:
+    if not args.carry_on:
         notes.append(
             "a broken connection does not end the run at once as in ab without -r; the run goes on to "
             "its end and then exits as ab would"
         )
-    return tuple(notes) if asked.verbosity >= 1 else ()
+    return tuple(notes) if args.verbosity >= 1 else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +76,25 @@ class RequestHead:
     last: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, asked: AbArguments, target: Url) -> RequestHead:
+    def of(cls, args: AbArguments, target: Url) -> RequestHead:
         """Raises Refused for lines that would end the head."""
         first: list[tuple[str, str]] = []
-        if asked.keep_alive:
+        if args.keep_alive:
             first.append(("Connection", "Keep-Alive"))
-        if asked.cookie is not None:
-            first.append(("Cookie", asked.cookie))
-        for name, pair in asked.authorizations:
+        if args.cookie is not None:
+            first.append(("Cookie", args.cookie))
+        for name, pair in args.authorizations:
             first.append((name, f"Basic {base64.b64encode(pair.encode()).decode()}"))
-        if asked.body is not None:
-            first.append(("Content-length", str(asked.body.stat().st_size)))
-            first.append(("Content-type", asked.content_type))
-        for line in asked.headers:
+        if args.body is not None:
+            first.append(("Content-length", str(args.body.stat().st_size)))
+            first.append(("Content-type", args.content_type))
+        for line in args.headers:
             if not line or re.search(r"[\r\n]", line):
-                raise Refused(
-                    "-H", TOOL, None, f"'{redaction.beginning(line)}'", "give one line: 'Accept: */*'"
-                )
+                raise Refused("-H", TOOL, None, f"'{redaction.beginning(line)}'", "write 'Name: value'")
         defaults = (("Host", _host(target)), ("User-Agent", AGENT), ("Accept", "*/*"))
-        replaced = {line.partition(":")[0].lower() for line in asked.headers if ":" in line}
+        replaced = {line.partition(":")[0].lower() for line in args.headers if ":" in line}
         last = tuple((name, value) for name, value in defaults if name.lower() not in replaced)
-        return cls(tuple(first), tuple(asked.headers), last)
+        return cls(tuple(first), tuple(args.headers), last)
 
     @property
     def lines(self) -> list[str]:
@@ -127,21 +125,21 @@ def _host(target: Url) -> str:
     return host if target.port == (443 if target.https else 80) else f"{host}:{target.port}"
 
 
-def _workload(asked: AbArguments, target: Url, method: str) -> Workload:
-    path = f"{target.url}{asked.path}" if asked.proxy is not None else asked.path
+def _workload(args: AbArguments, target: Url, method: str) -> Workload:
+    path = f"{target.url}{args.path}" if args.proxy is not None else args.path
     try:
         step = Step.model_validate(
             {
                 "path": literal(path),
                 "path_as": "verbatim" if re.search(r"[ \t]", path) else "plain",
                 "method": method,
-                **RequestHead.of(asked, target).of_step,
-                "body_file": None if asked.body is None else str(asked.body.absolute()),
+                **RequestHead.of(args, target).of_step,
+                "body_file": None if args.body is None else str(args.body.absolute()),
                 # With variable lengths only the status is checked.
-                "expect": Expectation(status=tuple(range(200, 300))) if asked.any_length else None,
+                "expect": Expectation(status=tuple(range(200, 300))) if args.any_length else None,
             }
         )
-        return Workload(name=TOOL, title=f"{method} {asked.path}", steps=(step,))
+        return Workload(name=TOOL, title=f"{method} {args.path}", steps=(step,))
     except ValidationError as fault:
         reason = str(fault.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
         raise UsageError(f"ab: the request cannot be sent: {reason}") from fault

@@ -21,17 +21,17 @@ FAILED, UNEXPECTED = 1, 21
 
 def run(argv: Sequence[str], context: Context) -> int:
     """Runs Artillery's command line, from the first line to the exit code. Raises PronyError."""
-    asked = read(argv)
-    planned = ensure.checks(asked.ensure)
-    if context.asked.explain:
-        return context.explained(asked.translated)
-    output = _output(asked.given.values.get("output"))
+    loaded = read(argv)
+    planned = ensure.checks(loaded.ensure)
+    if context.options.explain:
+        return context.explained(loaded.translated)
+    output = _output(loaded.given.values.get("output"))
     live = console.Live(
-        asked.phases, context.stdout, lambda: time.time() * 1000, lambda rows, at: periods(rows, at)
+        loaded.phases, context.stdout, lambda: time.time() * 1000, lambda rows, at: periods(rows, at)
     )
-    quiet = asked.given.quiet
-    ran = context.measure(asked.translated, SilentProgress() if quiet else live)
-    report = aggregate(asked, ran)
+    quiet = loaded.given.quiet
+    ran = context.measure(loaded.translated, SilentProgress() if quiet else live)
+    report = aggregate(loaded, ran)
     called = ran.report.script
     context.stdout.write(_printed(ran, "before"))
     if called is not None:
@@ -41,7 +41,7 @@ def run(argv: Sequence[str], context: Context) -> int:
     context.stdout.write(_printed(ran, "after"))
     if not quiet:
         live.ended(ran.report.elapsed_ms / 1000)
-        print(console.summary(report, time.time() * 1000, asked.hidden), file=context.stdout)
+        print(console.summary(report, time.time() * 1000, loaded.hidden), file=context.stdout)
     if output is not None:
         _write(output, report, ran)
         print(f"Log file: {output}", file=context.stdout)

@@ -1,6 +1,4 @@
-"""Evaluates Artillery's expressions (`ifTrue`, conditions of ensure): numbers, names, comparisons and
-arithmetic.
-"""
+"""Artillery's expressions (`ifTrue`, conditions of ensure): numbers, names, comparisons, arithmetic."""
 
 from __future__ import annotations
 
@@ -16,20 +14,13 @@ from prony_frontends.artillery.script import ScriptNode
 from prony_frontends.artillery.templates import NameScope
 
 BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.Mod: operator.mod,
-}
+}  # fmt: skip
 COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
-}
+}  # fmt: skip
 DOTTED = re.compile(r"[A-Za-z_][\w$-]*\.[\w$./{}-]+")
 """An unknown metric: dots and dashes are part of its name."""
 LONGEST = 2_000
@@ -45,9 +36,7 @@ class Unknown(ValueError):
 
 
 def evaluate(expression: str, names: Mapping[str, Any]) -> bool:
-    """Evaluates an expression. Names may contain dots, as metrics do; the longest match wins. Raises
-    NotAnExpression, and Unknown for a name without a value.
-    """
+    """Its value; the longest of the dotted names matches. Raises NotAnExpression; Unknown without a value."""
     return bool(_value(_tree(expression, names), names))
 
 
@@ -114,21 +103,14 @@ def _of(node: ast.expr, names: Mapping[str, Any]) -> Any:
 
 
 OPS: Mapping[type[ast.cmpop], Op] = {
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-}
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
 FALSE_TEXTS = ("", "0", "false")
 """Texts that count as false."""
 
 
 def decided(node: ScriptNode, scope: NameScope) -> bool | Condition:
-    """Decides a condition: a constant, or a `Condition` for the engine when it depends on values of the run
-    (captures, columns, loop turns). Raises Refused for an unknown name.
-    """
+    """A constant, or a `Condition` for the engine. Raises Refused for an unknown name."""
     text = node.text("an expression").strip()
     bare = re.sub(r"\{\{\s*(.*?)\s*\}\}", r"\1", text)
     drawn = {name: _RenderedPart(_text(fed.placeholder, fed.kept)) for name, fed in scope.fed.items()}
@@ -144,7 +126,7 @@ def decided(node: ScriptNode, scope: NameScope) -> bool | Condition:
         names |= missing
         if not any(isinstance(_known(part, names), _RenderedPart) for part in ast.walk(tree)):
             return evaluate(bare, {**scope.constants, **missing})
-        return _asked(tree, names)
+        return _condition(tree, names)
     except Unknown as unknown:
         raise node.refused(
             f"ifTrue on '{unknown}', which is never captured",
@@ -183,12 +165,12 @@ def _known(node: ast.AST, names: Mapping[str, Any]) -> Any:
     return node.value if isinstance(node, ast.Constant) else None
 
 
-def _asked(node: ast.expr, names: Mapping[str, Any]) -> Condition:
+def _condition(node: ast.expr, names: Mapping[str, Any]) -> Condition:
     if isinstance(node, ast.BoolOp):
-        parts = tuple(_asked(value, names) for value in node.values)
+        parts = tuple(_condition(value, names) for value in node.values)
         return Condition(all=parts) if isinstance(node.op, ast.And) else Condition(any=parts)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return Condition(negated=_asked(node.operand, names))
+        return Condition(negated=_condition(node.operand, names))
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPS:
         left, right = _side(node.left, names), _side(node.comparators[0], names)
         return Condition(left=left, op=OPS[type(node.ops[0])], right=right)

@@ -71,9 +71,7 @@ def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
         if name == "fake-data":
             _refuse_drawn(root)
         if name in CHANGING:
-            raise child.refused(
-                f"the plugin '{name}'", f"leave it out; Prony knows {', '.join(sorted(PLUGINS))}"
-            )
+            raise child.refused(f"the plugin '{name}'", f"remove it; Prony has {', '.join(sorted(PLUGINS))}")
         if name not in PLUGINS:
             yield (
                 f"the plugin '{name}' is left out: it sends no reports and has no other "

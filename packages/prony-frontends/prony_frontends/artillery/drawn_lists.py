@@ -25,9 +25,7 @@ class DrawnList:
 
 
 def drawn_lists(node: ScriptNode, scope: NameScope) -> dict[str, DrawnList]:
-    """Lists for a scenario, by their names in the script, without lists of loops and lists at the start of
-    URLs: a server must be known before the run.
-    """
+    """Lists that a scenario draws from, by name; not those of loops or at the start of URLs."""
     hosts = set(_beginnings(node.value))
     lists: dict[str, DrawnList] = {}
     for name, values in lists_in(node, scope).items():

@@ -26,9 +26,7 @@ class Endpoints:
     def called(
         self, url: ScriptNode, name: ScriptNode | None, target: Url, base_path: str, scope: NameScope
     ) -> str:
-        """Server where it is another one, path and query, percent-decoded, and the request's name. Raises
-        Refused for values that are known only during the run.
-        """
+        """Server if not the target, decoded path and query, name. Raises Refused for values of the run."""
         label = None if name is None else self._text(name, scope)
         if label is not None and self.only_names:
             return label

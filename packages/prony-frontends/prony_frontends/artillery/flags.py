@@ -30,7 +30,7 @@ Runs an Artillery test script (YAML or JSON) on Prony's engine.
   -s, --solo              One user
       --name, --tags, --note TEXT
                           Accepted, without effect
-Functions of config.processor run here, with packages that are installed beside the script.
+Functions of config.processor run here, with packages that are installed next to the script.
 Not supported: engines other than HTTP, --record, --key, --count above 1, --platform other
 than local, --platform-opt.
 """
@@ -47,11 +47,7 @@ SWITCHES = {
     "--solo": "solo", "--record": "record",
 }  # fmt: skip
 CLOUD = "leave it out; results are kept in Prony's own catalogue (prony results list)"
-REFUSED = {
-    "record": CLOUD,
-    "key": CLOUD,
-    "platform-opt": "run it on this host",
-}
+REFUSED = {"record": CLOUD, "key": CLOUD, "platform-opt": "run it on this host"}
 COMMAND_LINE = "the command line"
 
 
@@ -102,13 +98,7 @@ def parse(argv: Sequence[str]) -> Flags:
     if not scripts:
         raise UsageError("artillery run: no script; expected: prony artillery run [flags] SCRIPT")
     if values.get("count", "1") != "1":
-        raise Refused(
-            "--count",
-            COMMAND_LINE,
-            None,
-            values["count"],
-            "one engine uses all client CPUs (--client-cpus LIST)",
-        )
+        raise Refused("--count", COMMAND_LINE, None, values["count"], "one engine uses all --client-cpus")
     if values.get("platform", "local") != "local":
         raise Refused("--platform", COMMAND_LINE, None, values["platform"], "run it on this host")
     return Flags(
@@ -155,9 +145,7 @@ def _object(values: Mapping[str, str], flag: str) -> dict[str, Any]:
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError) as fault:
-        raise UsageError(
-            f"--{flag}: invalid JSON ({fault}); expected an object such as '{{\"a\": 1}}'"
-        ) from fault
+        raise UsageError(f'--{flag}: invalid JSON ({fault}); expected an object, as {{"a": 1}}') from fault
     if not isinstance(parsed, dict):
         raise UsageError(f"--{flag} is {type(parsed).__name__}; expected an object such as '{{\"a\": 1}}'")
     return parsed

@@ -1,6 +1,4 @@
-"""Regexes on a response head (status line and headers) that match where Artillery's plugin expect accepts a
-header.
-"""
+"""Regexes on a response head that match where Artillery's plugin expect accepts a header."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ def content_type(value: str) -> str:
 
 
 def equal(name: str, value: str) -> tuple[str, str | None]:
-    """The regex that must match where the header has this value, in one line or joined lines; and the regex
-    that must not match.
-    """
+    """Regex that must match if the header has this value (in one line or joined); regex that must not."""
     if not value:
         return NEVER, None
     line = rf"^(?i:{re.escape(name)}):[ \t]*"

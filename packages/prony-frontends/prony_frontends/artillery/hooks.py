@@ -53,7 +53,7 @@ class Hooks:
     """Whether a function or a request uses $uuid."""
     prefix: str = "hook"
     """Prefix of names that do not occur in the script."""
-    asked: int = 0
+    hook_count: int = 0
     """Number of requests and questions so far, for unique names."""
     notes: list[str] = field(default_factory=list)
 
@@ -64,8 +64,8 @@ class Hooks:
 
     def named(self, what: str) -> str:
         """A unique name for the plan."""
-        self.asked += 1
-        return f"{self.prefix}_{self.asked}_{what}"
+        self.hook_count += 1
+        return f"{self.prefix}_{self.hook_count}_{what}"
 
     def call(
         self,
@@ -113,20 +113,15 @@ class Hooks:
     def before_request(
         self, step: Step, params: ScriptNode, scope: NameScope, plain: bool
     ) -> tuple[Block | None, Step]:
-        """The call before a request, and the request as changed by the functions; no call where the request
-        is constant. `plain`: ask for an uncompressed response.
-        """
+        """The call before a request (None: constant) and the new request. `plain`: response uncompressed."""
         if not self.builds(params, scope):
             return None, step
         functions = (*self.before, *functions_of(params.get("beforeRequest")))
         if step.server is not None:
-            raise params.refused(
-                "beforeRequest of a request to another server",
-                "send it to config.target, or without functions",
-            )
-        self.asked += 1
+            raise params.refused("beforeRequest of a request to another server", "send it to config.target")
+        self.hook_count += 1
         path, lines, cookies, body = (
-            f"{self.prefix}_{self.asked}_{what}" for what in ("path", "headers", "cookies", "body")
+            f"{self.prefix}_{self.hook_count}_{what}" for what in ("path", "headers", "cookies", "body")
         )
         call = self.call(
             "before",
@@ -158,9 +153,7 @@ class Hooks:
     def after_response(
         self, step: Step, params: ScriptNode, scope: NameScope, alone: bool
     ) -> tuple[Step, Block | None]:
-        """The request with its response kept, and the call that gets it. `alone`: no function ran before the
-        request.
-        """
+        """The request with its response kept, and the call that reads it. `alone`: no function before it."""
         functions = (*self.after, *functions_of(params.get("afterResponse")))
         if not functions:
             return step, None
@@ -235,9 +228,7 @@ def of_scenario(
 
 
 def is_built(value: Any, scope: NameScope) -> bool:
-    """Whether a request is built during the run: functions change it, or its URL begins with a value of the
-    run.
-    """
+    """Whether functions or a value that starts its URL build a request during the run."""
     if isinstance(value, dict):
         if value.get("beforeRequest"):
             return True

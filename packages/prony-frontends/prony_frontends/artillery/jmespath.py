@@ -41,16 +41,11 @@ class JsonChecks:
     """A regex that must match the value."""
 
     def add(self, other: JsonChecks, node: ScriptNode) -> None:
-        """Adds checks. Raises Refused for a place with two comparisons, which the plan model does not
-        support.
-        """
+        """Adds checks. Raises Refused for two comparisons of one path, which plans do not support."""
         for mine, more in ((self.filled, other.filled), (self.matches, other.matches)):
             twice = [where for where, what in more.items() if mine.get(where, what) != what]
             if twice:
-                raise node.refused(
-                    f"another check of {twice[0] or 'the whole body'}",
-                    "compare each place with one value in one way",
-                )
+                raise node.refused(f"another check of {twice[0] or 'the whole body'}", "check each path once")
             mine |= more
         self.exists += other.exists
         self.absent += other.absent

@@ -67,9 +67,7 @@ def _listed(element: str) -> str:
 
 
 def number(op: str, literal: str) -> str:
-    """A number in this relation (>, >=, <, <=) to `literal`, which has at most 15 digits before the point and
-    5 after.
-    """
+    """A number in relation (>, >=, <, <=) to `literal`: up to 15 digits before the point, 5 after."""
     whole, _, places = literal.removeprefix("-").partition(".")
     whole, places = whole.lstrip("0") or "0", places.rstrip("0")
     above = op in (">", ">=")

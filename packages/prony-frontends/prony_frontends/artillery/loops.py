@@ -35,9 +35,7 @@ def names_of(node: ScriptNode) -> tuple[str, str]:
 
 
 def captured_list(node: ScriptNode, scope: NameScope) -> tuple[str, str] | None:
-    """A captured list to loop over: its name in the plan, and the JSON pointer of the part; None for other
-    loops.
-    """
+    """A captured list to loop over: its name in the plan, and the JSON pointer; None for other loops."""
     over = node.get("over")
     if over is None or not isinstance(over.value, str):
         return None
@@ -58,10 +56,7 @@ def turns_of(node: ScriptNode, scope: NameScope) -> Iterator[dict[str, Any]]:
         if isinstance(items, str):
             items = scope.constants.get(items)
         if not isinstance(items, list):
-            raise over.refused(
-                "a loop over something that is not a list",
-                "write the list: over: [a, b], or name a captured value",
-            )
+            raise over.refused("a loop over no list", "write over: [a, b], or name a captured value")
         for index, item in enumerate(items):
             yield {count_name: index, element_name: item}
         return

@@ -17,34 +17,17 @@ from prony_frontends.base import Ran
 
 PERIOD_S = 10
 ERRORS: Mapping[str, str] = {
-    "connect_refused": "ECONNREFUSED",
-    "connect_timeout": "ETIMEDOUT",
-    "connect_other": "EHOSTUNREACH",
-    "tls": "EPROTO",
-    "address_unavailable": "EADDRNOTAVAIL",
-    "descriptors": "EMFILE",
-    "write": "EPIPE",
-    "read": "ECONNRESET",
-    "premature_close": "ECONNRESET",
-    "timeout": "ETIMEDOUT",
-    "protocol": "HPE_INVALID_CONSTANT",
-    "header_too_long": "HPE_HEADER_OVERFLOW",
-    "client": "EBUSY",
-    "answer_memory": "ENOBUFS",
-    "capture": "Failed capture or match",
+    "connect_refused": "ECONNREFUSED", "connect_timeout": "ETIMEDOUT", "connect_other": "EHOSTUNREACH",
+    "tls": "EPROTO", "address_unavailable": "EADDRNOTAVAIL", "descriptors": "EMFILE", "write": "EPIPE",
+    "read": "ECONNRESET", "premature_close": "ECONNRESET", "timeout": "ETIMEDOUT",
+    "protocol": "HPE_INVALID_CONSTANT", "header_too_long": "HPE_HEADER_OVERFLOW", "client": "EBUSY",
+    "answer_memory": "ENOBUFS", "capture": "Failed capture or match",
     "expect_redirect": "redirect_not_followed",
-}
-"""The engine's kinds of errors -> Artillery's names. Failed expectations are not errors in Artillery, and
-redirect errors have one name.
-"""
+}  # fmt: skip
+"""The engine's kinds of errors -> Artillery's names. Failed expectations are no errors in Artillery."""
 UNCONNECTED = (
-    "connect_refused",
-    "connect_timeout",
-    "connect_other",
-    "tls",
-    "address_unavailable",
-    "descriptors",
-)
+    "connect_refused", "connect_timeout", "connect_other", "tls", "address_unavailable", "descriptors",
+)  # fmt: skip
 QUANTILES = (
     ("p50", 50.0),
     ("median", 50.0),
@@ -120,9 +103,7 @@ def aggregate(read: TranslatedScript, ran: Ran) -> Metrics:
 
 
 def periods(rows: Sequence[IntervalRow], began_ms: int) -> list[Metrics]:
-    """Ten-second periods of clock time, from one-second rows. Rows have no histograms: means and maxima are
-    exact, percentiles are left out.
-    """
+    """Ten-second periods of clock time from one-second rows, which have no percentiles."""
     rows_by_period: dict[int, list[IntervalRow]] = {}
     for row in rows:
         rows_by_period.setdefault(_period(began_ms + int(row.t_ms - row.duration_ms)), []).append(row)
@@ -205,9 +186,7 @@ def _errors(counters: dict[str, int], errors: Mapping[str, int]) -> None:
 
 
 def _created(scenarios: Sequence[TranslatedScenario], window: Window) -> list[int | None]:
-    """Users per scenario: of one scenario, all; of several, from the responses to their first steps where
-    these make whole users, else None.
-    """
+    """Users per scenario, from the responses to first steps; None where these make no whole users."""
     if len(scenarios) == 1:
         return [window.sessions_begun or 0]
     users: list[int | None] = []

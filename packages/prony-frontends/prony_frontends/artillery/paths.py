@@ -15,9 +15,7 @@ NAME = r"""\.?([\w-]+)|\[(\d+)\]|\[(?:'([^']+)'|"([^"]+)")\]"""
 ONE = re.compile(NAME)
 """A step that selects at most one value."""
 COMPARED = r"""@\.([A-Za-z_]\w*)\s*([!=]==?|[<>]=?)\s*('[^'\\]*'|"[^"\\]*"|-?\d+(?:\.\d+)?|true|false)"""
-"""A filter that compares a key with a literal. Bare keys, null and deeper paths mean something else in
-JavaScript.
-"""
+"""A filter that compares a key with a literal; other filters differ in JavaScript."""
 COMPARISON = re.compile(COMPARED)
 UNNAMED = COMPARED.replace("([", "(?:[").replace("('", "(?:'")
 MANY = re.compile(
@@ -31,9 +29,7 @@ def pointer(path: ScriptNode) -> str:
     """JSON pointer for a JSONPath to a single place: $.a.b[0]['c']. Raises Refused."""
     json_pointer = place(path)
     if json_pointer is None:
-        raise path.refused(
-            f"the JSONPath {_text(path)}", "name one place, such as $.list[0].name (no *, .. or filter)"
-        )
+        raise path.refused(f"the JSONPath {_text(path)}", "use a single path, as $.list[0].name")
     return json_pointer
 
 

@@ -115,7 +115,7 @@ def processor(node: ScriptNode, folders: tuple[Path, ...]) -> Processor:
         raise node.refused("a processor that is not JavaScript", f"compile it to one of {', '.join(ENDINGS)}")
     candidates = [folder / name for folder in folders if (folder / name).is_file()]
     if not candidates:
-        raise node.wrong(f"a JavaScript file beside the script ({folders[0] / name} does not exist)")
+        raise node.wrong(f"a JavaScript file next to the script ({folders[0] / name} does not exist)")
     file = candidates[0].resolve()
     return Processor(file, "\n".join(_sources(file, {}, node)))
 
@@ -184,9 +184,7 @@ def _is_late(code: str, at: int) -> bool:
 
 
 def _without_comments(source: str) -> str:
-    """The source with comments blanked and line numbers kept. A `//` within a text, such as a URL, is no
-    comment.
-    """
+    """The source with comments blanked and line numbers kept; a `//` in a text, such as a URL, stays."""
 
     def blank(match: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", match[0]) if match[0].startswith("/") else match[0]

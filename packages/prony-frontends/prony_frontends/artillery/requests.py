@@ -226,9 +226,7 @@ def _where(
         authority = re.split("[/?#]", rest, maxsplit=1)[0]
         path = rest.removeprefix(authority)
         if "${" in authority:
-            raise url.refused(
-                "a host that is drawn during the run", "write the host, or give it with --target"
-            )
+            raise url.refused("a host that is drawn during the run", "write the host, or use --target")
         auth = of_userinfo(authority)
         there = parse_url(f"{scheme}://{authority}").target
         if there.url != settings.target.url:
@@ -237,9 +235,7 @@ def _where(
     elif text.startswith("/"):
         path = settings.base_path + text
     elif "${" in text:
-        raise url.refused(
-            "a URL that begins with neither / nor http", "begin it with / (after config.target)"
-        )
+        raise url.refused("a URL that begins with neither / nor http", "begin it with / (config.target)")
     else:
         raise UserFails(url, "a URL that begins with neither / nor http", f"Invalid URL - {written}")
     path = path.partition("#")[0]

@@ -25,7 +25,7 @@ from prony_frontends.artillery.templates import (
     rendered,
     str_of,
 )
-from prony_frontends.patterns import NotTaken, pattern
+from prony_frontends.patterns import Untranslatable, pattern
 
 RIGHT = tuple(range(200, 300))
 """Statuses accepted by default."""
@@ -104,9 +104,7 @@ STATUS_200 = Expected((("statusCode", (200,)),), (200,), {})
 
 
 def looked(params: ScriptNode, scope: NameScope, strict: bool) -> ReadFromResponse:
-    """Translates `capture` and `match`; `strict`: captures must match, unless they say otherwise. Raises
-    Refused.
-    """
+    """`capture` and `match`; `strict`: captures must match unless they say otherwise. Raises Refused."""
     captures: dict[str, Capture] = {}
     names: dict[str, str] = {}
     json_values: dict[str, Any] = {}
@@ -120,9 +118,7 @@ def looked(params: ScriptNode, scope: NameScope, strict: bool) -> ReadFromRespon
         if spec.get("value") is not None:
             path = spec.get("json")
             if path is None:
-                raise spec.refused(
-                    "match", "match a json path, or expect a status or header with plugins.expect"
-                )
+                raise spec.refused("match", "match a json path, or use plugins.expect (status, header)")
             where, value = pointer(path), spec.children["value"]
             own = spec.children.get("strict")
             if own is not None and own.value is False:  # a miss does not matter
@@ -160,9 +156,7 @@ def _capture(spec: ScriptNode, strict: bool) -> Capture:
     if path is not None and str(path.value).endswith(".length"):
         raise path.refused("a list's length in a capture", "capture the list, or a count of the response")
     if header is not None and header.value == "set-cookie":
-        raise header.refused(
-            "capture of all lines of set-cookie", "capture one with a regexp, or leave it out"
-        )
+        raise header.refused("capture of all lines of set-cookie", "capture one with a regexp")
     if path is not None:
         multiple = spec.children.get("multiple")
         every = multiple is not None and multiple.value is False
@@ -223,7 +217,7 @@ def _regex(node: ScriptNode, text: str, instead: str) -> str:
     """A JavaScript regex in the engine's syntax. Raises Refused."""
     try:
         return pattern(text, javascript=True).text
-    except NotTaken as why:
+    except Untranslatable as why:
         raise node.refused(f"{why} in a regexp", instead) from why
 
 
@@ -308,9 +302,7 @@ def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expec
 
 
 def _equal(node: ScriptNode, params: ScriptNode, scope: NameScope) -> dict[str, str]:
-    """The check that texts are equal, some of them captured from this response's JSON, the others expected
-    values. Constant texts are compared at once.
-    """
+    """The check that texts, captured from this response's JSON or expected, are equal."""
     instead = "compare a value that this request captures with a json path of one place with texts"
     here = {
         str(spec.children["as"].value): spec.children["json"]

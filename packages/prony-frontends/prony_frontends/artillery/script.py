@@ -265,9 +265,7 @@ def _build(loader: _Loader, node: yaml.Node, file: str, budget: _Budget) -> Scri
 
 
 def _whole_characters(value: Any) -> Any:
-    """Joins surrogate escapes of JSON (\\ud83d\\ude00) into one character; a lone surrogate becomes U+FFFD,
-    as in JavaScript.
-    """
+    """Joins JSON's surrogate escapes into one character; a lone one becomes U+FFFD, as in JavaScript."""
     if not isinstance(value, str) or value.isascii():
         return value
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

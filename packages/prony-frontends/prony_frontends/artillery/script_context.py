@@ -81,9 +81,7 @@ def at_load(node: ScriptNode | None, scope: NameScope, nothing: Any = UNDEFINED)
 
 
 def scope_of(config: ScriptNode, early: NameScope) -> NameScope:
-    """Values of names before a scenario begins: environment, variables and target. `early`: when the script
-    is loaded.
-    """
+    """Names' values before a scenario: environment, variables, target. `early`: at the script's load."""
     constants: dict[str, Any] = dict(early.constants)
     given = {name: value for name, value in constants.items() if not name.startswith("$")}
     variables = config.get("variables")

@@ -11,9 +11,7 @@ WITH = {
     "log": frozenset({"log"}),
     "function": frozenset({"function"}),
 }
-"""Keys that make a step something other than a request, in Artillery's order, with the other keys that are
-read.
-"""
+"""Keys that make a step not a request, in Artillery's order, with the other keys that are read."""
 CHECKED = frozenset({"get", "post", "put", "patch", "delete"})
 """Methods whose keys Artillery validates before the run."""
 
@@ -62,7 +60,7 @@ def _step(node: ScriptNode, notes: list[str], checked: bool) -> ScriptNode:
                 "indent a request's keys below it, and start each step with its own -; "
                 "Artillery fails as well",
             )
-        notes += node.unread(f"beside '{kind or next(iter(readable))}' the key", readable)
+        notes += node.unread(f"next to '{kind or next(iter(readable))}' the key", readable)
         kept = {key: child for key, child in kept.items() if key in readable}
     if kind == "think" and checked and not isinstance(kept[kind].value, str | int | float):
         raise kept[kind].wrong("seconds, or a text such as 500ms; Artillery fails as well")

@@ -132,9 +132,7 @@ def constant(node: ScriptNode, scope: NameScope) -> Any:
 
 
 def settled(node: ScriptNode, scope: NameScope) -> Any:
-    """A variable's value, with draws that Artillery makes once per run; UNDEFINED without a value. Raises
-    Refused.
-    """
+    """A variable's value, with draws made once per run; UNDEFINED without a value. Raises Refused."""
     if not isinstance(node.value, str) or "{{" not in node.value:
         return node.value
     text_parts = list(parts(node.value, node, scope))
@@ -328,9 +326,7 @@ def _within(inside: str, node: ScriptNode, scope: NameScope) -> LiteralPart:
     """Part of a constant: `$loopElement.id`, `list[0]`, `$env.HOME`."""
     first, *rest = words_of(inside)
     if first in scope.captured:
-        raise node.refused(
-            f"a part of the captured value '{inside}'", "capture that part with its own JSON path"
-        )
+        raise node.refused(f"a part of the captured value '{inside}'", "capture that part by itself")
     if first in scope.later:
         raise node.refused(f"'{first}', which is captured later", "capture it before, or set it in variables")
     if first not in scope.constants:

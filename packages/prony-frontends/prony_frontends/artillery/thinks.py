@@ -54,9 +54,7 @@ def _check_known(given: ScriptNode, scope: NameScope) -> None:
     unknown = any(isinstance(part, LiteralPart) and part.why for part in text_parts)
     if unknown and span_s(whole) is None and whole.isprintable():
         nothing = len(text_parts) == 1 and whole == str(UNDEFINED)
-        raise UserFails(
-            given, "a think that is not a time", NO_TIME if nothing else f"Invalid think time: {whole}"
-        )
+        raise UserFails(given, "a think without time", NO_TIME if nothing else f"Invalid think time: {whole}")
 
 
 def _width_ms(text: str) -> float:

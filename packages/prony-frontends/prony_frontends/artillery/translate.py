@@ -43,9 +43,7 @@ SCRIPT_KEYS = frozenset({"config", "scenarios", "before", "after"})
 DEFAULTS_KEYS = frozenset({"headers", "cookie", "think", "strictCapture"})
 TIMEOUT_S = 10.0
 DRAIN_S = 3600.0
-"""Grace for users in progress at the end; Artillery waits for all of them. Requests wait no longer than their
-timeout.
-"""
+"""Grace for users in progress at the end; Artillery waits for all of them."""
 REPORTED_DIFFERENCES = (
     "redirects to other servers than the target are errors; responses other than "
     "2xx are wrong in the judgement, unless the script expects them"
@@ -183,7 +181,7 @@ def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
 
 
 def _processor(root: ScriptNode, config: ScriptNode, given: Flags) -> Processor:
-    """The JavaScript that scenarios call, beside the script or beside --config."""
+    """The scenarios' JavaScript, in the folder of the script or of --config."""
     node = config.get("processor")
     walks = [root.get(key) for key in WALKED]
     if (
@@ -350,9 +348,7 @@ def _scenarios(
     """The scenarios for users; `notes` gets those left out."""
     node = root.get("scenarios")
     if node is None or not node.elements():
-        raise UsageError(
-            f"{root.place}: no scenarios; if this is the config of another script, give it with --config FILE"
-        )
+        raise UsageError(f"{root.place}: no scenarios; a config of another script goes with --config FILE")
     chosen = _named(node, given.values.get("scenario-name"))
     weights = [
         _weight(child.get("weight") if isinstance(child.value, dict) else None, scope) for _, child in chosen
@@ -393,9 +389,7 @@ def _named(scenarios: ScriptNode, wanted: str | None) -> list[tuple[int, ScriptN
     if not chosen:
         raise UsageError(f"{scenarios.place}: no scenario '{wanted}' (--scenario-name)")
     if len(chosen) > 1:
-        raise UsageError(
-            f"{scenarios.place}: {len(chosen)} scenarios are named '{wanted}' (--scenario-name); expected 1"
-        )
+        raise UsageError(f"{scenarios.place}: --scenario-name '{wanted}' matches {len(chosen)}; expected 1")
     return chosen
 
 

@@ -188,18 +188,14 @@ class Walk:
             self.entries.append(Block(pause=pause))
 
     def together(self, node: ScriptNode, scope: NameScope) -> None:
-        """Steps in parallel, as many as Artillery's user has connections: one, or those of config.http.pool.
-        The content of such a step is sequential.
-        """
+        """Parallel steps, one per connection of Artillery's user (config.http.pool); each is sequential."""
         inner = list(flattened(node.children["parallel"].elements()))
         limit = node.get("limit")
         most = 0 if limit is None else int(limit.number("a number of steps, 0 for 100"))
         wanted = min(self.settings.pool or 1, most or MOST_TOGETHER, len(inner))
         at_once = min(wanted, MOST_AT_ONCE)
         if at_once < wanted:
-            self.note(
-                f"{node.place}: at most {at_once} of the {wanted} requests of parallel go out at a time"
-            )
+            self.note(f"{node.place}: at most {at_once} of the {wanted} parallel requests at a time")
         if at_once > 1 and not self.in_branch:
             self.in_branch = True
             branches = tuple(branch for child in inner for branch in self.branch(child, scope))
@@ -252,9 +248,7 @@ class Walk:
                     f"a loop without an end (whileTrue: {name}, which config.processor does not define)",
                     "name one of its functions, or give a count, and the requests an ifTrue",
                 )
-            self.note(
-                f"{asks.place}: there is no function {name}: only the count ends the loop, as in Artillery"
-            )
+            self.note(f"{asks.place}: no function {name}: the loop ends by its count, as in Artillery")
         source = captured_list(node, scope)
         if source is not None:
             self.each(inner, node, scope, *source)
@@ -306,7 +300,7 @@ class Walk:
         numeric_: bool,
         counted: bool,
     ) -> None:
-        """A loop with different turns, told apart by the engine."""
+        """A loop whose iterations differ, by a condition of the engine."""
         self.loops += 1
         count_name, element_name = turns[0]
         index, element = f"loop_count_{self.loops}", f"loop_element_{self.loops}"

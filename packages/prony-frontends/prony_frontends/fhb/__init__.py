@@ -32,44 +32,44 @@ def translate(argv: Sequence[str]) -> Translated:
     return translated(parse(argv))
 
 
-def translated(asked: FhbArguments) -> Translated:
+def translated(args: FhbArguments) -> Translated:
     """The load: a client every 20 ms; the window opens with the steady part."""
-    target, path, _ = parse_url(asked.url)
+    target, path, _ = parse_url(args.url)
     trial = TrialPlan(
-        workload=_workload(asked, path),
+        workload=_workload(args, path),
         load=ClosedLoad(
-            users=asked.clients,
-            think=Think(kind="constant", ms=asked.think_ms) if asked.think_ms else NO_THINK,
-            ramp_up_s=min(asked.ramp_up_s, asked.clients * START_EVERY_S),
+            users=args.clients,
+            think=Think(kind="constant", ms=args.think_ms) if args.think_ms else NO_THINK,
+            ramp_up_s=min(args.ramp_up_s, args.clients * START_EVERY_S),
         ),
-        measured=SteadyWindow(window_s=asked.steady_s),
-        warm_up=fixed(asked.ramp_up_s),
+        measured=SteadyWindow(window_s=args.steady_s),
+        warm_up=fixed(args.ramp_up_s),
         request_timeout_ms=30_000,
         preflight=False,
     )
     if target.https:
         target = target.model_copy(update={"tls": TlsOptions(insecure=True)})
-    notes = list(asked.notes)
-    if asked.ramp_down_s:
+    notes = list(args.notes)
+    if args.ramp_down_s:
         notes.append(
-            f"the load ends with the steady part: the ramp-down of {asked.ramp_down_s:g} s is left out"
+            f"the load ends with the steady part: the ramp-down of {args.ramp_down_s:g} s is left out"
         )
-    return Translated(TOOL, target, trial, f"fhb {redaction.url(asked.url)}", tuple(notes))
+    return Translated(TOOL, target, trial, f"fhb {redaction.url(args.url)}", tuple(notes))
 
 
-def _workload(asked: FhbArguments, path: str) -> Workload:
-    headers: dict[str, str] = {"Accept": asked.accept or ACCEPT}
-    if asked.data is not None:
-        headers["Content-Type"] = BINARY if asked.binary else FORM
+def _workload(args: FhbArguments, path: str) -> Workload:
+    headers: dict[str, str] = {"Accept": args.accept or ACCEPT}
+    if args.data is not None:
+        headers["Content-Type"] = BINARY if args.binary else FORM
     literal = {name: value.replace("${", "$${") for name, value in headers.items()}
     try:
         step = Step.model_validate(
             {
                 "name": "test",
                 "path": path.replace("${", "$${"),
-                "method": "GET" if asked.data is None else "POST",
+                "method": "GET" if args.data is None else "POST",
                 "headers": literal,
-                "body_file": None if asked.data is None else str(asked.data.absolute()),
+                "body_file": None if args.data is None else str(args.data.absolute()),
                 "expect": Expectation(status=tuple(range(200, 400))),
             }
         )
@@ -81,26 +81,21 @@ def _workload(asked: FhbArguments, path: str) -> Workload:
 
 def run(argv: Sequence[str], context: Context) -> int:
     """Runs fhb, from the first line to the exit code."""
-    asked = parse(argv)
-    if asked.help or asked.version:
-        context.stdout.write(USAGE if asked.help else "Faban cd: Version 0.1\n")
+    args = parse(argv)
+    if args.help or args.version:
+        context.stdout.write(USAGE if args.help else "Faban cd: Version 0.1\n")
         return 0
-    made = translated(asked)
-    if context.asked.explain:
+    made = translated(args)
+    if context.options.explain:
         return context.explained(made)
     ran = context.measure(made, SilentProgress())
     results = figures(ran.window)
-    for line in report(asked, results):
+    for line in report(args, results):
         print(line, file=context.stdout)
-    if asked.save:
-        save(asked, summary(asked, results, ran))
-        print(f"Saving output from run in {asked.folder}", file=context.stdout)
+    if args.save:
+        save(args, summary(args, results, ran))
+        print(f"Saving output from run in {args.folder}", file=context.stdout)
     return context.end(ran)
 
 
-FRONT_END = FrontEnd(
-    name=TOOL,
-    usage=USAGE,
-    translate=translate,
-    run=run,
-)
+FRONT_END = FrontEnd(name=TOOL, usage=USAGE, translate=translate, run=run)

@@ -150,9 +150,7 @@ def _java(into: FhbArguments, text: str) -> None:
 
 
 def _speed(_into: FhbArguments, text: str) -> None:
-    raise Refused(
-        "-K", TOOL, None, f"sockets of {text} kilobytes a second", "shape the traffic on the host: tc"
-    )
+    raise Refused("-K", TOOL, None, f"sockets of {text} kB/s", "shape the traffic on the host: tc")
 
 
 def _file(_into: FhbArguments, text: str) -> None:

@@ -60,32 +60,32 @@ def figures(window: Window) -> FhbFigures:
     )
 
 
-def report(asked: FhbArguments, found: FhbFigures) -> Iterator[str]:
+def report(args: FhbArguments, found: FhbFigures) -> Iterator[str]:
     """fhb's lines."""
     yield f"ops/sec: {found.per_s:.3f}"
     yield f"% errors: {found.error_percent!r}"
     yield f"avg. time: {found.mean_s:.3f}"
     yield f"max time: {found.max_s:.3f}"
     yield f"90th %: {found.percentiles_s[90]:.3f}"
-    if found.percentiles_s[90] > asked.target_s:
-        yield f"ERROR: Missed target 90% of {asked.target_s!r}"
+    if found.percentiles_s[90] > args.target_s:
+        yield f"ERROR: Missed target 90% of {args.target_s!r}"
     yield f"95th %: {found.percentiles_s[95]:.3f}"
     yield f"99th %: {found.percentiles_s[99]:.3f}"
-    if asked.clients * SIMULATED_SHARE > found.simulated:
+    if args.clients * SIMULATED_SHARE > found.simulated:
         yield (
-            f"WARNING: Little's law verification results low: {asked.clients} users requested; "
+            f"WARNING: Little's law verification results low: {args.clients} users requested; "
             f"{found.simulated:.3f} users simulated"
         )
     if found.drawn_s and abs(found.thought_s - found.drawn_s) / found.drawn_s > THINK_DEVIATION:
         yield (
-            f"ERROR: Think time deviation is too high; requested {asked.think}; "
+            f"ERROR: Think time deviation is too high; requested {args.think}; "
             f"actual is {found.thought_s * 1000:.3f}"
         )
 
 
-def summary(asked: FhbArguments, found: FhbFigures, ran: Ran) -> str:
+def summary(args: FhbArguments, found: FhbFigures, ran: Ran) -> str:
     """summary.xml for -s: Faban's elements for these figures."""
-    passed = str(found.percentiles_s[90] <= asked.target_s).lower()
+    passed = str(found.percentiles_s[90] <= args.target_s).lower()
     nth = "".join(
         f'\n                <percentile nth="{n}">{value:.3f}</percentile>'
         for n, value in found.percentiles_s.items()
@@ -99,7 +99,7 @@ def summary(asked: FhbArguments, found: FhbFigures, ran: Ran) -> str:
     </benchSummary>
     <driverSummary name="http_driver1">
         <metric unit="ops/sec">{found.per_s:.3f}</metric>
-        <users>{asked.clients}</users>
+        <users>{args.clients}</users>
         <rtXtps>{found.simulated:.4f}</rtXtps>
         <mix>
             <operation name="test">
@@ -108,7 +108,7 @@ def summary(asked: FhbArguments, found: FhbFigures, ran: Ran) -> str:
             </operation>
         </mix>
         <responseTimes unit="seconds">
-            <operation name="test" r90th={quoteattr(repr(asked.target_s))}>
+            <operation name="test" r90th={quoteattr(repr(args.target_s))}>
                 <avg>{found.mean_s:.3f}</avg>
                 <max>{found.max_s:.3f}</max>{nth}
                 <passed>{passed}</passed>
@@ -125,19 +125,19 @@ def summary(asked: FhbArguments, found: FhbFigures, ran: Ran) -> str:
 """
 
 
-def save(asked: FhbArguments, text: str) -> None:
+def save(args: FhbArguments, text: str) -> None:
     """Writes FOLDER/N/summary.xml, with N from fhb.seq as in Faban. Raises EnvironmentFault."""
-    sequence = asked.folder / "fhb.seq"
+    sequence = args.folder / "fhb.seq"
     try:
-        asked.folder.mkdir(parents=True, exist_ok=True)
+        args.folder.mkdir(parents=True, exist_ok=True)
         last = sequence.read_text(encoding="ascii").strip() if sequence.is_file() else "1"
         number = int(last) if last.isdigit() else 1
-        place = asked.folder / str(number)
+        place = args.folder / str(number)
         place.mkdir(exist_ok=True)
         (place / "summary.xml").write_text(text, encoding="utf-8")
         sequence.write_text(f"{number + 1}\n", encoding="ascii")
     except OSError as fault:
         raise EnvironmentFault(
-            f"{asked.folder} cannot be written: {fault.strerror}; name another folder with -D (the run is "
+            f"{args.folder} cannot be written: {fault.strerror}; name another folder with -D (the run is "
             "stored: prony results show latest)"
         ) from fault

@@ -14,7 +14,7 @@ from prony_frontends.base import Context, FrontEnd, Translated, openssl_name
 from prony_frontends.h2load import layout
 from prony_frontends.h2load.arguments import TOOL, USAGE, H2loadArguments, WrongUsage, parse
 from prony_frontends.h2load.figures import Rows, figures, times_of
-from prony_frontends.h2load.translate import AGENT, keeps_all, requests_of, translated
+from prony_frontends.h2load.translate import AGENT, logs_all, requests_of, translated
 from prony_frontends.h2load.uris import Requested, requested
 from prony_frontends.request_log import read_log
 
@@ -24,9 +24,7 @@ TENTHS = 10
 
 
 class Tenths(SilentProgress):
-    """h2load's progress line per tenth of the requests, or of the clients for timed runs and -r;
-    up to a second late.
-    """
+    """h2load's progress line per tenth of the requests (timed runs, -r: clients); up to a second late."""
 
     def __init__(self, whole: int, of_clients: bool, stream: IO[str] | None) -> None:
         """`stream` None: print at the end only, below lines that are not known earlier."""
@@ -53,85 +51,83 @@ class Tenths(SilentProgress):
 
 def translate(argv: Sequence[str]) -> Translated:
     """Translates h2load's arguments into a load. Raises UsageError."""
-    asked = parse(argv)
-    return translated(asked, requested(asked))
+    args = parse(argv)
+    return translated(args, requested(args))
 
 
 def run(argv: Sequence[str], context: Context) -> int:
     """Runs h2load, from the first line to the exit code."""
     try:
-        asked = parse(argv)
-        if asked.help or asked.version:
-            context.stdout.write(USAGE if asked.help else f"{AGENT}\n")
+        args = parse(argv)
+        if args.help or args.version:
+            context.stdout.write(USAGE if args.help else f"{AGENT}\n")
             return 0
-        wanted = requested(asked)
-        if asked.log is not None:
-            asked.log.open("a").close()
+        wanted = requested(args)
+        if args.log is not None:
+            args.log.open("a").close()
     except WrongUsage as fault:
         print(fault, file=context.stderr)
         return FAILED
     except OSError as fault:
         reason = f"reason = {fault.strerror}"
-        print(f"--log-file: Could not open file {asked.log}, {reason}", file=context.stderr)
+        print(f"--log-file: Could not open file {args.log}, {reason}", file=context.stderr)
         return FAILED
-    made = translated(asked, wanted)
-    if context.asked.explain:
+    made = translated(args, wanted)
+    if context.options.explain:
         return context.explained(made)
-    return _measured(asked, wanted, made, context)
+    return _measured(args, wanted, made, context)
 
 
-def _measured(asked: H2loadArguments, wanted: Requested, made: Translated, context: Context) -> int:
-    out, total = context.stdout, requests_of(asked, wanted)
-    _print(layout.begin(asked, total), out)
-    of_clients = total is None or asked.rate is not None
+def _measured(args: H2loadArguments, wanted: Requested, made: Translated, context: Context) -> int:
+    out, total = context.stdout, requests_of(args, wanted)
+    _print(layout.begin(args, total), out)
+    of_clients = total is None or args.rate is not None
     early = not (wanted.target.https or of_clients)
     if early:
-        _print(_protocol(asked, None), out)
+        _print(_protocol(args, None), out)
     tenths = Tenths(
-        asked.clients if of_clients or total is None else total,
+        args.clients if of_clients or total is None else total,
         of_clients,
         out if early or of_clients else None,
     )
     with tempfile.TemporaryDirectory(prefix="prony-h2load-") as folder:
-        log = Path(folder) / "requests.csv" if keeps_all(asked) else None
+        log = Path(folder) / "requests.csv" if logs_all(args) else None
         try:
             ran = context.measure(made if log is None else made.logged(log), tenths)
         except EnvironmentFault as fault:
             out.flush()
-            if not context.asked.exit_like_original:
+            if not context.options.exit_like_original:
                 raise
             print(f"client could not connect to host\nprony: {fault}", file=context.stderr)
             return 0
         report = ran.report
-        rows = Rows(asked.clients, max(1, len(report.ready.threads)))
-        lines = [] if log is None else [line for line in _kept(log, rows) if asked.log is not None]
-    warmed = total is None and asked.warm_up_s > 0
+        rows = Rows(args.clients, max(1, len(report.ready.threads)))
+        lines = [] if log is None else [line for line in _kept(log, rows) if args.log is not None]
+    warmed = total is None and args.warm_up_s > 0
     results = figures(report, ran.window, total, warmed)
     if of_clients:
         tenths.ended(report.totals.connections_opened or 0, out)
     if not early:
-        _print(_protocol(asked, report if wanted.target.https else None), out)
+        _print(_protocol(args, report if wanted.target.https else None), out)
     if total is None:
-        _print(layout.phases(asked.threads), out)
+        _print(layout.phases(args.threads), out)
     elif not of_clients:
         tenths.ended(results.answered + results.errored, out)
     times = times_of(report, ran.window)
     if log is not None:
-        times = rows.times(connected=times.connect_s if asked.per_client_s else None)
-    over_s = asked.duration_s if total is None and not ran.interrupted else results.measured_s
+        times = rows.times(connected=times.connect_s if args.per_client_s else None)
+    over_s = args.duration_s if total is None and not ran.interrupted else results.measured_s
     _print(layout.report(results, times, over_s), out)
-    if asked.log is not None:
-        with asked.log.open("a", encoding="utf-8") as file:
+    if args.log is not None:
+        with args.log.open("a", encoding="utf-8") as file:
             file.writelines(lines)
     return context.end(ran)
 
 
-def _protocol(asked: H2loadArguments, report: EngineReport | None) -> Iterator[str]:
-    """The protocol of the connections; over TLS (with `report`) the negotiated one. The temporary key is
-    unknown.
-    """
+def _protocol(args: H2loadArguments, report: EngineReport | None) -> Iterator[str]:
+    """Protocol of the connections, over TLS the negotiated one. The temporary key is unknown."""
     if report is None:
-        yield f"Application protocol: {asked.clear_protocol}"
+        yield f"Application protocol: {args.clear_protocol}"
     elif report.totals.tls_agreed:
         agreed = report.totals.tls_agreed[0]
         yield f"TLS Protocol: TLSv{agreed.version}"

@@ -160,38 +160,38 @@ def _take(into: H2loadArguments, name: str, value: str, flag: str) -> None:
         _VALUED[name](into, value, flag)
 
 
-def _check(asked: H2loadArguments) -> None:
-    if not asked.clients:
+def _check(args: H2loadArguments) -> None:
+    if not args.clients:
         _wrong("-c: the number of clients must be strictly greater than 0.")
-    if not asked.threads:
+    if not args.threads:
         _wrong("-t: the number of threads must be strictly greater than 0.")
-    if not asked.streams:
+    if not args.streams:
         _wrong("-m: the max concurrent streams must be strictly greater than 0.")
-    if asked.requests == 0 and not asked.duration_s:
+    if args.requests == 0 and not args.duration_s:
         _wrong(
             "-n: the number of requests must be strictly greater than 0 if timing-based test is not being "
             "run."
         )
-    if asked.timing_file is not None and asked.per_client_s:
+    if args.timing_file is not None and args.per_client_s:
         _wrong("--timing-script-file, --rps: they are mutually exclusive.")
-    if asked.duration_s and asked.rate is not None:
+    if args.duration_s and args.rate is not None:
         _wrong("-r, -D: they are mutually exclusive.")
-    counted = asked.requests if asked.requests is not None else 1
-    if not asked.duration_s and asked.timing_file is None and counted < asked.clients:
+    counted = args.requests if args.requests is not None else 1
+    if not args.duration_s and args.timing_file is None and counted < args.clients:
         _wrong("-n, -c: the number of requests must be greater than or equal to the clients.")
-    if asked.clients < asked.threads:
+    if args.clients < args.threads:
         _wrong("-c, -t: the number of clients must be greater than or equal to the number of threads.")
-    if asked.rate is not None:
-        if asked.rate < asked.threads:
+    if args.rate is not None:
+        if args.rate < args.threads:
             _wrong("-r, -t: the connection rate must be greater than or equal to the number of threads.")
-        if asked.rate > asked.clients:
+        if args.rate > args.clients:
             _wrong("-r, -c: the connection rate must be smaller than or equal to the number of clients.")
-    for what, given in (("-D", asked.duration_s), ("--rps", asked.per_client_s), ("-r", asked.rate)):
-        if asked.timing_file is not None and given:
+    for what, given in (("-D", args.duration_s), ("--rps", args.per_client_s), ("-r", args.rate)):
+        if args.timing_file is not None and given:
             raise Refused(what, TOOL, None, "together with --timing-script-file", "use only one")
-    if asked.per_client_s and asked.rate is not None:
+    if args.per_client_s and args.rate is not None:
         raise Refused("-r", TOOL, None, "together with --rps", "use only one")
-    if asked.active_s and asked.rate is not None:
+    if args.active_s and args.rate is not None:
         raise Refused("-T", TOOL, None, "together with -r", "use only one")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from prony.evidence.engine import Counters, EngineReport, Histogram, Window
 from prony.judge.histogram import decode
-from prony_frontends.counted import CountedValues
+from prony_frontends.counted import CountedValues, body_bytes
 from prony_frontends.request_log import LoggedRequest
 
 FIELD_BYTES = 32
@@ -67,26 +67,26 @@ class H2loadFigures:
         return 100 * (1 - self.head_bytes / self.head_list_bytes)
 
 
-def figures(report: EngineReport, window: Window, asked: int | None, warmed: bool = False) -> H2loadFigures:
-    """Counts as h2load defines them. `asked`: number of requests; None for a timed run. `warmed`: leave out
-    the warm-up.
-    """
+def figures(
+    report: EngineReport, window: Window, requested: int | None, warmed: bool = False
+) -> H2loadFigures:
+    """h2load's counts. `requested`: None in a timed run. `warmed`: leave out the warm-up."""
     counts: Counters = window if warmed else report.totals
     errors = counts.errors.items()
     errored = sum(n for kind, n in errors if not kind.startswith("expect_") and kind != "capture")
     timed_out = counts.errors.get("timeout", 0)
-    if asked is not None:  # requests cut off by -T have failed
-        cut = max(0, asked - counts.completed - errored)
+    if requested is not None:  # requests cut off by -T have failed
+        cut = max(0, requested - counts.completed - errored)
         errored, timed_out = errored + cut, timed_out + cut
     hundreds: dict[int, int] = {}
     for code, count in counts.status.items():
         hundreds[int(code) // 100] = hundreds.get(int(code) // 100, 0) + count
-    body, total = _body_bytes(counts), counts.bytes_received or 0
+    body, total = body_bytes(counts), counts.bytes_received or 0
     head, head_list = _heads(counts, report.totals.first_head, total - body)
     return H2loadFigures(
         elapsed_s=report.elapsed_ms / 1000,
         measured_s=max(window.duration_s, 1e-6),
-        total=counts.completed if asked is None else asked,
+        total=counts.completed if requested is None else requested,
         started=counts.sent,
         answered=counts.completed,
         errored=errored,
@@ -99,18 +99,8 @@ def figures(report: EngineReport, window: Window, asked: int | None, warmed: boo
     )
 
 
-def _body_bytes(counts: Counters) -> int:
-    listed = sum(response.count * response.body_bytes for response in counts.answers)
-    counted = sum(response.count for response in counts.answers)
-    if not counted or not counts.answers_other:
-        return listed
-    return round(listed * (counted + counts.answers_other) / counted)
-
-
 def _heads(counts: Counters, first_head: str | None, without_bodies: int) -> tuple[int, int]:
-    """Bytes of heads as received, and of header names and values only: HTTP/1.1 does not compress, and h2load
-    counts names and values.
-    """
+    """Bytes of heads as received, and of names and values only, which h2load counts."""
     http2 = counts.http2
     if http2 is not None:
         names = http2.header_list_bytes_received - FIELD_BYTES * http2.header_fields_received
@@ -186,9 +176,7 @@ class Rows:
             client.answered += 1
 
     def times(self, connected: CountedValues | None = None) -> H2loadTimes:
-        """The rows of the table. `connected`: connect times missing in the log, of connections opened before
-        the first request.
-        """
+        """The table's rows. `connected`: connect times not in the log, of connections opened beforehand."""
         clients = self.by_client.values()
         connect = _seconds(client.connect_ns for client in clients)
         return H2loadTimes(
@@ -203,9 +191,7 @@ class Rows:
 
 
 def client_of(user: int, clients: int, threads: int) -> int:
-    """The client of a user. Threads take users and connections round-robin; so do the connections of a thread
-    with its users (docs/engine.md).
-    """
+    """Client of a user: threads take users and connections round-robin (docs/engine.md)."""
     thread, place = user % threads, user // threads
     here = -(-(clients - thread) // threads)
     return place % max(1, here) * threads + thread

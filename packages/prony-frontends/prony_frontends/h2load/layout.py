@@ -11,27 +11,27 @@ from prony_frontends.h2load.figures import H2loadFigures, H2loadTimes, by_hundre
 HEADING = "                     min         max         mean         sd        +/- sd"
 
 
-def begin(asked: H2loadArguments, requests: int | None) -> Iterator[str]:
+def begin(args: H2loadArguments, requests: int | None) -> Iterator[str]:
     """Lines before the load: each thread's share of clients and requests."""
     yield "starting benchmark..."
-    for number in range(asked.threads):
-        clients = _share(asked.clients, asked.threads, number)
+    for number in range(args.threads):
+        clients = _share(args.clients, args.threads, number)
         line = f"spawning thread #{number}: {clients} total client(s). "
-        if asked.rate is not None:
+        if args.rate is not None:
             line += (
-                f"Up to {_share(asked.rate, asked.threads, number)} client(s) will be created every "
-                f"{_period(asked.rate_period_s)} "
+                f"Up to {_share(args.rate, args.threads, number)} client(s) will be created every "
+                f"{_period(args.rate_period_s)} "
             )
         if requests is None:
             line += (
-                f"Timing-based test with {asked.warm_up_s:g}s of warm-up time and {asked.duration_s:g}s of "
+                f"Timing-based test with {args.warm_up_s:g}s of warm-up time and {args.duration_s:g}s of "
                 "main duration for measurements."
             )
         else:
-            line += f"{_share(requests, asked.threads, number)} total requests"
+            line += f"{_share(requests, args.threads, number)} total requests"
         yield line
     if requests is None:
-        yield from (f"Warm-up started for thread #{number}." for number in range(asked.threads))
+        yield from (f"Warm-up started for thread #{number}." for number in range(args.threads))
 
 
 def phases(threads: int) -> Iterator[str]:

@@ -29,84 +29,84 @@ LEAST_WINDOW = 65_535
 USUAL_BITS = 30
 
 
-def translated(asked: H2loadArguments, wanted: Requested) -> Translated:
+def translated(args: H2loadArguments, wanted: Requested) -> Translated:
     """The load with the same clients, streams and requests. Raises UsageError for an impossible load."""
     https = wanted.target.https
-    version = asked.http_version(https)
-    if https and asked.suites:
+    version = args.http_version(https)
+    if https and args.suites:
         instead = "leave it out: TLS takes the best that both sides have, and the report says which"
-        raise Refused(asked.suites[0], TOOL, None, "a choice of ciphers or groups", instead)
-    streams = asked.streams if version == "2" else 1
-    notes = [f"{flag} changes nothing here" for flag in (*asked.inert, *asked.suites)]
+        raise Refused(args.suites[0], TOOL, None, "a choice of ciphers or groups", instead)
+    streams = args.streams if version == "2" else 1
+    notes = [f"{flag} changes nothing here" for flag in (*args.inert, *args.suites)]
     try:
-        steps = [_step(asked, wanted, path, number) for number, path in enumerate(wanted.paths, 1)]
-        load, workload, measured = _shaped(asked, wanted, steps, streams, notes)
+        steps = [_step(args, wanted, path, number) for number, path in enumerate(wanted.paths, 1)]
+        load, workload, measured = _shaped(args, wanted, steps, streams, notes)
         trial = TrialPlan(
             workload=workload,
             load=load,
             measured=measured,
-            warm_up=fixed(asked.warm_up_s if asked.duration_s else 0.0),
-            connections=_connections(asked, version, streams > 1 or bool(wanted.at_ms), notes),
-            request_timeout_ms=max(1, round((asked.inactive_s or LONGEST_WAIT_S) * 1000)),
+            warm_up=fixed(args.warm_up_s if args.duration_s else 0.0),
+            connections=_connections(args, version, streams > 1 or bool(wanted.at_ms), notes),
+            request_timeout_ms=max(1, round((args.inactive_s or LONGEST_WAIT_S) * 1000)),
             preflight=False,
             scaling_probe=not isinstance(measured, SteadyWindow),
-            threads=asked.threads,
-            rate_groups=None if keeps_all(asked) else asked.clients,
-            rate_span_ms=_rate_span_ms(asked),
+            threads=args.threads,
+            rate_groups=None if logs_all(args) else args.clients,
+            rate_span_ms=_rate_span_ms(args),
         )
     except ValidationError as fault:
         reason = str(fault.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
         raise UsageError(f"{TOOL}: the load cannot be offered: {reason}") from fault
-    target = wanted.target.model_copy(update={"tls": TlsOptions(insecure=True, sni=asked.sni)})
+    target = wanted.target.model_copy(update={"tls": TlsOptions(insecure=True, sni=args.sni)})
     return Translated(TOOL, target, trial, f"{TOOL} {wanted.target.url}", tuple(notes))
 
 
-def requests_of(asked: H2loadArguments, wanted: Requested) -> int | None:
+def requests_of(args: H2loadArguments, wanted: Requested) -> int | None:
     """The number of requests; None for a timed run."""
-    if asked.duration_s:
+    if args.duration_s:
         return None
     if wanted.at_ms:
-        return asked.clients * len(wanted.at_ms)
-    return 1 if asked.requests is None else asked.requests
+        return args.clients * len(wanted.at_ms)
+    return 1 if args.requests is None else args.requests
 
 
-def keeps_all(asked: H2loadArguments) -> bool:
+def logs_all(args: H2loadArguments) -> bool:
     """Whether each request is logged: always with --log-file."""
-    return asked.log is not None or (not asked.duration_s and (asked.requests or 1) <= MOST_KEPT)
+    return args.log is not None or (not args.duration_s and (args.requests or 1) <= MOST_KEPT)
 
 
-def _rate_span_ms(asked: H2loadArguments) -> int:
-    over_s = asked.warm_up_s + asked.duration_s if asked.duration_s else 1.0
+def _rate_span_ms(args: H2loadArguments) -> int:
+    over_s = args.warm_up_s + args.duration_s if args.duration_s else 1.0
     return max(1, round(over_s * RATES_OVER * 1000))
 
 
-def _connections(asked: H2loadArguments, version: str, shared: bool, notes: list[str]) -> Connections:
+def _connections(args: H2loadArguments, version: str, shared: bool, notes: list[str]) -> Connections:
     if version == "1.1":
-        depth = 1 if asked.data is not None else asked.streams
+        depth = 1 if args.data is not None else args.streams
         return Connections(pipeline=depth, tls_sessions="none")
-    window, whole = 2**asked.window_bits - 1, 2**asked.connection_window_bits - 1
+    window, whole = 2**args.window_bits - 1, 2**args.connection_window_bits - 1
     if not window:
         raise Refused("-w", TOOL, None, "0, a window too small for any response", "use 1 to 30")
     if whole < LEAST_WINDOW:
-        notes.append(f"-W {asked.connection_window_bits} becomes 16: connections have no smaller window")
+        notes.append(f"-W {args.connection_window_bits} becomes 16: connections have no smaller window")
     return Connections(
         http_version="2",
-        count=asked.clients if shared else None,
-        stream_window_bytes=None if asked.window_bits == USUAL_BITS else window,
+        count=args.clients if shared else None,
+        stream_window_bytes=None if args.window_bits == USUAL_BITS else window,
         connection_window_bytes=None
-        if asked.connection_window_bits == USUAL_BITS
+        if args.connection_window_bits == USUAL_BITS
         else max(LEAST_WINDOW, whole),
-        header_table_bytes=asked.table_bytes,
+        header_table_bytes=args.table_bytes,
         tls_sessions="none",
     )
 
 
-def _step(asked: H2loadArguments, wanted: Requested, path: str, number: int) -> Step:
-    method = "GET" if asked.data is None else "POST"
+def _step(args: H2loadArguments, wanted: Requested, path: str, number: int) -> Step:
+    method = "GET" if args.data is None else "POST"
     own: dict[str, tuple[str, ...]] = {"user-agent": (AGENT,)}
     if wanted.target.unix is not None:
         own = {"Host": (wanted.authority,), **own}
-    for name, value in asked.headers:
+    for name, value in args.headers:
         if name == ":method":
             method = value
         elif name == ":authority":
@@ -127,7 +127,7 @@ def _step(asked: H2loadArguments, wanted: Requested, path: str, number: int) -> 
                 name: literal(values[0]) if len(values) == 1 else tuple(map(literal, values))
                 for name, values in own.items()
             },
-            "body_file": None if asked.data is None else str(asked.data.absolute()),
+            "body_file": None if args.data is None else str(args.data.absolute()),
         }
     )
 
@@ -138,34 +138,34 @@ def literal(text: str) -> str:
 
 
 def _shaped(
-    asked: H2loadArguments, wanted: Requested, steps: Sequence[Step], streams: int, notes: list[str]
+    args: H2loadArguments, wanted: Requested, steps: Sequence[Step], streams: int, notes: list[str]
 ) -> tuple[Load, Workload, Measured]:
     """The load, the workload and the measured part."""
     title = f"{steps[0].method} {wanted.paths[0]}"
-    total = requests_of(asked, wanted)
-    until_s = asked.active_s or None
+    total = requests_of(args, wanted)
+    until_s = args.active_s or None
     measured: Measured = WholeRun(total_requests=total, duration_s=until_s)
-    if asked.duration_s and asked.warm_up_s:
-        measured = SteadyWindow(window_s=asked.duration_s)
-    elif asked.duration_s:
-        measured = WholeRun(duration_s=min(asked.duration_s, until_s or asked.duration_s))
+    if args.duration_s and args.warm_up_s:
+        measured = SteadyWindow(window_s=args.duration_s)
+    elif args.duration_s:
+        measured = WholeRun(duration_s=min(args.duration_s, until_s or args.duration_s))
 
     def walked(scenarios: Sequence[Scenario]) -> Workload:
         return Workload(name=TOOL, title=title, scenarios=tuple(scenarios))
 
     plain = Workload(name=TOOL, title=title, steps=tuple(steps))
     if wanted.at_ms:
-        load, lines = walks.timed(asked.clients, steps, wanted.at_ms)
+        load, lines = walks.timed(args.clients, steps, wanted.at_ms)
         return load, walked(lines), measured
-    if asked.per_client_s:
-        return _at_a_rate(asked, asked.clients * streams, steps), plain, measured
-    ramp = None if asked.rate is None else walks.Ramp(asked.rate, asked.rate_period_s)
-    all_walks = walks.walks(asked.clients, streams, len(steps), total)
+    if args.per_client_s:
+        return _at_a_rate(args, args.clients * streams, steps), plain, measured
+    ramp = None if args.rate is None else walks.Ramp(args.rate, args.rate_period_s)
+    all_walks = walks.walks(args.clients, streams, len(steps), total)
     if ramp is None:
         all_walks = walks.merged(all_walks)
     if walks.length(all_walks) > walks.MOST_STEPS:
         notes.append("all streams begin with the first URI: too many streams for different start URIs")
-        return ClosedLoad(users=asked.clients * streams), plain, measured
+        return ClosedLoad(users=args.clients * streams), plain, measured
     if len(all_walks) > 1:
         several, scenarios = walks.groups(all_walks, steps, ramp)
         return several, walked(scenarios), measured
@@ -177,8 +177,8 @@ def _shaped(
     return ClosedLoad(users=only.users, **starts), sequence, measured
 
 
-def _at_a_rate(asked: H2loadArguments, places: int, steps: Sequence[Step]) -> OpenLoad:
+def _at_a_rate(args: H2loadArguments, places: int, steps: Sequence[Step]) -> OpenLoad:
     if len(steps) > 1:
         raise Refused("--rps", TOOL, None, f"{len(steps)} URIs at a rate", "give one URI")
-    rate_per_s = asked.clients * asked.per_client_s
+    rate_per_s = args.clients * args.per_client_s
     return OpenLoad(rate_per_s=rate_per_s, max_users=places, connections=places, at_cap="wait")

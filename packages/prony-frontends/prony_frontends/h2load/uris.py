@@ -30,21 +30,21 @@ class Requested:
     """Timing script: due times after the client's start, in ms."""
 
 
-def requested(asked: H2loadArguments) -> Requested:
+def requested(args: H2loadArguments) -> Requested:
     """Raises WrongUsage for input that h2load refuses, Refused for unsupported input."""
     at_ms: tuple[float, ...] = ()
-    if asked.timing_file is not None:
-        at_ms, uris = _timed(_lines(asked.timing_file))
-    elif asked.input_file is not None:
-        uris = tuple(_lines(asked.input_file))
+    if args.timing_file is not None:
+        at_ms, uris = _timed(_lines(args.timing_file))
+    elif args.input_file is not None:
+        uris = tuple(_lines(args.input_file))
     else:
-        uris = asked.uris
+        uris = args.uris
     if not uris:
         raise WrongUsage("no URI or input file given")
-    if at_ms and asked.requests is not None:
-        uris, at_ms = uris[: asked.requests], at_ms[: asked.requests]
+    if at_ms and args.requests is not None:
+        uris, at_ms = uris[: args.requests], at_ms[: args.requests]
     first = uris[0]
-    target, authority = _base(asked, first)
+    target, authority = _base(args, first)
     return Requested(target, authority, tuple(_path(uri) for uri in uris), at_ms)
 
 
@@ -73,17 +73,15 @@ def _timed(lines: Sequence[str]) -> tuple[tuple[float, ...], tuple[str, ...]]:
         at_ms.append(value)
         uris.append(uri)
     if len(uris) > MOST_LINES:
-        raise Refused(
-            "--timing-script-file", TOOL, None, f"{len(uris)} lines", f"use at most {MOST_LINES} lines"
-        )
+        raise Refused("--timing-script-file", TOOL, None, f"{len(uris)} lines", f"use at most {MOST_LINES}")
     if at_ms != sorted(at_ms):
         raise Refused("--timing-script-file", TOOL, None, "decreasing times", "sort the lines by time")
     return tuple(at_ms), tuple(uris)
 
 
-def _base(asked: H2loadArguments, first: str) -> tuple[Url, str]:
+def _base(args: H2loadArguments, first: str) -> tuple[Url, str]:
     """The address for connections, and the authority."""
-    given = first if asked.base is None or asked.base.startswith("unix:") else asked.base
+    given = first if args.base is None or args.base.startswith("unix:") else args.base
     what = "invalid URI: " if given == first else "--base-uri: invalid base URI: "
     if "://" not in given:
         raise WrongUsage(f"{what}{given}")
@@ -92,13 +90,13 @@ def _base(asked: H2loadArguments, first: str) -> tuple[Url, str]:
     except UsageError as fault:
         raise WrongUsage(f"{what}{given}") from fault
     authority = urlsplit(given).netloc.rpartition("@")[2]
-    if asked.base is not None and asked.base.startswith("unix:"):
+    if args.base is not None and args.base.startswith("unix:"):
         if named.https:
             raise Refused("-B", TOOL, None, "https over a Unix socket", "use http, or a port")
-        return parse_url(asked.base).target, authority
-    if asked.connect_to is None:
+        return parse_url(args.base).target, authority
+    if args.connect_to is None:
         return named, authority
-    host, port = _connect_to(asked.connect_to)
+    host, port = _connect_to(args.connect_to)
     return named.model_copy(update={"addresses": (f"{host}:{port or named.port}",)}), authority
 
 

@@ -59,9 +59,7 @@ class Walk:
 
 
 def walks(clients: int, streams: int, uris: int, total: int | None) -> list[Walk]:
-    """The walks of all streams. `total` requests are split evenly over the clients; the first get the
-    remainder.
-    """
+    """Walks of all streams; the first clients get the remainder of `total` requests."""
     fewest, more = (None, 0) if total is None else divmod(total, clients)
     length = uris // math.gcd(streams, uris)
     all_walks: list[Walk] = []

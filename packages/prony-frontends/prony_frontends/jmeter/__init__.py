@@ -36,9 +36,9 @@ class Summariser(SilentProgress):
         self._rows.append(row)
         if time.time() >= self._next_s:
             self._next_s += EVERY_S
-            self.say()
+            self.print_line()
 
-    def say(self) -> None:
+    def print_line(self) -> None:
         """Prints the rows since the last line, and the total."""
         if not any(row.completed + row.failed for row in self._rows):
             return
@@ -52,7 +52,7 @@ class Summariser(SilentProgress):
         self._rows = []
 
     @property
-    def said(self) -> bool:
+    def has_printed(self) -> bool:
         """Whether a line has been printed; then the rest gets one, too."""
         return bool(self._all)
 
@@ -114,36 +114,36 @@ def translate(argv: Sequence[str]) -> Translated:
 
 def run(argv: Sequence[str], context: Context) -> int:
     """Runs JMeter's command line, from the first line to the exit code."""
-    asked = parse(argv)
-    if asked.help or asked.version:
-        context.stdout.write(USAGE if asked.help else f"prony jmeter, after Apache JMeter {VERSION}\n")
+    args = parse(argv)
+    if args.help or args.version:
+        context.stdout.write(USAGE if args.help else f"prony jmeter, after Apache JMeter {VERSION}\n")
         return 0
-    made = plan(asked)
-    if context.asked.explain:
+    made = plan(args)
+    if context.options.explain:
         return context.explained(made.translated)
-    return _run(asked, made, context)
+    return _run(args, made, context)
 
 
-def _run(asked: JMeterArguments, made: JMeterPlan, context: Context) -> int:
+def _run(args: JMeterArguments, made: JMeterPlan, context: Context) -> int:
     out = context.stdout
-    if asked.page is not None:
-        _check_page(asked.page, asked.replace_log)
+    if args.page is not None:
+        _check_page(args.page, args.replace_log)
     print("Creating summariser <summary>", file=out)
-    print(f"Created the tree successfully using {asked.plan}", file=out)
+    print(f"Created the tree successfully using {args.plan}", file=out)
     print(f"Starting standalone test {moment(time.time())}", file=out, flush=True)
     if made.delay_s:
         time.sleep(made.delay_s)
     summariser = Summariser(out, made.users)
-    ran = row_files.measured(asked, made, context, summariser)
-    if summariser.said:
-        summariser.say()
+    ran = row_files.measured(args, made, context, summariser)
+    if summariser.has_printed:
+        summariser.print_line()
     print(line(total(ran)), file=out)
     print(f"Tidying up ...    {moment(time.time())}", file=out)
     print("... end of run", file=out)
-    if asked.page is not None:
-        ran.write_page(asked.page)
+    if args.page is not None:
+        ran.write_page(args.page)
         print(
-            f"prony: note: {asked.page} is Prony's page of the run, in place of JMeter's dashboard",
+            f"prony: note: {args.page} is Prony's page of the run, in place of JMeter's dashboard",
             file=context.stderr,
         )
     return context.end(ran, 0)
@@ -157,18 +157,11 @@ def _check_page(page: Path, replace: bool) -> None:
         page.parent.mkdir(parents=True, exist_ok=True)
         writable = os.access(page.parent, os.W_OK)
     except OSError as fault:
-        raise UsageError(
-            f"jmeter: the folder {page.parent} cannot be created: {fault.strerror or fault}; name another"
-        ) from fault
+        raise UsageError(f"jmeter: -o {page.parent}: {fault.strerror or fault}; name another") from fault
     if not writable:
         raise UsageError(f"jmeter: you may not write into {page.parent}; name another folder with -o")
 
 
 FRONT_END = FrontEnd(
-    name=TOOL,
-    usage=USAGE,
-    translate=translate,
-    run=run,
-    script_endings=(".jmx",),
-    before_script=("-n", "-t"),
+    name=TOOL, usage=USAGE, translate=translate, run=run, script_endings=(".jmx",), before_script=("-n", "-t")
 )

@@ -1,6 +1,4 @@
-"""Samplers that send nothing: Flow Control Action (formerly Test Action), Debug Sampler, and the plug-in's
-Dummy Sampler.
-"""
+"""Samplers that send nothing: Flow Control Action, Debug Sampler, the plug-in's Dummy Sampler."""
 
 from __future__ import annotations
 
@@ -46,10 +44,7 @@ def _flow_action(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopCon
     if action != PAUSE:
         node.ignore("ActionProcessor.duration")
         return [*waits, _goes_elsewhere(action, target, node, walk)]
-    return [
-        *waits,
-        *_pause(node.value("ActionProcessor.duration"), node, values, "ActionProcessor.duration"),
-    ]
+    return [*waits, *_pause(node.value("ActionProcessor.duration"), node, values, "ActionProcessor.duration")]
 
 
 def _pause(raw: str, node: JmxNode, values: KnownValues, name: str) -> list[Entry]:
@@ -62,13 +57,11 @@ def _pause(raw: str, node: JmxNode, values: KnownValues, name: str) -> list[Entr
 
 
 def _goes_elsewhere(action: int, target: str, node: JmxNode, walk: TreeWalk) -> Entry:
-    thread, loop, values = walk.ways[0], walk.ways[-1], walk.values
+    thread, loop, values = walk.loop_exits[0], walk.loop_exits[-1], walk.values
     if action in (STOP, STOP_NOW):
         if target != OF_THREAD:
             raise node.refused("that all threads stop", "stop this thread, or give the group a duration")
-        values.note(
-            f"{node.element}: a stopped thread sends nothing more; it counts as a user until the group ends"
-        )
+        values.note(f"{node.element}: a stopped thread is idle, and counted, until the group ends")
         return thread.leave(values)
     going_on = {NEXT_OF_THREAD: thread.leave_round, NEXT_OF_LOOP: loop.leave_round, BREAK: loop.leave}
     if action not in going_on:
@@ -109,19 +102,14 @@ def _dummy(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) 
     held = scope.assertions or any(below.enabled and below.tag in ASSERTIONS for below in node.below)
     code = node.value("RESPONSE_CODE").strip() or "200"
     if taken or held or code != "200" or not node.flag("SUCCESFULL", True):
-        raise node.refused(
-            "a response that is read, or that is an error",
-            "define its values as variables of the plan",
-        )
+        raise node.refused("a response that is read, or an error", "define its values in the test plan")
     node.ignore(
         "RESPONSE_MESSAGE", "REQUEST_DATA", "RESPONSE_DATA", "LATENCY", "CONNECT", "URL", "RESULT_CLASS"
     )
     waits, raw = _waits(node, scope, walk), node.value("RESPONSE_TIME")
     if node.flag("WAITING", True):
         waits += _pause(raw, node, values, "RESPONSE_TIME")
-    values.note(
-        f"{node.element}: it sends nothing; its row in the log has no length, and its time is a pause"
-    )
+    values.note(f"{node.element}: sends nothing; its row in the log has no length, its time is a pause")
     sample = note(SAMPLE, values.label_text(node).engine, node)
     return [*waits, sample, *_afterwards(node, scope, walk)]
 

@@ -70,7 +70,7 @@ PAGE, PAGES = "index.html", "report-output"
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class OwnSettings:
     """Settings that JMeter's command line lacks."""
 
     duration_s: float | None = None
@@ -81,7 +81,7 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class JMeterArguments:
-    """What was asked."""
+    """A parsed command line."""
 
     plan: Path | None
     log: Path | None
@@ -91,7 +91,7 @@ class JMeterArguments:
     help: bool
     page: Path | None = None
     """Where to write Prony's page of the run."""
-    wishes: Wishes = Wishes()
+    own_settings: OwnSettings = OwnSettings()
 
 
 def parse(argv: Sequence[str]) -> JMeterArguments:
@@ -143,24 +143,22 @@ def parse(argv: Sequence[str]) -> JMeterArguments:
         version="v" in flags,
         help=helped,
         page=Path(values.get("o", PAGES)) / PAGE if "e" in flags else None,
-        wishes=_wishes(values, flags, properties),
+        own_settings=_own_settings(values, flags, properties),
     )
 
 
-def _wishes(values: dict[str, str], flags: set[str], properties: dict[str, str]) -> Wishes:
+def _own_settings(values: dict[str, str], flags: set[str], properties: dict[str, str]) -> OwnSettings:
     folder = Path(values["csv-dir"]) if "csv-dir" in values else None
     if folder is not None and not folder.is_dir():
         raise UsageError(f"jmeter: --csv-dir is '{folder}'; expected an existing folder")
     duration_s = _seconds("--duration", values.get("duration"))
     if duration_s is None:
         duration_s = _seconds("-Jduration", properties.get("duration"))
-    return Wishes(duration_s, folder, "skip-unsupported" in flags)
+    return OwnSettings(duration_s, folder, "skip-unsupported" in flags)
 
 
 def _seconds(option: str, text: str | None) -> float | None:
-    """Seconds from an option or property; None without it. A plan may use the property otherwise, so any text
-    is allowed there.
-    """
+    """Seconds; None without the option. Any text is allowed: a plan may use the property otherwise."""
     if text is None:
         return None
     try:
@@ -183,9 +181,7 @@ def _options(argv: Sequence[str]) -> Iterator[tuple[str, str]]:
                 needed = value if equals else next(words, None) if OWN[name] else ""
                 if needed is None or (OWN[name] and not needed) or (equals and not OWN[name]):
                     expected = "a value" if OWN[name] else "none"
-                    raise UsageError(
-                        f"jmeter: --{name}: expected {expected}; prony jmeter -h lists the options"
-                    )
+                    raise UsageError(f"jmeter: --{name}: expected {expected}; options: prony jmeter -h")
                 yield name, needed
                 continue
             option = LONG.get(name)

@@ -39,9 +39,7 @@ def load(node: JmxNode, values: KnownValues) -> OpenLoad:
         + ("" if limit > 0 else " (the plug-in would start another thread)")
     )
     return OpenLoad(
-        phases=tuple(_first(phases, most)) if most > 0 else phases,
-        session="user",
-        max_users=users,
+        phases=tuple(_first(phases, most)) if most > 0 else phases, session="user", max_users=users
     )
 
 

@@ -16,7 +16,7 @@ from prony_frontends.jmeter.tree import (
     LoopContext,
     TreeWalk,
     entries_of,
-    named_round,
+    round_index,
 )
 
 MOST_BRANCHES = 20
@@ -34,7 +34,7 @@ def _switch(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext)
     beside = [below for below in node.below if below.tag in NOT_REQUESTS]
     children = [below for below in node.below if below.enabled and below.tag not in NOT_REQUESTS]
     if any(below.enabled and below.tag in COUNTING for below in beside):
-        raise node.refused("a counter among its branches", "move the counter beside the controller")
+        raise node.refused("a counter among its branches", "move the counter next to the controller")
     labels = [walk.values.constant(child.label, child) for child in children]
     constant = wanted.constant
     if constant is not None:
@@ -96,14 +96,12 @@ def _for_each(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContex
     start = values.whole(node.value("ForeachController.startIndex"), node, "ForeachController.startIndex", 0)
     end = values.whole(node.value("ForeachController.endIndex", "-1"), node, "ForeachController.endIndex", 0)
     if end == 0:
-        values.note(
-            f"{node.element}: its end is empty or 0, for which JMeter 5.6.3 makes no rounds; remove the end"
-        )
+        values.note(f"{node.element}: with an end of 0 or none JMeter 5.6.3 makes no rounds; remove the end")
         return []
     element = values.changing(values.constant(node.value("ForeachController.returnVal"), node), node)
     values.used.add(element)
-    index = named_round(node, walk)
-    with walk.looping() as way:
+    index = round_index(node, walk)
+    with walk.looping() as loop_exit:
         body = entries_of(node.below, scope, walk, LoopContext())
     if base in values.several and joint:
         if start > 0 or end >= 0:
@@ -127,19 +125,16 @@ def _for_each(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContex
     if not body:
         return []
     used = index if index in values.used else None
-    return way.looped(loop.model_copy(update={"index": used}), body)
+    return loop_exit.looped(loop.model_copy(update={"index": used}), body)
 
 
-def _put_in(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
+def _inserted(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
     """The elements that `modules.expand` has inserted."""
     node.ignore("ModuleController.node_path", "IncludeController.includepath")
     return walk.below(node, scope, loop)
 
 
 BRANCHES: dict[str, Controller] = {
-    "SwitchController": _switch,
-    "ForeachController": _for_each,
-    "ModuleController": _put_in,
-    "IncludeController": _put_in,
-    "TestFragmentController": _put_in,
-}
+    "SwitchController": _switch, "ForeachController": _for_each, "ModuleController": _inserted,
+    "IncludeController": _inserted, "TestFragmentController": _inserted,
+}  # fmt: skip

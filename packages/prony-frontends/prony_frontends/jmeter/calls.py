@@ -33,7 +33,7 @@ def _property(call: Call) -> Text:
     if given[0] in call.values.given and not call.values.sets_up:
         place = call.values.given[given[0]]
         return call.stored(Text.placeholder(place), given[1:2] if call.name == "__property" else ())
-    call.values.asked.add(given[0])
+    call.values.read_properties.add(given[0])
     if call.name == "__P":
         default = given[1] if len(given) > 1 else "1"
     else:
@@ -49,7 +49,7 @@ def _variable(call: Call) -> Text:
     name, *rest = call.texts(1, 2)
     if name.constant is None:
         return _of_changing_name(call, name, rest[0] if rest else None)
-    if name.constant in call.values.variables or call.values.one_of_several(name.constant) is not None:
+    if name.constant in call.values.variables or call.values.match_of(name.constant) is not None:
         return call.values.text("${" + name.constant + "}", call.where)
     return rest[0] if rest else name
 
@@ -63,9 +63,7 @@ def _of_changing_name(call: Call, name: Text, default: Text | None) -> Text:
     if call.once or values.stores is None or len(dynamic) != 1:
         raise call.refused("an argument differs from request to request", "write a constant")
     at = name.parts.index(dynamic[0])
-    before, after = (
-        "".join(part.text for part in parts) for parts in (name.parts[:at], name.parts[at + 1 :])
-    )
+    before, after = name.around(at)
     index, place = (values.changing(values.unique(kind), call.where) for kind in ("index", "text"))
     values.used |= {index, place}
     missing = Text.of(before) + Text.placeholder(index) + Text.of(after)
@@ -82,9 +80,7 @@ def _of_changing_name(call: Call, name: Text, default: Text | None) -> Text:
         raise call.refused(f"one of {len(known)} variables", f"use at most {MOST_VARIABLES}")
     base = before.removesuffix("_")
     if base in values.several and before.endswith("_") and not after:
-        number, one = values.unique("place"), values.unique("one")
-        values.initial |= {number: "", one: ""}
-        values.used |= {number, one}
+        number, one = values.own_value("place"), values.own_value("one")
         held = Condition(left=f"${{{number} | plus 1}}", op="==", right=f"${{{index}}}")
         found = Block(condition=held, steps=(Block(set={place: f"${{{one}}}"}),))
         known.append(
@@ -106,9 +102,7 @@ def _one_of_variables(call: Call) -> Text | None:
     low, high = (int(number) for number in draws_of_parts[place].groups())  # type: ignore[union-attr]
     if high - low >= draws.MOST_WORDS:
         raise call.refused(f"one of {high - low + 1} variables", f"use at most {draws.MOST_WORDS}")
-    before, after = (
-        "".join(part.text for part in parts) for parts in (name.parts[:place], name.parts[place + 1 :])
-    )
+    before, after = name.around(place)
     words = []
     for number in range(low, high + 1):
         variable = call.values.variables.get(f"{before}{number}{after}")
@@ -130,26 +124,20 @@ def _counter(call: Call) -> Text:
 
 def _is_property(call: Call) -> Text:
     (name,) = call.constants(1, 1)
-    call.values.asked.add(name)
+    call.values.read_properties.add(name)
     return Text.of("true" if name in call.values.properties else "false")
 
 
 def _is_variable(call: Call) -> Text:
     (name,) = call.constants(1, 1)
     if name in call.values.values:
-        raise call.refused(
-            f"whether '{name}' has a value, which depends on the run", "compare it with its default"
-        )
+        raise call.refused(f"whether '{name}' has a value in the run", "compare it with its default")
     return Text.of("true" if name in call.values.variables else "false")
 
 
 def _iteration(call: Call) -> Text:
     call.constants(0, 1)
     return Text.of("1") if call.once else Text.placeholder("iteration")
-
-
-def _thread_number(call: Call) -> Text:
-    return Text.of("1") if call.values.users == 1 else Text.placeholder("user")
 
 
 def _sum(call: Call) -> Text:
@@ -167,10 +155,8 @@ def _sum(call: Call) -> Text:
     if not changing:
         return call.stored(Text.of(str(total)), variable)
     if len(changing) > 1:
-        raise call.refused(
-            f"a sum of {len(changing)} changing numbers", "add constants to one changing number"
-        )
-    (part,) = call.as_one(changing[0]).parts
+        raise call.refused(f"a sum of {len(changing)} changing numbers", "add constants to a single one")
+    (part,) = call.single_placeholder(changing[0]).parts
     return call.stored(Text((TextPart(f"{part.text} | plus {total}", True),)), variable)
 
 
@@ -189,7 +175,7 @@ def set_property(call: Call) -> Text:
             "extract it in each thread that sends it, or set it with -J",
         )
     before = call.values.properties.get(name)
-    if before != value and name in call.values.asked:
+    if before != value and name in call.values.read_properties:
         raise call.refused(f"the property '{name}' changes after it was read", "set it with -J")
     call.values.properties[name] = value
     return Text.of(before or "") if tells else Text()
@@ -197,7 +183,7 @@ def set_property(call: Call) -> Text:
 
 def given_property(name: str, values: KnownValues, where: JmxNode) -> str:
     """The engine's name for a property that a setUp group sets to a value of the run."""
-    if name in values.asked:
+    if name in values.read_properties:
         raise where.refused(f"the property '{name}' changes after it was read", "set it with -J")
     if name not in values.given:
         place = values.given[name] = values.changing(f"property_{name}", where)
@@ -207,9 +193,7 @@ def given_property(name: str, values: KnownValues, where: JmxNode) -> str:
 
 
 def _of_last_response(call: Call) -> Text:
-    raise call.refused(
-        "it reads the last response", "use an extractor below that request, and its variable here"
-    )
+    raise call.refused("it reads the last response", "use an extractor below that request")
 
 
 def _logged(call: Call) -> Text:
@@ -241,10 +225,6 @@ def _sampler(call: Call) -> Text:
     return call.stored(Text.of(call.values.sampler), given)
 
 
-def _machine(call: Call) -> Text:
-    return call.stored(Text.of(socket.gethostname()), call.constants(0, 1))
-
-
 def _address(call: Call) -> Text:
     try:
         address = socket.gethostbyname(socket.gethostname())
@@ -271,11 +251,11 @@ CALLS.update(
         "__isVarDefined": _is_variable,
         "__isDefined": _is_variable,
         "__counter": _counter,
-        "__threadNum": _thread_number,
+        "__threadNum": lambda call: Text.of("1") if call.values.users == 1 else Text.placeholder("user"),
         "__iterationNum": _iteration,
         "__threadGroupName": _group,
         "__samplerName": _sampler,
-        "__machineName": _machine,
+        "__machineName": lambda call: call.stored(Text.of(socket.gethostname()), call.constants(0, 1)),
         "__machineIP": _address,
         "__TestPlanName": _plan_name,
         "__intSum": _sum,

@@ -14,9 +14,7 @@ FOLLOWED = (301, 302, 303, 307, 308)
 
 @dataclass(frozen=True, slots=True)
 class Chain(LoggedRequest):
-    """A request with its redirects and embedded resources as one sample: their total time, and the status and
-    URL of the last response.
-    """
+    """A request, its redirects and embedded resources as one sample: total time, last status and URL."""
 
     last: LoggedRequest
     """The last response."""
@@ -35,7 +33,7 @@ class Chain(LoggedRequest):
 class _Links:
     """Requests of a chain so far."""
 
-    held_alone: bool = False
+    asserted_as_whole: bool = False
     """Whether assertions apply only to the chain as a whole."""
     hops: list[LoggedRequest] = field(default_factory=list)
     last: LoggedRequest | None = None
@@ -73,7 +71,7 @@ class _Links:
             return True
         if self.step_index != within:
             return False
-        self.embedded.append(_Links(self.held_alone))
+        self.embedded.append(_Links(self.asserted_as_whole))
         self.embedded[-1].add(row, leads)
         return True
 
@@ -97,7 +95,7 @@ class _Links:
         own["error"] = next((part.error for part in parts if part.error is not None), None)
         for name in ("bytes_out", "bytes_in", "body_bytes"):
             own[name] = sum(getattr(part, name) for part in parts)
-        if self.held_alone and _asserted(last):
+        if self.asserted_as_whole and _asserted(last):
             parts = (*hops, replace(last, error=None), *embedded)
         return Chain(**own, last=last, embedded=embedded, parts=parts)
 
@@ -122,7 +120,9 @@ def chains(rows: Iterable[LoggedRequest], outlines: Mapping[str, Outline]) -> It
         if links is None or not links.takes(row, leads, named_by):
             if links is not None:
                 yield links.joined()
-            links = held[row.user] = _Links(outline is not None and row.step_index in outline.held_alone)
+            links = held[row.user] = _Links(
+                outline is not None and row.step_index in outline.asserted_as_whole
+            )
             links.add(row, leads)
         if links.last is not None and links.last.step_index not in pages.get(row.scenario, ()):
             yield links.joined()

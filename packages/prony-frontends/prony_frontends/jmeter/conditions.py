@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from prony.plan.blocks import Condition, Op
 from prony_frontends import patterns
 from prony_frontends.base import Refused
-from prony_frontends.jmeter.expression_values import NotPlain
+from prony_frontends.jmeter.expression_values import Unsupported
 from prony_frontends.jmeter.expressions import THREAD_OF_CONTEXT, by_thread, is_thread
 from prony_frontends.jmeter.functions import Call, KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
 
-Held = Condition | bool
+ConditionOrConstant = Condition | bool
 """False and true are constant."""
 SCRIPTED = re.compile(r"\$\{\s*__(?:jexl2|jexl3|groovy|javaScript)\s*\((.*)\)\s*\}", re.DOTALL)
 """A function whose argument may be a comparison."""
@@ -55,7 +55,7 @@ class _Side:
     null: bool = False
 
 
-def script(raw: str, node: JmxNode, values: KnownValues) -> Held:
+def script(raw: str, node: JmxNode, values: KnownValues) -> ConditionOrConstant:
     """A comparison in JavaScript, JEXL or Groovy. Raises Refused for other texts."""
     scripted = SCRIPTED.fullmatch(raw.strip())
     if scripted is None:
@@ -67,9 +67,9 @@ def script(raw: str, node: JmxNode, values: KnownValues) -> Held:
     return _Parser(inside, node, values).condition() if remainder is None else remainder
 
 
-def _of_thread(inside: str, node: JmxNode, values: KnownValues) -> Held | None:
+def _of_thread(inside: str, node: JmxNode, values: KnownValues) -> ConditionOrConstant | None:
     """A comparison with the remainder of the thread's number; None for others."""
-    parts = values.aside().text(inside, node).parts
+    parts = values.scratch_copy().text(inside, node).parts
     changing = [part.text for part in parts if part.dynamic]
     of_thread = THREAD_OF_CONTEXT.search(inside) is not None or "user" in changing
     if "%" not in inside or set(changing) - {"user"} or not (of_thread or "__threadNum" in inside):
@@ -77,17 +77,15 @@ def _of_thread(inside: str, node: JmxNode, values: KnownValues) -> Held | None:
     raw = "".join("\0" + "0\0" if part.dynamic else part.text for part in parts)
     try:
         found = by_thread(raw, Call("__groovy", [], node, values, once=False))
-    except NotPlain as why:
+    except Unsupported as why:
         raise node.refused(f"the condition '{inside}': {why}", INSTEAD) from why
     if not found.keys() <= {"true", "false"}:
         raise node.refused(f"the condition '{inside}', which is not true or false", INSTEAD)
     return next(iter(found)) == "true" if len(found) == 1 else is_thread(found["true"])
 
 
-def expression(raw: str, node: JmxNode, values: KnownValues) -> Held | None:
-    """A text that evaluates to true or false: a constant or a function with a comparison. None for a
-    variable.
-    """
+def expression(raw: str, node: JmxNode, values: KnownValues) -> ConditionOrConstant | None:
+    """A text that evaluates to true or false: a constant, a comparing function. None: a variable."""
     if SCRIPTED.fullmatch(raw.strip()):
         return script(raw, node, values)
     constant = values.text(raw, node).constant
@@ -106,7 +104,7 @@ def is_text(raw: str, word: str, node: JmxNode, values: KnownValues) -> Conditio
     return Condition(left=values.text(raw.strip(), node).engine, op="matches", right=f"(?i)^{word}$")
 
 
-def both(first: Held, second: Held, every: bool) -> Held:
+def both(first: ConditionOrConstant, second: ConditionOrConstant, every: bool) -> ConditionOrConstant:
     """Combines with and (`every`) or or."""
     for held, other in ((first, second), (second, first)):
         if isinstance(held, bool):
@@ -114,7 +112,7 @@ def both(first: Held, second: Held, every: bool) -> Held:
     return Condition(all=(first, second)) if every else Condition(any=(first, second))
 
 
-def negated(held: Held) -> Held:
+def negated(held: ConditionOrConstant) -> ConditionOrConstant:
     """The opposite."""
     return not held if isinstance(held, bool) else Condition(negated=held)
 
@@ -135,7 +133,7 @@ class _Parser:
             self.tokens.append((kind, match.group(kind)))
             place = match.end()
 
-    def condition(self) -> Held:
+    def condition(self) -> ConditionOrConstant:
         if len(self.tokens) > 200:
             raise self._refused()
         held = self._any()
@@ -152,19 +150,21 @@ class _Parser:
             return self.tokens[self.at - 1][1]
         return None
 
-    def _joined(self, part: Callable[[], Held], every: bool, *words: str) -> Held:
+    def _joined(
+        self, part: Callable[[], ConditionOrConstant], every: bool, *words: str
+    ) -> ConditionOrConstant:
         held = part()
         while self._next(*words):
             held = both(held, part(), every)
         return held
 
-    def _any(self) -> Held:
+    def _any(self) -> ConditionOrConstant:
         return self._joined(self._all, False, "||", "or")
 
-    def _all(self) -> Held:
+    def _all(self) -> ConditionOrConstant:
         return self._joined(self._one, True, "&&", "and")
 
-    def _one(self) -> Held:
+    def _one(self) -> ConditionOrConstant:
         if self._next("!", "not"):
             return negated(self._one())
         if self._next("("):
@@ -207,7 +207,7 @@ class _Parser:
                 return _Side(self.values.text(word[1:-1], self.node), True)
             case "variable":
                 name = word[1:-1]
-                exists = name in self.values.variables or self.values.one_of_several(name) is not None
+                exists = name in self.values.variables or self.values.match_of(name) is not None
                 text = self.values.text("${" + name + "}", self.node) if exists else Text()
                 return _Side(text, True, name)
             case "reference":
@@ -228,7 +228,7 @@ class _Parser:
             side = _Side(side.text, method == ".toString")
         return side
 
-    def _matched(self, left: _Side, method: str) -> Held:
+    def _matched(self, left: _Side, method: str) -> ConditionOrConstant:
         form, plain = PATTERNS[method]
         pattern = engines = form
         if not self._next("("):
@@ -252,10 +252,10 @@ class _Parser:
     def _taken(self, given: str) -> str:
         try:
             return patterns.pattern(given).text
-        except patterns.NotTaken as fault:
+        except patterns.Untranslatable as fault:
             raise self._refused() from fault
 
-    def _alone(self, side: _Side) -> Held:
+    def _alone(self, side: _Side) -> ConditionOrConstant:
         """`${name}` or true."""
         constant = side.text.constant
         if constant in ("true", "false") and not side.quoted:
@@ -264,7 +264,7 @@ class _Parser:
             raise self._refused()
         return Condition(left=side.text.engine, op="==", right="true")
 
-    def _nothing(self, side: _Side) -> Held:
+    def _nothing(self, side: _Side) -> ConditionOrConstant:
         """Whether a variable has no value; without one, its reference stands for itself."""
         if side.variable is None:
             return side.null
@@ -273,7 +273,7 @@ class _Parser:
         literal = Text.of("${" + side.variable + "}").engine
         return Condition(left=side.text.engine, op="==", right=literal)
 
-    def _compared(self, left: _Side, op: Op, right: _Side) -> Held:
+    def _compared(self, left: _Side, op: Op, right: _Side) -> ConditionOrConstant:
         if left.null or right.null:
             if op not in ("==", "!="):
                 raise self._refused()

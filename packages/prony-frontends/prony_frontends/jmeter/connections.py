@@ -38,18 +38,13 @@ class TranslatedGroup:
 
 
 def target(requests: Sequence[SamplerRequest], shared: Shared) -> Url:
-    """The load's own server. Any certificate is accepted, as in JMeter; a DNS Cache Manager may set the
-    address.
-    """
+    """The load's own server, with any certificate; a DNS Cache Manager may set the address."""
     assert shared.server is not None
     url = parse_url(shared.server).target
     at = _address(requests[0], shared.server)
     secure = any(request.base.startswith("https:") for request in requests)
     return url.model_copy(
-        update={
-            "tls": TlsOptions(insecure=True) if secure else url.tls,
-            "addresses": (at,) if at else (),
-        }
+        update={"tls": TlsOptions(insecure=True) if secure else url.tls, "addresses": (at,) if at else ()}
     )
 
 

@@ -14,33 +14,33 @@ WITH_BODY = ("POST", "PUT", "PATCH")
 QUERY_ONLY = ("GET", "DELETE", "OPTIONS")
 
 
-def form_parts(asked: SamplerValues, method: str) -> Multipart | None:
+def form_parts(sampler: SamplerValues, method: str) -> Multipart | None:
     """A multipart form, where the sampler asks for it or a file has a parameter name; else None."""
-    node = asked.node
-    files = _files(asked)
+    node = sampler.node
+    files = _files(sampler)
     named = any(file.value("File.paramname") for file in files)
-    asks = asked.flag("HTTPSampler.DO_MULTIPART_POST")
+    asks = sampler.flag("HTTPSampler.DO_MULTIPART_POST")
     if method not in WITH_BODY or not (asks or named):
         return None
-    if asked.flag("HTTPSampler.postBodyRaw"):
+    if sampler.flag("HTTPSampler.postBodyRaw"):
         raise node.refused("a raw body with multipart/form-data", "untick multipart, or use parameters")
     if not all(file.value("File.paramname") for file in files):
         raise node.refused("a file without a parameter name among parts", "give it one")
-    arguments = asked.members("Arguments.arguments", "HTTPsampler.Arguments")
-    if encoding(asked) != "UTF-8":
-        raise node.refused(f"the encoding {encoding(asked)} of parts", "use UTF-8")
-    browser = asked.flag("HTTPSampler.BROWSER_COMPATIBLE_MULTIPART")
-    return multipart(node, arguments, files, asked.values, browser)
+    arguments = sampler.members("Arguments.arguments", "HTTPsampler.Arguments")
+    if encoding(sampler) != "UTF-8":
+        raise node.refused(f"the encoding {encoding(sampler)} of parts", "use UTF-8")
+    browser = sampler.flag("HTTPSampler.BROWSER_COMPATIBLE_MULTIPART")
+    return multipart(node, arguments, files, sampler.values, browser)
 
 
-def _files(asked: SamplerValues) -> list[JmxNode]:
+def _files(sampler: SamplerValues) -> list[JmxNode]:
     """Empty where any file has no path: JMeter then sends none."""
-    files = asked.members("HTTPFileArgs.files", "HTTPsampler.Files")
+    files = sampler.members("HTTPFileArgs.files", "HTTPsampler.Files")
     old = {"File.path": "HTTPSampler.FILE_NAME", "File.paramname": "HTTPSampler.FILE_FIELD",
            "File.mimetype": "HTTPSampler.mimetype"}  # fmt: skip
-    given = {name: asked.raw(property_name) for name, property_name in old.items()}
+    given = {name: sampler.raw(property_name) for name, property_name in old.items()}
     if given["File.path"]:  # JMeter 2's format
-        node = asked.node
+        node = sampler.node
         held = [
             JmxNode("stringProp", {"name": name}, node.line, node.file, text) for name, text in given.items()
         ]
@@ -48,19 +48,19 @@ def _files(asked: SamplerValues) -> list[JmxNode]:
     return files if all(file.value("File.path") for file in files) else []
 
 
-def content(asked: SamplerValues, method: str, shared: Shared) -> tuple[Text | None, str | None, Text, bool]:
+def content(
+    sampler: SamplerValues, method: str, shared: Shared
+) -> tuple[Text | None, str | None, Text, bool]:
     """Body, file of the body, query, and whether the body is a form."""
-    node, values = asked.node, asked.values
-    arguments = asked.members("Arguments.arguments", "HTTPsampler.Arguments")
-    files = _files(asked)
+    node, values = sampler.node, sampler.values
+    arguments = sampler.members("Arguments.arguments", "HTTPsampler.Arguments")
+    files = _files(sampler)
     nameless = bool(arguments) and not any(argument.value("Argument.name") for argument in arguments)
-    raw = asked.flag("HTTPSampler.postBodyRaw") or nameless  # JMeter 2's format
-    charset = encoding(asked)
+    raw = sampler.flag("HTTPSampler.postBodyRaw") or nameless  # JMeter 2's format
+    charset = encoding(sampler)
     if files:
         if arguments:
-            raise node.refused(
-                "parameters next to a file as the body, which JMeter leaves out", "use only one"
-            )
+            raise node.refused("parameters next to a file as the body, which JMeter drops", "use only one")
         return None, _file(node, files, method, values, shared), Text(), False
     if raw and method not in (*WITH_BODY, "DELETE", "GET"):
         values.note(f"{node.element}: its body is not sent with {method}, as in JMeter")
@@ -111,27 +111,23 @@ def _pair(argument: JmxNode, values: KnownValues, charset: str) -> tuple[Text, T
     return body, query
 
 
-def encoding(asked: SamplerValues) -> str:
+def encoding(sampler: SamplerValues) -> str:
     """The content's encoding, upper case. Raises Refused for an unknown encoding."""
-    name = asked.constant("HTTPSampler.contentEncoding").upper() or "UTF-8"
+    name = sampler.constant("HTTPSampler.contentEncoding").upper() or "UTF-8"
     try:
         codecs.lookup(name)
     except LookupError as fault:
-        raise asked.node.refused(f"the encoding {name}", "use UTF-8") from fault
+        raise sampler.node.refused(f"the encoding {name}", "use UTF-8") from fault
     return name
 
 
 def _file(node: JmxNode, files: list[JmxNode], method: str, values: KnownValues, shared: Shared) -> str:
     """The file that is the body: a single one, without a parameter name."""
     if len(files) != 1 or method not in WITH_BODY:
-        raise node.refused(
-            f"{len(files)} files with {method}", "send one file as the body of a POST, PUT or PATCH"
-        )
+        raise node.refused(f"{len(files)} files with {method}", "send a single file by POST, PUT or PATCH")
     file = files[0]
     if file.value("File.paramname"):
-        raise node.refused(
-            "a file as a part of a form", "send the file alone as the body, without a parameter name"
-        )
+        raise node.refused("a file as a part of a form", "send it as the body, without a parameter name")
     path = shared.folder / values.constant(file.value("File.path"), file)
     if not path.is_file():
         raise file.wrong(f"a readable file; {path} does not exist")

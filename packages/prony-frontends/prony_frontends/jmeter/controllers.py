@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 
 from prony.plan.blocks import Condition, Loop, Share
@@ -11,7 +12,7 @@ from prony.plan.step import Block, Entry, Step
 from prony_frontends.jmeter import conditions
 from prony_frontends.jmeter.actions import ACTIONS
 from prony_frontends.jmeter.branches import BRANCHES
-from prony_frontends.jmeter.conditions import Held
+from prony_frontends.jmeter.conditions import ConditionOrConstant
 from prony_frontends.jmeter.functions import KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.marks import marked
@@ -25,7 +26,7 @@ from prony_frontends.jmeter.tree import (
     LoopContext,
     TreeWalk,
     entries_of,
-    named_round,
+    round_index,
     together,
 )
 from prony_frontends.jmeter.whiles import WHILES
@@ -76,16 +77,14 @@ def _loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -
     if number == 0:
         return []
     if number < 0 and not walk.endless:
-        raise node.refused(
-            "an endless loop in a run without an end", "give it a number, or the group a duration"
-        )
-    name = named_round(node, walk)
-    with walk.looping() as way:
+        raise node.refused("an endless loop in a run without an end", "set a count, or a duration")
+    name = round_index(node, walk)
+    with walk.looping() as loop_exit:
         body = entries_of(node.below, scope, walk, LoopContext(round=name))
     if not body:
         return []
     index = name if name in walk.values.used else None
-    plain = index is None and not way.is_left
+    plain = index is None and not loop_exit.is_left
     if number == 1 and plain:
         entries: list[Entry] = body
     elif number > 0 and plain and len(body) == 1 and isinstance(body[0], Step):
@@ -94,7 +93,7 @@ def _loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -
             raise node.refused(f"{repeat} requests in sequence", "give the group a duration")
         entries = [body[0].model_copy(update={"repeat": repeat})]
     else:
-        entries = way.looped(Loop(count=number if number > 0 else None, index=index), body)
+        entries = loop_exit.looped(Loop(count=number if number > 0 else None, index=index), body)
     # JMeter then considers the controller done after its first loops.
     return entries if again else [Block(once=True, steps=tuple(entries))]
 
@@ -104,14 +103,12 @@ def _counted_loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, counted: Text
     values = walk.values
     if not node.flag("LoopController.continue_forever", True):
         raise node.refused("a changing count of loops for the first visit only", "write a constant")
-    name = named_round(node, walk)
-    with walk.looping() as way:
+    name = round_index(node, walk)
+    with walk.looping() as loop_exit:
         body = entries_of(node.below, scope, walk, LoopContext(round=name))
     if not body:
         return []
-    most, begun = values.unique("rounds"), values.unique("begun")
-    values.initial |= {most: "0", begun: "0"}
-    values.used |= {most, begun}
+    most, begun = (values.own_value(kind, "0") for kind in ("rounds", "begun"))
     limit = f"${{{most}}}"
     goes_on = Condition(any=(
         Condition(left=f"${{{begun}}}", op="<", right=limit), Condition(left=limit, op="<", right="0"),
@@ -119,7 +116,7 @@ def _counted_loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, counted: Text
     held = Condition(all=(Condition(left=limit, op="matches", right=r"^[+-]?\d{1,10}$"), goes_on))
     loop = Loop(condition=held, index=name if name in values.used else None)
     counts = Block(set={begun: f"${{{begun} | plus 1}}"})
-    return [Block(set={most: counted.engine, begun: "0"}), *way.looped(loop, [counts, *body])]
+    return [Block(set={most: counted.engine, begun: "0"}), *loop_exit.looped(loop, [counts, *body])]
 
 
 def _once(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
@@ -136,7 +133,7 @@ def _once(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) ->
 
 def _if(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
     raw = node.value("IfController.condition").strip()
-    held: Held | None
+    held: ConditionOrConstant | None
     if node.flag("IfController.useExpression"):
         held = conditions.expression(raw, node, walk.values)
         if held is None:
@@ -153,13 +150,11 @@ def _if(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> l
     if not every or (len(active) == 1 and active[0].tag in SAMPLERS):
         return [Block(condition=held, steps=tuple(steps))]
     if any(below.tag not in SAMPLERS for below in active) or len(active) > 20:
-        raise node.refused(
-            "'Evaluate for all children' of other controllers, or of more than 20 requests", "untick it"
-        )
-    return _asked_each_time(held, steps)
+        raise node.refused("'Evaluate for all children' of controllers, or of over 20 requests", "untick it")
+    return _checked_each_time(held, steps)
 
 
-def _asked_each_time(held: Held, found: Sequence[Entry]) -> list[Entry]:
+def _checked_each_time(held: ConditionOrConstant, found: Sequence[Entry]) -> list[Entry]:
     """Leaves out the remaining children once the condition fails."""
     entries: list[Entry] = []
     piece: list[Entry] = []
@@ -171,7 +166,7 @@ def _asked_each_time(held: Held, found: Sequence[Entry]) -> list[Entry]:
     return [Block(condition=held, steps=(*piece, *entries))]
 
 
-def _one_at_a_time(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
+def _critical_section(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
     """A Critical Section Controller, supported for a single thread, which never waits."""
     if walk.users != 1:
         raise node.refused("threads that wait for each other", "leave it out, or use one thread")
@@ -186,7 +181,7 @@ def _children(
     beside = [below for below in node.below if below.tag in NOT_REQUESTS]
     here = replace(loop, round=None)
     if any(below.enabled and below.tag in ("CounterConfig", "RandomVariableConfig") for below in beside):
-        raise node.refused("a counter among its branches", "move the counter beside the controller")
+        raise node.refused("a counter among its branches", "move the counter next to the controller")
     branches: list[Entry] = []
     for child in node.below:
         if not child.enabled or child.tag in NOT_REQUESTS:
@@ -206,10 +201,7 @@ def _children(
                 "untick 'Ignore sub-controller blocks', or choose among requests",
             )
         if not _certain(entries):
-            raise child.refused(
-                "a branch that may send nothing: JMeter would go on to the next",
-                "let it always send a request",
-            )
+            raise child.refused("a branch that may send nothing (JMeter skips it)", "add a request to it")
         branches.append(together(entries))
     return branches
 
@@ -223,14 +215,6 @@ def _certain(entries: Sequence[Entry]) -> bool:
         or ((entry.transaction or entry.group or (entry.loop and entry.loop.count)) and _certain(entry.steps))
         for entry in entries
     )
-
-
-def _interleave(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
-    return _choice(node, scope, walk, loop, "interleave")
-
-
-def _random(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
-    return _choice(node, scope, walk, loop, "random")
 
 
 def _choice(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext, kind: str) -> list[Entry]:
@@ -248,9 +232,7 @@ def _shuffled(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext
     if len(branches) < 2:
         return branches
     if len(branches) > MOST_ORDERED:
-        raise node.refused(
-            f"{len(branches)} elements in random order", f"use at most {MOST_ORDERED}, or a Random Controller"
-        )
+        raise node.refused(f"{len(branches)} elements in random order", f"use at most {MOST_ORDERED}")
     orders = tuple(Block(group=True, steps=order) for order in permutations(branches))
     return [Block(choice="random", steps=orders)]
 
@@ -289,9 +271,9 @@ CONTROLLERS.update(
         "LoopController": _loop,
         "OnceOnlyController": _once,
         "IfController": _if,
-        "CriticalSectionController": _one_at_a_time,
-        "InterleaveControl": _interleave,
-        "RandomController": _random,
+        "CriticalSectionController": _critical_section,
+        "InterleaveControl": partial(_choice, kind="interleave"),
+        "RandomController": partial(_choice, kind="random"),
         "RandomOrderController": _shuffled,
         "ThroughputController": _share,
         **BRANCHES,

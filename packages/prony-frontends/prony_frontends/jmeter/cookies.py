@@ -23,10 +23,8 @@ class OwnCookie:
     secure: bool
     for_subdomains: bool
 
-    def goes_to(self, base: str) -> bool:
-        """Whether the cookie is sent to a server with this scheme, host and port (HttpClient's RFC 6265
-        rules).
-        """
+    def applies_to(self, base: str) -> bool:
+        """Whether a server with this scheme, host and port gets the cookie (HttpClient's RFC 6265 rules)."""
         parts = urlsplit(base)
         host, domain = (parts.hostname or "").lower(), self.domain.lower().removeprefix(".")
         if self.secure and parts.scheme != "https":
@@ -67,9 +65,7 @@ def cookie_rules(node: JmxNode, values: KnownValues) -> CookieRules | None:
         return None
     for cookie in own:
         if not cookie.domain:
-            values.note(
-                f"{node.element}: the cookie {cookie.name} has no domain and is not sent, as in JMeter"
-            )
+            values.note(f"{node.element}: cookie {cookie.name} without a domain is not sent, as in JMeter")
     return CookieRules(clears and not by_group, by_group, tuple(cookie for cookie in own if cookie.domain))
 
 
@@ -82,10 +78,7 @@ def check_managers(managers: Sequence[JmxNode | None], values: KnownValues) -> N
         return
     own = [manager for manager in several if manager.members("CookieManager.cookies")]
     if own:
-        raise own[0].refused(
-            "its cookies are for some requests of the group only",
-            "put one cookie manager into the thread group",
-        )
+        raise own[0].refused("cookies of some requests of the group", "put one cookie manager into the group")
     values.note(
         f"{several[0].element}: it applies to some requests only; here a user has one store for all cookies "
         "and sends them with every request"
@@ -114,7 +107,7 @@ def _given(own: Sequence[OwnCookie], servers: Sequence[str]) -> Iterator[GivenCo
     for cookie in own:
         for base in servers:
             host = urlsplit(base).hostname
-            if cookie.goes_to(base) and (cookie.name, cookie.path, host) not in sent:
+            if cookie.applies_to(base) and (cookie.name, cookie.path, host) not in sent:
                 sent.add((cookie.name, cookie.path, host))
                 server = None if base == servers[0] else base
                 yield GivenCookie(name=cookie.name, value=cookie.value, path=cookie.path, server=server)

@@ -43,13 +43,13 @@ class NamedFile:
 def located(name: str, values: KnownValues) -> Path:
     """The path of a file: as in the plan, or in the folder of `--csv-dir`."""
     file = values.folder / name
-    if values.csv_dir is None or _is_there(file):
+    if values.csv_dir is None or _is_file(file):
         return file
     beside = values.csv_dir / name
-    return beside if _is_there(beside) else values.csv_dir / PureWindowsPath(name).name  # splits at / and \
+    return beside if _is_file(beside) else values.csv_dir / PureWindowsPath(name).name  # splits at / and \
 
 
-def _is_there(file: Path) -> bool:
+def _is_file(file: Path) -> bool:
     try:
         return file.is_file()
     except OSError:  # name too long
@@ -60,7 +60,7 @@ def check_files(top: JmxNode, values: KnownValues) -> None:
     """Raises UsageError that lists all missing files of data sets and functions."""
     missing: dict[str, NamedFile] = {}
     for file in (*_of_data_sets(top, values), *_of_functions(top)):
-        if not _is_there(located(file.name, values)):
+        if not _is_file(located(file.name, values)):
             missing.setdefault(file.name, file)
     if not missing:
         return
@@ -69,7 +69,7 @@ def check_files(top: JmxNode, values: KnownValues) -> None:
     advice = "define the variables, " if any(file.undefined for file in absent) else ""
     raise UsageError(
         f"{first.file}:{first.line}: {len(absent)} data file{'s are' if len(absent) > 1 else ' is'} missing: "
-        f"{', '.join(file.words(first.file) for file in absent)}; {advice}put them beside the plan, or name "
+        f"{', '.join(file.words(first.file) for file in absent)}; {advice}put them next to the plan, or name "
         "their folder with --csv-dir"
     )
 
@@ -87,18 +87,18 @@ def _of_data_sets(top: JmxNode, values: KnownValues) -> Iterator[NamedFile]:
 def _named(node: JmxNode, values: KnownValues) -> NamedFile | None:
     """None without a name, or where it changes during the run."""
     written = node.value("filename").strip()
-    aside = values.aside()
+    scratch_copy = values.scratch_copy()
     try:
-        name = (aside.text(written, node).constant or "").strip()
+        name = (scratch_copy.text(written, node).constant or "").strip()
     except UsageError:  # reported when the element is read
         return None
-    return NamedFile(name, written, node, tuple(aside.undefined)) if name else None
+    return NamedFile(name, written, node, tuple(scratch_copy.undefined)) if name else None
 
 
 def _columns(node: JmxNode, file: Path) -> list[str]:
     """The variables of a data set: as named, or from the file's first line."""
     listed, delimiter = node.value("variableNames"), ","
-    if not listed.strip() and _is_there(file):
+    if not listed.strip() and _is_file(file):
         delimiter = node.value("delimiter", ",") or ","
         try:
             with file.open(encoding="utf-8-sig", errors="replace") as stream:

@@ -1,6 +1,4 @@
-"""Dates in JMeter's functions: translates Java's patterns to the engine's `${date …}`, or to a text for dates
-known before the run.
-"""
+"""Dates in JMeter's functions: Java's patterns as the engine's `${date …}`, or a constant text."""
 
 from __future__ import annotations
 
@@ -14,18 +12,15 @@ NAMED = {"YMD": "yyyyMMdd", "HMS": "HHmmss", "YMDHMS": "yyyyMMdd-HHmmss"}
 """JMeter's time.YMD and others."""
 LETTERS = {
     "yyyy": ("[year]", "%Y"), "y": ("[year]", "%Y"), "uuuu": ("[year]", "%Y"),
-    "yy": ("[year repr:last_two]", "%y"),
-    "MMMM": ("[month repr:long]", "%B"), "MMM": ("[month repr:short]", "%b"),
-    "MM": ("[month]", "%m"), "M": ("[month padding:none]", "%m"),
+    "yy": ("[year repr:last_two]", "%y"), "MMMM": ("[month repr:long]", "%B"),
+    "MMM": ("[month repr:short]", "%b"), "MM": ("[month]", "%m"), "M": ("[month padding:none]", "%m"),
     "dd": ("[day]", "%d"), "d": ("[day padding:none]", "%d"), "DDD": ("[ordinal]", "%j"),
     "EEEE": ("[weekday]", "%A"), "EEE": ("[weekday repr:short]", "%a"), "EE": ("[weekday repr:short]", "%a"),
-    "E": ("[weekday repr:short]", "%a"),
-    "HH": ("[hour]", "%H"), "H": ("[hour padding:none]", "%H"),
+    "E": ("[weekday repr:short]", "%a"), "HH": ("[hour]", "%H"), "H": ("[hour padding:none]", "%H"),
     "hh": ("[hour repr:12]", "%I"), "h": ("[hour repr:12 padding:none]", "%I"), "a": ("[period]", "%p"),
-    "mm": ("[minute]", "%M"), "m": ("[minute padding:none]", "%M"),
-    "ss": ("[second]", "%S"), "s": ("[second padding:none]", "%S"),
-    "SSS": ("[subsecond digits:3]", "%f"), "S": ("[subsecond digits:3]", "%f"),
-    "Z": ("[offset_hour sign:mandatory][offset_minute]", "%z"),
+    "mm": ("[minute]", "%M"), "m": ("[minute padding:none]", "%M"), "ss": ("[second]", "%S"),
+    "s": ("[second padding:none]", "%S"), "SSS": ("[subsecond digits:3]", "%f"),
+    "S": ("[subsecond digits:3]", "%f"), "Z": ("[offset_hour sign:mandatory][offset_minute]", "%z"),
     "XXX": ("[offset_hour sign:mandatory]:[offset_minute]", "%z"),
 }  # fmt: skip
 """Letters in Java's patterns -> the engine's and Python's directives."""
@@ -55,9 +50,7 @@ def _pattern(call: Call, pattern: str) -> list[tuple[str, str]]:
         elif match.group(0) in LETTERS:
             directives.append(LETTERS[match.group(0)])
         else:
-            raise call.refused(
-                f"'{match.group(0)}' in the format '{pattern}'", f"use some of {', '.join(LETTERS)}"
-            )
+            raise call.refused(f"'{match.group(0)}' in the format '{pattern}'", f"use {', '.join(LETTERS)}")
     if at != len(pattern):
         raise call.where.wrong(f"a date format in {call.name}, found '{pattern}'")
     return directives

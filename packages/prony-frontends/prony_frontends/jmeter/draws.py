@@ -115,10 +115,6 @@ def chosen(call: Call) -> Text:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "__Random": number,
-    "__RandomString": letters,
-    "__RandomDate": day,
-    "__RandomFromMultipleVars": of_variables,
-    "__chooseRandom": chosen,
-    "__UUID": a_uuid,
-}
+    "__Random": number, "__RandomString": letters, "__RandomDate": day,
+    "__RandomFromMultipleVars": of_variables, "__chooseRandom": chosen, "__UUID": a_uuid,
+}  # fmt: skip

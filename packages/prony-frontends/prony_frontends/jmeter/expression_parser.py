@@ -15,7 +15,7 @@ from prony_frontends.jmeter.expression_values import (
     Json,
     Moment,
     Named,
-    NotPlain,
+    Unsupported,
     Value,
     as_number,
     ordered,
@@ -65,14 +65,12 @@ def text_of(value: Value, call: Call) -> Text:
         case Moment(pattern=pattern) if pattern:
             return dates.written(call, pattern)
         case Named():
-            raise NotPlain(value.name)
-    raise NotPlain("")
+            raise Unsupported(value.name)
+    raise Unsupported("")
 
 
 class Parser:
-    """Parses an expression. Precedence from low to high: `?:`, or, and, comparisons, sums, products, signs,
-    methods.
-    """
+    """Precedence from low to high: `?:`, or, and, comparisons, sums, products, signs, methods."""
 
     def __init__(self, raw: str, marks: Sequence[TextPart], call: Call) -> None:
         self.marks, self.call = marks, call
@@ -83,7 +81,7 @@ class Parser:
         while raw[place:].strip():
             match = TOKEN.match(raw, place)
             if match is None:
-                raise NotPlain(raw[place:].strip()[:20])
+                raise Unsupported(raw[place:].strip()[:20])
             kind = match.lastgroup or ""
             self.tokens.append((kind, match.group(kind)))
             place = match.end()
@@ -91,7 +89,7 @@ class Parser:
     def whole(self) -> Value:
         value = self._choice()
         if self.at != len(self.tokens):
-            raise NotPlain(self.tokens[self.at][1])
+            raise Unsupported(self.tokens[self.at][1])
         return value
 
     def _peek(self, *words: str) -> bool:
@@ -105,12 +103,12 @@ class Parser:
 
     def _expect(self, word: str) -> None:
         if not self._next(word):
-            raise NotPlain(f"'{word}' is missing")
+            raise Unsupported(f"'{word}' is missing")
 
     def _choice(self) -> Value:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise NotPlain("too many brackets")
+            raise Unsupported("too many brackets")
         held = self._joined(0)
         if self._next("?"):
             first = self._choice()
@@ -141,7 +139,7 @@ class Parser:
     def _sum(self, sign: str, one: Value, other: Value) -> Value:
         if sign == "+" and any(isinstance(side, str | Text | Moment) for side in (one, other)):
             if self.call.name.startswith("__jexl") and any(isinstance(side, int) for side in (one, other)):
-                raise NotPlain("a text and a number as a sum")
+                raise Unsupported("a text and a number as a sum")
             parts = [self._concatenated(side) for side in (one, other)]
             if all(part.constant is not None for part in parts):
                 return "".join(part.constant or "" for part in parts)
@@ -171,18 +169,18 @@ class Parser:
 
     def _first(self) -> Value:
         if self.at >= len(self.tokens):
-            raise NotPlain("it ends unexpectedly")
+            raise Unsupported("it ends unexpectedly")
         kind, word = self.tokens[self.at]
         self.at += 1
         match kind:
             case "number":
                 if "." in word:
-                    raise NotPlain(f"the fraction {word}")
+                    raise Unsupported(f"the fraction {word}")
                 return int(word)
             case "text":
                 return self._quoted(word[1:-1], word[0])
             case "mark":
-                raise NotPlain("a changing value outside quotes")
+                raise Unsupported("a changing value outside quotes")
             case "name" if word in ("true", "false"):
                 return word == "true"
             case "name" if word in ("null", "undefined"):
@@ -195,7 +193,7 @@ class Parser:
             value = self._choice()
             self._expect(")")
             return value
-        raise NotPlain(word)
+        raise Unsupported(word)
 
     def _quoted(self, inside: str, _quote: str) -> Value:
         text = texts.unescaped(inside)
@@ -223,7 +221,7 @@ class Parser:
                 return Named("random")
             case Named(name="SimpleDateFormat"), [str() as pattern]:
                 return Moment(pattern)
-        raise NotPlain(f"new {name.name if isinstance(name, Named) else ''}(…)")
+        raise Unsupported(f"new {name.name if isinstance(name, Named) else ''}(…)")
 
     def _arguments(self) -> list[Value]:
         self._expect("(")
@@ -239,7 +237,7 @@ class Parser:
             if self._next("."):
                 kind, name = self.tokens[self.at] if self.at < len(self.tokens) else ("", "")
                 if kind != "name":
-                    raise NotPlain(name or "it ends unexpectedly")
+                    raise Unsupported(name or "it ends unexpectedly")
                 self.at += 1
                 if isinstance(value, Named) and value.name in PACKAGES:
                     value = Named(name)
@@ -256,7 +254,7 @@ class Parser:
             elif self._next("as"):
                 kind_name = self._first()
                 if not (isinstance(kind_name, Named) and kind_name.name in NUMBERS):
-                    raise NotPlain("as")
+                    raise Unsupported("as")
                 value = as_number(value)
             else:
                 return value
@@ -269,7 +267,7 @@ class Parser:
             return self._called(value, GETTERS[name], [])
         if name == "length" and isinstance(value, str):
             return len(value)
-        raise NotPlain(f".{name}")
+        raise Unsupported(f".{name}")
 
     def _called(self, value: Value, name: str, given: list[Value]) -> Value:
         values = self.call.values
@@ -284,7 +282,7 @@ class Parser:
                 values.used.add(values.given[key])
                 return Text.placeholder(values.given[key])
             case Named(name="props" | "System"), "get" | "getProperty", [str() as key]:
-                values.asked.add(key)
+                values.read_properties.add(key)
                 return values.properties.get(key)
             case Named(name="FileServer"), "getFileServer", []:
                 return Named("the file server")
@@ -341,7 +339,7 @@ class Parser:
             case ((str() | Text()), _, _):
                 return self._of_text(value, name, given)
         shown = value.name + "." if isinstance(value, Named) and value.name else ""
-        raise NotPlain(f"{shown}{name}(…)")
+        raise Unsupported(f"{shown}{name}(…)")
 
     def _of_text(self, value: str | Text, name: str, given: list[Value]) -> Value:
         text = value if isinstance(value, Text) else Text.of(value)
@@ -362,13 +360,13 @@ class Parser:
                 return self._sum("+", value, other)
         constant = text.constant
         if constant is None:
-            raise NotPlain(f"{name}(…) of a changing value")
+            raise Unsupported(f"{name}(…) of a changing value")
         plain_method = METHODS.get((name, len(given)))
         if plain_method is None or not all(isinstance(argument, str | int) for argument in given):
-            raise NotPlain(f"{name}(…)")
+            raise Unsupported(f"{name}(…)")
         if self.script and name in ("replace", "replaceAll") and constant.count(str(given[0])) > 1:
-            raise NotPlain("replace(…) of the first match only, as in JavaScript")
+            raise Unsupported("replace(…) of the first match only, as in JavaScript")
         try:
             return plain_method(constant, *given)
         except (ValueError, IndexError, TypeError) as fault:
-            raise NotPlain(f"{name}(…): {fault}") from fault
+            raise Unsupported(f"{name}(…): {fault}") from fault

@@ -61,7 +61,7 @@ class Json:
 Value = int | str | bool | None | Text | Named | Drawn | Bytes | Moment | Changing | Json | tuple[str, ...]
 
 
-class NotPlain(Exception):
+class Unsupported(Exception):
     """An unsupported part of an expression, in the plan's words."""
 
 
@@ -73,30 +73,22 @@ def _substring(text: str, begin: int, end: int | None = None) -> str:
 
 
 METHODS: dict[tuple[str, int], Callable[..., Value]] = {
-    ("trim", 0): str.strip,
-    ("length", 0): len,
-    ("size", 0): len,
-    ("isEmpty", 0): lambda text: not text,
-    ("reverse", 0): lambda text: text[::-1],
-    ("capitalize", 0): lambda text: text[:1].upper() + text[1:],
-    ("substring", 1): _substring,
-    ("substring", 2): _substring,
+    ("trim", 0): str.strip, ("length", 0): len, ("size", 0): len, ("isEmpty", 0): lambda text: not text,
+    ("reverse", 0): lambda text: text[::-1], ("capitalize", 0): lambda text: text[:1].upper() + text[1:],
+    ("substring", 1): _substring, ("substring", 2): _substring,
     ("replace", 2): lambda text, old, new: text.replace(old, new),
     ("contains", 1): lambda text, part: part in text,
     ("startsWith", 1): lambda text, part: text.startswith(part),
     ("endsWith", 1): lambda text, part: text.endswith(part),
-    ("indexOf", 1): lambda text, part: text.find(part),
-    ("equals", 1): lambda text, other: text == other,
+    ("indexOf", 1): lambda text, part: text.find(part), ("equals", 1): lambda text, other: text == other,
     ("equalsIgnoreCase", 1): lambda text, other: text.lower() == other.lower(),
-    ("charAt", 1): lambda text, place: text[place],
-    ("take", 1): lambda text, count: text[:count],
+    ("charAt", 1): lambda text, place: text[place], ("take", 1): lambda text, count: text[:count],
     ("drop", 1): lambda text, count: text[count:],
     ("padLeft", 2): lambda text, length, fill: text.rjust(length, fill),
     ("padRight", 2): lambda text, length, fill: text.ljust(length, fill),
-    ("toInteger", 0): lambda text: as_number(text),
-    ("toLong", 0): lambda text: as_number(text),
+    ("toInteger", 0): lambda text: as_number(text), ("toLong", 0): lambda text: as_number(text),
     ("md5", 0): lambda text: hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(),
-}
+}  # fmt: skip
 """Methods of constant texts, by name and number of arguments."""
 
 
@@ -104,14 +96,14 @@ def truth(value: Value) -> bool:
     """Booleans only: the truth of texts differs between languages."""
     if isinstance(value, bool | int) or value is None:
         return bool(value)
-    raise NotPlain("a changing condition")
+    raise Unsupported("a changing condition")
 
 
 def whole_number(value: Value) -> int:
     """Raises NotPlain for other values."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise NotPlain("arithmetic with a non-number or a changing value")
+    raise Unsupported("arithmetic with a non-number or a changing value")
 
 
 def as_number(value: Value) -> Value:
@@ -130,9 +122,9 @@ def as_number(value: Value) -> Value:
 def same(sign: str, one: Value, other: Value) -> bool:
     """`==`, or `!=`."""
     if not all(isinstance(side, bool | int | str) or side is None for side in (one, other)):
-        raise NotPlain("a comparison with a changing value")
+        raise Unsupported("a comparison with a changing value")
     if type(one) is not type(other) and None not in (one, other):
-        raise NotPlain("a comparison of a text with a number")
+        raise Unsupported("a comparison of a text with a number")
     return (one == other) == (sign in ("==", "===", "eq"))
 
 
@@ -152,5 +144,5 @@ def product(sign: str, one: Value, other: Value) -> Value:
     if sign == "*":
         return left * right
     if right == 0 or left < 0 or right < 0 or (sign == "/" and left % right):
-        raise NotPlain(f"{left} {sign} {right}")
+        raise Unsupported(f"{left} {sign} {right}")
     return left // right if sign == "/" else left % right

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from prony.plan.blocks import Condition
 from prony.plan.step import Block
 from prony_frontends.jmeter.expression_parser import MARK, Parser, text_of
-from prony_frontends.jmeter.expression_values import NotPlain
+from prony_frontends.jmeter.expression_values import Unsupported
 from prony_frontends.jmeter.functions import Call, Function, Text
 
 MOST_THREADS = 1000
@@ -36,7 +36,7 @@ def evaluated(call: Call) -> Text:
             text = _of_thread(raw, call)
         else:
             text = text_of(Parser(raw.strip().removesuffix(";"), marks, call).whole(), call)
-    except NotPlain as why:
+    except Unsupported as why:
         found_words = f"the expression '{shown}'" + (f": {why}" if str(why) else "")
         raise call.refused(found_words, INSTEAD) from why
     return call.stored(text, [call.constant(given[1])] if len(given) > 1 else ())
@@ -48,13 +48,13 @@ def by_thread(raw: str, call: Call) -> dict[str, list[int]]:
     """
     threads = call.values.users
     if threads is None or threads > MOST_THREADS:
-        raise NotPlain(f"the remainder of a thread's number among more than {MOST_THREADS} threads")
+        raise Unsupported(f"the remainder of a thread's number among more than {MOST_THREADS} threads")
     found: dict[str, list[int]] = {}
     for number in range(1, threads + 1):
         plain = THREAD_OF_CONTEXT.sub(str(number - 1), MARK.sub(str(number), raw))
         text = text_of(Parser(plain.strip().removesuffix(";"), (), call).whole(), call).constant
         if text is None:
-            raise NotPlain("a thread's number beside another changing value")
+            raise Unsupported("a thread's number with another changing value")
         found.setdefault(text, []).append(number)
     return found
 
@@ -69,7 +69,7 @@ def _of_thread(raw: str, call: Call) -> Text:
     if len(values) == 1:
         return Text.of(next(iter(values)))
     if call.once or call.values.stores is None:
-        raise NotPlain("the remainder of a thread's number, outside of a sampler")
+        raise Unsupported("the remainder of a thread's number, outside of a sampler")
     place = call.values.changing(call.values.unique("text"), call.where)
     call.values.used.add(place)
     call.values.stores += [

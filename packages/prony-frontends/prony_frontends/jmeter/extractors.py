@@ -35,7 +35,7 @@ GROUP = re.compile(r"\$\{([^{}$]+)_g(\d{1,2})\}")
 LISTED = re.compile(r"__V\(\s*([^,(){}$]+)_\$\{")
 NO_MATCH = "\x1f"
 """A value that no response has."""
-Found = dict[str, Any]
+CaptureKeys = dict[str, Any]
 """A capture's keys."""
 
 
@@ -69,9 +69,7 @@ def names(node: JmxNode) -> list[tuple[str, bool]]:
 
 
 def captures(extractors: Sequence[JmxNode], values: KnownValues) -> tuple[dict[str, Capture], list[Entry]]:
-    """Captures for later requests, and what follows from them. As in JMeter, failed responses are read,
-    too.
-    """
+    """Captures for later requests, of failed responses too, and their consequences."""
     by_name: dict[str, Capture] = {}
     after: list[Entry] = []
     for node in extractors:
@@ -96,20 +94,16 @@ def captures(extractors: Sequence[JmxNode], values: KnownValues) -> tuple[dict[s
 
 
 def _again(
-    name: str, variable: str, capture: Found, by_name: dict[str, Capture], after: list[Entry],
+    name: str, variable: str, capture: CaptureKeys, by_name: dict[str, Capture], after: list[Entry],
     node: JmxNode, values: KnownValues,
 ) -> str:  # fmt: skip
     """A later extractor of a variable: with a default it alone decides, else where it has a match."""
     if -1 in (by_name[name].match, capture.get("match")):
-        raise node.refused(
-            f"a second extractor of '{variable}', with all matches", "use two names, or a single match"
-        )
+        raise node.refused(f"a second extractor of all matches of '{variable}'", "use two names")
     if not capture.get("optional"):
         del by_name[name]
         return name
-    own = values.unique("again")
-    values.initial[own] = ""
-    values.used.add(own)
+    own = values.own_value("again")
     del capture["optional"]
     capture["default"] = NO_MATCH
     found = Condition(left=f"${{{own}}}", op="!=", right=NO_MATCH)
@@ -118,13 +112,12 @@ def _again(
 
 
 def _concatenated(
-    variable: str, every: Found, by_name: dict[str, Capture], node: JmxNode, values: KnownValues
+    variable: str, every: CaptureKeys, by_name: dict[str, Capture], node: JmxNode, values: KnownValues
 ) -> list[Entry]:
     """`${name_ALL}`: all values with commas between them."""
     joined = values.changing(f"{variable}_ALL", node)
-    listed, one, place = (values.unique(kind) for kind in ("all", "one", "place"))
-    values.initial |= {listed: "[]", one: "", place: ""}
-    values.used |= {joined, listed, one, place}
+    listed, one, place = values.own_value("all", "[]"), values.own_value("one"), values.own_value("place")
+    values.used.add(joined)
     by_name[listed] = Capture.model_validate({**every, "match": -1})
     first = Condition(left=f"${{{place}}}", op="==", right="0")
     step = Block.model_validate({
@@ -134,7 +127,7 @@ def _concatenated(
     return [Block(set={joined: ""}), Block(loop=Loop(each=listed, element=one, index=place), steps=(step,))]
 
 
-def _or_else(node: JmxNode, values: KnownValues, tag: str) -> Found:
+def _or_else(node: JmxNode, values: KnownValues, tag: str) -> CaptureKeys:
     """Without a match and a default the variable keeps its value."""
     raw = node.value(f"{tag}.default")
     empty = node.flag(f"{tag}.default_empty_value")
@@ -143,12 +136,12 @@ def _or_else(node: JmxNode, values: KnownValues, tag: str) -> Found:
     return {"optional": True}
 
 
-def _match(text: str, node: JmxNode, values: KnownValues, usual: int) -> Found:
+def _match(text: str, node: JmxNode, values: KnownValues, usual: int) -> CaptureKeys:
     number = values.whole(text, node, "the match number", usual)
     return {} if number == 1 else {"match": max(number, -1)}
 
 
-def _part(node: JmxNode, tag: str) -> Found:
+def _part(node: JmxNode, tag: str) -> CaptureKeys:
     source = node.value(f"{tag}.useHeaders", "false")
     if source == "true":
         return {"in": "head"}
@@ -157,7 +150,7 @@ def _part(node: JmxNode, tag: str) -> Found:
     return {}
 
 
-def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
+def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, CaptureKeys]]:
     text = values.constant(node.value("RegexExtractor.regex"), node)
     template = node.value("RegexExtractor.template")
     group = re.fullmatch(r"\$(\d{1,3})\$", template)
@@ -173,21 +166,12 @@ def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     which = _match(node.value("RegexExtractor.match_number"), node, values, 0)
     for number in sorted(number for name, number in values.grouped if name == variable and number <= groups):
         if which.get("match", 1) < 1:
-            raise node.refused(
-                f"${{{variable}_g{number}}} of a random match, or of all matches",
-                "name the match by its number",
-            )
+            raise node.refused(f"${{{variable}_g{number}}} of a random match, or of all", "number the match")
         own = f"{variable}_g{number}"
         literal = "${" + own + "}"  # sent by JMeter without a match
         yield (
             own,
-            {
-                "regex": found,
-                "group": number,
-                **_part(node, "RegexExtractor"),
-                **which,
-                "default": literal,
-            },
+            {"regex": found, "group": number, **_part(node, "RegexExtractor"), **which, "default": literal},
         )
     yield (
         variable,
@@ -201,7 +185,7 @@ def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     )
 
 
-def _boundary(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
+def _boundary(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, CaptureKeys]]:
     left = values.constant(node.value("BoundaryExtractor.lboundary"), node)
     right = values.constant(node.value("BoundaryExtractor.rboundary"), node)
     yield (
@@ -215,7 +199,7 @@ def _boundary(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]
     )
 
 
-def _json(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
+def _json(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, CaptureKeys]]:
     variables = node.value("JSONPostProcessor.referenceNames").split(";")
     paths = node.value("JSONPostProcessor.jsonPathExprs").split(";")
     numbers = node.value("JSONPostProcessor.match_numbers").split(";")
@@ -239,7 +223,7 @@ def _json(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
         yield name.strip(), {"jsonpath": path, "default": default, **match}
 
 
-def _html(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
+def _html(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, CaptureKeys]]:
     """A CSS Selector Extractor."""
     selector, attribute = (
         values.constant(node.value(f"HtmlExtractor.{name}"), node) for name in ("expr", "attribute")
@@ -261,7 +245,7 @@ def _html(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     )
 
 
-def _xpath(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
+def _xpath(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, CaptureKeys]]:
     """On HTML tidied by JMeter, or on XML."""
     begins = OF_XPATH[node.tag]
     query = values.constant(node.value(f"{begins}.xpathQuery"), node)
@@ -283,15 +267,12 @@ def _xpath(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     yield node.value(f"{begins}.refname"), {**_of_tag(of, node, values), **which, "default": default}
 
 
-def _of_tag(of: AttributeOf | TextOf, node: JmxNode, values: KnownValues) -> Found:
+def _of_tag(of: AttributeOf | TextOf, node: JmxNode, values: KnownValues) -> CaptureKeys:
     values.note(f"{node.element}: it reads tags in the source, and does not decode entities")
     return {"regex": of.regex, "template": of.template}
 
 
 _EXTRACT = {
-    "RegexExtractor": _regex,
-    "BoundaryExtractor": _boundary,
-    "JSONPostProcessor": _json,
-    "HtmlExtractor": _html,
-    **dict.fromkeys(OF_XPATH, _xpath),
-}
+    "RegexExtractor": _regex, "BoundaryExtractor": _boundary, "JSONPostProcessor": _json,
+    "HtmlExtractor": _html, **dict.fromkeys(OF_XPATH, _xpath),
+}  # fmt: skip

@@ -19,7 +19,7 @@ from prony_frontends.jmeter.jmx import JmxNode
 
 LONGEST_S = 7 * 24 * 3600.0
 """Duration in s of a group ended by Ctrl-C only, and of a schedule."""
-TAKEN = frozenset({"sequence", "uuid", "random", "time", "user", "iteration", "next"})
+RESERVED = frozenset({"sequence", "uuid", "random", "time", "user", "iteration", "next"})
 """Names reserved by the engine."""
 WHOLE = re.compile(r"[+-]?\d+")
 
@@ -52,6 +52,11 @@ class Text:
     def constant(self) -> str | None:
         """The text, if it is constant."""
         return None if any(part.dynamic for part in self.parts) else "".join(part.text for part in self.parts)
+
+    def around(self, place: int) -> tuple[str, str]:
+        """The text before and after the part at this place."""
+        before, after = self.parts[:place], self.parts[place + 1 :]
+        return "".join(part.text for part in before), "".join(part.text for part in after)
 
     @property
     def joined(self) -> Text:
@@ -100,7 +105,7 @@ class KnownValues:
     """Variables and properties known at this place in the plan."""
 
     properties: dict[str, str]
-    asked: set[str] = field(default_factory=set)
+    read_properties: set[str] = field(default_factory=set)
     """Properties read so far."""
     users: int | None = None
     variables: dict[str, Text] = field(default_factory=dict)
@@ -146,7 +151,7 @@ class KnownValues:
     """Assignments by its functions, in order; None outside of a sampler."""
     faults: dict[int, str] = field(default_factory=dict)
     """Number of a sampler that always fails without sending -> reason, in JMeter's words."""
-    held_within: set[int] = field(default_factory=set)
+    asserted_within: set[int] = field(default_factory=set)
     """Numbers of samplers whose assertions include sub-samples."""
     unsent: UsageError | None = None
     """The first of these failures, for a plan that sends nothing at all."""
@@ -159,7 +164,7 @@ class KnownValues:
     clean: set[str] = field(default_factory=set)
     """Names in the engine whose values are numbers only."""
 
-    def aside(self) -> KnownValues:
+    def scratch_copy(self) -> KnownValues:
         """A copy for reading a text without side effects, with no undefined variables yet."""
         copies = {attribute.name: copy(getattr(self, attribute.name)) for attribute in fields(self)}
         return replace(self, **copies | {"undefined": {}})
@@ -169,7 +174,14 @@ class KnownValues:
         self.counters += 1
         return f"{kind}{self.counters}"
 
-    def one_of_several(self, variable: str) -> Text | None:
+    def own_value(self, kind: str, initial: str = "") -> str:
+        """Declares a value of the user that the translation needs; returns its name in the engine."""
+        name = self.unique(kind)
+        self.initial[name] = initial
+        self.used.add(name)
+        return name
+
+    def match_of(self, variable: str) -> Text | None:
         """`${name_2}` or `${name_matchNr}` of an extractor with all matches."""
         base, _, which = variable.rpartition("_")
         if base not in self.several or not re.fullmatch(r"[1-9]\d{0,4}|matchNr", which):
@@ -203,7 +215,7 @@ class KnownValues:
             name = re.sub(r"[^\w-]", "_", variable, flags=re.ASCII)
             if not variable or not re.match("[A-Za-z_]", name):
                 raise where.wrong(f"the name of a variable, found '{variable}'")
-            while name in TAKEN or name in self.values.values():
+            while name in RESERVED or name in self.values.values():
                 name += "_"
             current = self.variables.get(variable)
             self.values[variable] = name
@@ -212,9 +224,7 @@ class KnownValues:
         return self.values[variable]
 
     def text(self, raw: str, where: JmxNode, once: bool = False) -> Text:
-        """`raw` with variables and functions translated; `once`: evaluate functions now, as JMeter does for
-        test plan variables.
-        """
+        """`raw` translated; `once`: evaluate functions now, as for test plan variables."""
         return _Reader(raw, where, self, once).text().joined
 
     def constant(self, raw: str, where: JmxNode) -> str:
@@ -222,10 +232,7 @@ class KnownValues:
         text = self.text(raw, where)
         constant = text.constant
         if constant is None:
-            raise where.refused(
-                f"'{raw}' changes from request to request",
-                "write a constant, a variable of the plan or ${__P(name)}",
-            )
+            raise where.refused(f"'{raw}' varies from request to request", "write a constant or ${__P(name)}")
         return constant
 
     def label(self, node: JmxNode) -> str:
@@ -244,9 +251,7 @@ class KnownValues:
         finally:
             self.stores = held
         if text.constant is None:
-            self.note(
-                "names with changing values are unresolved in Prony's figures; rows of -l have the values"
-            )
+            self.note("names with changing values are unresolved in Prony's figures; -l has the values")
         return text
 
     def whole(self, raw: str, where: JmxNode, name: str, default: int | None = None) -> int:
@@ -337,12 +342,10 @@ class _Reader:
         return self.where.wrong(f"{expected}, found '{self.raw}'")
 
     def _variable(self, name: str) -> Text:
-        text = self.values.variables.get(name) or self.values.one_of_several(name)
+        text = self.values.variables.get(name) or self.values.match_of(name)
         base, _, which = name.rpartition("_")
         if text is None and base in self.values.values and re.fullmatch(r"\d+|matchNr|g", which):
-            raise self.where.refused(
-                f"${{{name}}} of a variable with a single match", "extract all matches (-1), or use its value"
-            )
+            raise self.where.refused(f"${{{name}}} of a single match", "extract all matches (-1)")
         if text is not None and base in self.values.several and self.values.stores is not None:
             self.values.keep_reference(name)
         if text is not None:
@@ -409,7 +412,7 @@ class Call:
             )
         )
 
-    def as_one(self, text: Text) -> Text:
+    def single_placeholder(self, text: Text) -> Text:
         """A changing text as a single placeholder. Raises Refused where impossible."""
         if len(text.parts) == 1:
             return text
@@ -433,13 +436,9 @@ class Call:
         current = self.values.variables.get(name)
         if name not in self.values.values:
             if name in self.values.referred:
-                raise self.refused(
-                    f"it stores the value in '{name}', which is used before", "use another name"
-                )
+                raise self.refused(f"it stores into '{name}', which is used before", "use another name")
             if current is not None and current.constant is None:
-                raise self.refused(
-                    f"it stores the value in '{name}', which a data set sets", "use another name"
-                )
+                raise self.refused(f"it stores into '{name}', a data set's column", "use another name")
         place = self.values.changing(name, self.where)
         self.values.clean.discard(place)
         self.values.stores.append(Block(set={place: found.engine}))

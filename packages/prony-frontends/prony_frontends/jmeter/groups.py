@@ -159,9 +159,7 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
     users = values.whole(node.value("ThreadGroup.num_threads", "1"), node, "ThreadGroup.num_threads", 1)
     ramp_s = values.number(node.value("ThreadGroup.ramp_time"), node, "ThreadGroup.ramp_time", 0.0)
     if not 1 <= users <= MOST_USERS or ramp_s < 0:
-        raise node.wrong(
-            f"1 to {MOST_USERS} threads and a ramp-up of at least 0, found {users} and {ramp_s:g}"
-        )
+        raise node.wrong(f"1 to {MOST_USERS} threads and a ramp-up from 0 s, found {users} and {ramp_s:g}")
     main = node.property("ThreadGroup.main_controller")
     number = 1 if main is None else loops(main, values)
     if main is None:
@@ -204,7 +202,7 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
 
 def _met(made: Group, batches: Sequence[Batch], values: KnownValues) -> Group:
     """The group with threads starting in these batches: a single batch starts later, several become waves."""
-    meeting.told(batches, made.node, values)
+    meeting.note_batches(batches, made.node, values)
     lasts_s = made.measured.duration_s
     if lasts_s is not None and batches[-1].at_s >= lasts_s:
         raise made.node.wrong(f"a duration above {batches[-1].at_s:g} s, when the last threads begin")
@@ -289,10 +287,7 @@ def _open(node: JmxNode, values: KnownValues) -> Group:
     load = OpenLoad(
         phases=tuple(phases), arrivals="poisson" if random else "constant", session="user", max_users=10_000
     )
-    values.note(
-        "an arrival with 10000 users active counts as blocked and is not sent "
-        "(JMeter would start another thread)"
-    )
+    values.note("arrivals with 10000 active users are blocked, not sent (JMeter: another thread)")
     return Group(
         node, load, WholeRun(), None, 1, label=values.constant(node.label, node), on_error=after_error
     )
@@ -317,9 +312,7 @@ def _phases(schedule: str, node: JmxNode) -> tuple[list[RatePhase], bool]:
     while at < len(text):
         match = CALL.match(text, at)
         if match is None:
-            raise node.wrong(
-                f"rate(…), random_arrivals(…), even_arrivals(…) or pause(…), found '{text[at : at + 20]}'"
-            )
+            raise node.wrong(f"rate(…), (random|even)_arrivals(…) or pause(…), found '{text[at : at + 20]}'")
         at = match.end()
         name, argument = match.group(1), match.group(2)
         match name:
@@ -338,10 +331,7 @@ def _phases(schedule: str, node: JmxNode) -> tuple[list[RatePhase], bool]:
                 settle(rate or 0.0)
                 phases.append(RatePhase(duration_s=_seconds(argument, node), from_per_s=0, to_per_s=0))
             case _:
-                raise node.refused(
-                    f"{name}({argument}) in the schedule",
-                    "use rate, random_arrivals, even_arrivals and pause",
-                )
+                raise node.refused(f"{name}({argument})", "use rate, random_arrivals, even_arrivals, pause")
     settle(rate or 0.0)
     if len(kinds) > 1:
         raise node.refused("random and even arrivals in one schedule", "use one of them")

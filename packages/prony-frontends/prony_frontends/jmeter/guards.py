@@ -1,6 +1,4 @@
-"""Guards for steps that run only while a condition holds: after an error, after a Flow Control Action, or
-until a Runtime Controller's time is over.
-"""
+"""Conditions around steps: after an error, after a Flow Control Action, in a Runtime Controller."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from prony.plan.step import Block, Entry, Step
 from prony_frontends.jmeter import last_sample
 from prony_frontends.jmeter.functions import KnownValues
 from prony_frontends.jmeter.jmx import JmxNode
-from prony_frontends.jmeter.leaving import Way
+from prony_frontends.jmeter.leaving import LoopExit
 from prony_frontends.jmeter.on_error import OF_A_GROUP, OnError, action_of
 
 NEXT_OF_LOOP, BREAK = "5", "6"
@@ -25,9 +25,13 @@ def is_of_group(handler: JmxNode, values: KnownValues) -> bool:
 
 
 def handled(
-    entries: Sequence[Entry], handler: JmxNode, sampler: JmxNode, ways: Sequence[Way], values: KnownValues
+    entries: Sequence[Entry],
+    handler: JmxNode,
+    sampler: JmxNode,
+    loop_exits: Sequence[LoopExit],
+    values: KnownValues,
 ) -> list[Entry]:
-    """A sampler's entries with the action after its error. `ways`: the enclosing loops."""
+    """A sampler's entries with the action after its error. `loop_exits`: the enclosing loops."""
     action_text = handler.value("OnError.action", "0").strip()
     handler.finish()
     action = action_of(handler)
@@ -38,24 +42,18 @@ def handled(
                 f"the end of the run after '{sampler.label}', which fails without sending",
                 "correct that sampler, or let the thread go on",
             )
-        values.note(
-            f"{handler.element}: a failed request ends the run at once; JMeter waits for the samples under "
-            "way"
-        )
+        values.note(f"{handler.element}: a failed request ends the run at once; JMeter waits for samples")
         guarded_entries = [_ending_run(entry) for entry in entries]
-        leaves = ways[0].leave  # until the run has ended
+        leaves = loop_exits[0].leave  # until the run has ended
     elif action is OnError.STOP_THREAD:
-        values.note(
-            f"{handler.element}: a stopped thread sends nothing more; it counts as a user until the "
-            "group ends"
-        )
-        leaves = ways[0].leave
+        values.note(f"{handler.element}: a stopped thread is idle, and counted, until the group ends")
+        leaves = loop_exits[0].leave
     elif action is OnError.NEXT_LOOP:
-        leaves = ways[0].leave_round
+        leaves = loop_exits[0].leave_round
     elif action_text == NEXT_OF_LOOP:
-        leaves = ways[-1].leave_round
+        leaves = loop_exits[-1].leave_round
     elif action_text == BREAK:
-        leaves = ways[-1].leave
+        leaves = loop_exits[-1].leave
     else:
         raise handler.wrong(f"OnError.action from 0 to 6, found '{action_text}'")
     failed = Condition(left=f"${{{last_sample.used(values)}}}", op="==", right="false")

@@ -1,6 +1,4 @@
-"""Removes elements that do not affect requests (listeners, recorders, GUI settings) before translation, with
-one note.
-"""
+"""Removes elements without effect on requests (listeners, recorders, GUI settings), with one note."""
 
 from __future__ import annotations
 
@@ -51,9 +49,7 @@ def remove(top: JmxNode, values: KnownValues, skip_unsupported: bool) -> None:
     if skipped:
         _without(top, [node for node, _ in skipped])
     if inert_nodes:
-        values.note(
-            f"these elements change no request and are left out, with their output: {named(inert_nodes)}"
-        )
+        values.note(f"left out with their output, without effect on requests: {named(inert_nodes)}")
 
 
 def _below(node: JmxNode, found: list[JmxNode]) -> None:
@@ -94,7 +90,4 @@ def note_foreign(top: JmxNode, values: KnownValues) -> None:
         return
     node, name = foreign[0]
     more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
-    values.note(
-        f"{node.file}:{node.line}: {node.element}: JMeter ignores the unknown property {name}{more}; "
-        "so does Prony"
-    )
+    values.note(f"{node.file}:{node.line}: {node.element}: {name}{more} unknown to JMeter, ignored as there")

@@ -1,7 +1,4 @@
-"""Parses a .jmx file into a tree of JMeter's elements with line numbers.
-
-XML is read without any DTD, so that no entities are declared and no other file is opened.
-"""
+"""Parses a .jmx file into JMeter's elements with line numbers; without DTDs, entities or other files."""
 
 from __future__ import annotations
 
@@ -167,9 +164,7 @@ def parse(content: bytes, file: str) -> JmxNode:
     if len(plans) != 1 or len(tops) != 1 + len(benches) + len(outside):
         raise root.wrong(f"one TestPlan, found {len(tops)} elements, {len(plans)} of them a TestPlan")
     if outside and any(node.enabled and not _holds_anywhere(node) for node in plans[0].below):
-        raise outside[0].refused(
-            "it is outside of the TestPlan, whose elements do not apply to it", "move it into the TestPlan"
-        )
+        raise outside[0].refused("it is outside of the TestPlan and ignored by JMeter", "move it in")
     plans[0].below += outside + benches
     return plans[0]
 

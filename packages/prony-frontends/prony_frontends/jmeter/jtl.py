@@ -17,7 +17,7 @@ from prony_frontends.jmeter.chains import Chain
 from prony_frontends.jmeter.listeners import RowsFile
 from prony_frontends.jmeter.outline import Outline
 from prony_frontends.jmeter.places import PORTS
-from prony_frontends.jmeter.samples import Made, Sample
+from prony_frontends.jmeter.samples import DerivedSample, Sample
 from prony_frontends.jmeter.thread_names import ThreadNames
 from prony_frontends.request_log import LoggedRequest
 
@@ -81,9 +81,7 @@ def opened(path: Path, mode: str) -> IO[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open(mode, newline="", encoding="utf-8")
     except OSError as fault:
-        raise UsageError(
-            f"the log {path} cannot be written: {fault.strerror or fault}; name a file in an existing folder"
-        ) from fault
+        raise UsageError(f"-l {path}: {fault.strerror or fault}; use an existing folder") from fault
 
 
 class Servers:
@@ -115,8 +113,8 @@ def write(
     """Writes each finished sample to the logs that want it; returns the number of requests."""
     count = 0
     for row in rows:
-        if isinstance(row, Made):
-            record = made_record(row, thread_names)
+        if isinstance(row, DerivedSample):
+            record = derived_record(row, thread_names)
             of, element = row.of, row.element
         else:
             record = request_record(row, servers.of(row), thread_names)
@@ -152,7 +150,7 @@ def request_record(row: LoggedRequest, base: str, thread_names: ThreadNames) -> 
     }  # fmt: skip
 
 
-def made_record(row: Made, thread_names: ThreadNames) -> Record:
+def derived_record(row: DerivedSample, thread_names: ThreadNames) -> Record:
     """Columns of a transaction, or of a sampler that sends nothing."""
     of_group, of_all = thread_names.at_work(row.of)
     return {
@@ -167,7 +165,7 @@ def made_record(row: Made, thread_names: ThreadNames) -> Record:
 
 def _code(sample: Sample) -> str:
     """Of a parent, that of its first failed sample."""
-    if not isinstance(sample, Made):
+    if not isinstance(sample, DerivedSample):
         return _outcome(sample, "")[0]
     return sample.code if sample.failed is None else _code(sample.failed)
 

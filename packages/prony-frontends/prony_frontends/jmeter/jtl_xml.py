@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 
 from prony_frontends.jmeter.jtl import Record, RecordOf, opened
 from prony_frontends.jmeter.listeners import RowsFile
-from prony_frontends.jmeter.samples import Made, Sample, within
+from prony_frontends.jmeter.samples import DerivedSample, Sample, within
 
 ATTRIBUTES = {
     "elapsed": "t", "IdleTime": "it", "Latency": "lt", "Connect": "ct", "timeStamp": "ts", "success": "s",
@@ -44,7 +44,7 @@ class XmlLog:
         self._stream.close()
 
     def _lines(self, record: Record, sample: Sample, name: str, indent: str = "") -> Iterator[str]:
-        tag = "sample" if isinstance(sample, Made) else "httpSample"
+        tag = "sample" if isinstance(sample, DerivedSample) else "httpSample"
         attributes = "".join(
             f' {short}="{_written(record.get(column, ""))}"'
             for column, short in ATTRIBUTES.items()

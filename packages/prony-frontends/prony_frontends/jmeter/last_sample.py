@@ -33,10 +33,7 @@ def noted(entries: Sequence[Entry], values: KnownValues) -> list[Entry]:
     name = values.values[VARIABLE]
     if name not in values.used:
         return list(entries)
-    status = values.unique("status")
-    values.initial[status] = ""
-    values.used.add(status)
-    noting = _Noting(name, status)
+    noting = _Noting(name, values.own_value("status"))
     return [noting.entry(entry) for entry in entries]
 
 

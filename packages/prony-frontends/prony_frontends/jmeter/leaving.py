@@ -17,7 +17,7 @@ STILL = "yes"
 
 
 @dataclass(slots=True)
-class Way:
+class LoopExit:
     """A loop being translated, the thread's own outermost, with the values that leave it, if used."""
 
     round: str | None = None
@@ -27,12 +27,12 @@ class Way:
 
     def leave_round(self, values: KnownValues) -> Entry:
         """A jump to the next round."""
-        self.round = self.round or _value(ROUND, values)
+        self.round = self.round or values.own_value(ROUND, STILL)
         return Block(set={self.round: ""})
 
     def leave(self, values: KnownValues) -> Entry:
         """A jump behind the loop; for the thread's own loop, to its end."""
-        self.whole = self.whole or _value(LOOP, values)
+        self.whole = self.whole or values.own_value(LOOP, STILL)
         return Block(set={self.whole: ""})
 
     @property
@@ -60,10 +60,3 @@ class Way:
 def leaves(entry: Block) -> bool:
     """Whether the block is a jump."""
     return any(name.startswith((ROUND, LOOP)) and not text for name, text in (entry.set or {}).items())
-
-
-def _value(kind: str, values: KnownValues) -> str:
-    name = values.unique(kind)
-    values.initial[name] = STILL
-    values.used.add(name)
-    return name

@@ -1,6 +1,4 @@
-"""Listeners with a file name: their rows and columns. They are read before inert elements are removed
-(`prony_frontends.jmeter.inert`).
-"""
+"""Listeners with a file name: rows and columns. Read before inert elements are removed."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ UNKNOWN = {"responseData": "response data", "responseDataOnError": "response dat
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RowFilter:
     """Filter of a listener's rows."""
 
     success: bool | None = None
@@ -53,7 +51,7 @@ class Wanted:
         )
 
 
-EVERY = Wanted()
+EVERY = RowFilter()
 COLUMNS = tuple(name for field in FIELDS if field in USUAL for name in FIELDS[field])
 """Columns of -l, and of listeners without settings."""
 Writing = tuple[JmxNode, list[JmxNode]]
@@ -71,7 +69,7 @@ class RowsFile:
     xml: bool = False
     sub_samples: bool = True
     """Whether rows of redirects and embedded resources are included."""
-    wanted: tuple[Wanted, ...] = (EVERY,)
+    wanted: tuple[RowFilter, ...] = (EVERY,)
 
 
 def writing(top: JmxNode) -> list[Writing]:
@@ -122,20 +120,20 @@ def _name(node: JmxNode, values: KnownValues) -> str:
     return name.strip()
 
 
-def _wanted(node: JmxNode, above: Sequence[JmxNode], groups: frozenset[str]) -> Wanted:
+def _wanted(node: JmxNode, above: Sequence[JmxNode], groups: frozenset[str]) -> RowFilter:
     errors, successes = (
         node.flag("ResultCollector.error_logging"), node.flag("ResultCollector.success_only_logging")
     )  # fmt: skip
     success = None if errors == successes else successes
     group = next((node_above for node_above in above if node_above.tag in groups), None)
     if group is None:
-        return Wanted(success)
+        return RowFilter(success)
     if above[-1] is group:
-        return Wanted(success, group.number)
-    return Wanted(success, group.number, frozenset(inner.number for inner in above[-1].everything()))
+        return RowFilter(success, group.number)
+    return RowFilter(success, group.number, frozenset(inner.number for inner in above[-1].everything()))
 
 
-def _file(node: JmxNode, path: Path, wanted: Wanted) -> RowsFile:
+def _file(node: JmxNode, path: Path, wanted: RowFilter) -> RowsFile:
     config = _config(node)
     if config is None:
         return RowsFile(path, wanted=(wanted,))

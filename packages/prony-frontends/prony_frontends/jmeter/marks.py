@@ -1,6 +1,4 @@
-"""Marks requests, transactions and samples with the number of their element, appended to the name, as names
-may repeat. Marks exist during translation only.
-"""
+"""Marks names of requests, transactions and samples with their element's number during translation."""
 
 from __future__ import annotations
 

@@ -36,9 +36,7 @@ class Batch:
 def batches(
     group: JmxNode, users: int, ramp_s: float, loops: int, values: KnownValues
 ) -> tuple[Batch, ...] | None:
-    """The batches of a group's threads; None without such a timer. The timers are removed from the group.
-    Raises Refused and UsageError.
-    """
+    """Batches of a group's threads; None without the timer, which is removed. Raises Refused, UsageError."""
     above = [timer for top in values.above for timer, _ in _timers(top)] + [
         node for node in values.above if node.enabled and node.tag == TIMER
     ]
@@ -114,20 +112,15 @@ def _released(timer: JmxNode, users: int, ramp_s: float, size: int, timeout_s: f
             begins += [starts_s] * size
             waiting = []
     if waiting and not timeout_s:
-        raise timer.wrong(
-            f"threads for whole groups of {size}, or a timeout: of {users} threads {len(waiting)} would wait "
-            "for ever"
-        )
+        raise timer.wrong(f"groups of {size} threads, or a timeout: {len(waiting)} of {users} never start")
     begins += [waiting[0] + timeout_s] * len(waiting) if waiting else []
     released = tuple(Batch(len(list(same)), at_s) for at_s, same in groupby(begins))
     if len(released) > MOST_BATCHES:
-        raise timer.refused(
-            f"{len(released)} groups of threads", f"let at most {MOST_BATCHES} wait for each other"
-        )
+        raise timer.refused(f"{len(released)} groups of threads", f"use at most {MOST_BATCHES}")
     return released
 
 
-def told(found: Sequence[Batch], group: JmxNode, values: KnownValues) -> None:
+def note_batches(found: Sequence[Batch], group: JmxNode, values: KnownValues) -> None:
     """Adds a note about the batches."""
     first, last = found[0], found[-1]
     values.note(

@@ -15,9 +15,7 @@ MOST_ELEMENTS = 100_000
 
 
 def expand(top: JmxNode, folder: Path) -> None:
-    """Inserts modules and includes; removes the plan's fragments, which only they reach. Raises Refused and
-    UsageError.
-    """
+    """Inserts modules and includes; removes fragments. Raises Refused and UsageError."""
     _below(top, top, folder, 0, [MOST_ELEMENTS])
     top.below = [node for node in top.below if node.tag != FRAGMENT]
 
@@ -45,9 +43,7 @@ def _module(node: JmxNode, top: JmxNode) -> JmxNode:
     if not matches:
         raise node.wrong(f"a path to a controller of this plan, found '{' / '.join(names)}'")
     if len(matches) > 1:
-        raise node.refused(
-            f"{len(matches)} elements are named '{' / '.join(names)}'", "give the controller a unique name"
-        )
+        raise node.refused(f"{len(matches)} elements named '{' / '.join(names)}'", "make the name unique")
     if any(below is node for below in _all(matches[0])):
         raise node.refused("a module that contains itself", "name another controller")
     copy = deepcopy(matches[0])

@@ -28,11 +28,7 @@ class Multipart:
 
 
 def multipart(
-    node: JmxNode,
-    arguments: Sequence[JmxNode],
-    files: Sequence[JmxNode],
-    values: KnownValues,
-    browser: bool,
+    node: JmxNode, arguments: Sequence[JmxNode], files: Sequence[JmxNode], values: KnownValues, browser: bool
 ) -> Multipart:
     """Parameters first, then files; `browser`: with the short part headers of browsers. Raises UsageError."""
     pieces: list[Text | Path] = []

@@ -84,9 +84,7 @@ def guarded(entries: Sequence[Entry], action: OnError, node: JmxNode, values: Kn
             "until the group ends"
         )
     elif action in STOPS_ALL:
-        values.note(
-            f"{node.element}: a failed request ends the run at once; JMeter waits for the samples under way"
-        )
+        values.note(f"{node.element}: a failed request ends the run at once; JMeter waits for samples")
     return guarded_entries
 
 

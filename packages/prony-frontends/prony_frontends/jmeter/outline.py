@@ -14,9 +14,7 @@ from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.marks import marked, parted
 
 SAMPLE, FAULT, LABEL, BEGIN, END = "=", "!", "@", ">", "<"
-"""First character of a note: a sample without a request, a failed one, the label of the next request, begin
-and end of a transaction.
-"""
+"""First character of a note: sample without a request, failed, next label, begin and end of transaction."""
 BETWEEN = "\x1f"
 """Between the label and the URL of a failed sample."""
 
@@ -46,7 +44,7 @@ class Transaction:
     loops: list[range] = field(default_factory=list)
     """Places in its loops, which may repeat before it ends."""
 
-    def begins_anew(self, before: int, place: int) -> bool:
+    def restarts(self, before: int, place: int) -> bool:
         """Whether a place after another one of the transaction starts its next pass."""
         if self.first is not None:
             return place == self.first
@@ -72,19 +70,17 @@ class Outline:
     notes: list[Place] = field(default_factory=list)
     follows: set[int] = field(default_factory=set)
     """Requests with followed redirects."""
-    held_alone: set[int] = field(default_factory=set)
+    asserted_as_whole: set[int] = field(default_factory=set)
     """Requests whose assertions apply to the main sample only."""
     embedded: dict[int, int] = field(default_factory=dict)
     """Requests for embedded resources -> the request that lists them, for the page or another resource."""
 
 
 def outlines(
-    workload: Workload, styles: Mapping[str, Style], held_within: Collection[int] = ()
+    workload: Workload, styles: Mapping[str, Style], asserted_within: Collection[int] = ()
 ) -> dict[str, Outline]:
-    """By scenario, for a workload with marked names. `styles`: by transaction name; `held_within`: numbers of
-    samplers whose assertions include sub-samples.
-    """
-    return {walk.name: _Reader(styles, held_within).read(walk.steps) for walk in workload.walks}
+    """By scenario. `asserted_within`: numbers of samplers whose assertions include sub-samples."""
+    return {walk.name: _Reader(styles, asserted_within).read(walk.steps) for walk in workload.walks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +96,8 @@ NOTHING = _Ends(counts=False)
 
 
 class _Reader:
-    def __init__(self, styles: Mapping[str, Style], held_within: Collection[int]) -> None:
-        self._styles, self._held_within = styles, held_within
+    def __init__(self, styles: Mapping[str, Style], asserted_within: Collection[int]) -> None:
+        self._styles, self._held_within = styles, asserted_within
         self._found = Outline()
         self._count = 0
         self._open: list[Transaction] = []
@@ -152,7 +148,7 @@ class _Reader:
         if step.skip_if is not None:  # its note is the failed sample
             found.notes.append(place)
         if place.element not in self._held_within:
-            found.held_alone.add(number)
+            found.asserted_as_whole.add(number)
         if step.follow_redirects:
             found.follows.add(number)
         if self._page is not None:

@@ -1,6 +1,4 @@
-"""User Parameters: values of variables in columns, assigned to threads round-robin, before each sampler in
-scope or once per iteration.
-"""
+"""User Parameters: columns of values, for threads round-robin, per sampler or per iteration."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ def names(node: JmxNode, values: KnownValues) -> list[str]:
 
 
 def declare(node: JmxNode, values: KnownValues) -> None:
-    """Declares the variables; a value that is equal for all threads and without functions is constant, unless
-    changed elsewhere.
-    """
+    """Declares variables; one value for all threads, without functions, is constant unless changed."""
     users = node.members("UserParameters.thread_values")
     texts = [[cell.text for cell in user.children] for user in users]
     same = bool(texts) and all(user == texts[0] for user in texts) and "${" not in "".join(texts[0])

@@ -1,6 +1,4 @@
-"""Phases of a plan (setUp groups, load, tearDown groups): starts of their users, and data for their rows in a
-log.
-"""
+"""Phases of a plan (setUp, load, tearDown groups): starts of users, data for rows of a log."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ def phase_of(
     shared: Shared,
 ) -> Phase:
     """`walked`: with marks of elements."""
-    outlined = outlines(walked, shared.transactions, values.held_within)
+    outlined = outlines(walked, shared.transactions, values.asserted_within)
     return Phase(_thread_groups(found, populations), walked, outlined)
 
 

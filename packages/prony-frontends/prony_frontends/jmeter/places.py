@@ -42,10 +42,10 @@ class Place:
     """The URL as JMeter prints it, without parameters."""
 
 
-def place(asked: SamplerValues) -> Place:
+def place(sampler: SamplerValues) -> Place:
     """The sampler's target. Raises Refused, UsageError and NotSent."""
-    node, values = asked.node, asked.values
-    path = values.text(asked.raw("HTTPSampler.path"), node)
+    node, values = sampler.node, sampler.values
+    path = values.text(sampler.raw("HTTPSampler.path"), node)
     start = path.parts[0].text if path.parts and not path.parts[0].dynamic else ""
     whole = re.match(r"(https?)://([^/?#]*)", start, re.IGNORECASE)
     if whole is not None:
@@ -55,10 +55,10 @@ def place(asked: SamplerValues) -> Place:
         except ValueError as fault:
             raise node.wrong(f"a URL in the path; {fault}") from fault
         path = Text((TextPart(start[whole.end() :]), *path.parts[1:]))
-        for holder in (node, *asked.scope.defaults):
+        for holder in (node, *sampler.scope.defaults):
             holder.ignore("HTTPSampler.protocol", "HTTPSampler.domain", "HTTPSampler.port")
     else:
-        scheme, host, port, before = _server(asked)
+        scheme, host, port, before = _server(sampler)
         path = Text.of(before) + (path if _begins(path) else Text.of("/") + path)
     if scheme not in PORTS:
         raise node.refused(f"the protocol {scheme}", "use http or https")
@@ -102,17 +102,17 @@ def _begins(path: Text) -> bool:
     return bool(path.parts) and not path.parts[0].dynamic and path.parts[0].text.startswith("/")
 
 
-def _server(asked: SamplerValues) -> tuple[str, str, str, str]:
+def _server(sampler: SamplerValues) -> tuple[str, str, str, str]:
     """Scheme, host, port, and a prefix of the path: a server name may contain more than a name."""
-    node, values = asked.node, asked.values
-    scheme = (asked.constant("HTTPSampler.protocol") or "http").lower()
+    node, values = sampler.node, sampler.values
+    scheme = (sampler.constant("HTTPSampler.protocol") or "http").lower()
     if re.fullmatch("https?:/*", scheme):
         values.note(
             f"{node.element}: '{scheme}' is not a plain protocol name; JMeter 5.6.3 fails with a "
             "MalformedURLException and sends nothing, Prony sends the request"
         )
         scheme = scheme.rstrip(":/")
-    given, port = asked.constant("HTTPSampler.domain"), asked.constant("HTTPSampler.port")
+    given, port = sampler.constant("HTTPSampler.domain"), sampler.constant("HTTPSampler.port")
     named = re.match(r"(https?)://", given, re.IGNORECASE)
     host, slash, rest = (given[named.end() :] if named is not None else given).partition("/")
     inside = re.fullmatch(r"([^:\[\]]+):(\d{1,5})", host)
@@ -141,9 +141,7 @@ def _is_set(port: str, scheme: str) -> bool:
 def _port(port: str, scheme: str, node: JmxNode, values: KnownValues) -> int:
     """The port; the default for a non-number, as in JMeter."""
     if port and not re.fullmatch(r"[+-]?\d{1,9}", port):
-        values.note(
-            f"{node.element}: the port '{port}' is not a number; {PORTS[scheme]} is used, as in JMeter"
-        )
+        values.note(f"{node.element}: the port '{port}' is no number: {PORTS[scheme]} is used, as in JMeter")
     number = int(port) if re.fullmatch(r"[+-]?\d{1,9}", port) else 0
     if number > 65535:
         raise node.wrong(f"a port from 1 to 65535, found '{port}'")

@@ -1,6 +1,4 @@
-"""Translates JSR223 and BeanShell scripts that only set variables, wait and log into blocks before or after
-the request. No script is executed.
-"""
+"""JSR223 and BeanShell scripts that only set variables, wait and log, as blocks. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -16,12 +14,12 @@ from prony.plan.think import Think
 from prony_frontends.jmeter import conditions, extractors, statements
 from prony_frontends.jmeter.calls import given_property, set_property
 from prony_frontends.jmeter.expression_parser import MARK
-from prony_frontends.jmeter.expression_values import Changing, Drawn, Json, Named, NotPlain, Value
+from prony_frontends.jmeter.expression_values import Changing, Drawn, Json, Named, Unsupported, Value
 from prony_frontends.jmeter.functions import Call, KnownValues, Text, TextPart
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.script_values import HIDDEN, ScriptCall, Source
 from prony_frontends.jmeter.scripts import INSTEAD, in_a_file, text_of
-from prony_frontends.jmeter.statements import Either, Pause, Property, Put, Statement
+from prony_frontends.jmeter.statements import Assignment, Either, Pause, Property, Statement
 
 BEFORE = frozenset({"JSR223PreProcessor", "BeanShellPreProcessor"})
 AFTER = frozenset({"JSR223PostProcessor", "BeanShellPostProcessor"})
@@ -37,7 +35,7 @@ IGNORED = (
 def read(node: JmxNode) -> list[Statement]:
     """The script's statements. Raises NotPlain."""
     if statements.language(node) not in statements.LANGUAGES:
-        raise NotPlain(f"the language {statements.language(node)}")
+        raise Unsupported(f"the language {statements.language(node)}")
     return statements.of(text_of(node))
 
 
@@ -47,7 +45,7 @@ def is_plain(node: JmxNode) -> bool:
         return False
     try:
         read(node)
-    except NotPlain:
+    except Unsupported:
         return False
     return True
 
@@ -57,7 +55,7 @@ def declare(top: JmxNode, values: KnownValues) -> None:
     for node in top.everything():
         if node.tag in KINDS and is_plain(node):
             for statement in statements.every(read(node)):
-                if isinstance(statement, Put):
+                if isinstance(statement, Assignment):
                     values.clean.discard(values.changing(statement.variable, node))
 
 
@@ -119,7 +117,7 @@ class _Script:
             todo = statements.of(source.text)
             for place, statement in enumerate(todo):
                 self._do(statement, todo[place + 1 :], source.source)
-        except NotPlain as why:
+        except Unsupported as why:
             reason = str(why) or "an unknown value"
             raise self.node.refused(f"Prony runs no scripts, and this one has {reason}", INSTEAD) from why
         self.node.finish()
@@ -141,12 +139,12 @@ class _Script:
 
     def _do(self, one: Statement, later: Sequence[Statement], source: Source) -> None:
         match one:
-            case Put(variable=variable, value=raw):
+            case Assignment(variable=variable, value=raw):
                 self._put(variable, source.value(raw, self.names), source)
             case Property(name=name, value=raw):
                 value = source.value(raw, self.names)
                 if not isinstance(value, str | Text):
-                    raise NotPlain(f"props.put('{name}', …) of a non-text")
+                    raise Unsupported(f"props.put('{name}', …) of a non-text")
                 text = value if isinstance(value, Text) else Text.of(value)
                 if text.constant is None and self.values.sets_up:
                     self._add(Block(set={given_property(name, self.values, self.node): text.engine}))
@@ -161,7 +159,7 @@ class _Script:
                 elif isinstance(time_ms, int) and not isinstance(time_ms, bool) and time_ms >= 0:
                     self._add(Block(pause=Think(kind="constant", ms=float(time_ms))))
                 else:
-                    raise NotPlain(f"sleep({raw.strip()})")
+                    raise Unsupported(f"sleep({raw.strip()})")
             case Either(condition=condition, then=then, otherwise=otherwise):
                 self._either(condition, then, otherwise, source)
             case statements.Named(name=name, value=raw):
@@ -173,7 +171,7 @@ class _Script:
         """Statements on a condition of variables; a name of the script keeps its value in them."""
         marks = {name for name in self.names if re.search(rf"\b{re.escape(name)}\b", condition)}
         if marks or MARK.search(condition):
-            raise NotPlain(f"a condition other than of variables, '{condition.strip()}'; use vars.get(…)")
+            raise Unsupported(f"a condition other than of variables, '{condition.strip()}'; use vars.get(…)")
         held = conditions.script(condition, self.node, self.values)
         if isinstance(held, bool):
             for place, one in enumerate(branch := then if held else otherwise):
@@ -185,12 +183,12 @@ class _Script:
             self.found.entries = []
             for place, one in enumerate(branch):
                 if isinstance(one, statements.Named):
-                    raise NotPlain(f"'{one.name}' set on a condition")
+                    raise Unsupported(f"'{one.name}' set on a condition")
                 self._do(one, branch[place + 1 :], source)
             branches.append(self.found.entries)
         self.found.entries = entries
         if set(self.found.captures) != captured:
-            raise NotPlain("a value of the response on a condition")
+            raise Unsupported("a value of the response on a condition")
         steps, other = branches
         if steps:
             self._add(Block.model_validate({"if": held, "steps": tuple(steps), "else": tuple(other)}))
@@ -200,7 +198,7 @@ class _Script:
     def _put(self, variable: str, value: Value, source: Source) -> None:
         place = self.values.changing(variable, self.node)
         if self.values.variables[variable] != Text.placeholder(place):
-            raise NotPlain(f"a value for '{variable}', which a data set sets")
+            raise Unsupported(f"a value for '{variable}', which a data set sets")
         self.values.used.add(place)
         if isinstance(value, Json):
             self._capture(place, value.pointer, {"optional": True})
@@ -210,7 +208,7 @@ class _Script:
             )
             return
         if not isinstance(value, str | Text):
-            raise NotPlain(f"vars.put('{variable}', …) of a non-text, which fails in JMeter, too")
+            raise Unsupported(f"vars.put('{variable}', …) of a non-text, which fails in JMeter, too")
         self._add(Block(set={place: source.text(value).engine}))
 
     def _kept(self, name: str, value: Value, later: Sequence[Statement]) -> Value:
@@ -248,7 +246,7 @@ class _Script:
 
     def _capture(self, place: str, pointer: str, otherwise: dict[str, Any]) -> None:
         if any(place in names for names in self._sets()):
-            raise NotPlain("a variable that is both set and extracted")
+            raise Unsupported("a variable that is both set and extracted")
         self.found.captures[place] = Capture.model_validate({"json": pointer, "always": True, **otherwise})
 
     def _sets(self) -> Iterator[dict[str, str]]:

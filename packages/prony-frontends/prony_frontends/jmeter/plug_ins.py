@@ -18,9 +18,7 @@ NAMES = {
 
 
 def become_own(top: JmxNode) -> None:
-    """Converts the JSON assertion, the JSON extractor with a definite path (the plug-in treats others
-    differently), and the data set with random order.
-    """
+    """Converts the JSON assertion, the JSON extractor with a definite path, the random data set."""
     for node in top.everything():
         if node.tag == ASSERTION:
             node.tag = "JSONPathAssertion"

@@ -11,14 +11,7 @@ from prony_frontends.jmeter import plain_scripts
 from prony_frontends.jmeter.extractors import EXTRACTORS
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.scope import COUNTING, TreeScope
-from prony_frontends.jmeter.tree import (
-    NOT_REQUESTS,
-    Controller,
-    LoopContext,
-    TreeWalk,
-    entries_of,
-    together,
-)
+from prony_frontends.jmeter.tree import NOT_REQUESTS, Controller, LoopContext, TreeWalk, entries_of, together
 
 MOST_VISITS = 1000
 """Limit on the sum of weights, reduced: visits until their order repeats."""
@@ -99,10 +92,10 @@ def _parallel(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContex
 
 
 def _children(node: JmxNode) -> tuple[list[JmxNode], list[JmxNode]]:
-    """What stands beside its branches, and the branches."""
+    """Elements next to its branches, and the branches."""
     beside = [below for below in node.below if below.tag in NOT_REQUESTS]
     if any(below.enabled and below.tag in COUNTING for below in beside):
-        raise node.refused("a counter among its branches", "move the counter beside the controller")
+        raise node.refused("a counter among its branches", "move the counter next to the controller")
     return beside, [below for below in node.below if below.enabled and below.tag not in NOT_REQUESTS]
 
 

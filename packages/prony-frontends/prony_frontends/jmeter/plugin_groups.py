@@ -1,6 +1,4 @@
-"""Ramps of jmeter-plugins (Ultimate, Stepping and Concurrency Thread Groups): start and end of each thread,
-by the plug-ins' arithmetic.
-"""
+"""Ramps of jmeter-plugins' Ultimate, Stepping and Concurrency Thread Groups, by their arithmetic."""
 
 from __future__ import annotations
 
@@ -69,9 +67,7 @@ def _ultimate(node: JmxNode, values: KnownValues) -> Lives:
 
 
 def _stepping(node: JmxNode, values: KnownValues) -> Lives:
-    """Initial threads, then steps of further threads every period, each with a ramp; at the end threads stop
-    in steps, too.
-    """
+    """Initial threads, then steps of more every period, each a ramp; threads stop in steps, too."""
 
     def number(name: str) -> int:
         return values.whole(node.value(name), node, name, 0)

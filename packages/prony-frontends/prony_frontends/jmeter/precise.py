@@ -18,9 +18,7 @@ BURST_PER_S = 1_000_000.0
 
 
 def pace(timer: JmxNode, users: int | None, values: KnownValues) -> Pace:
-    """The timer's pace: one schedule per group, its first timer's, as in JMeter. Raises Refused and
-    UsageError.
-    """
+    """The timer's pace: per group the first timer's schedule. Raises Refused and UsageError."""
     count = values.number(timer.value("throughput"), timer, "throughput", 100.0)
     period_s = values.number(timer.value("throughputPeriod"), timer, "throughputPeriod", 3600.0)
     length_s = values.whole(timer.value("duration"), timer, "duration", 3600)
@@ -34,16 +32,12 @@ def pace(timer: JmxNode, users: int | None, values: KnownValues) -> Pace:
             f"{period_s:g} s, {length_s} s"
         )
     if users is None:
-        raise timer.refused(
-            "a rate in an open model, which already has one", "write the rate in the schedule"
-        )
+        raise timer.refused("a rate in an open model", "write the rate in the schedule")
     if values.schedule is None:
         per_s = count / period_s
         times = _times(per_s / batch, length_s, _horizon_s(length_s, values), _draws(seed, values))
         if batch > 1 and len(times) > MOST_PHASES:
-            raise timer.refused(
-                f"{len(times)} batches of arrivals", f"use at most {MOST_PHASES}, or single ones"
-            )
+            raise timer.refused(f"{len(times)} batches of arrivals", f"use at most {MOST_PHASES}, or singles")
         phases = tuple(_batches(times, batch) if batch > 1 else _single(times))
         phases = (*phases, PacePhase(duration_s=LONGEST_S, from_per_s=per_s, to_per_s=per_s))
         threads = f"{users} thread{'s' if users > 1 else ''}"
@@ -105,9 +99,7 @@ def _draws(seed: int, values: KnownValues) -> Callable[[], float]:
 
 
 def _java(seed: int) -> Callable[[], float]:
-    """java.util.Random with this seed: a 48-bit linear congruential generator (Knuth, The Art of Computer
-    Programming, volume 2, 3.2.1, according to its documentation).
-    """
+    """java.util.Random: a 48-bit linear congruential generator (Knuth, TAOCP 2, 3.2.1)."""
     state = (seed ^ 0x5DEECE66D) & ((1 << 48) - 1)
 
     def bits(count: int) -> int:

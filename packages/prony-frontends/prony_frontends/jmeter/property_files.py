@@ -35,9 +35,7 @@ def read(path: Path) -> dict[str, str]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Logical lines, each with its first line's number: without blank lines and comments, joined where a line
-    ends with a backslash.
-    """
+    """Logical lines with the number of the first; a backslash at the end joins the next."""
     joined, begin, goes_on = "", 0, False
     for number, raw in enumerate(re.split("\r\n|\r|\n", text), 1):
         line = raw.lstrip(BLANKS)

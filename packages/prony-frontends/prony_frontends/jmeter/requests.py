@@ -21,7 +21,7 @@ from prony_frontends.jmeter.marks import marked
 from prony_frontends.jmeter.multipart import Multipart
 from prony_frontends.jmeter.places import PORTS, check_sent, place
 from prony_frontends.jmeter.resources import Embedded
-from prony_frontends.jmeter.responses import OF_EMBEDDED, OF_PAGE, OF_REQUEST, expectation, looks_within
+from prony_frontends.jmeter.responses import OF_EMBEDDED, OF_PAGE, OF_REQUEST, asserts_within, expectation
 from prony_frontends.jmeter.sampler_values import SamplerValues
 from prony_frontends.jmeter.scope import Shared, TreeScope
 from prony_frontends.jmeter.uris import Faulty, faulty
@@ -67,17 +67,17 @@ class SamplerRequest:
 
 def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared) -> SamplerRequest:
     """Translates a sampler. Raises Refused, UsageError and NotSent."""
-    asked = SamplerValues(node, scope, values)
-    _refuse_extras(asked)
-    method = (asked.constant("HTTPSampler.method") or "GET").upper()
+    sampler = SamplerValues(node, scope, values)
+    _refuse_extras(sampler)
+    method = (sampler.constant("HTTPSampler.method") or "GET").upper()
     if method not in METHODS:
         raise node.refused(f"the method {method}", f"use one of {', '.join(METHODS)}")
-    where = place(asked)
+    where = place(sampler)
     base, path = where.base, where.path
-    follows = asked.flag("HTTPSampler.follow_redirects") | asked.flag("HTTPSampler.auto_redirects")
-    keep_alive = asked.flag("HTTPSampler.use_keepalive")  # by default JMeter closes
-    parts = form_parts(asked, method)
-    body, body_file, query, form = (None, None, Text(), False) if parts else content(asked, method, shared)
+    follows = sampler.flag("HTTPSampler.follow_redirects") | sampler.flag("HTTPSampler.auto_redirects")
+    keep_alive = sampler.flag("HTTPSampler.use_keepalive")  # by default JMeter closes
+    parts = form_parts(sampler, method)
+    body, body_file, query, form = (None, None, Text(), False) if parts else content(sampler, method, shared)
     if follows and body_file is not None and Path(body_file).stat().st_size > READ_WHOLE_BYTES:
         raise node.refused(
             f"following redirects with a body of more than {READ_WHOLE_BYTES >> 20} MiB",
@@ -96,16 +96,16 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
         query = Text.of(mark) + query
         path = path + query
     check_sent(where.url, query, node, values)
-    headers, added_at = _headers(asked, base, keep_alive, body, form, parts)
+    headers, added_at = _headers(sampler, base, keep_alive, body, form, parts)
     auth = _auth(scope, base, path)
     adds = body is not None or body_file is not None or parts is not None
     adds = adds or shared.cookies is not None or scope.cache is not None
     name = values.label(node)
-    embedded = resources.embedded(asked.raw, node, values)
+    embedded = resources.embedded(sampler.raw, node, values)
     held_to = OF_REQUEST if embedded is None else OF_PAGE
     expect = expectation(scope.assertions, follows, values, held_to)
-    if looks_within(scope.assertions):
-        values.held_within.add(node.number)
+    if asserts_within(scope.assertions):
+        values.asserted_within.add(node.number)
     shared.server = shared.server or base
     given: dict[str, Any] = {
         "name": marked(name, node),
@@ -122,8 +122,8 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
         "follow_redirects": MOST_REDIRECTS if follows else 0,
     }
     connect_ms, response_ms = (
-        asked.time_ms("HTTPSampler.connect_timeout"),
-        asked.time_ms("HTTPSampler.response_timeout"),
+        sampler.time_ms("HTTPSampler.connect_timeout"),
+        sampler.time_ms("HTTPSampler.response_timeout"),
     )
     node.finish()
     for default in scope.defaults:
@@ -137,8 +137,8 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
         ) from fault
     resource = None
     if embedded is not None:
-        again = body if asked.flag("HTTPSampler.postBodyRaw") else None  # JMeter sends it every time
-        headers, added_at = _headers(asked, base, keep_alive, again, False, None)
+        again = body if sampler.flag("HTTPSampler.postBodyRaw") else None  # JMeter sends it every time
+        headers, added_at = _headers(sampler, base, keep_alive, again, False, None)
         resource = step.model_copy(
             update={
                 "name": marked(f"{name} (embedded)", node),
@@ -158,10 +158,10 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
     )  # fmt: skip
 
 
-def _refuse_extras(asked: SamplerValues) -> None:
-    node = asked.node
-    for holder in (node, *asked.scope.defaults):
-        if holder.flag("HTTPSampler.md5") and (asked.scope.assertions or asked.scope.extractors):
+def _refuse_extras(sampler: SamplerValues) -> None:
+    node = sampler.node
+    for holder in (node, *sampler.scope.defaults):
+        if holder.flag("HTTPSampler.md5") and (sampler.scope.assertions or sampler.scope.extractors):
             raise holder.refused("assertions and extractors of the body's MD5 hash", "untick it")
         if holder.value("HTTPSampler.proxyHost"):
             raise holder.refused("a proxy", "name the server itself")
@@ -171,13 +171,11 @@ def _refuse_extras(asked: SamplerValues) -> None:
         holder.ignore(*MEANINGLESS)
         implementation = holder.value("HTTPSampler.implementation")
         if implementation not in ("", "HttpClient4", "HttpClient3.1"):  # HttpClient3.1 now means HttpClient4
-            asked.values.note(
-                f"the implementation {implementation} is not supported: headers are those of HttpClient4"
-            )
+            sampler.values.note(f"implementation {implementation}: headers are those of HttpClient4")
 
 
 def _headers(
-    asked: SamplerValues,
+    sampler: SamplerValues,
     base: str,
     keep_alive: bool,
     body: Text | None,
@@ -187,36 +185,33 @@ def _headers(
     """Headers in HttpClient4's order, and the position of cookies and length among them."""
     sent: dict[str, str] = {"Connection": "keep-alive" if keep_alive else "close"}
     host = urlsplit(base)
-    for name, value in asked.scope.headers.entries:
+    for name, value in sampler.scope.headers.entries:
         text = value.engine
         if name.lower() == "connection":
             sent.pop("Connection", None)
-            asked.values.note(
-                f"a header {name} of the plan is sent alone; JMeter sends its own Connection before it"
+            sampler.values.note(
+                f"the plan's header {name} is sent alone; JMeter sends its own Connection too"
             )
         elif name.lower() == "content-length":
-            asked.values.note(
-                "a header Content-Length of the plan is not sent, as in JMeter, which writes its own"
-            )
+            sampler.values.note("the plan's header Content-Length is not sent, as in JMeter")
             continue
         elif name.lower() == "content-type" and parts is not None:
-            asked.values.note(
-                "a header Content-Type of the plan is not sent with a form of parts, as in JMeter, which "
-                "writes its own"
+            sampler.values.note(
+                "the plan's header Content-Type is not sent with a form of parts, as in JMeter"
             )
             continue
         elif name.lower() == "host" and value.constant is not None:
             text = _host(value.constant, host.scheme, host.port)
         sent[name] = text
     has = {name.lower() for name in sent}
-    kind = asked.node.attributes.get("content-type", "")
+    kind = sampler.node.attributes.get("content-type", "")
     if "content-type" not in has and kind:  # a file's own: JMeter sets it itself
         sent["Content-Type"] = kind
     added_at = len(sent)
     if parts is not None:
         sent["Content-Type"] = parts.content_type
     elif "content-type" not in has and body is not None:
-        sent["Content-Type"] = f"{FORM if form else RAW}; charset={encoding(asked)}"
+        sent["Content-Type"] = f"{FORM if form else RAW}; charset={encoding(sampler)}"
     if "host" not in has:
         sent["Host"] = _host(host.netloc.rpartition(":")[0], host.scheme, host.port)
     if "user-agent" not in has:

@@ -1,6 +1,4 @@
-"""Embedded resources ("Retrieve All Embedded Resources"): which resources a sampler fetches after its page,
-and the loops for them. The engine parses pages (docs/engine.md).
-"""
+""" "Retrieve All Embedded Resources": the resources of a page, and loops for them."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from prony.plan.response import Resources
 from prony.plan.step import Block, Entry, Step
 from prony_frontends.jmeter.functions import KnownValues
 from prony_frontends.jmeter.jmx import JmxNode
-from prony_frontends.patterns import NotTaken, pattern
+from prony_frontends.patterns import Untranslatable, pattern
 
 PARSER = "HTTPSampler.image_parser"
 PROPERTIES = (PARSER, "HTTPSampler.concurrentDwn", "HTTPSampler.concurrentPool",
@@ -42,9 +40,7 @@ class Embedded:
 
 
 def embedded(raw: Callable[[str], str], node: JmxNode, values: KnownValues) -> Embedded | None:
-    """The resources that this sampler fetches; None for the page alone. `raw`: reads a property of the
-    sampler or its defaults. Raises Refused.
-    """
+    """Resources this sampler fetches; None: the page only. `raw`: reads a property. Raises Refused."""
     if raw(PARSER).strip() != "true":
         return None
     matching, not_matching = (
@@ -75,7 +71,7 @@ def _pattern(text: str, node: JmxNode, values: KnownValues) -> str | None:
         return None
     try:
         return f"^(?:{pattern(text).text})$"
-    except NotTaken as why:
+    except Untranslatable as why:
         if not why.malformed:
             raise node.refused(
                 f"the pattern '{text}' for embedded resources with {why}",

@@ -13,7 +13,7 @@ from prony_frontends import markup
 from prony_frontends.jmeter.functions import KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.uris import may_match
-from prony_frontends.patterns import NotTaken, Pattern, pattern
+from prony_frontends.patterns import Pattern, Untranslatable, pattern
 
 ASSERTIONS = frozenset(
     {
@@ -101,10 +101,7 @@ def expectation(
         _ADD[assertion.tag](assertion, combined, values)
         assertion.finish()
     if not combined.status:
-        raise assertions[-1].refused(
-            "these statuses exclude every response",
-            "tick 'ignore status' to accept statuses from 400 on",
-        )
+        raise assertions[-1].refused("these statuses exclude every response", "tick 'ignore status'")
     least, most = combined.least_bytes, combined.most_bytes
     return Expectation.model_validate(
         {
@@ -126,7 +123,7 @@ def expectation(
     )
 
 
-def looks_within(assertions: Sequence[JmxNode]) -> bool:
+def asserts_within(assertions: Sequence[JmxNode]) -> bool:
     """Whether any of them applies to sub-samples."""
     scoped = (assertion for assertion in assertions if assertion.tag != "JSONPathAssertion")
     return any(assertion.value("Assertion.scope") in OF_EMBEDDED for assertion in scoped)
@@ -214,7 +211,7 @@ def taken(text: str, node: JmxNode) -> Pattern:
     """A regular expression in the engine's syntax. Raises Refused."""
     try:
         return pattern(text)
-    except NotTaken as why:
+    except Untranslatable as why:
         raise node.refused(f"the pattern '{text}' with {why}", "simplify it") from why
 
 
@@ -297,9 +294,7 @@ def _status(
         except re.error as fault:
             raise node.wrong(f"a pattern for the status; {fault}") from fault
     else:
-        raise node.refused(
-            f"the pattern '{texts[0]}' for the status", "name the statuses, such as 200 or 20[01]"
-        )
+        raise node.refused(f"the pattern '{texts[0]}' for the status", "name statuses, as 200 or 20[01]")
     if inverse:
         named = [allowed - codes for codes in named]
     right = set.union(*named) if enough else set.intersection(*named)
@@ -387,27 +382,17 @@ def _xpath(node: JmxNode, found: _Expected, values: KnownValues) -> None:
         return
     regex = markup.xpath_test(query, tidies)
     if regex is None:
-        raise node.refused(
-            f"the query '{query}'",
-            "use a tag with one condition, such as //h1[text()='x'], or a Response Assertion",
-        )
+        raise node.refused(f"the query '{query}'", "use a tag with one condition, as //h1[text()='x']")
     if not tidies:
-        values.note(
-            f"{node.element}: the response is expected to be well-formed XML without namespaces (else "
-            "JMeter fails it)"
-        )
+        values.note(f"{node.element}: the response must be well-formed XML without namespaces")
     values.note(f"{node.element}: it reads tags in the source, and does not decode entities")
     found.add("body_not_matches" if inverse else "body_matches", regex)
 
 
 _ADD = {
-    "XPathAssertion": _xpath,
-    "XPath2Assertion": _xpath,
-    "ResponseAssertion": _response,
-    "DurationAssertion": _duration,
-    "SizeAssertion": _size,
-    "JSONPathAssertion": _json,
-}
+    "XPathAssertion": _xpath, "XPath2Assertion": _xpath, "ResponseAssertion": _response,
+    "DurationAssertion": _duration, "SizeAssertion": _size, "JSONPathAssertion": _json,
+}  # fmt: skip
 
 
 def from_top(path: str) -> str:
@@ -431,7 +416,4 @@ def check_path(path: str, node: JmxNode, values: KnownValues) -> None:
     if not path.startswith("$") or SPECIAL.search(FILTER.sub("[*]", path)):
         raise node.refused(f"the JSON path '{path}'", "use one of RFC 9535, such as $.items[*].id")
     if any(OF_NUMBER.search(condition) for condition in FILTER.findall(path)):
-        values.note(
-            f"{node.element}: '{path}' compares numbers with numbers and texts with texts (JMeter also "
-            "numbers with texts)"
-        )
+        values.note(f"{node.element}: '{path}' compares only values of one type (JMeter: mixed, too)")

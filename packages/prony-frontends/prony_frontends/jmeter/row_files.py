@@ -28,11 +28,9 @@ SILENT_S = 2.0
 """Longest silence on standard error while files are written."""
 
 
-def measured(asked: JMeterArguments, made: JMeterPlan, context: Context, progress: SilentProgress) -> Ran:
-    """Runs the plan; with files, requests are logged and converted to JMeter's rows afterwards. Raises
-    PronyError.
-    """
-    files = _files(asked, made)
+def measured(args: JMeterArguments, made: JMeterPlan, context: Context, progress: SilentProgress) -> Ran:
+    """Runs the plan; with files, logged requests become JMeter's rows afterwards. Raises PronyError."""
+    files = _files(args, made)
     if not files:
         return context.measure(made.translated, progress)
     with ExitStack() as stack:
@@ -59,10 +57,10 @@ Files = Sequence[tuple[RowsFile, bool]]
 """Files, each with whether to replace its contents."""
 
 
-def _files(asked: JMeterArguments, made: JMeterPlan) -> Files:
+def _files(args: JMeterArguments, made: JMeterPlan) -> Files:
     """The file of -l and those of listeners, without duplicates."""
-    log_file = [(RowsFile(asked.log), asked.replace_log)] if asked.log is not None else []
-    log_path = {asked.log.absolute()} if asked.log is not None else set()
+    log_file = [(RowsFile(args.log), args.replace_log)] if args.log is not None else []
+    log_path = {args.log.absolute()} if args.log is not None else set()
     return [*log_file, *((file, False) for file in made.files if file.path.absolute() not in log_path)]
 
 
@@ -79,9 +77,7 @@ class _Rows:
     _names: ThreadNames | None = None
 
     def open(self, files: Files, context: Context, stack: ExitStack) -> None:
-        """Opens the files for the lifetime of `stack`. Raises UsageError when the file of -l cannot be
-        written.
-        """
+        """Opens the files while `stack` lives. Raises UsageError for an unwritable -l."""
         for file, replaced in files:
             log: jtl.Log
             try:
@@ -95,7 +91,7 @@ class _Rows:
             self.logs.append((file, log))
 
     def fill(self, rows: Path, requests: int = 0) -> None:
-        """Writes the rows of all phases. `rows`: the engine's log of the load, of so many requests."""
+        """Writes the rows of all phases. `rows`: the engine's log of the load."""
         for log, phase in _logs(rows, self.made):
             number = requests if log == rows else 0
             read = self._counted("sorted", number, read_log(log))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from prony.plan.workload import Feeder
 from prony_frontends.jmeter.data_files import located
 from prony_frontends.jmeter.functions import Call, Function, Text, TextPart
+from prony_frontends.jmeter.rows import titled
 
 COLUMN = re.compile(r"(rows\d+)\.(\S+)")
 """A value of the current row."""
@@ -35,9 +35,7 @@ def _csv_read(call: Call) -> Text:
         _opened(call, name, what)
         return Text()
     if name.startswith("*") and name not in call.values.opened:
-        raise call.refused(
-            f"the alias {name} has not been opened above", f"write ${{__CSVRead(FILE,{name})}} above"
-        )
+        raise call.refused(f"the alias {name} is not open", f"write ${{__CSVRead(FILE,{name})}} above")
     if what in ("next", "next()"):
         # As in JMeter it has no effect before a column has been read.
         return Text.placeholder(f"next {_opened(call, name, name)}")
@@ -50,9 +48,7 @@ def _csv_read(call: Call) -> Text:
 
 
 def _string_from_file(call: Call) -> Text:
-    """`__StringFromFile(file,variable)`: the next line per call, shared by all threads, restarting at the
-    end. Each place in the plan reads the file separately.
-    """
+    """`__StringFromFile(file,variable)`: a line per call, shared by threads, restarting at the end."""
     given = [*call.constants(1, 4), "", ""]
     name = given[0].strip()
     if any(text.strip() for text in given[2:4]):
@@ -90,9 +86,7 @@ def content(call: Call, name: str, encoding: str) -> str:
 
 
 def contents(call: Call, name: Text, encoding: str) -> Text:
-    """Contents of the file named in the current row of a data set, as a further column written into the plan.
-    Raises Refused for other changing names.
-    """
+    """A file named by a data set's row, as one more column. Raises Refused for other changing names."""
     marks = [COLUMN.fullmatch(part.text) for part in name.parts if part.dynamic]
     feeder = call.values.feeders.get(marks[0][1]) if len(marks) == 1 and marks[0] else None
     if marks[0] is None or feeder is None:
@@ -102,7 +96,7 @@ def contents(call: Call, name: Text, encoding: str) -> Text:
         return Text.placeholder(call.values.opened[key])
     rows, columns = _rows_of(feeder, call)
     place = columns.index(marks[0][2])
-    before, after = "".join(_constants(name, first=True)), "".join(_constants(name, first=False))
+    before, after = name.around(next(at for at, part in enumerate(name.parts) if part.dynamic))
     texts = [content(call, f"{before}{row[place]}{after}", encoding) for row in rows]
     if sum(map(len, texts)) > MOST_BYTES:
         raise call.refused(f"the files of all rows have more than {MOST_BYTES >> 20} MiB", "use fewer rows")
@@ -117,12 +111,6 @@ def contents(call: Call, name: Text, encoding: str) -> Text:
     return Text.placeholder(call.values.opened[key])
 
 
-def _constants(name: Text, first: bool) -> Iterator[str]:
-    """The constant text before or after the changing part."""
-    place = next(number for number, part in enumerate(name.parts) if part.dynamic)
-    return (part.text for part in (name.parts[:place] if first else name.parts[place + 1 :]))
-
-
 def _rows_of(feeder: Feeder, call: Call) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
     """All rows, and the column names."""
     if feeder.file is None:
@@ -131,14 +119,7 @@ def _rows_of(feeder: Feeder, call: Call) -> tuple[list[tuple[str, ...]], tuple[s
     if file.stat().st_size > MOST_BYTES:
         raise call.refused(f"{file.name} has more than {MOST_BYTES >> 20} MiB", "use fewer rows")
     with file.open(newline="", encoding="utf-8") as stream:
-        if feeder.quotes:
-            lines = csv.reader(stream, delimiter=feeder.delimiter)
-        else:
-            lines = csv.reader(stream, delimiter=feeder.delimiter, quoting=csv.QUOTE_NONE)
-        rows = [tuple(row) for row in lines]
-    if feeder.columns:
-        return rows, feeder.columns
-    return rows[1:], tuple(title.strip() for title in rows[0])
+        return titled(feeder, stream)
 
 
 def _opened(call: Call, name: str, key: str) -> str:

@@ -28,14 +28,10 @@ MOST_WRITTEN = 8 << 20
 
 
 def data_set(node: JmxNode, values: KnownValues) -> None:
-    """A CSV data set with a row per iteration of a user; declares its variables. Raises Refused and
-    UsageError.
-    """
+    """A CSV data set, a row per iteration; declares its variables. Raises Refused and UsageError."""
     for variable, text in _placed(node, values, on_use=False).items():
         if variable in values.values:
-            raise node.refused(
-                f"the variable {variable} is also set by an extractor or a counter", "use another name"
-            )
+            raise node.refused(f"a variable of an extractor or counter, {variable}", "use another name")
         values.variables[variable] = text
 
 
@@ -47,9 +43,7 @@ def in_controller(node: JmxNode, values: KnownValues) -> list[Entry]:
             "move it into the thread group, or let it recycle",
         )
     if share_mode(node) == EACH_THREAD and values.users != 1:
-        raise node.refused(
-            "in a controller it has separate rows per thread", "share them, or move it into the thread group"
-        )
+        raise node.refused("separate rows per thread, in a controller", "move it into the thread group")
     placed = _placed(node, values, on_use=True)
     if not placed:  # no named variables
         return []
@@ -61,27 +55,31 @@ def in_controller(node: JmxNode, values: KnownValues) -> list[Entry]:
 def column(feeder: Feeder, name: str) -> Iterable[str]:
     """The values of a column; a text that fits nowhere where there are too many to look at."""
     if feeder.file is None:
-        lines: Sequence[Sequence[str]] = feeder.rows
+        lines, titles = list(feeder.rows), feeder.columns
     elif Path(feeder.file).stat().st_size > MOST_WRITTEN:
         return ("\0",)
     else:
         text = Path(feeder.file).read_text(encoding="utf-8-sig", errors="replace")
-        parted = text.splitlines(keepends=True)
-        if feeder.quotes:
-            lines = list(csv.reader(parted, delimiter=feeder.delimiter))
-        else:
-            lines = list(csv.reader(parted, delimiter=feeder.delimiter, quoting=csv.QUOTE_NONE))
-    titles = feeder.columns
-    if not titles:
-        titles, lines = tuple(title.strip() for title in lines[0]), lines[1:]
+        lines, titles = titled(feeder, text.splitlines(keepends=True))
     place = titles.index(name)
     return (line[place] for line in lines if place < len(line))
 
 
+def titled(feeder: Feeder, lines: Iterable[str]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """The rows in these lines of the feeder's file, and the column names."""
+    rows = [tuple(row) for row in _csv(lines, feeder.delimiter, feeder.quotes)]
+    if feeder.columns:
+        return rows, feeder.columns
+    return rows[1:], tuple(title.strip() for title in rows[0])
+
+
+def _csv(lines: Iterable[str], delimiter: str, quotes: bool, strict: bool = False) -> Iterator[list[str]]:
+    quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+    return csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=strict)
+
+
 def share_mode(node: JmxNode) -> str:
-    """`shareMode.all`, `.group` or `.thread`, also from the wording of old plans, or the name of a sharing
-    group.
-    """
+    """`shareMode.all`, `.group`, `.thread`, also as old plans say it, or a sharing group's name."""
     mode = node.value("shareMode", ALL_THREADS).strip() or ALL_THREADS
     return SHARE_MODES.get(mode, mode)
 
@@ -126,9 +124,7 @@ def _shuffled(table: _Table, file: Path, node: JmxNode, values: KnownValues) -> 
     rows = list(written)
     values.draws.shuffle(rows)
     if node.flag("recycle"):
-        values.note(
-            f"{node.element}: its rows repeat one random order; the plug-in draws another one each time"
-        )
+        values.note(f"{node.element}: its rows repeat one random order; the plug-in draws a new order")
     return replace(table, rows=rows, named=table.columns)
 
 
@@ -262,7 +258,7 @@ def _until_blank(table: _Table, file: Path, node: JmxNode, values: KnownValues, 
 
 
 def _opened(file: Path, encoding: str) -> TextIO:
-    """The file without a UTF-8 byte order mark, whatever its encoding is said to be, as in JMeter."""
+    """The file without a UTF-8 byte order mark, in any declared encoding, as in JMeter."""
     stream = file.open("rb")
     start = stream.read(len(codecs.BOM_UTF8))
     if start != codecs.BOM_UTF8:
@@ -290,10 +286,8 @@ def _lines(file: Path, node: JmxNode, delimiter: str, quotes: bool, encoding: st
     try:
         with _opened(file, encoding) as stream:
             lines: Iterable[list[str]]
-            if quotes:
-                lines = csv.reader(stream, delimiter=delimiter, strict=True)
-            elif len(delimiter) == 1:
-                lines = csv.reader(stream, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+            if quotes or len(delimiter) == 1:
+                lines = _csv(stream, delimiter, quotes, strict=quotes)
             else:
                 whole = (line.rstrip("\r\n") for line in stream)
                 lines = (line.split(delimiter) if line else [] for line in whole)

@@ -1,6 +1,4 @@
-"""Rows of JMeter's log: one per request, and rows of transactions and of samplers that send nothing, derived
-from the requests around them.
-"""
+"""Rows of JMeter's log: one per request, transaction, and sampler that sends nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ NOT_SENT = "Non HTTP response code: java.net.URISyntaxException"
 
 
 @dataclass(slots=True)
-class Made:
+class DerivedSample:
     """A row without a request."""
 
     label: str
@@ -55,17 +53,17 @@ class Made:
     element: int = 0
     """Number of its sampler or controller."""
     url: str = "null"
-    failed: LoggedRequest | Made | None = None
+    failed: LoggedRequest | DerivedSample | None = None
     """The first failed sample, whose code it has."""
 
 
-def within(sample: LoggedRequest | Made, name: str) -> Iterator[LoggedRequest]:
+def within(sample: LoggedRequest | DerivedSample, name: str) -> Iterator[LoggedRequest]:
     """Sub-samples with JMeter's names. `name`: the sampler's."""
     parts = sample.parts if isinstance(sample, Chain) else ()
     return (replace(part, step=f"{name}-{place}") for place, part in enumerate(parts))
 
 
-Sample = LoggedRequest | Made
+Sample = LoggedRequest | DerivedSample
 
 
 @dataclass(slots=True)
@@ -96,22 +94,22 @@ class _Walk:
         if not self.transaction.style.parent:  # JMeter counts its visits
             self.samples += self.ended_inside
         self.ended_inside = 0
-        failed = not sample.success if isinstance(sample, Made) else sample.error is not None
+        failed = not sample.success if isinstance(sample, DerivedSample) else sample.error is not None
         self.failing += failed
         if failed and self.first_failed is None:
             self.first_failed = sample
-        self.elapsed_ms += sample.elapsed_ms if isinstance(sample, Made) else elapsed_ms(sample)
+        self.elapsed_ms += sample.elapsed_ms if isinstance(sample, DerivedSample) else elapsed_ms(sample)
         self.bytes_in += sample.bytes_in
         self.bytes_out += sample.bytes_out
-        self.connect_ms += sample.connect_ms if isinstance(sample, Made) else connect_ms(sample)
-        self.latency_ms += sample.latency_ms if isinstance(sample, Made) else latency_ms(sample)
-        self.last = sample.of if isinstance(sample, Made) else sample
+        self.connect_ms += sample.connect_ms if isinstance(sample, DerivedSample) else connect_ms(sample)
+        self.latency_ms += sample.latency_ms if isinstance(sample, DerivedSample) else latency_ms(sample)
+        self.last = sample.of if isinstance(sample, DerivedSample) else sample
 
-    def row(self) -> Made:
+    def row(self) -> DerivedSample:
         assert self.last is not None
         style = self.transaction.style
         whole_ms = max(ended_ms(self.last) - self.start_ms, self.elapsed_ms)
-        row = Made(
+        row = DerivedSample(
             label=self.name,
             element=self.transaction.element,
             of=self.last,
@@ -183,7 +181,7 @@ def _event(thread: _Thread, row: LoggedRequest, place: Place) -> Iterator[Sample
     kept = 0
     for walk, transaction in zip(thread.open, place.within, strict=False):
         same = walk.transaction is transaction
-        if not same or transaction.begins_anew(thread.place, place.number):
+        if not same or transaction.restarts(thread.place, place.number):
             break
         kept += 1
     while len(thread.open) > kept:
@@ -207,17 +205,21 @@ def _event(thread: _Thread, row: LoggedRequest, place: Place) -> Iterator[Sample
         yield from _closed(thread)
 
 
-def _without_request(row: LoggedRequest, place: Place) -> Made | None:
+def _without_request(row: LoggedRequest, place: Place) -> DerivedSample | None:
     """The sample of a note; None for the begin or the end of a transaction."""
     note = row.note or ""
     if note.startswith(FAULT):
         label, url, *parameters = note[1:].split(BETWEEN)
         url = url.replace(" ", "%20") + "".join(parameters)
-        return Made(
+        return DerivedSample(
             label, row, start_ms(row), element=place.element, url=url, success=False, code=NOT_SENT,
             message=f"Non HTTP response message: {fault(url)}",
         )  # fmt: skip
-    return Made(note[1:], row, start_ms(row), element=place.element) if note.startswith(SAMPLE) else None
+    return (
+        DerivedSample(note[1:], row, start_ms(row), element=place.element)
+        if note.startswith(SAMPLE)
+        else None
+    )
 
 
 def _counted(thread: _Thread, sample: Sample, samples: int = 1) -> None:

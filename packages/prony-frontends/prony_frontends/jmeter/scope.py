@@ -1,4 +1,4 @@
-"""Elements in scope of a sampler: configuration, timers, assertions and extractors beside and above it."""
+"""Elements in scope of a sampler: configuration, timers, assertions and extractors next to and above it."""
 
 from __future__ import annotations
 
@@ -286,9 +286,7 @@ def cache_of(node: JmxNode, new_users: bool, values: KnownValues) -> Cache | Non
         clear = new_users
     most = values.whole(node.value("maxSize"), node, "maxSize", 5000)
     if fresh:
-        values.note(
-            f"{node.element}: requests for fresh cache entries are not sent and have no row, as in JMeter"
-        )
+        values.note(f"{node.element}: requests for fresh cache entries are not sent and have no row")
     if most < 1:
         return None
     return Cache(fresh=fresh, each_iteration=clear, most_urls=most, rules="jmeter")
@@ -333,10 +331,7 @@ def _hosts(node: JmxNode, values: KnownValues) -> dict[str, str]:
             if "," in address:
                 values.note(f"{node.element}: only the first address of {name} is used")
     if node.flag("DNSCacheManager.isCustomResolver") and node.members("DNSCacheManager.servers"):
-        values.note(
-            f"{node.element}: names that it does not list are resolved by this host, once, and not by "
-            "its servers"
-        )
+        values.note(f"{node.element}: unlisted names are resolved once, by this host, not by its servers")
     node.ignore("DNSCacheManager.clearEachIteration", "DNSCacheManager.servers")
     node.finish()
     return addresses

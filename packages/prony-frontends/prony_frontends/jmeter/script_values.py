@@ -1,6 +1,4 @@
-"""Values in scripts beyond those of `__groovy`: named values, lists, shifted dates, parts of a UUID, and
-places in the response's JSON.
-"""
+"""Values of scripts beyond `__groovy`: names, lists, shifted dates, parts of a UUID, JSON of the response."""
 
 from __future__ import annotations
 
@@ -11,15 +9,7 @@ from dataclasses import dataclass, replace
 from prony_frontends.base import Refused
 from prony_frontends.jmeter import dates, draws
 from prony_frontends.jmeter.expression_parser import Parser, text_of
-from prony_frontends.jmeter.expression_values import (
-    Changing,
-    Drawn,
-    Json,
-    Moment,
-    Named,
-    NotPlain,
-    Value,
-)
+from prony_frontends.jmeter.expression_values import Changing, Drawn, Json, Moment, Named, Unsupported, Value
 from prony_frontends.jmeter.functions import Call, Text, TextPart
 from prony_frontends.jmeter.responses import pointer_of
 
@@ -94,7 +84,7 @@ class _Parser(Parser):
         if inside[:2] == quote * 2 and inside[-2:] == quote * 2 and len(inside) >= 4:
             inside = inside[2:-2]  # triple quotes
         if self.source.cached and "\0" in inside:
-            raise NotPlain("${…} of a changing value, which a compiled script freezes; use vars.get(…)")
+            raise Unsupported("${…} of a changing value, which a compiled script freezes; use vars.get(…)")
         if not self.source.groovy:
             return super()._quoted(_literal(inside), quote)
         if quote == "'" or not INTERPOLATED.search(inside):
@@ -130,7 +120,7 @@ class _Parser(Parser):
             if name in words:
                 self.at = at + words.index(name) + 1
                 if self._arguments():
-                    raise NotPlain(f"new {name}(…)")
+                    raise Unsupported(f"new {name}(…)")
                 return Named(SLURPER)
         return super()._made()
 
@@ -166,7 +156,7 @@ class _Parser(Parser):
             case Named(name="JsonPath"), "read", [Named(name="the response"), str() as path]:
                 pointer = pointer_of(path)
                 if pointer is None:
-                    raise NotPlain(path)
+                    raise Unsupported(path)
                 return Json(pointer)
             case Json(pointer=pointer), "get" | "getAt", [str() | int() as key]:
                 return Json(f"{pointer}/{key}")
@@ -210,7 +200,7 @@ class _Parser(Parser):
             case Moment(pattern="", shift_s=0, day=False), "getTime" | "toEpochMilli", []:
                 return Changing(TextPart("time", True))
             case Moment(), _, _:
-                raise NotPlain(f"{name}(…) of a time")
+                raise Unsupported(f"{name}(…) of a time")
         return UNKNOWN
 
 
@@ -221,7 +211,7 @@ def _literal(inside: str) -> str:
 
 def _word(value: Value) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise NotPlain("a list with elements other than texts and numbers")
+        raise Unsupported("a list with elements other than texts and numbers")
     return str(value)
 
 
@@ -242,7 +232,7 @@ def _formatted(source: Source, form: str, value: Value) -> Value:
     """`String.format("%05d", n)`."""
     digits = re.fullmatch(r"([^%]*)%(?:0(\d))?d([^%]*)", form)
     if digits is None or not isinstance(value, int | Drawn | Changing):
-        raise NotPlain(f"format('{form}', …)")
+        raise Unsupported(f"format('{form}', …)")
     before, least, after = digits.groups()
     number = source.text(value)
     if number.constant is not None:

@@ -25,9 +25,7 @@ def pace(timer: JmxNode, users: int | None, values: KnownValues, name: str) -> P
     phases = _phases(timer, values)
     timer.finish()
     if users is None:
-        raise timer.refused(
-            "a rate in an open model, which already has one", "write the rate in the schedule"
-        )
+        raise timer.refused("a rate in an open model", "write the rate in the schedule")
     most = max(max(phase.from_per_s, phase.to_per_s) for phase in phases)
     threads = f"{users} thread{'s' if users > 1 else ''}"
     values.note(

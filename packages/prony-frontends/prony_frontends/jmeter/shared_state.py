@@ -28,15 +28,11 @@ def check_shared_state(
                 "move it into the thread group that uses it",
             )
         if rows.share_mode(node) == rows.EACH_GROUP:
-            raise node.refused(
-                "rows of its own for each of several groups", "copy it into each of them, or share them all"
-            )
+            raise node.refused("own rows for each of several groups", "copy it into each, or share them")
     for node in _of([*outside, *every], "ConstantThroughputTimer"):
         mode = node.value("calcMode")
         if mode == str(ALL):
-            raise node.refused(
-                "a rate shared out over the threads of several groups", "share it out within each group"
-            )
+            raise node.refused("a rate shared by threads of several groups", "share it within each group")
         if mode == str(GROUP_SHARED) and any(node is outside_node for outside_node in outside):
             raise node.refused("a rate for each of several groups", "move a timer into each of them")
 

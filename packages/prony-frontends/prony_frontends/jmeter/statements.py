@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from prony_frontends.jmeter.expression_values import NotPlain
+from prony_frontends.jmeter.expression_values import Unsupported
 from prony_frontends.jmeter.jmx import JmxNode
 
 LANGUAGES = frozenset({"", "groovy", "java", "bsh", "beanshell"})
@@ -54,7 +54,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class Assignment:
     """An assignment of a variable."""
 
     variable: str
@@ -71,7 +71,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """So many milliseconds."""
+    """A pause in ms."""
 
     value: str
 
@@ -90,7 +90,7 @@ class Either:
         return " ".join((self.condition, *(one.value for one in (*self.then, *self.otherwise))))
 
 
-Statement = Named | Put | Property | Pause | Either
+Statement = Named | Assignment | Property | Pause | Either
 
 
 def language(node: JmxNode) -> str:
@@ -134,14 +134,14 @@ def _either(text: str) -> Either:
     if rest:
         match = ELSE.match(rest)
         if match is None:
-            raise NotPlain(_shown(rest))
+            raise Unsupported(_shown(rest))
         after = rest[match.end() :]
         if IF.match(after):
             otherwise = (_either(after),)
         else:
             otherwise, left = _body(after)
             if left:
-                raise NotPlain(_shown(left))
+                raise Unsupported(_shown(left))
     return Either(text[begin + 1 : end - 1], then, otherwise)
 
 
@@ -170,12 +170,12 @@ def _closing(text: str, begin: int) -> int:
         depth += {"open": 1, "close": -1}.get(match.lastgroup or "", 0)
         if depth == 0:
             return at
-    raise NotPlain("unclosed brackets")
+    raise Unsupported("unclosed brackets")
 
 
 def _statement(text: str) -> Statement:
     if put := PUT.fullmatch(text):
-        return Put(*_pair(put.group(1), text))
+        return Assignment(*_pair(put.group(1), text))
     if put := PROPERTY.fullmatch(text):
         return Property(*_pair(put.group(1), text))
     if waits := SLEEP.fullmatch(text):
@@ -185,7 +185,7 @@ def _statement(text: str) -> Statement:
         return Named(name, f"{name} {sign[0]} 1")
     local = LOCAL.fullmatch(text)
     if local is None or local.group(1) in KEYWORDS or text.split(maxsplit=1)[0] in KEYWORDS:
-        raise NotPlain(_shown(text))
+        raise Unsupported(_shown(text))
     name, sign, value = local.groups()
     return Named(name, f"{name} {sign} ({value})" if sign else value)
 
@@ -194,7 +194,7 @@ def _pair(arguments: str, text: str) -> tuple[str, str]:
     """A constant name, and the source of its value."""
     match = NAME.fullmatch(arguments)
     if match is None:
-        raise NotPlain(_shown(text))
+        raise Unsupported(_shown(text))
     return match.group(1) or match.group(2), match.group(3)
 
 
@@ -209,7 +209,7 @@ def _check_reads(text: str) -> None:
     called = set(re.findall(r"\.\s*(\w+)\s*\(", bare)) | set(re.findall(r"\bnew\s+\w+", bare))
     within = set(re.findall(r"\$\{[^}]*?\.\s*(\w+)\s*\(", text))
     if not (called | within) <= READS or re.search(r"(?<![=!<>])=(?!=)|\+\+|--|\{", bare):
-        raise NotPlain(_shown(text))
+        raise Unsupported(_shown(text))
 
 
 def _statements(script: str) -> Iterator[str]:
@@ -238,6 +238,6 @@ def _statements(script: str) -> Iterator[str]:
         else:
             parts.append(match.group(0))
     if depth != 0:
-        raise NotPlain("unclosed brackets")
+        raise Unsupported("unclosed brackets")
     if last := "".join(parts).strip():
         yield last

@@ -70,7 +70,7 @@ def in_base64(call: Call) -> Text:
 
 def base64_of(call: Call, text: Text) -> Text:
     """The text's bytes in Base64."""
-    whole = text if text.constant is not None else call.as_one(text)
+    whole = text if text.constant is not None else call.single_placeholder(text)
     return call.each(whole, lambda plain: base64.b64encode(plain.encode()).decode(), "base64")
 
 
@@ -88,7 +88,7 @@ def digest(call: Call) -> Text:
         return call.stored(Text.of(digest_hex.upper() if capitals else digest_hex), [store])
     if name == "SHA224":
         raise call.refused("SHA-224 of a changing text", "use MD5, SHA-1, SHA-256, SHA-384 or SHA-512")
-    (part,) = call.as_one(text).parts
+    (part,) = call.single_placeholder(text).parts
     filters = f"{name.lower()} | upper" if capitals else name.lower()
     return call.stored(Text.placeholder(f"{part.text} | {filters}"), [store])
 
@@ -173,14 +173,7 @@ def _plain(name: str) -> Function:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "__urlencode": encoded,
-    "__urldecode": decoded,
-    "__eval": evaluated,
-    "__evalVar": evaluated_variable,
-    "__changeCase": cased,
-    "__base64Encode": in_base64,
-    "__digest": digest,
-    "__char": characters,
-    "__split": split,
-    **{name: _plain(name) for name in PLAIN},
-}
+    "__urlencode": encoded, "__urldecode": decoded, "__eval": evaluated, "__evalVar": evaluated_variable,
+    "__changeCase": cased, "__base64Encode": in_base64, "__digest": digest, "__char": characters,
+    "__split": split, **{name: _plain(name) for name in PLAIN},
+}  # fmt: skip

@@ -96,9 +96,7 @@ def _drawn(raw: str, timer: JmxNode, values: KnownValues) -> str:
 
 
 def pace(timer: JmxNode, users: int | None, values: KnownValues, names: dict[int, str]) -> Pace:
-    """The pace of a throughput timer, shared by all places in its scope. `names`: by timer, to share the
-    pace.
-    """
+    """Pace of a throughput timer, shared in its scope. `names`: by timer."""
     if timer.tag == precise.TIMER:
         return precise.pace(timer, users, values)
     name = _named(timer, names)
@@ -116,10 +114,7 @@ def pace(timer: JmxNode, users: int | None, values: KnownValues, names: dict[int
     if number == PER_THREAD:
         return Pace(per_min=per_min, per="user", name=name)
     if users is None:
-        raise timer.refused(
-            "a rate shared by active threads in an open model",
-            "write the rate in the schedule",
-        )
+        raise timer.refused("a rate of active threads in an open model", "write it in the schedule")
     if users > 1:
         values.note(
             f"{timer.element}: each of {users} threads gets an equal share of the rate from the start "

@@ -12,17 +12,8 @@ from prony.plan.population import Population
 from prony.plan.step import requests as requests_of
 from prony.plan.trial import TrialPlan, fixed
 from prony_frontends.base import Translated
-from prony_frontends.jmeter import (
-    data_files,
-    groups,
-    inert,
-    jmx,
-    listeners,
-    marks,
-    modules,
-    plug_ins,
-)
-from prony_frontends.jmeter.arguments import TOOL, JMeterArguments, Wishes
+from prony_frontends.jmeter import data_files, groups, inert, jmx, listeners, marks, modules, plug_ins
+from prony_frontends.jmeter.arguments import TOOL, JMeterArguments, OwnSettings
 from prony_frontends.jmeter.connections import (
     TranslatedGroup,
     connections,
@@ -65,25 +56,27 @@ class JMeterPlan:
         return sum(thread_group.users or 0 for thread_group in self.thread_groups)
 
 
-def plan(asked: JMeterArguments) -> JMeterPlan:
+def plan(args: JMeterArguments) -> JMeterPlan:
     """Translates the test plan of a command line. Raises Refused and UsageError."""
-    assert asked.plan is not None
-    return of_tree(jmx.read(asked.plan), asked.plan, asked.properties, asked.wishes)
+    assert args.plan is not None
+    return of_tree(jmx.read(args.plan), args.plan, args.properties, args.own_settings)
 
 
-def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes | None = None) -> JMeterPlan:
+def of_tree(
+    top: JmxNode, path: Path, properties: dict[str, str], own_settings: OwnSettings | None = None
+) -> JMeterPlan:
     """Translates the test plan with this root."""
-    wishes = wishes or Wishes()
+    own_settings = own_settings or OwnSettings()
     values = KnownValues(
         properties=dict(properties), draws=random.Random(), folder=path.parent,
-        csv_dir=wishes.csv_dir, end_s=wishes.duration_s,
+        csv_dir=own_settings.csv_dir, end_s=own_settings.duration_s,
     )  # fmt: skip
     shared = Shared(path.parent, values.feeders)
     modules.expand(top, path.parent)
     plug_ins.become_own(top)
     marks.number(top)
     writing = listeners.writing(top)
-    inert.remove(top, values, wishes.skip_unsupported)
+    inert.remove(top, values, own_settings.skip_unsupported)
     one_after_the_other = _test_plan(top, values)
     gather(top, values)
     written = listeners.files(writing, groups.KINDS, values)
@@ -153,15 +146,9 @@ def _note_end(parts: Sequence[Sequence[TranslatedGroup]], top: JmxNode, values: 
         for phase in (before, main)
     ]
     if stops[0]:
-        values.note(
-            f"{stops[0][0].node.element}: after a request of it that ends the run nothing else is sent, as "
-            "in JMeter"
-        )
+        values.note(f"{stops[0][0].node.element}: a failed request ends all sending, as in JMeter")
     if stops[1] and after and not top.flag("TestPlan.tearDown_on_shutdown"):
-        values.note(
-            "the tearDown groups run also where a failed request has ended the load; this plan says that "
-            "JMeter does not"
-        )
+        values.note("tearDown groups run after a failed request ended the load (JMeter, by this plan: not)")
 
 
 def _note_undefined(values: KnownValues) -> None:
@@ -208,8 +195,5 @@ def _groups(top: JmxNode, values: KnownValues) -> tuple[list[JmxNode], list[JmxN
         raise top.wrong("a thread group that is enabled")
     for node in main:
         if node.tag in groups.OF_ARRIVALS and len(main) > 1:
-            raise node.refused(
-                "an open model beside other thread groups",
-                "run it as a plan of its own, or make it a Thread Group",
-            )
+            raise node.refused("an open model and other thread groups", "make it a plan, or a Thread Group")
     return before, main, after

@@ -23,7 +23,7 @@ from prony_frontends.jmeter import (
 )
 from prony_frontends.jmeter.functions import KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
-from prony_frontends.jmeter.leaving import Way, leaves
+from prony_frontends.jmeter.leaving import LoopExit, leaves
 from prony_frontends.jmeter.outline import BETWEEN, FAULT, LABEL, note
 from prony_frontends.jmeter.places import NotSent
 from prony_frontends.jmeter.requests import SAMPLERS, SamplerRequest, request
@@ -73,17 +73,17 @@ class TreeWalk:
     requests: list[SamplerRequest] = field(default_factory=list)
     rounds: int = 0
     """Loops with a named round number."""
-    ways: list[Way] = field(default_factory=lambda: [Way()])
+    loop_exits: list[LoopExit] = field(default_factory=lambda: [LoopExit()])
     """Loops being translated, the thread's own first."""
 
     @contextmanager
-    def looping(self) -> Iterator[Way]:
+    def looping(self) -> Iterator[LoopExit]:
         """Scope of a loop's translation."""
-        self.ways.append(Way())
+        self.loop_exits.append(LoopExit())
         try:
-            yield self.ways[-1]
+            yield self.loop_exits[-1]
         finally:
-            self.ways.pop()
+            self.loop_exits.pop()
 
     def below(self, node: JmxNode, scope: TreeScope, loop: LoopContext) -> list[Entry]:
         """Entries below a controller."""
@@ -165,7 +165,7 @@ def _sampler(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
     entries = by_server(node, here, walk.values, lambda: _asked(node, here, walk))
     if here.handler is None or handlers.is_of_group(here.handler, walk.values):
         return entries
-    return handlers.handled(entries, here.handler, node, walk.ways, walk.values)
+    return handlers.handled(entries, here.handler, node, walk.loop_exits, walk.values)
 
 
 def _asked(node: JmxNode, here: TreeScope, walk: TreeWalk) -> list[Entry]:
@@ -216,7 +216,7 @@ def _not_sent(node: JmxNode, label: Text, why: NotSent, values: KnownValues) -> 
     ]
 
 
-def named_round(node: JmxNode, walk: TreeWalk) -> str:
+def round_index(node: JmxNode, walk: TreeWalk) -> str:
     """The name of a loop's round number, for `${__jm__NAME__idx}`."""
     walk.rounds += 1
     name = f"round{walk.rounds}"

@@ -18,10 +18,7 @@ def workload(
     """The workload of these groups; `alone`: a single group's steps are the workload's own."""
     for part in parts:
         if part.cookies != parts[0].cookies:
-            raise part.group.node.refused(
-                "groups keep cookies in different ways",
-                "move one cookie manager above the groups",
-            )
+            raise part.group.node.refused("groups with different cookie rules", "use one, above the groups")
     cookies = _cookies(parts, shared)
     requests = [request for part in parts for request in part.requests]
     cache = _cache(requests, any(part.group.new_users for part in parts), values)

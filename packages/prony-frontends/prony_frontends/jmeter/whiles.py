@@ -1,6 +1,4 @@
-"""Loops that end by themselves: While Controllers by a condition or a failed request, Runtime Controllers by
-time.
-"""
+"""Loops that end by themselves: While Controllers (condition, failure), Runtime Controllers (time)."""
 
 from __future__ import annotations
 
@@ -10,12 +8,10 @@ from prony_frontends.jmeter import conditions, last_sample
 from prony_frontends.jmeter.guards import Guard
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.scope import TreeScope
-from prony_frontends.jmeter.tree import Controller, LoopContext, TreeWalk, entries_of, named_round
+from prony_frontends.jmeter.tree import Controller, LoopContext, TreeWalk, entries_of, round_index
 
 LAST = "LAST"
-"""Condition of a While Controller: the last request succeeded. Without a condition it is checked after a
-round only.
-"""
+"""The last request succeeded. A While Controller without a condition checks it after a round."""
 NOW = "${time}"
 """In ms since 1970."""
 
@@ -55,13 +51,13 @@ def _while_right(node: JmxNode, scope: TreeScope, walk: TreeWalk, asks_first: bo
 
 def _rounds(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: Loop, *after: Entry) -> list[Entry]:
     """`after`: entries at the end of each round."""
-    name = named_round(node, walk)
-    with walk.looping() as way:
+    name = round_index(node, walk)
+    with walk.looping() as loop_exit:
         body = entries_of(node.below, scope, walk, LoopContext())
     if not body:
         return []
     index = name if name in walk.values.used else None
-    return way.looped(loop.model_copy(update={"index": index}), [*body, *after])
+    return loop_exit.looped(loop.model_copy(update={"index": index}), [*body, *after])
 
 
 def _runtime(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:

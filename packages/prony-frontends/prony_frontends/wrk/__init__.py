@@ -9,10 +9,5 @@ from prony_frontends.base import FrontEnd
 __all__ = ["FRONT_END", "run", "translate"]
 
 FRONT_END = FrontEnd(
-    name="wrk",
-    usage=USAGE,
-    translate=translate,
-    run=run,
-    script_endings=(".lua",),
-    before_script=("-s",),
+    name="wrk", usage=USAGE, translate=translate, run=run, script_endings=(".lua",), before_script=("-s",)
 )

@@ -158,9 +158,7 @@ def _weighted(values: Iterable[tuple[int | None, int]]) -> int | None:
 
 
 def merged_mark(requests: int, marks: Sequence[Mark]) -> Mark:
-    """The instant at which all engines had completed their shares of `requests`. Percentiles cannot be
-    merged.
-    """
+    """When all engines had completed their shares of `requests`; without percentiles."""
     done = sum(mark.requests for mark in marks)
     sums_ns = [mark.mean_ns * mark.requests for mark in marks if mark.mean_ns is not None]
     alone = marks[0] if len(marks) == 1 else None
@@ -226,45 +224,15 @@ def merged_window(
 
 
 SUMMED = (
-    "bytes_sent",
-    "bytes_received",
-    "connect_attempts",
-    "connections_opened",
-    "connections_closed_by_server",
-    "connections_closed_by_client",
-    "connections_closed_first_by_server",
-    "tls_handshakes",
-    "tls_resumptions",
-    "service_time_sum_s",
-    "lost_time_sum_s",
-    "in_flight_integral_s",
-    "in_flight_age_open_s",
-    "in_flight_age_close_s",
-    "clipped_cycle_s",
-    "clipped_connect_s",
-    "clipped_turnaround_s",
-    "clipped_back_off_s",
-    "turnaround_sum_s",
-    "turnaround_count",
-    "users",
-    "users_integral_s",
-    "think_drawn_sum_s",
-    "think_actual_sum_s",
-    "think_count",
-    "eaddrnotavail",
-    "emfile",
-    "submissions_put_off",
-    "cookies_dropped",
-    "offered",
-    "due_unsent",
-    "blocked",
-    "sessions_begun",
-    "sessions_completed",
-    "sent",
-    "completed",
-    "failed",
-    "abandoned",
-)
+    "bytes_sent", "bytes_received", "connect_attempts", "connections_opened", "connections_closed_by_server",
+    "connections_closed_by_client", "connections_closed_first_by_server", "tls_handshakes", "tls_resumptions",
+    "service_time_sum_s", "lost_time_sum_s", "in_flight_integral_s", "in_flight_age_open_s",
+    "in_flight_age_close_s", "clipped_cycle_s", "clipped_connect_s", "clipped_turnaround_s",
+    "clipped_back_off_s", "turnaround_sum_s", "turnaround_count", "users", "users_integral_s",
+    "think_drawn_sum_s", "think_actual_sum_s", "think_count", "eaddrnotavail", "emfile",
+    "submissions_put_off", "cookies_dropped", "offered", "due_unsent", "blocked", "sessions_begun",
+    "sessions_completed", "sent", "completed", "failed", "abandoned",
+)  # fmt: skip
 """Counters that are summed, or None where an engine could not read them."""
 
 
@@ -356,9 +324,7 @@ def _steps(lists: Sequence[Sequence[StepFigures]]) -> tuple[StepFigures, ...]:
     )
 
 
-def common_gaps(
-    silences: Sequence[Sequence[Silence] | None],
-) -> tuple[tuple[Gap, ...], int | None]:
+def common_gaps(silences: Sequence[Sequence[Silence] | None]) -> tuple[tuple[Gap, ...], int | None]:
     """Spans without a completion on any host while some host had requests in flight, longest first, and their
     number. The engine merges its threads the same way, so an idle host hides no gap. The number is None where
     a host reported no silences.

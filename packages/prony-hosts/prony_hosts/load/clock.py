@@ -17,9 +17,7 @@ from prony.evidence.hosts import Clock
 STRETCHES = 32
 """Stretches of time, each with its shortest round trip; more of them do not improve the drift."""
 LONGEST_STRETCH_NS = 16e9
-"""With this length, data older than eight and a half minutes is dropped: over hours drift follows
-temperature, and a line does not fit.
-"""
+"""Older data is dropped after eight and a half minutes: drift over hours fits no line."""
 LARGEST_DRIFT = 100e-6
 """Bound on the drift between two clocks; typically below 20 ppm."""
 DRIFT_KNOWN = 10e-6
@@ -173,9 +171,7 @@ class _Shortest:
 
 @dataclass(slots=True)
 class ClockEstimator:
-    """Collects round trips and keeps the shortest of each stretch: of the last minutes for the estimate, and
-    a coarser set of the whole time.
-    """
+    """The shortest round trip of each stretch: of the last minutes, and coarser of the whole time."""
 
     _latest: _Shortest = field(default_factory=lambda: _Shortest(LONGEST_STRETCH_NS))
     _whole: _Shortest = field(default_factory=_Shortest)

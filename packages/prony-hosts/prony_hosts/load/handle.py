@@ -17,9 +17,7 @@ class EngineHandle(Protocol):
         ...
 
     def send(self, command: dict[str, Any]) -> None:
-        """Sends a command of docs/engine.md, in order. Called from one thread. Raises HostLost,
-        EnvironmentFault.
-        """
+        """Sends a command of docs/engine.md, from one thread. Raises HostLost, EnvironmentFault."""
         ...
 
     def events(self, timeout_s: float) -> Sequence[dict[str, Any]] | None:

@@ -28,9 +28,7 @@ Row = tuple[IntervalRow, Packed | None]
 
 
 class HostEngine:
-    """Reads events and sends commands on threads of its own, so that a silent host delays no other.
-    `heard` gets each event and its arrival (ns).
-    """
+    """Reads events and sends commands on its own threads. `heard`: each event, arrival (ns)."""
 
     def __init__(self, handle: EngineHandle, heard: Callable[[HostEngine, News, int], None]) -> None:
         self._handle, self._heard = handle, heard
@@ -48,9 +46,7 @@ class HostEngine:
         self.row_late_s: float | None = None
         """Longest time from a row's end to its arrival, within the window."""
         self.cut_by: dict[str, ClockEstimate] = {}
-        """Clock estimates by which the rows and the newest window are cut. Set once, at the start and at the
-        window's opening; from there the host's own clock counts.
-        """
+        """Estimates that cut the rows and the newest window; set at the start and the window's opening."""
         self._agreed_ns: dict[str, int] = {}
         self._commands: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._closing = False
@@ -135,9 +131,7 @@ class HostEngine:
         self._heard(self, news, time.monotonic_ns())
 
     def keep(self, event: dict[str, Any], arrived_ns: int) -> Row | None:
-        """Stores an event; returns it when it is a row. Raises EnvironmentFault when the engine refused the
-        load, and ValueError for an event of another version.
-        """
+        """Stores an event; gives a row. Raises EnvironmentFault (refused load), ValueError (version)."""
         match event.get("event"):
             case "interval":
                 return self._row(event, arrived_ns)

@@ -20,9 +20,7 @@ MOST_SLOTS = 10_000
 
 
 def shared(load: EngineLoad, weights: Sequence[float]) -> tuple[EngineLoad | None, ...]:
-    """The load of each engine, in the order of the weights; None where there are fewer users than engines.
-    Raises UsageError for a load that cannot be split.
-    """
+    """Loads by weight; None with fewer users than engines. Raises UsageError if it cannot be split."""
     if not weights or not all(math.isfinite(weight) and weight > 0 for weight in weights):
         given = ", ".join(f"{weight:g}" for weight in weights)
         raise UsageError(f"weights of the load hosts are [{given}]: expected at least one, all above 0")

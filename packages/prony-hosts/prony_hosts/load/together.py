@@ -89,9 +89,7 @@ class EnginesTogether:
 
     @property
     def cut_by(self) -> Mapping[str, tuple[ClockEstimate, ...]]:
-        """Clock estimates by which each host's rows and window are cut, by name. Later drift between the
-        clocks is skew.
-        """
+        """Estimates that cut each host's rows and window, by name. Later drift between clocks is skew."""
         return {host.name: tuple(host.cut_by.values()) for host in self._hosts if host.cut_by}
 
     def evidence_fields(self) -> dict[str, dict[str, Any]]:
@@ -106,9 +104,7 @@ class EnginesTogether:
         }
 
     def next_event(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next merged event; None at the timeout and after the last. Raises HostLost for the first lost
-        host, EnvironmentFault for the first engine that ended without a report.
-        """
+        """Next merged event; None at the timeout and the end. Raises HostLost, EnvironmentFault."""
         deadline = time.monotonic() + timeout_s
         while not self._out and self._fault is None and self._finished is None:
             if self._inbox.empty():

@@ -40,7 +40,7 @@ class Claimed:
     """Differences shown for the horizon, too."""
     equivalent: int = 0
     open: int = 0
-    told: list[str] = field(default_factory=list)
+    false_claims: list[str] = field(default_factory=list)
     """False claims: the claim, and the truth."""
     beyond: list[str] = field(default_factory=list)
     """Differences in the right direction of which the near end exceeds the truth."""
@@ -48,7 +48,7 @@ class Claimed:
     @property
     def false(self) -> int:
         """Number of false claims."""
-        return len(self.told)
+        return len(self.false_claims)
 
     def add(self, pair: Pair, window: float, then: float) -> None:
         """Adds a pair whose true ratio is `window` without a disturbance, and `then` at the horizon."""
@@ -59,15 +59,13 @@ class Claimed:
         self.open += pair.claim is Claim.OPEN
         line = f"{pair.claim.value} {pair.at_least or 1:.4f} of {window:.4f}, later {then:.4f}"
         if is_false(pair, window, then):
-            self.told.append(line)
+            self.false_claims.append(line)
         elif pair.differs and _true(pair, window, then) < (pair.at_least or 1.0) * (1 - SLACK):
             self.beyond.append(line)
 
 
 def is_false(pair: Pair, window: float, then: float) -> bool:
-    """Whether an equivalent pair differs by more than its margin, or a shown difference is none or has
-    the other direction.
-    """
+    """Whether an equivalent pair differs by more than its margin, or a shown direction is wrong."""
     if pair.claim is Claim.EQUIVALENT:
         return abs(math.log(window)) > math.log1p(pair.within or 0.0) + SLACK
     return pair.differs and _true(pair, window, then) <= 1 + SLACK

@@ -27,7 +27,7 @@ class Disturbance:
     slice_ms: float = 10.0
     resent: float = 0.0
     """Share of requests with a lost segment: 200 ms each."""
-    held_back: float = 0.0
+    acks_delayed: float = 0.0
     """Share of requests that wait for a delayed acknowledgement: 40 ms each."""
     failed: float = 0.0
     """Share of requests answered at once with an error."""
@@ -65,13 +65,13 @@ class World:
         return self.rate_per_s > 0
 
     @property
-    def honest(self) -> World:
+    def undisturbed(self) -> World:
         """The same world without its disturbance."""
         return replace(self, disturbance=Disturbance())
 
 
 @dataclass(slots=True)
-class Taken:
+class LostSpan:
     """A span (s) in which hypervisor or another process had the CPU; when the server began to wait."""
 
     begin: float
@@ -98,10 +98,10 @@ class Requests:
     """Receive delay of the response."""
     failed: NDArray[np.bool_]
     resent: NDArray[np.bool_]
-    held_back: NDArray[np.bool_]
+    acks_delayed: NDArray[np.bool_]
     paused_s: float
     """The client's time between requests, summed over users."""
-    taken: tuple[Taken, ...]
+    lost_spans: tuple[LostSpan, ...]
     """When others had the CPU."""
 
 
@@ -119,14 +119,14 @@ def run(world: World, seconds: float, rng: np.random.Generator) -> Requests:
     def drawn(mean_ms: float) -> Floats:
         return rng.exponential(mean_ms / 1000, most) if mean_ms else np.zeros(most)
 
-    failed, resent, held = (rng.random(most) < share for share in (how.failed, how.resent, how.held_back))
+    failed, resent, held = (rng.random(most) < share for share in (how.failed, how.resent, how.acks_delayed))
     cpu_s = np.exp(SKEW * rng.standard_normal(most) - SKEW**2 / 2) * world.cpu_ms / 1000
     cpu_s = np.where(failed, MISS_S, cpu_s)
     wait_s = np.where(failed, 0.0, drawn(world.wait_ms)) + RESENT_S * resent + HELD_BACK_S * held
     lay_s, pause_s, think_s = drawn(how.client_ms), drawn(how.pause_ms), drawn(world.think_ms)
     slower = 1 / level(world, np.arange(0.5, int(seconds) + 2.5))
     speeds = (slower * np.exp(-world.noise * rng.standard_normal(int(seconds) + 2))).tolist()
-    taken = _taken(how, seconds, rng)
+    lost_spans = _lost_spans(how, seconds, rng)
     period_s = FREEZE_S / how.frozen if how.frozen else math.inf
     waiting: list[tuple[float, float, float, int]] = []
     # (earliest start on the CPU, send time, due time, connection)
@@ -147,12 +147,12 @@ def run(world: World, seconds: float, rng: np.random.Generator) -> Requests:
             break
         free_s = max(free_s, begin)
         left = work * speeds[min(int(free_s), len(speeds) - 1)]
-        while slot < len(taken) and taken[slot].end <= free_s:
+        while slot < len(lost_spans) and lost_spans[slot].end <= free_s:
             slot += 1
-        while slot < len(taken) and free_s + left > taken[slot].begin:
-            left -= max(0.0, taken[slot].begin - free_s)
-            taken[slot].waits = max(taken[slot].begin, free_s)
-            free_s = taken[slot].end
+        while slot < len(lost_spans) and free_s + left > lost_spans[slot].begin:
+            left -= max(0.0, lost_spans[slot].begin - free_s)
+            lost_spans[slot].waits = max(lost_spans[slot].begin, free_s)
+            free_s = lost_spans[slot].end
             slot += 1
         free_s += left
         done_s = free_s + wait + lay
@@ -167,7 +167,9 @@ def run(world: World, seconds: float, rng: np.random.Generator) -> Requests:
     due_of, sent_of, done_of = times[order].T
     works, lies = cpu_s[:count][order], lay_s[:count][order]
     bad, again_sent, held_up = failed[:count][order], resent[:count][order], held[:count][order]
-    return Requests(due_of, sent_of, done_of, works, lies, bad, again_sent, held_up, paused_s, tuple(taken))
+    return Requests(
+        due_of, sent_of, done_of, works, lies, bad, again_sent, held_up, paused_s, tuple(lost_spans)
+    )
 
 
 def level(world: World, at_s: NDArray[Any]) -> Floats:
@@ -182,7 +184,7 @@ def _thawed(at_s: float, who: int, period_s: float) -> float:
     return (at_s // period_s + 1) * period_s
 
 
-def _taken(how: Disturbance, seconds: float, rng: np.random.Generator) -> list[Taken]:
+def _lost_spans(how: Disturbance, seconds: float, rng: np.random.Generator) -> list[LostSpan]:
     share, slice_s = how.stolen + how.others, how.slice_ms / 1000
     if share <= 0:
         return []
@@ -192,4 +194,4 @@ def _taken(how: Disturbance, seconds: float, rng: np.random.Generator) -> list[T
     ends = np.cumsum(gone + between)
     stolen = rng.random(most) < how.stolen / share
     spans = zip((ends - gone).tolist(), ends.tolist(), stolen.tolist(), strict=True)
-    return [Taken(*span) for span in spans]
+    return [LostSpan(*span) for span in spans]

@@ -1,6 +1,4 @@
-"""Staged faults of known size on this host, real engine against real reference server: coverage of a
-disturbed trial's bounds for the figures of an undisturbed twin, measured just before.
-"""
+"""Staged faults of known size, real engine and reference server: do bounds cover an undisturbed twin?"""
 
 from __future__ import annotations
 
@@ -39,27 +37,17 @@ BYTES = Setup(
 
 FAULTS: tuple[Fault, ...] = (
     Fault("nothing", PLAIN, PLAIN),
-    Fault(
-        "another process takes half of the server's CPU",
-        replace(PLAIN, disturbance=burner("server"), needs=("two-cpus",)),
-        PLAIN,
-    ),
-    Fault(
-        "the same under an open load",
-        replace(OPEN, disturbance=burner("server"), needs=("two-cpus",)),
-        OPEN,
-    ),
-    Fault(
-        "another process takes half of the client's CPU",
-        replace(PLAIN, disturbance=burner("client"), needs=("two-cpus",)),
-        PLAIN,
-    ),
+    Fault("another process takes half of the server's CPU",
+        replace(PLAIN, disturbance=burner("server"), needs=("two-cpus",)), PLAIN),
+    Fault("the same under an open load", replace(OPEN, disturbance=burner("server"), needs=("two-cpus",)),
+        OPEN),
+    Fault("another process takes half of the client's CPU",
+        replace(PLAIN, disturbance=burner("client"), needs=("two-cpus",)), PLAIN),
     Fault("client and server on one CPU", replace(PLAIN, shared_cpus=True, needs=("two-cpus",)), PLAIN),
-    Fault(
-        "0.5 % errors", replace(PLAIN, serve=("--work", "100us", "--errors", "share=0.005,fast=yes")), PLAIN
-    ),
-    Fault("segments are lost", replace(BYTES, around=shallow_link), replace(BYTES, around=deep_link)),
-)
+    Fault("0.5 % errors", replace(PLAIN, serve=("--work", "100us", "--errors", "share=0.005,fast=yes")),
+        PLAIN),
+    Fault("segments are lost", replace(BYTES, context=shallow_link), replace(BYTES, context=deep_link)),
+)  # fmt: skip
 
 
 def staged_tables(runs: int, say: Say) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from prony_selftest.cover.claims import BLOCKS, CREEPING, FASTER, FIGURE_OF, Claimed, claimed, creeping
-from prony_selftest.cover.held import Found, Held, held, plateaus
+from prony_selftest.cover.coverage import FigureCoverage, WorldCoverage, coverage_of, plateaus
 from prony_selftest.cover.queue import World
 from prony_selftest.cover.worlds import BUSY, FIGURES, KINDS, LOADS, WINDOW_S, Kind
 from prony_selftest.proportion import CONFIDENCE, upper_bound
@@ -17,12 +17,9 @@ SEED = 20261127
 TRIALS, PAIRS, WINDOWS = 25, 6, 40
 """Default repetitions per cell."""
 HEAD = {
-    "requests_per_s": "requests/s",
-    "mean_ms": "mean",
-    "p50_ms": "p50",
-    "p99_ms": "p99",
+    "requests_per_s": "requests/s", "mean_ms": "mean", "p50_ms": "p50", "p99_ms": "p99",
     "server_cpu_us_per_request": "CPU",
-}
+}  # fmt: skip
 CLAIM_LOADS = ("saturating", "open")
 OPEN, QUIET_AIM, BUSY_AIM = "open", 0.05, 0.15
 CREEPING_WORLDS = {
@@ -33,20 +30,20 @@ CREEPING_WORLDS = {
 
 def cover_tables(trials: int = TRIALS, windows: int = WINDOWS, say: Say = lambda _: None) -> str:
     """Coverage by kind of world and load."""
-    results: dict[tuple[str, str], Found] = {}
+    results: dict[tuple[str, str], WorldCoverage] = {}
     for place, (kind, load) in enumerate(every()):
         say(f"cover: {kind.name}, {load}")
-        results[kind.name, load] = held(kind, load, trials, SEED + place)
+        results[kind.name, load] = coverage_of(kind, load, trials, SEED + place)
     rows = [
         (kind.name, load, *(_inside(results[kind.name, load].figures.get(name)) for name in FIGURES))
         for kind, load in every()
     ]
     figures = [of for result in results.values() for of in result.figures.values()]
-    counted, inside = (sum(of.conforming for of in figures), sum(of.inside for of in figures))
-    alone = sum(of.alone for of in figures)
+    counted, inside = (sum(of.conforming for of in figures), sum(of.covered for of in figures))
+    interval_only = sum(of.interval_only for of in figures)
     total = (
         f"Inside in total: {inside} of {counted} ({_percent(inside, counted)}; aim 95 %); in the statistical "
-        f"interval alone: {_percent(alone, counted)}."
+        f"interval alone: {_percent(interval_only, counted)}."
     )
     parts = [
         prose(
@@ -54,7 +51,7 @@ def cover_tables(trials: int = TRIALS, windows: int = WINDOWS, say: Say = lambda
             f"windows of {WINDOW_S:g} s. A cell: conforming trials in which the figure of an undisturbed "
             "server lies inside the interval widened by the budget; and the median half width of the budget."
         ),
-        "**The worlds.**\n\n" + table(("world", "disturbance"), [(k.name, k.told) for k in KINDS]),
+        "**The worlds.**\n\n" + table(("world", "disturbance"), [(k.name, k.description) for k in KINDS]),
         "**Inside.**\n\n" + table(("world", "load", *(HEAD[name] for name in FIGURES)), rows),
         prose(total),
         _checks(results),
@@ -68,13 +65,13 @@ def every() -> list[tuple[Kind, str]]:
     return [(kind, load) for kind in KINDS for load in kind.loads]
 
 
-def _inside(of: Held | None) -> str:
+def _inside(of: FigureCoverage | None) -> str:
     if of is None:
         return ""
     if not of.conforming:
         return "none conforms"
     lost = "" if of.conforming == of.trials else f", {of.trials - of.conforming} do not conform"
-    return f"{of.inside}/{of.conforming}{lost}; {width(of.halves)}"
+    return f"{of.covered}/{of.conforming}{lost}; {width(of.halves)}"
 
 
 def width(halves: Sequence[float]) -> str:
@@ -86,7 +83,7 @@ def _percent(hits: int, count: int) -> str:
     return f"{100 * hits / count:.1f} %" if count else "none"
 
 
-def _checks(results: dict[tuple[str, str], Found]) -> str:
+def _checks(results: dict[tuple[str, str], WorldCoverage]) -> str:
     names = sorted({check for result in results.values() for check in (*result.checks, *result.refused)})
     rows = []
     for name in names:
@@ -108,7 +105,7 @@ def _plateaus(windows: int, say: Say) -> str:
         for window_s in (10.0, 30.0):
             say(f"plateau: {name}, {window_s:g} s")
             of = plateaus(world, window_s, windows, SEED)
-            rows.append((name, f"{window_s:g} s", f"{of.held}/{of.windows}", width(of.halves)))
+            rows.append((name, f"{window_s:g} s", f"{of.covered}/{of.windows}", width(of.halves)))
     text = (
         "**Residual drift**: printed plateau intervals that hold the server's level 60 s after the window, "
         "with 1.5 % noise from second to second, after 10 s of warm-up."
@@ -120,7 +117,7 @@ def claim_tables(pairs: int = PAIRS, say: Say = lambda _: None) -> str:
     """Claims about pairs with a known ratio."""
     rows, claimed_pairs = [], list[Claimed]()
     for place, (kind, load) in enumerate(pair for pair in every() if pair[1] in CLAIM_LOADS):
-        if kind.honest and kind.busy:
+        if kind.disturbed_truth and kind.busy:
             continue
         cells = []
         for ratio in (1.0, FASTER):
@@ -131,7 +128,7 @@ def claim_tables(pairs: int = PAIRS, say: Say = lambda _: None) -> str:
     say("claims: creeping")
     of = creeping(pairs * 3, SEED)
     counted = (*claimed_pairs, of)
-    false = [claim for each in counted for claim in each.told]
+    false = [claim for each in counted for claim in each.false_claims]
     beyond = [claim for each in counted for claim in each.beyond]
     shown = sum(each.shown for each in counted)
     claims = shown + sum(each.equivalent for each in counted)
@@ -169,7 +166,7 @@ def use_tables(trials: int = TRIALS, pairs: int = PAIRS, say: Say = lambda _: No
     for host, kind, aim in hosts:
         for place, load in enumerate(LOADS):
             say(f"use: {host}, {load}")
-            figures = held(kind, load, trials, SEED + place).figures
+            figures = coverage_of(kind, load, trials, SEED + place).figures
             conforming = figures[FIGURES[0]].conforming
             rows.append(
                 (
@@ -185,12 +182,12 @@ def use_tables(trials: int = TRIALS, pairs: int = PAIRS, say: Say = lambda _: No
         f"Median half width of the budget over {trials} trials, and how far the figure itself is from that "
         "of an undisturbed server (median): no bound is narrower than half of it. And how many of "
         f"{pairs} pairs that differ by 10 % are shown after {BLOCKS} trials each. Busy: "
-        f"{BUSY.told.removeprefix('as ')}."
+        f"{BUSY.description.removeprefix('as ')}."
     )
     return prose(text) + "\n\n" + table(head, rows) + "\n"
 
 
-def _off(of: Held) -> str:
+def _off(of: FigureCoverage) -> str:
     return f"{width(of.halves)}, off by {100 * median(of.offs):.2g} %" if of.halves else "none conforms"
 
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from prony.evidence.trial import Evidence
-from prony_selftest.cover.made import OPENS_S, evidence
 from prony_selftest.cover.queue import Disturbance, Requests, World, run
+from prony_selftest.cover.synthetic_evidence import OPENS_S, evidence
 
 WINDOW_S = 20.0
 AFTER_S = 0.5
@@ -33,13 +33,13 @@ class Kind:
     """A kind of disturbance; `drawn` gives a random size."""
 
     name: str
-    told: str
+    description: str
     drawn: Drawn
     busy: bool = True
     """Whether other processes run on the host."""
     loads: tuple[str, ...] = tuple(LOADS)
     figures: tuple[str, ...] = FIGURES
-    honest: bool = False
+    disturbed_truth: bool = False
     """Whether the truth is the disturbed server's own behaviour (for arrivals)."""
 
 
@@ -49,7 +49,7 @@ def _between(rng: np.random.Generator, low: float, high: float) -> float:
 
 
 KINDS: tuple[Kind, ...] = (
-    Kind("quiet", "nothing", lambda _: Disturbance(), busy=False, honest=True),
+    Kind("quiet", "nothing", lambda _: Disturbance(), busy=False, disturbed_truth=True),
     Kind(
         "steal",
         "the hypervisor takes 0.2 to 30 % of the server's CPU, 1 to 50 ms at a time",
@@ -73,7 +73,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "delayed acknowledgements",
         "0.1 to 50 % of the requests wait 40 ms",
-        lambda rng: Disturbance(held_back=_between(rng, 0.001, 0.5)),
+        lambda rng: Disturbance(acks_delayed=_between(rng, 0.001, 0.5)),
     ),
     Kind(
         "errors",
@@ -92,7 +92,7 @@ KINDS: tuple[Kind, ...] = (
         lambda rng: Disturbance(frozen=_between(rng, 0.02, 0.2)),
         loads=("half busy",),
         figures=("p99_ms",),
-        honest=True,
+        disturbed_truth=True,
     ),
     Kind(
         "several at once",
@@ -120,9 +120,7 @@ def trial(world: World, rng: np.random.Generator, window_s: float = WINDOW_S) ->
 
 @lru_cache(maxsize=256)
 def truth(world: World) -> Mapping[str, float]:
-    """True figures, from a long run without a disturbance; with a frozen worker, those of arrivals at the
-    rate of that load.
-    """
+    """Figures of a long undisturbed run; with a frozen worker, of arrivals at that load's rate."""
     rng = np.random.default_rng(11)
     made = run(world, TRUTH_S, rng)
     begin = made.done > OPENS_S

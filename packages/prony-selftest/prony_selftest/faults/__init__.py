@@ -1,3 +1,1 @@
-"""The catalogue of injected faults: set-ups whose figures from ordinary tools are wrong or misleading, each
-with a clean run.
-"""
+"""Injected faults: set-ups that mislead ordinary tools, each with a clean run."""

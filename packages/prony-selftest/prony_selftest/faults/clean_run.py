@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 
 from prony.judge.finding import Kind
-from prony_selftest.faults.model import Setup, SetupResult, said
+from prony_selftest.faults.model import Setup, SetupResult, bias_range
 from prony_selftest.faults.trial import run_setup
 
 PAUSES_S = (1.0, 3.0, 6.0)
@@ -24,9 +24,7 @@ without CPU are not in the system.
 PATIENCE = 4
 """Attempts for findings that another process explains."""
 OTHERS, STEAL = 0.02, 0.005
-"""CPU share of other processes, and steal, from which a trial counts as disturbed; below the limits of the
-check `isolation`, as effects may begin earlier.
-"""
+"""CPU share of other processes, and steal, of a disturbed trial; below the limits of `isolation`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class CleanResult:
         text = "conforms"
         if self.gone:
             text += f" at attempt {self.attempts} (earlier, from this host: {', '.join(self.gone)})"
-        return f"{text}, {said(self.outcome.judgement.bias(MAIN_FIGURE), MAIN_FIGURE)}"
+        return f"{text}, {bias_range(self.outcome.judgement.bias(MAIN_FIGURE), MAIN_FIGURE)}"
 
 
 MAIN_FIGURE = "requests_per_s"
@@ -101,9 +99,7 @@ def problems(outcome: SetupResult) -> dict[str, str]:
 
 
 def disturbed(outcome: SetupResult) -> bool:
-    """Whether the host's own readings show another process on its CPUs. On a single CPU, client and server
-    disturb each other.
-    """
+    """Whether another process used the trial's CPUs. On a single CPU client and server disturb each other."""
     if outcome.evidence.partition is not None and outcome.evidence.partition.shared:
         return True
     if outcome.kind("host") is Kind.BUDGET:

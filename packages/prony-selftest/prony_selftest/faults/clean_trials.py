@@ -31,7 +31,7 @@ from prony.trial.surroundings import Surroundings
 from prony_selftest.faults.clean_run import disturbed, problems
 from prony_selftest.faults.model import Setup, SetupResult
 from prony_selftest.faults.other_process import SHARED
-from prony_selftest.faults.trial import Silent, run_setup
+from prony_selftest.faults.trial import SilentListener, run_setup
 from prony_selftest.proportion import CONFIDENCE, upper_bound
 from prony_selftest.tables import plus_minus, table
 
@@ -40,22 +40,15 @@ AT_URL = SteadyWindow(window_s=9.0)
 SETUPS: dict[str, Setup] = {
     "busy server": Setup(),
     "busy server, 9 s window": Setup(measured=SteadyWindow(window_s=9.0)),
-    "waiting server, thinking users": Setup(
-        serve=("--delay", "exp:5ms"), load=ClosedLoad(users=50, think=Think(kind="exponential", mean_ms=100))
-    ),
+    "waiting server, thinking users": Setup(serve=("--delay", "exp:5ms"),
+        load=ClosedLoad(users=50, think=Think(kind="exponential", mean_ms=100))),
     "open loop": Setup(serve=("--delay", "lognormal:5ms,0.5"), load=OpenLoad(rate_per_s=200)),
-    "open loop, Poisson": Setup(
-        serve=("--delay", "fixed:20ms"), load=OpenLoad(rate_per_s=200, arrivals="poisson")
-    ),
+    "open loop, Poisson": Setup(serve=("--delay", "fixed:20ms"),
+        load=OpenLoad(rate_per_s=200, arrivals="poisson")),
     "HTTPS": Setup(tls=True),
-    "asyncio server at a URL, 1 user": Setup(
-        command=(*SHARED, "{host}", "{port}"),
-        load=ClosedLoad(users=1),
-        measured=AT_URL,
-        foreign=True,
-        calibrated=True,
-    ),
-}
+    "asyncio server at a URL, 1 user": Setup(command=(*SHARED, "{host}", "{port}"), load=ClosedLoad(users=1),
+        measured=AT_URL, foreign=True, calibrated=True),
+}  # fmt: skip
 FAST = "fast server, "
 FAST_USERS = (1, 8, 16, 64, 256, 1000)
 FAST_S = 2.0
@@ -187,9 +180,7 @@ def conforming(trials: Sequence[CleanTrial]) -> str:
 
 
 def clean_trials_table(trials: Sequence[CleanTrial]) -> str:
-    """Markdown: conforming trials, widths of bounds on a quiet and on a busy host, and per check its bounds
-    and failures.
-    """
+    """Conforming trials, widths of bounds on a quiet and a busy host, bounds and failures per check."""
     lines = [conforming(trials), ""]
     head = ("host", "trials", *(f"{label_of(name)}: median, 9 of 10, open" for name in FIGURES))
     rows: list[tuple[object, ...]] = []
@@ -216,14 +207,9 @@ def clean_trials_table(trials: Sequence[CleanTrial]) -> str:
             )
         )
     names = (
-        "check",
-        f"bounds {label_of(FIGURES[0])}",
-        "median",
-        "condition",
-        "does not conform",
-        "set-ups",
+        "check", f"bounds {label_of(FIGURES[0])}", "median", "condition", "does not conform", "set-ups",
         "why",
-    )
+    )  # fmt: skip
     return "\n".join([*lines, table(names, per_check)])
 
 
@@ -268,7 +254,7 @@ def _real(built: Built, seed: int) -> Evidence:
         warm_up=WARM_UP,
     )
     surroundings = Surroundings(chosen, limits_to_own_servers())
-    outcome = run_trial(plan, LaunchedServer(built.spec, built), surroundings, Silent(), seed=seed)
+    outcome = run_trial(plan, LaunchedServer(built.spec, built), surroundings, SilentListener(), seed=seed)
     if outcome.failure is not None:
         raise EnvironmentFault(outcome.failure)
     return outcome.evidence

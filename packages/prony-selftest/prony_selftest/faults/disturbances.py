@@ -30,6 +30,17 @@ while os.getppid() == {parent}:
 """
 
 
+@contextmanager
+def killed_after(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """The process, killed at the end of the block."""
+    process = subprocess.Popen(command)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
 def burner(side: Side, *, real_time: bool = False) -> Disturbance:
     """A process that burns a CPU of this side; with `real_time` half of its time, before all others."""
 
@@ -41,12 +52,8 @@ def burner(side: Side, *, real_time: bool = False) -> Disturbance:
         burn_cpu = f"while os.getppid() == {os.getpid()}: sum(range(9999))"
         if real_time:
             burn_cpu = HALF_THE_TIME.format(parent=os.getpid())
-        process = subprocess.Popen([sys.executable, "-I", "-S", "-c", f"{place}\n{burn_cpu}"])
-        try:
+        with killed_after([sys.executable, "-I", "-S", "-c", f"{place}\n{burn_cpu}"]):
             yield
-        finally:
-            process.kill()
-            process.wait()
 
     return burn
 
@@ -115,7 +122,7 @@ def cpu_quota(share: float, side: Side = "server") -> Disturbance:
             (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
             (group / "cpu.cfs_quota_us").write_text(str(int(share * PERIOD_US)))
 
-    return _held(side, CPU_FILES, limit)
+    return _limited(side, CPU_FILES, limit)
 
 
 def memory_limit(limit_bytes: int) -> Disturbance:
@@ -125,10 +132,10 @@ def memory_limit(limit_bytes: int) -> Disturbance:
         file = next(group / name for name in MEMORY_FILES if (group / name).exists())
         file.write_text(str(limit_bytes))
 
-    return _held("server", MEMORY_FILES, limit)
+    return _limited("server", MEMORY_FILES, limit)
 
 
-def _held(side: Side, files: Sequence[str], limit: Callable[[Path], None]) -> Disturbance:
+def _limited(side: Side, files: Sequence[str], limit: Callable[[Path], None]) -> Disturbance:
     """A control group with this limit, for one side."""
 
     @contextmanager
@@ -204,15 +211,9 @@ STEERING = Path("/sys/class/net/lo/queues/rx-0/rps_cpus")
 
 @contextmanager
 def foreign_traffic(running: RunningSetup) -> Iterator[None]:
-    """Packets of another network namespace, sent on the client's CPU and processed on the server's by receive
-    packet steering: no process on the server's CPU is involved.
-    """
+    """Packets of another network namespace, processed on the server's CPU by receive packet steering."""
     mask = sum(1 << cpu for cpu in running.server_cpus)
     settle = f'mount -t sysfs sysfs /sys && ip link set lo up && echo {mask:x} > {STEERING} && exec "$@"'
     words = (sys.executable, "-I", "-S", "-c", FLOOD, str(running.client_cpus[0]), str(os.getpid()))
-    process = subprocess.Popen(["unshare", "-n", "-m", "sh", "-c", settle, "sh", *words])
-    try:
+    with killed_after(["unshare", "-n", "-m", "sh", "-c", settle, "sh", *words]):
         yield
-    finally:
-        process.kill()
-        process.wait()

@@ -13,9 +13,7 @@ FULL_MHZ, SLOW_MHZ = 3000.0, 2100.0
 
 
 def clock(evidence: Evidence, level: Callable[[float], float]) -> Evidence:
-    """Sets the CPU clock (MHz) at each share (0 to 1) of the window, on busy server CPUs, as idle CPUs'
-    clocks are ignored.
-    """
+    """Sets the clock (MHz) of busy server CPUs at each share (0 to 1) of the window."""
     window = evidence.engine.window if evidence.engine is not None else None
     if window is None or evidence.host_window is None:
         return evidence

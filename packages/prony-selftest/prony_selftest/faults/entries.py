@@ -14,9 +14,7 @@ ALL: tuple[int, ...] = tuple(sorted({*ONE, *MANY}))
 
 
 def run_number(number: int, *, tools: bool = False) -> EntryResult:
-    """Runs an entry and its clean run. `tools`: also wrk and ab, first. A trial that does not run fails the
-    entry.
-    """
+    """An entry and its clean run; `tools`: wrk and ab first. A trial that does not run fails the entry."""
     try:
         return run_entry(ONE[number], tools=tools) if number in ONE else MANY[number](tools)
     except EnvironmentFault as fault:

@@ -1,6 +1,4 @@
-"""A small proxy that starts a web server, forwards each request to it, and adds `Via` as RFC 9110 (section
-7.6.3) demands. Run by its path with host and port.
-"""
+"""A proxy that starts a web server and adds `Via` (RFC 9110, 7.6.3). Run by its path with host and port."""
 
 from __future__ import annotations
 

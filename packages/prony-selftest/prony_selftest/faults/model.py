@@ -71,7 +71,7 @@ class Setup:
     """Threads of the load generator per CPU."""
     injected_faults: tuple[str, ...] = ()
     """Faults of the engine (docs/engine.md); the reference server is unaffected."""
-    around: Callable[[], AbstractContextManager[None]] = nullcontext
+    context: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered before anything starts."""
     disturbance: Disturbance | None = None
     """Entered when the server has started."""
@@ -104,7 +104,7 @@ class SetupResult:
         return "" if finding is None else finding.reason
 
     @property
-    def found(self) -> dict[str, Finding]:
+    def detections(self) -> dict[str, Finding]:
         """Check -> its finding, if it reports a problem or residual drift."""
         return {
             finding.check: finding
@@ -138,21 +138,19 @@ class Entry:
     named_by: tuple[str, ...]
     """One of these checks must detect it: the trial does not conform, or its figures have a bound."""
     clean: Setup
-    also: Callable[[SetupResult], str | None] = lambda _: None
+    requirement: Callable[[SetupResult], str | None] = lambda _: None
     """A further requirement on the faulty trial; returns a sentence if it fails."""
-    beside: Callable[[SetupResult], ExtraCase | None] = lambda _: None
+    second_case: Callable[[SetupResult], ExtraCase | None] = lambda _: None
     """A second case, for entries that one trial cannot show."""
-    bent: tuple[str, ...] = ()
-    """Figures whose true value is the clean run's: it must lie within the bounds of a conforming faulty
-    trial.
-    """
+    biased: tuple[str, ...] = ()
+    """Figures whose clean value must lie within the bounds of a conforming faulty trial."""
     refused: str = ""
     """A word of the refusal that this set-up must get before any load; empty: it is measured."""
     other_tools: bool = True
     """Whether wrk and ab can measure this set-up."""
 
 
-def said(bias: Bias, figure: str = "") -> str:
+def bias_range(bias: Bias, figure: str = "") -> str:
     """-2 to +30 %, after the figure's label; *open* for an unbounded side."""
     low, high = ("open" if end is None else _percent(100 * end + 0.0) for end in (bias.low, bias.high))
     return (f"{label_of(figure)} " if figure else "") + f"{low} to {high} %"

@@ -7,7 +7,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from prony.server.launch import launch
 from prony.server.probe import status_probe
 from prony.server.sockets import listeners
 from prony_selftest.faults import forwarder, shared_port
+from prony_selftest.faults.disturbances import killed_after
 from prony_selftest.faults.model import Entry, RunningSetup, Setup, coded
 from prony_selftest.faults.single_trial import EntryResult, refusal, run_entry, with_
 from prony_selftest.faults.trial import spec_of
@@ -27,19 +29,12 @@ NEVER_LISTENS = (sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)
 PATIENCE_S = 20.0
 
 
-@contextmanager
-def other_process(port: int) -> Iterator[subprocess.Popen[bytes]]:
+def other_process(port: int | None) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """A process answering on this port that Prony did not launch."""
-    process = subprocess.Popen([*SHARED, HOST, str(port)])
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+    return killed_after([*SHARED, HOST, str(port)])
 
 
 def _joins(running: RunningSetup) -> Iterator[None]:
-    assert running.port is not None
     with other_process(running.port):
         yield
 
@@ -47,19 +42,12 @@ def _joins(running: RunningSetup) -> Iterator[None]:
 SHARES_ITS_PORT = Setup(
     command=(*SHARED, "{host}", "{port}", "works"), connections=Connections(keep_alive=False)
 )
-"""With work per response: at full speed a connection per request would run out of ports, which is another
-entry.
-"""
-BESIDE = Entry(
+"""With work per response: connections per request at full speed would run out of ports."""
+JOINED_PORT = Entry(
     19,
     "another process answers",
     "a process that Prony did not launch answers in the server's place",
-    Setup(
-        command=SHARES_ITS_PORT.command,
-        connections=SHARES_ITS_PORT.connections,
-        disturbance=contextmanager(_joins),
-        in_window=True,
-    ),
+    replace(SHARES_ITS_PORT, disturbance=contextmanager(_joins), in_window=True),
     ("identity",),
     SHARES_ITS_PORT,
     other_tools=False,
@@ -71,7 +59,6 @@ VISIT_S = 1.5
 
 def _visits(running: RunningSetup) -> Iterator[None]:
     """Joins the port when the window opens, and leaves before it closes."""
-    assert running.port is not None
     with other_process(running.port) as process:
         leaves = threading.Timer(VISIT_S, process.kill)
         leaves.start()
@@ -94,12 +81,8 @@ BETWEEN = Entry(
 
 
 def _accepts(running: RunningSetup) -> Iterator[None]:
-    process = subprocess.Popen([*SHARED, HOST, str(running.port), "works", f"of={running.server_pid}"])
-    try:
+    with killed_after([*SHARED, HOST, str(running.port), "works", f"of={running.server_pid}"]):
         yield
-    finally:
-        process.kill()
-        process.wait()
 
 
 IN_FRONT = Entry(
@@ -107,9 +90,7 @@ IN_FRONT = Entry(
     "a cache in front of the server",
     "a process without a header Via accepts on the server's listening socket, so the server reads no request",
     Setup(
-        command=(*SHARED, "{host}", "{port}", "idle"),
-        disturbance=contextmanager(_accepts),
-        needs=("root",),
+        command=(*SHARED, "{host}", "{port}", "idle"), disturbance=contextmanager(_accepts), needs=("root",)
     ),
     ("identity",),
     Setup(command=(*SHARED, "{host}", "{port}", "works")),
@@ -121,12 +102,7 @@ VISITED = Entry(
     42,
     "another process answers for a while",
     "a process joins the server's port within the window and has left when the load ends",
-    Setup(
-        command=SHARES_ITS_PORT.command,
-        connections=SHARES_ITS_PORT.connections,
-        disturbance=contextmanager(_visits),
-        in_window=True,
-    ),
+    replace(SHARES_ITS_PORT, disturbance=contextmanager(_visits), in_window=True),
     ("identity",),
     SHARES_ITS_PORT,
     other_tools=False,
@@ -136,7 +112,7 @@ VISITED = Entry(
 def another_process(_tools: bool) -> EntryResult:
     """19: another process answers on the port."""
     before, at_start = _before(), _at_start()
-    result = run_entry(BESIDE)
+    result = run_entry(JOINED_PORT)
     failures = list(result.failures)
     if before is None:
         failures.append("a port with an earlier server's listener was not refused")

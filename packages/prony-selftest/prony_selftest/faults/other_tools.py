@@ -35,17 +35,12 @@ def _run(tool: LoadGenerator, program: Path, setup: Setup) -> PeerRun:
     users = setup.load.users if isinstance(setup.load, ClosedLoad) else 10
     chosen = partition()
     server_cpus = chosen.client if setup.shared_cpus else chosen.server
-    with setup.around(), launch(Built(spec_of(setup)), cpus=server_cpus) as server:
+    with setup.context(), launch(Built(spec_of(setup)), cpus=server_cpus) as server:
         server.wait_ready(status_probe(server.host, server.port, tls=setup.tls), 20.0)
         running = RunningSetup(server_cpus, chosen.client, server.pid)
         with setup.disturbance(running) if setup.disturbance is not None else nullcontext():
             load = PeerLoad(
-                Offer(connections=users, tls=setup.tls),
-                f"{server.url}/",
-                SECONDS,
-                0.0,
-                "",
-                chosen.client[0],
+                Offer(connections=users, tls=setup.tls), f"{server.url}/", SECONDS, 0.0, "", chosen.client[0]
             )
             return run(tool, program, load, chosen.client)
 

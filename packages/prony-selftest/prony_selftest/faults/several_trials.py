@@ -25,10 +25,10 @@ from prony_selftest.faults.different_responses import different_responses
 from prony_selftest.faults.model import Setup, SetupResult
 from prony_selftest.faults.other_process import another_process
 from prony_selftest.faults.other_tools import run_tools
+from prony_selftest.faults.setup_differences import COMPARED
 from prony_selftest.faults.single_trial import EntryResult
 from prony_selftest.faults.stored import averaged_percentiles, two_hosts
 from prony_selftest.faults.trial import run_setup, spec_of
-from prony_selftest.faults.unequal import COMPARED
 
 SHORT = WholeRun(duration_s=0.5)
 """Some thousand requests: enough, as the compared rates differ by 30 % and more."""
@@ -82,9 +82,7 @@ def _load_with_descriptors(url: str, users: int) -> subprocess.CompletedProcess[
 
 
 SLOW_STARTS = {"a": (True, False, False, True, False, True), "b": (False, False, True, True, True, False)}
-"""Three slow starts in six per server. Fixed, as a random draw may give five to one server and one to the
-other, which is a difference by any method.
-"""
+"""Three slow starts in six per server, fixed: a random draw may make the servers differ."""
 QUICK, DEAR = ("--work", "200us"), ("--work", "600us")
 SLOW_FACTOR = 1.3
 
@@ -171,7 +169,7 @@ def growing_data(_tools: bool) -> EntryResult:
     if not moved:
         failures.append("a server whose every trial does 10 % more work than the one before is not named")
     if still > moved / 2:
-        failures.append("a server whose trials all do the same is said to change")
+        failures.append("a server whose trials all do the same is reported as changing")
     return EntryResult(
         55,
         "data that grows from trial to trial",
@@ -183,9 +181,7 @@ def growing_data(_tools: bool) -> EntryResult:
 
 
 def _trials(servers: dict[str, list[tuple[str, ...]]]) -> list[Sample]:
-    """Interleaved fresh processes as in an experiment; arguments of each start by server. Trials disturbed by
-    another process count, as the disturbance is not the servers' difference.
-    """
+    """Interleaved fresh processes, also disturbed ones; arguments of each start by server."""
     drawn = random.Random(5)
     samples: list[Sample] = []
     for block, starts in enumerate(zip(*servers.values(), strict=True)):
@@ -200,13 +196,6 @@ def _trials(servers: dict[str, list[tuple[str, ...]]]) -> list[Sample]:
 
 
 MANY: dict[int, Callable[[bool], EntryResult]] = {
-    8: descriptors,
-    19: another_process,
-    22: start_lottery,
-    23: same_twice,
-    25: averaged_percentiles,
-    27: two_hosts,
-    32: different_responses,
-    55: growing_data,
-    **COMPARED,
-}
+    8: descriptors, 19: another_process, 22: start_lottery, 23: same_twice, 25: averaged_percentiles,
+    27: two_hosts, 32: different_responses, 55: growing_data, **COMPARED,
+}  # fmt: skip

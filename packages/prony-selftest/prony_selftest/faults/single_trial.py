@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from prony.errors import EnvironmentFault
 from prony.judge.finding import Finding, Kind
 from prony_selftest.faults.clean_run import MAIN_FIGURE, CleanResult, disturbed, run_clean
-from prony_selftest.faults.model import Entry, SetupResult, overlaps, said
+from prony_selftest.faults.model import Entry, SetupResult, bias_range, overlaps
 from prony_selftest.faults.other_tools import run_tools
 from prony_selftest.faults.trial import missing_for, run_setup
 
@@ -32,9 +32,7 @@ class EntryResult:
 
 
 def run_entry(entry: Entry, *, tools: bool = False) -> EntryResult:
-    """Run the faulty trial, again if it failed while another process disturbed it, and the clean run until it
-    conforms (`prony_selftest.faults.clean_run`).
-    """
+    """Repeats the faulty trial if it failed while disturbed, and the clean run until it conforms."""
     result = EntryResult(entry.number, entry.name, entry.fault)
     absent = missing_for(entry.setup) or missing_for(entry.clean)
     if absent:
@@ -85,11 +83,11 @@ def without_log(text: str) -> str:
 
 def _compared(entry: Entry, outcome: SetupResult) -> tuple[str, tuple[str, ...]]:
     """Prony's report on a faulty trial, and its failures."""
-    other = entry.beside(outcome)
+    other = entry.second_case(outcome)
     failures = (
         _undetected(entry, outcome),
         _unmarked(entry, outcome),
-        entry.also(outcome),
+        entry.requirement(outcome),
         other.failure if other is not None else None,
     )
     reported = _finding(entry, outcome) + (f"; {other.reported}" if other is not None else "")
@@ -103,9 +101,9 @@ def with_(result: EntryResult, **changes: object) -> EntryResult:
 
 
 def _undetected(entry: Entry, outcome: SetupResult) -> str | None:
-    if any(check in outcome.found for check in entry.named_by):
+    if any(check in outcome.detections for check in entry.named_by):
         return None
-    findings = ", ".join(outcome.found) or "nothing"
+    findings = ", ".join(outcome.detections) or "nothing"
     return f"not detected by {' or '.join(entry.named_by)}; findings: {findings}"
 
 
@@ -127,10 +125,8 @@ def _false_alarms(clean: CleanResult) -> str | None:
 
 def _found_in_clean(entry: Entry, outcome: SetupResult, clean: CleanResult) -> str | None:
     """The clean run must not have the same finding and condition; a bound must be less than half as large."""
-    named = next(
-        (finding for check in entry.named_by if (finding := outcome.found.get(check)) is not None), None
-    )
-    same = None if named is None else clean.outcome.found.get(named.check)
+    named = _detected(entry, outcome)
+    same = None if named is None else clean.outcome.detections.get(named.check)
     if named is None or same is None or disturbed(clean.outcome):
         return None
     if (same.code, same.provided) != (named.code, named.provided):
@@ -148,19 +144,22 @@ def _outside(entry: Entry, outcome: SetupResult, clean: CleanResult) -> str | No
     """A figure of a conforming faulty trial whose bounds miss the clean run's value."""
     if not outcome.judgement.conforms:
         return None
-    for name in entry.bent:
+    for name in entry.biased:
         faulty, true = outcome.estimates.get(name), clean.outcome.estimates.get(name)
         if faulty is None or true is None:
             return f"{name} was not measured in both runs"
         if not overlaps(true, faulty):
-            return f"{name}: {faulty.value:.5g} {said(faulty.bias)}, in the clean run {true.value:.5g}"
+            return f"{name}: {faulty.value:.5g} {bias_range(faulty.bias)}, in the clean run {true.value:.5g}"
     return None
 
 
+def _detected(entry: Entry, outcome: SetupResult) -> Finding | None:
+    findings = (outcome.detections.get(check) for check in entry.named_by)
+    return next((finding for finding in findings if finding is not None), None)
+
+
 def _finding(entry: Entry, outcome: SetupResult) -> str:
-    first = next(
-        (finding for check in entry.named_by if (finding := outcome.found.get(check)) is not None), None
-    )
+    first = _detected(entry, outcome)
     if first is None:
         return "conforms" if outcome.judgement.conforms else "does not conform"
     return f"{_does(first)}, {first.check}: {first.reason}"
@@ -170,19 +169,16 @@ def _does(f: Finding) -> str:
     if f.kind is Kind.BUDGET:
         main = f.bias.get(MAIN_FIGURE)
         name, bias = max(f.bias.items(), key=lambda of: of[1].size)
-        return said(main, MAIN_FIGURE) if main is not None and main.counts else said(bias, name)
+        return bias_range(main, MAIN_FIGURE) if main is not None and main.counts else bias_range(bias, name)
     if f.plateau and f.kind is Kind.FINE:
         name, plateau = next(iter(f.plateau.items()))
-        return f"later {said(plateau.bias, name)}"
+        return f"later {bias_range(plateau.bias, name)}"
     return {Kind.NOT_CONFORMING: "does not conform", Kind.PROVIDED: "a condition"}.get(f.kind, "detected")
 
 
 def markdown(rows: Sequence[EntryResult]) -> str:
     """The table of docs/results/truth/catalogue.md."""
-    lines = [
-        "| | injected fault | other tools | Prony | clean run |",
-        "|---|---|---|---|---|",
-    ]
+    lines = ["| | injected fault | other tools | Prony | clean run |", "|---|---|---|---|---|"]
     for row in rows:
         if row.missing:
             reported, clean = f"not run: needs {row.missing}", ""

@@ -1,6 +1,4 @@
-"""Valid trials reported wrongly: percentiles averaged (25), two hosts compared (27). Real trials are stored
-and shown by the CLI.
-"""
+"""Valid trials, reported wrongly: percentiles averaged (25), two hosts compared (27). Trials are real."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ NEAR = 0.005
 SLOW, QUICK = (("--delay", f"fixed:{ms}ms") for ms in (50, 5))
 
 
-class Shown:
+class StoredResults:
     """A temporary store, and the CLI's output for it."""
 
     def __init__(self, folder: Path) -> None:
@@ -74,10 +72,10 @@ class Shown:
 
 
 @contextmanager
-def shown() -> Iterator[Shown]:
+def shown() -> Iterator[StoredResults]:
     """A store that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="prony-selftest-") as folder:
-        commands = Shown(Path(folder))
+        commands = StoredResults(Path(folder))
         try:
             yield commands
         finally:
@@ -126,9 +124,7 @@ def keep(store: Store, trials: Sequence[tuple[str, SetupResult]], host: Fingerpr
 
 
 def without_disturbances(judgement: Judgement) -> Judgement:
-    """Without findings that another process can cause: this entry tests tabulation, and trials that do not
-    conform are not tabulated.
-    """
+    """Without findings that another process can cause: such trials are not tabulated."""
     findings = tuple(f for f in judgement.findings if f.check not in BUSY)
     conforms = all(finding.conforms for finding in findings)
     return judgement.model_copy(update={"conforms": conforms, "findings": findings})

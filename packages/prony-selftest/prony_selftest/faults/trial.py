@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +32,7 @@ from prony.server.spec import Ceilings, ServerSpec
 from prony.targets import ExternalServer, LaunchedServer, ServerUnderTest
 from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
-from prony_selftest.faults.disturbances import CPU_FILES, MEMORY_FILES, STEERING, can_limit
+from prony_selftest.faults.disturbances import CPU_FILES, MEMORY_FILES, STEERING, can_limit, killed_after
 from prony_selftest.faults.model import RunningSetup, Setup, SetupResult
 
 WARM_UP = WarmUpPlan(method="pinned", min_s=1.0, cap_s=1.5, settle_min_s=1.0, settle_cap_s=1.5)
@@ -67,31 +66,27 @@ def missing_for(setup: Setup) -> str | None:
 
 
 def run_setup(setup: Setup, seed: int = 1, *, kept: bool = False) -> SetupResult:
-    """One judged trial of this set-up, or with `kept` the stored one. Raises EnvironmentFault and UsageError
-    as an experiment does.
-    """
+    """One judged trial, or with `kept` the stored one. Raises EnvironmentFault and UsageError."""
     if setup.edited is not None:
-        evidence = setup.edited(_kept_trial(replace(setup, edited=None), seed))
+        evidence = setup.edited(_stored_trial(replace(setup, edited=None), seed))
     else:
-        evidence = _kept_trial(setup, seed) if kept else _measured(setup, seed)
+        evidence = _stored_trial(setup, seed) if kept else _measured(setup, seed)
     return SetupResult(evidence, judge(evidence), figures(evidence).numbers())
 
 
-_kept: list[tuple[Setup, int, Evidence]] = []
+_trials: list[tuple[Setup, int, Evidence]] = []
 
 
-def _kept_trial(setup: Setup, seed: int) -> Evidence:
-    """Evidence is edited after its trial, so an edited fault, its clean run and other entries' clean runs
-    share a trial; each repeat has another.
-    """
-    known = next((evidence for done, of, evidence in _kept if (done, of) == (setup, seed)), None)
+def _stored_trial(setup: Setup, seed: int) -> Evidence:
+    """A trial that edited faults, their clean runs and other entries' share; another per repeat."""
+    known = next((evidence for done, of, evidence in _trials if (done, of) == (setup, seed)), None)
     if known is None:
         known = _measured(setup, seed)
-        _kept.append((setup, seed, known))
+        _trials.append((setup, seed, known))
     return known
 
 
-class Silent:
+class SilentListener:
     """A silent listener; `at_window` is called when the window opens."""
 
     def __init__(self, at_window: Callable[[], object] = lambda: None) -> None:
@@ -131,7 +126,7 @@ class Disturbed(LaunchedServer):
 
 
 def _measured(setup: Setup, seed: int) -> Evidence:
-    with setup.around():
+    with setup.context():
         return _run(setup, seed)
 
 
@@ -155,16 +150,16 @@ def _run(setup: Setup, seed: int) -> Evidence:
                 running = RunningSetup(chosen.server, chosen.client, server.pid, server.port)
                 active.enter_context(setup.disturbance(running))
 
-        listener = Silent()
+        listener = SilentListener()
         if setup.foreign:
-            target: ServerUnderTest = ExternalServer(active.enter_context(_beside(setup)))
+            target: ServerUnderTest = ExternalServer(active.enter_context(_external_server(setup)))
         else:
             spec = spec_of(setup)
             ours = target = Disturbed(
                 spec, Built(spec), host=setup.host, at_start=None if setup.in_window else disturb
             )
             if setup.in_window:
-                listener = Silent(lambda: disturb(ours.running))
+                listener = SilentListener(lambda: disturb(ours.running))
         surroundings = Surroundings(chosen, target.limits(limits_to_own_servers()))
         outcome = run_trial(plan, target, surroundings, listener, seed=seed)
     if outcome.failure is not None:
@@ -175,16 +170,18 @@ def _run(setup: Setup, seed: int) -> Evidence:
 _calibrations = Calibrations()
 
 
-def _calibrated(setup: Setup, plan: TrialPlan, evidence: Evidence, around: Surroundings) -> Evidence:
+def _calibrated(setup: Setup, plan: TrialPlan, evidence: Evidence, surroundings: Surroundings) -> Evidence:
     """With the client's ceiling, if the set-up requests it; experiments always have it."""
     if not setup.calibrated:
         return evidence
-    known = _calibrations.known(plan, evidence) or _calibrations.measure(plan, evidence, Silent(), around)
+    known = _calibrations.known(plan, evidence) or _calibrations.measure(
+        plan, evidence, SilentListener(), surroundings
+    )
     return evidence.model_copy(update={"calibration": known})
 
 
 @contextmanager
-def _beside(setup: Setup) -> Iterator[Url]:
+def _external_server(setup: Setup) -> Iterator[Url]:
     """The server, started outside Prony."""
     if setup.command is not None:
         with _other_server(setup.command) as url:
@@ -205,20 +202,14 @@ def _beside(setup: Setup) -> Iterator[Url]:
 def _other_server(command: Sequence[str]) -> Iterator[str]:
     """Its URL once it listens, on any CPU. Raises EnvironmentFault."""
     port = free_port(HOST)
-    process = subprocess.Popen([part.format(host=HOST, port=port) for part in command])
-    try:
+    with killed_after([part.format(host=HOST, port=port) for part in command]) as process:
         pin_process(process.pid, granted_cpus())
         until_s = time.monotonic() + LISTENS_S
         while not listeners(port, HOST):
             if process.poll() is not None or time.monotonic() > until_s:
-                raise EnvironmentFault(
-                    f"the set-up's server did not listen on port {port} within {LISTENS_S:g} s"
-                )
+                raise EnvironmentFault(f"port {port}: the set-up's server did not listen in {LISTENS_S:g} s")
             time.sleep(0.02)
         yield f"http://{HOST}:{port}"
-    finally:
-        process.kill()
-        process.wait()
 
 
 def spec_of(setup: Setup) -> ServerSpec:

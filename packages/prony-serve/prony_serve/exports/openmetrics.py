@@ -1,6 +1,4 @@
-"""Figures of trials and rows of their runs as OpenMetrics with timestamps, for Prometheus's
-`promtool tsdb create-blocks-from openmetrics`. Pure.
-"""
+"""Trials and rows as OpenMetrics for `promtool tsdb create-blocks-from openmetrics`. Pure."""
 
 from __future__ import annotations
 

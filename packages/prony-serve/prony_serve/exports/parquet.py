@@ -1,6 +1,4 @@
-"""The tidy table as typed Parquet. Columns are those of the CSV; `above` holds the lower limit of a
-percentile that lies among failed requests.
-"""
+"""The CSV's table, typed. `above`: lower limit of a percentile among failed requests."""
 
 from __future__ import annotations
 

@@ -46,9 +46,7 @@ def address(text: str) -> tuple[str, int]:
 
 @contextmanager
 def served(host: str, port: int, families: Callable[[], tuple[Family, ...]]) -> Iterator[tuple[str, int]]:
-    """Serves `families` while the block runs; gives the bound address (port 0: any free port). Raises
-    EnvironmentFault when the address is unavailable.
-    """
+    """Serves `families`; the bound address (port 0: any free). Raises EnvironmentFault if unavailable."""
 
     class Handler(BaseHTTPRequestHandler):
         timeout = PATIENCE_S
@@ -81,9 +79,7 @@ def served(host: str, port: int, families: Callable[[], tuple[Family, ...]]) -> 
     try:
         server = Server((host, port), Handler)
     except OSError as fault:
-        raise EnvironmentFault(
-            f"--metrics {host}:{port} cannot be listened on: {fault.strerror}; choose another port"
-        ) from fault
+        raise EnvironmentFault(f"--metrics {host}:{port}: {fault.strerror}; choose another port") from fault
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.5}, daemon=True)
     thread.start()
     try:

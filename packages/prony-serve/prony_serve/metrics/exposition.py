@@ -58,9 +58,7 @@ def openmetrics(families: Iterable[Family]) -> Iterator[str]:
 
 
 def classic(families: Iterable[Family]) -> Iterator[str]:
-    """Prometheus 0.0.4 text, one string per family: info is a gauge, counters end with `_total`, timestamps
-    are in ms.
-    """
+    """Prometheus 0.0.4, a string per family: info is a gauge, counters get `_total`, times are in ms."""
     for family in families:
         if not family.samples:
             continue

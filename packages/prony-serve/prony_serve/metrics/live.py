@@ -17,16 +17,13 @@ from prony_serve.metrics.figures import in_base_units
 NS_PER_S = 1e9
 COUNTED: tuple[tuple[str, str, str], ...] = (
     ("completed", "prony_requests_completed", "Whole responses"),
-    (
-        "failed",
-        "prony_requests_failed",
-        "Requests without a response, or with a response that failed an expectation",
-    ),
+    ("failed", "prony_requests_failed",
+        "Requests without a response, or with a response that failed an expectation"),
     ("sent", "prony_requests_sent", "Requests sent"),
     ("offered", "prony_requests_offered", "Requests that became due (open load)"),
     ("bytes_received", "prony_received_bytes", "Bytes received"),
     ("connections_opened", "prony_connections_opened", "Connections opened"),
-)
+)  # fmt: skip
 """(field of a row, counter, help)."""
 GAUGES: tuple[tuple[str, str, str, float], ...] = (
     ("in_flight", "prony_requests_in_flight", "Requests in flight", 1.0),
@@ -34,14 +31,10 @@ GAUGES: tuple[tuple[str, str, str, float], ...] = (
     ("connections_open", "prony_connections_open", "Open connections", 1.0),
     ("client_cpu", "prony_client_cpu_ratio", "CPU time of the measuring threads ÷ wall time, last row", 1.0),
     ("loop_lag_p99_ns", "prony_client_loop_lag_p99_seconds", "p99 of the loop lag, last row", 1 / NS_PER_S),
-    (
-        "send_lag_p99_ns",
-        "prony_send_lag_p99_seconds",
-        "p99 of the send lag, last row (open load)",
-        1 / NS_PER_S,
-    ),
+    ("send_lag_p99_ns", "prony_send_lag_p99_seconds", "p99 of the send lag, last row (open load)",
+        1 / NS_PER_S),
     ("max_ns", "prony_service_time_max_seconds", "Longest service time, last row", 1 / NS_PER_S),
-)
+)  # fmt: skip
 """(field of the last row, gauge, help, factor)."""
 QUANTILES = (("0.5", "p50_ns"), ("0.9", "p90_ns"), ("0.99", "p99_ns"))
 LATENCIES = (("0.5", "latency_p50_ns"), ("0.99", "latency_p99_ns"))
@@ -134,29 +127,16 @@ class LiveMetrics:
         now = () if not self._server else (Sample(1, {"server": self._server, "phase": self._phase}),)
         return [
             Family("prony_build", "info", "The laboratory", (Sample(1, {"version": __version__}),)),
-            Family(
-                "prony_experiment",
-                "info",
-                "What is measured",
-                (Sample(1, self._experiment),) if self._experiment else (),
-            ),
-            Family(
-                "prony_trials_planned", "gauge", "Trials planned at the start", (Sample(self._planned, {}),)
-            ),
-            Family(
-                "prony_trials_ended",
-                "counter",
-                "Trials that have ended, by whether they conform",
-                tuple(Sample(n, {"conforms": _text(conforms)}) for conforms, n in self._ended.items()),
-            ),
-            Family(
-                "prony_trial_index",
-                "gauge",
-                "Number of the running trial, from 1",
-                (Sample(self._index, {}),),
-            ),
+            Family("prony_experiment", "info", "What is measured",
+                (Sample(1, self._experiment),) if self._experiment else ()),
+            Family("prony_trials_planned", "gauge", "Trials planned at the start",
+                (Sample(self._planned, {}),)),
+            Family("prony_trials_ended", "counter", "Trials that have ended, by whether they conform",
+                tuple(Sample(n, {"conforms": _text(conforms)}) for conforms, n in self._ended.items())),
+            Family("prony_trial_index", "gauge", "Number of the running trial, from 1",
+                (Sample(self._index, {}),)),
             Family("prony_trial_phase", "info", "Phase of the running trial", now),
-        ]
+        ]  # fmt: skip
 
     def _of_trials(self) -> list[Family]:
         """The last trial of each server; a trial that does not conform has no figures."""
@@ -219,19 +199,12 @@ class LiveMetrics:
             samples.append(Sample(self._time_sum_s[key], labels, "_sum"))
             samples.append(Sample(count, labels, "_count"))
         return [
-            Family(
-                "prony_service_time_seconds",
-                "summary",
-                "From the actual send to the last byte: quantiles of the last row",
-                tuple(samples),
-            ),
-            Family(
-                "prony_latency_seconds",
-                "summary",
+            Family("prony_service_time_seconds", "summary",
+                "From the actual send to the last byte: quantiles of the last row", tuple(samples)),
+            Family("prony_latency_seconds", "summary",
                 "From the intended send (open load): quantiles of the last row",
-                tuple(self._quantiles(LATENCIES)),
-            ),
-        ]
+                tuple(self._quantiles(LATENCIES))),
+        ]  # fmt: skip
 
     def _quantiles(self, wanted: tuple[tuple[str, str], ...]) -> list[Sample]:
         row = self._row

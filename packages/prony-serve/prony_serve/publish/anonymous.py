@@ -1,6 +1,4 @@
-"""Removes the user's identity from the rows of an experiment. Command lines of servers are evidence, so paths
-stay, with short names for home folders, caches and checkouts.
-"""
+"""Removes identities from an experiment's rows: paths of command lines stay, with short names."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""One Elasticsearch or OpenSearch cluster: sets up its streams, then sends documents until each is
-acknowledged or rejected.
-"""
+"""An Elasticsearch or OpenSearch cluster: streams, then documents until acknowledged or rejected."""
 
 from __future__ import annotations
 
@@ -79,9 +77,7 @@ BRIEF = Patience(attempts=3, timeout_s=5.0)
 
 
 class Cluster:
-    """Connects to a URL such as https://USER:PASSWORD@search.example:9200/prefix. Raises UsageError for an
-    invalid URL, EnvironmentFault without the client library.
-    """
+    """At https://USER:PASSWORD@search.example:9200/prefix. Raises UsageError, EnvironmentFault."""
 
     def __init__(
         self, url: str, patience: Patience | None = None, *, sleep: Callable[[float], None] = time.sleep
@@ -162,9 +158,7 @@ class Cluster:
         return sent
 
     def _known(self, batch: Sequence[Document]) -> set[str]:
-        """Ids present in any generation of a stream: ids are unique within one generation only. Empty when
-        this user may not search.
-        """
+        """Ids in any generation of a stream; empty when this user may not search."""
         if not self.had_streams:
             return set()
         streams = ",".join(dict.fromkeys(document.stream for document in batch))
@@ -257,9 +251,7 @@ class Cluster:
     # -- requests that are not bulk
 
     def _retried(self, ask: Callable[[], Any]) -> Any:
-        """The response, retried while the status is temporary. Raises PushFault, or Refused for a permanent
-        status.
-        """
+        """Retries while the status is temporary. Raises PushFault; Refused for a permanent status."""
         from opensearchpy.exceptions import TransportError
 
         waits_s = self.patience.waits_s()

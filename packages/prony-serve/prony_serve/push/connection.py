@@ -23,13 +23,9 @@ DEFAULT_PORT = 9200
 
 
 def connected(url: str, timeout_s: float) -> tuple[Any, str]:
-    """A client, and the URL without its password for messages. Sends nothing. Raises UsageError for an
-    invalid URL, EnvironmentFault without the client library.
-    """
+    """A client, and the URL without its password. Sends nothing. Raises UsageError, EnvironmentFault."""
     if importlib.util.find_spec("opensearchpy") is None:
-        raise EnvironmentFault(
-            "pushing needs opensearch-py, which is not installed: pip install 'prony[elasticsearch]'"
-        )
+        raise EnvironmentFault("opensearch-py is not installed: pip install 'prony[elasticsearch]'")
     from opensearchpy import OpenSearch
 
     parts = urlsplit(url)

@@ -42,9 +42,7 @@ class Pushed:
 
 
 def push(store: Store, which: str, cluster: Cluster, *, again: bool = False) -> Pushed:
-    """Sends what the cluster has not acknowledged of one experiment; with `again`, everything. Raises
-    PushFault when the cluster does not take all; a later push continues.
-    """
+    """Sends what is not acknowledged (`again`: everything). Raises PushFault; a later push continues."""
     view = load_result(store, which)
     if not cluster.identity:
         cluster.prepare()

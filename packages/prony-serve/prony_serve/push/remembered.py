@@ -23,9 +23,7 @@ class Remembered:
         return key in self._keys
 
     def add(self, key: str) -> None:
-        """Appends a line, so that concurrent pushes may share the file. Write errors are ignored: sending a
-        document twice creates no duplicate.
-        """
+        """Appends, so that pushes may share the file. Write errors are ignored: ids prevent duplicates."""
         self._keys.add(key)
         with suppress(OSError), self._file.open("a", encoding="utf-8") as file:
             file.write(f"{key}\n")

@@ -55,9 +55,7 @@ def template(*, data_streams: bool) -> dict[str, Any]:
 
 
 def mappings() -> dict[str, Any]:
-    """Identities are keywords, sentences are text, and every figure is a double: dynamic mapping would make a
-    first whole number a long.
-    """
+    """Identities are keywords, sentences text, figures doubles (dynamic mapping would make longs)."""
     keyword = {"type": "keyword", "ignore_above": 1024}
     text = {"type": "text"}
     date, double = {"type": "date"}, {"type": "double"}

@@ -1,6 +1,4 @@
-"""The chart of one figure over time or over commits: a mark per trial, levels, changes and breaks. Values in,
-SVG out.
-"""
+"""A figure over time or commits: a mark per trial, levels, changes, breaks. Values in, SVG out."""
 
 from __future__ import annotations
 
@@ -15,17 +13,9 @@ from prony.report.html.theme import FINE, INK, MUTED, NOT_CONFORMING, PAPER
 
 DAY_S = 86_400.0
 STEPS_S = (
-    3600.0,
-    3 * 3600.0,
-    6 * 3600.0,
-    DAY_S,
-    2 * DAY_S,
-    7 * DAY_S,
-    14 * DAY_S,
-    30.5 * DAY_S,
-    91.3 * DAY_S,
+    3600.0, 3 * 3600.0, 6 * 3600.0, DAY_S, 2 * DAY_S, 7 * DAY_S, 14 * DAY_S, 30.5 * DAY_S, 91.3 * DAY_S,
     365.25 * DAY_S,
-)
+)  # fmt: skip
 MOST_TICKS = 7
 NO_FIGURE = "cross"
 """Mark of a trial without a printed figure, on the lower edge."""

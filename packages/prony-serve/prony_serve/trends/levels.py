@@ -20,9 +20,7 @@ from prony_serve.trends import otava
 stats: Any = untyped_stats
 
 FEWEST_EACH = 5
-"""Minimum trials on either side of a change. With fewer, a t-test at a searched position mostly tests one
-outlier.
-"""
+"""Minimum trials on either side of a change: with fewer, a t-test mostly tests one outlier."""
 FEWEST = 2 * FEWEST_EACH
 """Minimum trials of a series that is searched."""
 
@@ -51,9 +49,7 @@ class Change:
 
 
 def changes(
-    values: Sequence[float],
-    sessions: Sequence[object] | None = None,
-    weights: Sequence[float] | None = None,
+    values: Sequence[float], sessions: Sequence[object] | None = None, weights: Sequence[float] | None = None
 ) -> tuple[Change, ...]:
     """All changes of at least BAND with FEWEST_EACH trials on either side, ascending. Values must be positive
     and in order of time; any other series has no changes.
@@ -73,9 +69,7 @@ def changes(
 
 
 def _weakest(candidates: Sequence[Change]) -> int | None:
-    """Index of the next change to remove: too few trials on a side, not significant, or too small; None when
-    all hold. The caller then recomputes its neighbours.
-    """
+    """Index of the next change to remove (too few trials, not significant, too small), or None."""
     short = [change for change in candidates if _fewer(change) < FEWEST_EACH]
     if short:
         return min(short, key=lambda change: (_fewer(change), abs(math.log(change.ratio)))).index

@@ -99,11 +99,8 @@ class SeriesListOut(Out):
 def trend_out(view: TrendView) -> TrendOut:
     """The JSON model of a trend."""
     places = {setting: place for place, setting in enumerate(view.settings)}
-    return TrendOut(
-        server=view.server,
-        workload=view.workload,
-        load=view.load,
-        figure=view.figure,
+    return TrendOut.filled(
+        view,
         unit=stored_unit(view.figure),
         sentence=view.words,
         settings=[
@@ -117,18 +114,13 @@ def trend_out(view: TrendView) -> TrendOut:
 
 
 def _trial(trial: TrendTrial, setting: int) -> TrendTrialOut:
-    return TrendTrialOut(
-        id=trial.id,
+    return TrendTrialOut.filled(
+        trial,
         experiment=trial.experiment_id,
         started=trial.started.isoformat(),
         setting=setting,
-        conforms=trial.conforms,
-        value=trial.value,
-        counts=trial.counts,
         weight=round(trial.weight, 4),
-        quick=trial.quick,
         versions=dict(trial.versions),
-        reason=trial.reason,
     )
 
 
@@ -139,19 +131,13 @@ def _break(broken: Break) -> BreakOut:
 
 
 def _change(view: TrendView, point: ChangePoint) -> ChangePointOut:
-    change = point.change
-    return ChangePointOut(
+    return ChangePointOut.filled(
+        point.change,
         trial=point.trial.id,
         experiment=point.trial.experiment_id,
         last_before=point.last.id,
         started=point.trial.started.isoformat(),
         direction=direction(point),
-        ratio=change.ratio,
-        before=change.before,
-        after=change.after,
-        trials_before=change.trials_before,
-        trials_after=change.trials_after,
-        p_value=change.p_value,
         sentence=change_words(view, point),
         differences=list(point.differences),
     )

@@ -10,6 +10,7 @@ from typing import Any
 from prony.errors import StoreError
 from prony.evidence.host import Fingerprint
 from prony.host.fingerprint import differences as host_differences
+from prony.report.out import filled
 from prony.store import Store, StoredTrial
 from prony_serve.trends.series import JDK, Difference, Setting, TrendTrial, TrendView, trend
 from prony_serve.trends.stored import SeriesTrial, fingerprint
@@ -44,17 +45,15 @@ def figures_of(series: Sequence[SeriesTrial]) -> tuple[str, ...]:
 def trend_trial(stored: SeriesTrial, figure: str) -> TrendTrial:
     """A stored trial as a trend's trial; None as its value when it does not conform."""
     conforms = stored.failure is None and stored.conforms
-    return TrendTrial(
+    return filled(
+        TrendTrial,
+        stored,
         id=stored.trial_id,
-        experiment_id=stored.experiment_id,
-        started=stored.started,
         setting=Setting(stored.fingerprint_key, stored.versions.get(JDK, ""), stored.plan_key),
         conforms=conforms,
         value=stored.figures.get(figure) if conforms else None,
         bias=math.inf if stored.judgement is None else stored.judgement.bias(figure).size,
-        quick=stored.quick,
         control=stored.kind != "trial",
-        versions=stored.versions,
         reason=stored.failure or stored.reason or "",
     )
 

@@ -93,11 +93,7 @@ class Access:
         wait_s = self._limit.wait_s(address)
         if wait_s > 0:
             seconds = int(wait_s) + 1
-            raise Refusal(
-                429,
-                f"too many wrong tokens from this address; retry in {seconds} s",
-                {"Retry-After": str(seconds)},
-            )
+            raise Refusal(429, f"too many wrong tokens; retry in {seconds} s", {"Retry-After": str(seconds)})
         if self.rules.token is None:
             raise Refusal(401, "this server accepts no token; start it with --token-file")
         if not hmac.compare_digest(_digest(given), _digest(self.rules.token)):

@@ -24,10 +24,7 @@ View = Callable[[Site, Request], Response]
 FOR_EVER = "public, max-age=31536000, immutable"
 _STATUS = ((UsageError, 404), (StoreError, 503), (EnvironmentFault, 503))
 """Fault -> status: an unknown id, an unusable store or host."""
-_WORDS = {
-    404: "no such page; start at /",
-    405: "this address does not support the request's method",
-}
+_WORDS = {404: "no such page; start at /", 405: "this address does not support the request's method"}
 
 
 def create(site: Site, names: tuple[str, ...] = ()) -> ASGIApp:

@@ -87,9 +87,7 @@ def moment(name: str, text: str | None, now: datetime | None = None) -> datetime
         parsed = datetime.fromisoformat(text)
         return (parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise Refusal(
-            400, f"{name} is '{text}'; expected a date such as 2026-11-21 or a time ago such as 30d"
-        ) from None
+        raise Refusal(400, f"{name} is '{text}'; expected a date, or a time ago as 30d") from None
 
 
 def whole(query: Mapping[str, str], name: str, default: int, most: int, least: int = 0) -> int:

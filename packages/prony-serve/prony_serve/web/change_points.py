@@ -1,6 +1,4 @@
-"""Change points of every series, for the page of changes and the feed: changes of several figures at the same
-experiment are one entry. Cached per state of a series.
-"""
+"""Changes of every series, one entry per experiment, for page and feed; cached per state."""
 
 from __future__ import annotations
 

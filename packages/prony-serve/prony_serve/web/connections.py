@@ -1,6 +1,4 @@
-"""Client timeouts: connections that send no whole request or read no response are closed, the longest idle
-first when there are too many.
-"""
+"""Client timeouts: closes connections that send no request or read no response, longest idle first."""
 
 from __future__ import annotations
 

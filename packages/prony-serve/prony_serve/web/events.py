@@ -33,9 +33,7 @@ class Streams:
         which = request.path_params["which"]
         identifier = await anyio.to_thread.run_sync(lambda: self._site.store.experiment(which).id)
         if self._open >= MOST_STREAMS:
-            raise Refusal(
-                503, f"{MOST_STREAMS} readers follow already; reload the page instead", {"Retry-After": "30"}
-            )
+            raise Refusal(503, f"{MOST_STREAMS} readers follow; reload the page", {"Retry-After": "30"})
         headers = {"X-Accel-Buffering": "no"}  # proxies must not buffer events
         return StreamingResponse(self._news(identifier), headers=headers, media_type="text/event-stream")
 

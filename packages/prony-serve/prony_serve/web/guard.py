@@ -28,13 +28,10 @@ POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-}
+}  # fmt: skip
 Refuse = Callable[[Request, Refusal], Awaitable[Response]]
 
 
@@ -76,10 +73,7 @@ class Guard:
         host = request.headers.get("host", "")
         if not self._is_own(host):
             shown = host[:100] or "(empty)"
-            raise Refusal(
-                421,
-                f"this server is not called '{shown}'; add the name with --allow-host",
-            )
+            raise Refusal(421, f"this server is not called '{shown}'; add the name with --allow-host")
         if request.method not in SAFE:
             _check_origin(request, host)
         path = request.scope["path"]

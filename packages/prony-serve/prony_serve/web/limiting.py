@@ -14,9 +14,7 @@ MOST_ADDRESSES = 4096
 
 
 class FailureLimit:
-    """At most PER_ADDRESS failures of one address within WINDOW_S seconds: wrong tokens from elsewhere lock
-    nobody out.
-    """
+    """At most PER_ADDRESS failures of one address in WINDOW_S; other addresses are not locked out."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -104,12 +104,8 @@ def _address(site: Site, request: Request) -> TrendAddress:
     series = tuple(series_trials(site.store, server, workload, load))
     known = figures_of(series)
     if not series or not known:
-        raise Refusal(
-            404, f"no trial of {server[:100]}, {workload[:100]}, {load[:100]} with a figure is stored"
-        )
+        raise Refusal(404, f"no trial of {server[:100]}, {workload[:100]}, {load[:100]} has a figure")
     figure = request.query_params.get("figure") or known[0]
     if figure not in known:
-        raise Refusal(
-            404, f"no trial of this series has the figure '{figure[:60]}'; it has {', '.join(known)}"
-        )
+        raise Refusal(404, f"no figure '{figure[:60]}' in this series; it has {', '.join(known)}")
     return TrendAddress(server, workload, load, figure, series)

@@ -1,6 +1,4 @@
-"""Worlds that break the assumptions of a comparison: simulated trials of two equal servers, with order and
-non-conformance.
-"""
+"""Worlds that break assumptions of a comparison: trials of two equal servers."""
 
 from __future__ import annotations
 
@@ -33,11 +31,11 @@ EVERY_FOURTH = math.log(0.9)
 
 
 @dataclass(frozen=True, slots=True)
-class UnkindWorld:
+class ViolationWorld:
     """`trials(rng, blocks)`: samples of servers a and b, which are equal on average."""
 
     name: str
-    told: str
+    description: str
     """Its model, for the table."""
     trials: Callable[[np.random.Generator, int], list[Sample]]
 
@@ -135,26 +133,19 @@ def _selected(both: bool) -> Callable[[np.random.Generator, int], list[Sample]]:
     return trials
 
 
-UNKIND: tuple[UnkindWorld, ...] = (
-    UnkindWorld("unequal spread", "trials of a differ by 1 %, those of b by 6 %", _unequal),
-    UnkindWorld("one skewed server", "a has a long tail to slow trials (exponential, 5 %)", _skewed),
-    UnkindWorld(
-        "carry-over, fixed order", "after a, a trial is 5 % slow; a always goes first", _carried(_fixed)
-    ),
-    UnkindWorld("carry-over, drawn", "the same; Prony's orders", _carried(_drawn)),
-    UnkindWorld("periodic", "every fourth trial is 10 % slow", _periodic),
-    UnkindWorld("growing data", "a slows by 1 % with each of its trials; equal at the first", _growing),
-    UnkindWorld(
-        "two-state host", "a is 2.5 % slow or fast for ten blocks on average; equal over time", _two_states
-    ),
-    UnkindWorld(
-        "slow starts without a figure",
-        "15 % of the starts of both are 20 % slow; those of a do not conform",
-        _selected(both=True),
-    ),
-    UnkindWorld(
-        "only a has them",
+VIOLATIONS: tuple[ViolationWorld, ...] = (
+    ViolationWorld("unequal spread", "trials of a differ by 1 %, those of b by 6 %", _unequal),
+    ViolationWorld("one skewed server", "a has a long tail to slow trials (exponential, 5 %)", _skewed),
+    ViolationWorld("carry-over, fixed order", "after a, a trial is 5 % slow; a always goes first",
+        _carried(_fixed)),
+    ViolationWorld("carry-over, drawn", "the same; Prony's orders", _carried(_drawn)),
+    ViolationWorld("periodic", "every fourth trial is 10 % slow", _periodic),
+    ViolationWorld("growing data", "a slows by 1 % with each of its trials; equal at the first", _growing),
+    ViolationWorld("two-state host", "a is 2.5 % slow or fast for ten blocks on average; equal over time",
+        _two_states),
+    ViolationWorld("slow starts without a figure",
+        "15 % of the starts of both are 20 % slow; those of a do not conform", _selected(both=True)),
+    ViolationWorld("only a has them",
         "only a has slow starts, which do not conform; equal on average with them",
-        _selected(both=False),
-    ),
-)
+        _selected(both=False)),
+)  # fmt: skip

@@ -13,8 +13,8 @@ from prony.judge.figures import figures
 from prony.judge.finding import added
 from prony.judge.judging import judge
 from prony.judge.window import measured
-from prony_selftest.cover.made import OPENS_S
 from prony_selftest.cover.queue import SKEW, World, level
+from prony_selftest.cover.synthetic_evidence import OPENS_S
 from prony_selftest.cover.worlds import FIGURES, LOADS, Kind, trial, truth
 
 ROUNDING = 0.002
@@ -22,13 +22,13 @@ ROUNDING = 0.002
 
 
 @dataclass(slots=True)
-class Held:
+class FigureCoverage:
     """Counts of one figure in one kind of world."""
 
     trials: int = 0
     conforming: int = 0
-    inside: int = 0
-    alone: int = 0
+    covered: int = 0
+    interval_only: int = 0
     """Inside the statistical interval without the budget."""
     halves: list[float] = field(default_factory=list)
     """Half width of the budget, as a share; infinite if a side is open."""
@@ -38,10 +38,10 @@ class Held:
 
 
 @dataclass(slots=True)
-class Found:
+class WorldCoverage:
     """Results for one kind of world under one load."""
 
-    figures: dict[str, Held]
+    figures: dict[str, FigureCoverage]
     checks: dict[str, float] = field(default_factory=dict)
     """Check -> its largest bound over trials and figures (log)."""
     needed: dict[str, int] = field(default_factory=dict)
@@ -50,34 +50,36 @@ class Found:
     """Check -> trials that it kept from conforming."""
 
 
-def held(kind: Kind, load: str, trials: int, seed: int) -> Found:
+def coverage_of(kind: Kind, load: str, trials: int, seed: int) -> WorldCoverage:
     """Simulates `trials` trials, each with a disturbance of random size."""
     rng = np.random.default_rng(seed)
-    results = Found({name: Held() for name in FIGURES if name in kind.figures})
+    results = WorldCoverage({name: FigureCoverage() for name in FIGURES if name in kind.figures})
     for _ in range(trials):
         world = replace(LOADS[load], disturbance=kind.drawn(rng))
-        one(results, world, truth(world if kind.honest else world.honest), rng)
+        add_trial(results, world, truth(world if kind.disturbed_truth else world.undisturbed), rng)
     return results
 
 
-def one(listing: Found, world: World, true: Mapping[str, float], rng: np.random.Generator) -> None:
+def add_trial(
+    results: WorldCoverage, world: World, true: Mapping[str, float], rng: np.random.Generator
+) -> None:
     """Adds one trial of a world to the results."""
     evidence = trial(world, rng)
     judgement = judge(evidence)
     window, numbers = measured(evidence), figures(evidence).numbers()
     printed = estimates(evidence, judgement, numbers)
     for finding in judgement.not_conforming:
-        listing.refused[finding.check] = listing.refused.get(finding.check, 0) + 1
-    for name, of in listing.figures.items():
+        results.refused[finding.check] = results.refused.get(finding.check, 0) + 1
+    for name, of in results.figures.items():
         of.trials += 1
         estimate = printed.get(name)
         if not judgement.conforms or estimate is None:
             continue
         of.conforming += 1
         estimate = _sampled(name, estimate, 0 if window is None else window.completed)
-        holds = inside(estimate, true[name])
-        of.inside += holds
-        of.alone += inside(replace(estimate, bias_low=0.0, bias_high=0.0), true[name])
+        holds = covers(estimate, true[name])
+        of.covered += holds
+        of.interval_only += covers(replace(estimate, bias_low=0.0, bias_high=0.0), true[name])
         of.halves.append(estimate.bias.half)
         of.offs.append(math.expm1(abs(math.log(estimate.value / true[name]))))
         if not holds:
@@ -88,11 +90,11 @@ def one(listing: Found, world: World, true: Mapping[str, float], rng: np.random.
         lines = judgement.budget(name)
         for line in lines:
             check = line.finding.check
-            listing.checks[check] = max(listing.checks.get(check, 0.0), line.bias.size)
+            results.checks[check] = max(results.checks.get(check, 0.0), line.bias.size)
             rest = added(other.bias for other in lines if other.finding.check != check)
             without = replace(estimate, bias_low=rest.low, bias_high=rest.high)
-            if holds and not inside(without, true[name]):
-                listing.needed[check] = listing.needed.get(check, 0) + 1
+            if holds and not covers(without, true[name]):
+                results.needed[check] = results.needed.get(check, 0) + 1
 
 
 def _sampled(name: str, estimate: Estimate, requests: int) -> Estimate:
@@ -103,7 +105,7 @@ def _sampled(name: str, estimate: Estimate, requests: int) -> Estimate:
     return replace(estimate, low=estimate.value * (1 - error), high=estimate.value * (1 + error))
 
 
-def inside(estimate: Estimate, true: float) -> bool:
+def covers(estimate: Estimate, true: float) -> bool:
     """Whether the interval with the budget at its worst holds it."""
     low, high = estimate.uncertainty.worst
     off = true / estimate.value - 1
@@ -116,12 +118,10 @@ def _end(end: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plateaus:
-    """Windows of one server: how many printed plateau intervals hold the level at the horizon, and their half
-    widths.
-    """
+    """Windows of one server: plateau intervals that hold the level at the horizon; half widths."""
 
     windows: int
-    held: int
+    covered: int
     halves: tuple[float, ...]
 
 

@@ -196,7 +196,7 @@ def evidence(world: World, made: Requests, window_s: float) -> Evidence:
                 syn_retransmitted=0,
                 listen_overflows=0,
                 listen_drops=0,
-                delayed_acks=int(made.held_back[inside].sum()),
+                delayed_acks=int(made.acks_delayed[inside].sum()),
             ),
         ),
         partition=CpuPartition(server=(0,), client=(1,)),
@@ -269,7 +269,7 @@ def _counted(requests: int, right: int, failed: int) -> dict[str, object]:
 
 def _share(made: Requests, stolen: bool, window_s: float, *, waited: bool = False) -> float:
     """CPU time taken in the window ÷ its length, or that in which the server waited."""
-    spans = [span for span in made.taken if span.stolen is stolen]
+    spans = [span for span in made.lost_spans if span.stolen is stolen]
     return sum(span.share_s(OPENS_S, OPENS_S + window_s, waited=waited) for span in spans) / window_s
 
 

@@ -1,6 +1,4 @@
-"""Entries 50 to 54: two servers are compared that differ in more than their programs. Real trials, stored and
-shown by the CLI.
-"""
+"""Entries 50 to 54: compared servers differ in more than their programs. Trials are real."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ NO_RESUMPTION = replace(A_HANDSHAKE_EACH, serve=("--no-resumption",))
 DEBUG = (*SHARED[:-1], "-Xdev", SHARED[-1])
 
 
-class Unequal(NamedTuple):
+class SetupDifference(NamedTuple):
     """Two servers whose set-ups differ, and the code that names it."""
 
     name: str
@@ -36,46 +34,25 @@ class Unequal(NamedTuple):
     code: str
 
 
-UNEQUAL: dict[int, Unequal] = {
-    50: Unequal(
-        "TLS sessions resumed by one server only",
+SETUP_DIFFERENCES: dict[int, SetupDifference] = {
+    50: SetupDifference("TLS sessions resumed by one server only",
         "both are asked over a new TLS connection for each request, and one of them forgets its sessions",
-        A_HANDSHAKE_EACH,
-        NO_RESUMPTION,
-        "resumption",
-    ),
-    51: Unequal(
-        "HTTPS compared with HTTP",
-        "one server encrypts, the other does not",
-        replace(HTTPS, tls=False),
-        HTTPS,
-        "protocols",
-    ),
-    52: Unequal(
-        "IPv4 compared with IPv6",
-        "one server is reached over IPv4, the other over IPv6",
+        A_HANDSHAKE_EACH, NO_RESUMPTION, "resumption"),
+    51: SetupDifference("HTTPS compared with HTTP", "one server encrypts, the other does not",
+        replace(HTTPS, tls=False), HTTPS, "protocols"),
+    52: SetupDifference("IPv4 compared with IPv6", "one server is reached over IPv4, the other over IPv6",
         SMALL,
-        replace(SMALL, host="::1", needs=("ipv6",)),
-        "addresses",
-    ),
-    53: Unequal(
-        "one server in debug mode",
-        "the same program runs with the debugging checks of its runtime in one of the two (-Xdev)",
-        SMALL,
-        replace(SMALL, command=(*DEBUG, *ADDRESS)),
-        "flags",
-    ),
-    54: Unequal(
-        "one server writes a log",
-        "one server writes 400 bytes to its log for each request, the other none",
-        SMALL,
-        replace(SMALL, command=(*SHARED, *ADDRESS, "logs")),
-        "writes",
-    ),
-}
+        replace(SMALL, host="::1", needs=("ipv6",)), "addresses"),
+    53: SetupDifference("one server in debug mode",
+        "the same program runs with the debugging checks of its runtime in one of the two (-Xdev)", SMALL,
+        replace(SMALL, command=(*DEBUG, *ADDRESS)), "flags"),
+    54: SetupDifference("one server writes a log",
+        "one server writes 400 bytes to its log for each request, the other none", SMALL,
+        replace(SMALL, command=(*SHARED, *ADDRESS, "logs")), "writes"),
+}  # fmt: skip
 
 
-def unequal(number: int, entry: Unequal) -> EntryResult:
+def setup_difference(number: int, entry: SetupDifference) -> EntryResult:
     """The comparison that must name the difference, and the same with equal servers."""
     result = EntryResult(number, entry.name, entry.fault, other_tools="each tool measures one server")
     if absent := missing_for(entry.equal) or missing_for(entry.other):
@@ -113,12 +90,12 @@ def _setup_finding(equal: Setup, other: Setup) -> tuple[dict[str, Any] | None, s
     return groups.get("setup"), " ".join(screen.split())
 
 
-def _runner(number: int, entry: Unequal) -> Callable[[bool], EntryResult]:
+def _runner(number: int, entry: SetupDifference) -> Callable[[bool], EntryResult]:
     def run(_tools: bool) -> EntryResult:
-        return unequal(number, entry)
+        return setup_difference(number, entry)
 
     run.__doc__ = f"{number}: {entry.name}."
     return run
 
 
-COMPARED = {number: _runner(number, entry) for number, entry in UNEQUAL.items()}
+COMPARED = {number: _runner(number, entry) for number, entry in SETUP_DIFFERENCES.items()}

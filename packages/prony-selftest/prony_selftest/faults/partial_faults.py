@@ -36,36 +36,18 @@ def _only_the_tail(outcome: SetupResult) -> str | None:
     return None
 
 
-PARTLY: tuple[Entry, ...] = (
-    Entry(
-        28,
-        "one client thread stands still",
+PARTIAL: tuple[Entry, ...] = (
+    Entry(28, "one client thread stands still",
         "one of the load generator's two threads stops for 50 ms once a second; the other goes on",
-        Setup(client_threads=2, injected_faults=("stalled_thread",)),
-        ("stall",),
-        Setup(client_threads=2),
-        _one_thread,
-        other_tools=False,
-    ),
-    Entry(
-        29,
-        "one of four workers freezes",
+        Setup(client_threads=2, injected_faults=("stalled_thread",)), ("stall",), Setup(client_threads=2),
+        _one_thread, other_tools=False),
+    Entry(29, "one of four workers freezes",
         "one connection in four is without a response for 300 ms of each second; the others are answered",
         Setup(serve=("--work", "100us", "--stall", "every=1s,for=300ms,connections=1/4"), load=SIXTEEN),
-        ("stall",),
-        Setup(load=SIXTEEN),
-        _a_part,
-    ),
-    Entry(
-        30,
-        "only the tail drifts",
+        ("stall",), Setup(load=SIXTEEN), _a_part),
+    Entry(30, "only the tail drifts",
         "the slowest 3 % get slower throughout the window; p50 and throughput stay",
-        Setup(
-            serve=(*TAIL, "--slowdown", "per-minute=20,of=tail,after=2s"), load=STEADY_OPEN, measured=WINDOW
-        ),
-        ("steady",),
-        Setup(serve=TAIL, load=STEADY_OPEN, measured=WINDOW),
-        _only_the_tail,
-        other_tools=False,
-    ),
-)
+        Setup(serve=(*TAIL, "--slowdown", "per-minute=20,of=tail,after=2s"), load=STEADY_OPEN,
+            measured=WINDOW), ("steady",), Setup(serve=TAIL, load=STEADY_OPEN, measured=WINDOW),
+        _only_the_tail, other_tools=False),
+)  # fmt: skip
