@@ -126,21 +126,21 @@ SAFE_DIGITS = 3
 """Of a figure that is only known to be at least or at most so much."""
 LOOSE = 1.0
 """A figure that may be more than this share higher is only known to be at least so much."""
+IN_TIMES = 10.0
+"""Multiple of the figure from which an upper bound is a factor, not per cent."""
 EXACT = 1e-9
 """Of a digit: rounding of floating point, which moves no bound up to the next one."""
 
 
 def good_to(low: float | None, high: float | None) -> str:
-    """Both bounds of a figure: `−0.3 / +2.1 %`, `± 0.3 %`, `−0.3 % / not bounded`, `not bounded`."""
+    """Both bounds of a figure: `−0.3 / +2.1 %`, `± 0.3 %`, `−0.3 % / not bounded`, `−3 % / up to 12x`."""
     if low is None and high is None:
         return UNBOUNDED
-    down = None if low is None else per_cent(max(FINEST, -low))
-    up = None if high is None else per_cent(max(FINEST, high))
-    if down is None:
-        return f"{UNBOUNDED} / +{up} %"
-    if up is None:
-        return f"{MINUS}{down} % / {UNBOUNDED}"
-    return f"± {up} %" if down == up else f"{MINUS}{down} / +{up} %"
+    below = UNBOUNDED if low is None else f"{MINUS}{per_cent(max(FINEST, -low))} %"
+    above = UNBOUNDED if high is None else _above(max(FINEST, high))
+    if low is None or not above.startswith("+"):
+        return f"{below} / {above}"
+    return f"± {above[1:]}" if below[1:] == above[1:] else f"{below.removesuffix(' %')} / {above}"
 
 
 def bends(low: float | None, high: float | None) -> str:
@@ -149,7 +149,7 @@ def bends(low: float | None, high: float | None) -> str:
     if max(down, up) < FINEST:
         return f"< {per_cent(FINEST)} %"
     if down < FINEST:
-        return f"+{per_cent(up)} %" if high is not None else f"{UNBOUNDED} above"
+        return _above(up) if high is not None else f"{UNBOUNDED} above"
     if up < FINEST:
         return f"{MINUS}{per_cent(down)} %" if low is not None else f"{UNBOUNDED} below"
     return good_to(low, high)
@@ -189,6 +189,13 @@ def per_cent(share: float) -> str:
     value = 100 * abs(share)
     step = 10.0 ** max(-1, math.floor(math.log10(value) + EXACT) - 1) if value > 0 else 1.0
     return number(math.ceil(value / step - EXACT) * step, 1).removesuffix(".0")
+
+
+def _above(high: float) -> str:
+    """`+2.1 %`; from ten times the figure on `up to 12x`."""
+    if 1 + high < IN_TIMES:
+        return f"+{per_cent(high)} %"
+    return f"up to {per_cent((1 + high) / 100)}x"
 
 
 def _size(bound: float | None) -> float:
