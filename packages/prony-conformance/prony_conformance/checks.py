@@ -83,12 +83,12 @@ def further(subject: Subject) -> tuple[bool, str]:
 
 
 def _as_declared(subject: Subject, workload: Workload) -> tuple[bool, str]:
-    asked = subject.ask(workload)
-    count = len(asked.probes)
-    if asked.silence is not None:
-        return False, f"{asked.silence}, after {count} responses"
-    if asked.wrong is not None:
-        return False, f"{asked.probes[-1].step}: {asked.wrong}"
+    answer = subject.ask(workload)
+    count = len(answer.probes)
+    if answer.no_response is not None:
+        return False, f"{answer.no_response}, after {count} responses"
+    if answer.wrong is not None:
+        return False, f"{answer.probes[-1].step}: {answer.wrong}"
     return True, "1 response" if count == 1 else f"all {count} responses"
 
 

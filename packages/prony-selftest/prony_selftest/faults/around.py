@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from prony.judge.cross_trial import JudgedTrial, clock
 from prony.judge.finding import Kind
-from prony.judge.together import JudgedTrial, clock
 from prony.plan.load import ClosedLoad, Connections
 from prony_selftest.faults.disturbances import (
     burner,
