@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 from prony.compare import Later, Looks, Sample
-from prony.compare.noninferiority import Asked, Changes, changes, changes_from_earlier
+from prony.compare.noninferiority import Changes, MarginTest, changes, changes_from_earlier
 from prony.evidence.trial import Evidence, TrialRecord
 from prony.judge.checks.steady import SteadyWindowLimits
-from prony.judge.drift import coming, is_asked, level_stretch, series_of
+from prony.judge.drift import claims_plateau, level_stretch, pooled_drift, series_of
 from prony.judge.figures import FIGURE
 from prony.judge.finding import BUDGET_OF, Judgement
 from prony.plan.cell import Cell
@@ -28,7 +28,7 @@ def compared_figure(load: Load) -> str:
 
 
 def sample(record: TrialRecord, judgement: Judgement, figures: Mapping[str, float], figure: str) -> Sample:
-    """One figure of one trial as the comparison takes it, with what may bend it, and why it is missing."""
+    """A figure of a trial as a sample: with its biases, or the reason that it is missing."""
     value = figures.get(figure)
     first = next(iter(judgement.not_conforming), None)
     why = record.failure or ("" if first is None else f"{first.check}: {first.reason}")
@@ -48,9 +48,9 @@ def sample(record: TrialRecord, judgement: Judgement, figures: Mapping[str, floa
 
 
 def later(trials: Mapping[str, Sequence[Evidence]], figure: str, limits: SteadyWindowLimits) -> Later | None:
-    """By server; None where no plateau is claimed, or the figure does not move with one."""
-    every = [one for mine in trials.values() for one in mine]
-    if not every or not all(is_asked(one) for one in every):
+    """Residual drift by server; None where no plateau is claimed, or no series bounds the figure."""
+    every = [trial for own in trials.values() for trial in own]
+    if not every or not all(claims_plateau(trial) for trial in every):
         return None
     series = series_of(every[0].load).get(BUDGET_OF.get(figure, figure))
     if series is None:
@@ -58,12 +58,13 @@ def later(trials: Mapping[str, Sequence[Evidence]], figure: str, limits: SteadyW
     which, sign = series
     horizon_s = limits.steady_horizon_s
     levels = {
-        server: [level_stretch(one, limits.steady, which) for one in mine] for server, mine in trials.items()
+        server: [level_stretch(trial, limits.steady, which) for trial in own]
+        for server, own in trials.items()
     }
-    seen = [one.row_s * one.logs.size for mine in levels.values() for one in mine if one is not None]
+    seen = [trial.row_s * trial.logs.size for own in levels.values() for trial in own if trial is not None]
     return Later(
         horizon_s=horizon_s,
-        coming={server: coming(mine, horizon_s) for server, mine in levels.items() if mine},
+        coming={server: pooled_drift(own, horizon_s) for server, own in levels.items() if own},
         sign=sign,
         seen_s=fmean(seen) if seen else 0.0,
     )
@@ -77,21 +78,23 @@ def changes_of(
     *,
     ended: bool = False,
 ) -> Changes:
-    """What a gate comes to. `looks`: None with a baseline. `later_of`: residual drift of a figure."""
+    """The outcome of a gate. `looks`: None with a baseline. `later_of`: residual drift of a figure."""
     directions = {figure: bool(FIGURE[figure].higher_is_better) for figure in gate.figures}
-    asked = Asked(gate.base, gate.candidate, directions, gate.margin, gate.margins)
+    test = MarginTest(gate.base, gate.candidate, directions, gate.margin, gate.margins)
     if gate.baseline is not None or looks is None:
         stored = gate.baseline.experiments if gate.baseline is not None else ()
-        experiments = {figure: [one.values.get(figure, ()) for one in stored] for figure in gate.figures}
-        return changes_from_earlier(samples, asked, experiments)
-    return changes(samples, asked, looks, later=later_of, ended=ended)
+        experiments = {
+            figure: [experiment.values.get(figure, ()) for experiment in stored] for figure in gate.figures
+        }
+        return changes_from_earlier(samples, test, experiments)
+    return changes(samples, test, looks, later=later_of, ended=ended)
 
 
 def questions(part: Part, cells: Sequence[Cell]) -> dict[str, list[Cell]]:
-    """Cells of one workload and load, by its name; of a comparison all, each under its own load."""
+    """Cells by workload and load; a comparison with a load per server is a single question."""
     if cells and part.shape == "comparison" and len(cells) == len({cell.server for cell in cells}):
         return {"": list(cells)}
-    found: dict[str, list[Cell]] = {}
+    by_load: dict[str, list[Cell]] = {}
     for cell in cells:
-        found.setdefault(f"{cell.trial.workload.name}, {cell.trial.load_name}", []).append(cell)
-    return found
+        by_load.setdefault(f"{cell.trial.workload.name}, {cell.trial.load_name}", []).append(cell)
+    return by_load

@@ -39,7 +39,7 @@ def command(
         None, "--arrivals", help="Arrivals: constant or poisson [default: constant]."
     ),
     *,
-    typed: t.AskedTarget,
+    typed: t.TargetOptions,
     common: Common,
 ) -> int:
     """Find the highest rate that meets the objective: judged open-loop trials, within client capacity."""

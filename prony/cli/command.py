@@ -51,7 +51,7 @@ def measures(
                 and is_given(given[param.name], getattr(param.default, "default", param.default))
             ]
             says_what = any(param.name == PLAN or param.name not in beside_resume for param in named)
-            if common.resume is None or (says_what and measure.wants_all_again(common)):
+            if common.resume is None or (says_what and measure.needs_credentials(common)):
                 made = {
                     group: kind(**{name: given.pop(name) for name in names})
                     for group, (kind, names) in groups.items()
@@ -83,7 +83,7 @@ def _options_of(group: type) -> list[inspect.Parameter]:
 
 
 def _option_of(parameter: inspect.Parameter) -> str:
-    """As it is typed, such as `--set`; the plain name of one without dashes."""
+    """As typed, such as `--set`; the plain name of an argument."""
     described = (parameter.default, *getattr(parameter.annotation, "__metadata__", ()))
     # Within Annotated the parser's library has the first of the names where a default stands otherwise.
     words = [

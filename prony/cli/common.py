@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 Duet = Annotated[
     bool | None,
-    Option("--duet/--no-duet", help="The servers of a block are alive together and take turns of a second "
-           "under load, so host noise hits both; or one server at a time [default: turns for two servers "
-           "without a JVM, where the load allows them]."),
+    Option("--duet/--no-duet", help="Run the servers of a block together, loaded in turns of a second, so "
+           "that host noise hits both; or one server at a time [default: turns for two servers without a "
+           "JVM, where the load allows it]."),
 ]  # fmt: skip
 ONE_END = "--windows have a fixed length, which --within would end early: give one of them"
 DEFAULT_LAST_LOOK = 20
@@ -36,12 +36,12 @@ GOES_WITH_RESUME = (
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """Of each command those that apply to it (`prony.cli.common`)."""
+    """Options of several commands; each takes those that apply."""
 
     resume: Annotated[
         str | None,
-        Option("--resume", metavar="ID", help="Continue an experiment that was interrupted (an id or "
-               "'latest'); its plan is the stored one."),
+        Option("--resume", metavar="ID", help="Continue an interrupted experiment (an id or 'latest') by "
+               "its stored plan."),
     ] = None  # fmt: skip
     seed: Annotated[
         int | None,
@@ -50,8 +50,8 @@ class Common:
     ] = None  # fmt: skip
     until_clear: Annotated[
         bool,
-        Option("--until-clear", help="After these trials add blocks until every pair of servers is "
-               "clear; intervals hold at every look."),
+        Option("--until-clear", help="Add blocks after these trials until every pair of servers is "
+               "clear; intervals account for repeated looks."),
     ] = False  # fmt: skip
     max_trials: Annotated[
         int | None,
@@ -59,30 +59,30 @@ class Common:
     ] = None
     budget: Annotated[
         str | None,
-        Option("--budget", metavar="TIME", help="The time that trials may take, such as 30m: the "
-               "planned ones or three of each cell, then blocks where a claim is nearest."),
+        Option("--budget", metavar="TIME", help="Time limit of all trials, such as 30m: the planned "
+               "trials or three per cell, then blocks where a claim is nearest."),
     ] = None  # fmt: skip
     share_process: Annotated[
         str | None,
-        Option("--share-process", metavar="loads|workloads|none", help="loads: measure the loads of a server "
-               "under one workload in one process, one after the other; workloads: all workloads and loads "
-               "of a server; none: each in one of its own [default: the plan's, else none]."),
+        Option("--share-process", metavar="loads|workloads|none", help="loads: a process per server and "
+               "workload serves all loads; workloads: a process per server serves all workloads and loads; "
+               "none: a process per trial [default: the plan's, else none]."),
     ] = None  # fmt: skip
     limits: options.Limits = None
     repeat_disturbed: Annotated[
         int,
         Option("--repeat-disturbed", metavar="N", help="Repeat a trial up to N times while it is rejected "
-               "for other load on the host (isolation, host); the rejected ones stay on record."),
+               "for other load on the host (isolation, host); rejected trials stay on record."),
     ] = 0  # fmt: skip
     within: Annotated[
         str | None,
-        Option("--within", metavar="SHARE", help="End a window as soon as its figure is known to "
-               "±SHARE, such as 2%; the window's length is then its longest."),
+        Option("--within", metavar="SHARE", help="End a window when its figure is known to ±SHARE, "
+               "such as 2%; --window is then the maximum."),
     ] = None  # fmt: skip
     windows: Annotated[
         int | None,
         Option("--windows", metavar="K", help="Measure K consecutive windows in each process; "
-               "comparisons print how the variance is made up, and the cheapest mix."),
+               "comparisons print the variance within and between processes, and the cheapest mix."),
     ] = None  # fmt: skip
     request_parts: Annotated[
         bool,
@@ -96,19 +96,19 @@ class Common:
     ] = False  # fmt: skip
     explain: Annotated[
         bool,
-        Option("--explain", help="After the measured trials, one more per server with a profiler: "
-               "where its CPU time goes (docs/explain.md); nothing of it is a figure."),
+        Option("--explain", help="After the measured trials, another per server with a profiler: "
+               "where its CPU time goes (docs/explain.md); it adds no figures."),
     ] = False  # fmt: skip
     attach: Annotated[
         bool,
-        Option("--attach", help="With --explain: attach to a server that Prony did not start without "
-               "asking first."),
+        Option("--attach", help="With --explain: attach to a server that Prony did not start, without "
+               "a prompt."),
     ] = False  # fmt: skip
     driver: Annotated[str | None, Option("--driver", help="auto, io_uring or epoll [default: auto].")] = None
     jdk: Annotated[
         str | None,
         Option("--jdk", help="JDK of servers that Prony starts, a major version or a folder [default: "
-               "what each server prefers]."),
+               "each server's own]."),
     ] = None  # fmt: skip
     server_cpus: Annotated[
         str | None, Option("--server-cpus", help="CPUs of the server, such as 0-3 [default: chosen].")
@@ -119,23 +119,23 @@ class Common:
     ] = None
     hosts: Annotated[
         Path | None,
-        Option("--hosts", metavar="FILE", help="Server and load on other hosts, as this hosts.yaml "
-               "says (docs/hosts.md)."),
+        Option("--hosts", metavar="FILE", help="Run server and load on the hosts of this hosts.yaml "
+               "(docs/hosts.md)."),
     ] = None  # fmt: skip
     metrics: Annotated[
         str | None,
-        Option("--metrics", metavar="HOST:PORT", help="While it measures, serve its figures to "
-               "Prometheus at http://HOST:PORT/metrics (a loopback address; docs/exports.md)."),
+        Option("--metrics", metavar="HOST:PORT", help="Serve live figures to Prometheus at "
+               "http://HOST:PORT/metrics (a loopback address; docs/exports.md)."),
     ] = None  # fmt: skip
     push: Annotated[
         str | None,
-        Option("--push", metavar="URL", help="Send each trial that ends to this Elasticsearch or "
-               "OpenSearch (docs/exports.md)."),
+        Option("--push", metavar="URL", help="Send each ended trial to this Elasticsearch or OpenSearch "
+               "(docs/exports.md)."),
     ] = None  # fmt: skip
     strict: Annotated[
         str | None,
-        Option("--strict", metavar="SHARE", help="Exit code 3 where a figure that was asked for is not "
-               "good to ±SHARE, such as 3%, in the worst case."),
+        Option("--strict", metavar="SHARE", help="Exit code 3 where a headline figure is not good to "
+               "±SHARE, such as 3%, in the worst case."),
     ] = None  # fmt: skip
     details: options.Details = False
     db: options.Db = None
@@ -143,7 +143,7 @@ class Common:
     report: options.Report = None
 
     def __post_init__(self) -> None:
-        """Raises UsageError for a value that no plan makes valid."""
+        """Raises UsageError for values invalid in any plan."""
         from prony.plan.load import MOST_WINDOWS
 
         _ = self.strict_share
@@ -160,16 +160,16 @@ class Common:
         return None if self.strict is None else options.share(self.strict, "--strict")
 
     def applied(self, plan: Plan) -> Plan:
-        """The plan with these options applied. Raises UsageError for one that does not apply."""
+        """The plan with these options applied. Raises UsageError for an option that does not apply."""
         from prony.plan.target import with_jdk
 
         cells = tuple(self._applied(cell) for cell in plan.cells)
         if self.jdk is not None and not any(with_jdk(cell.target, self.jdk) for cell in cells):
-            raise UsageError("--jdk applies to servers that Prony launches; this one is already running")
+            raise UsageError("--jdk applies to servers that Prony launches; this server is already running")
         if not any(cell.trial.measured.kind == "steady" for cell in cells):
             for given, what in ((self.within, "--within ends"), (self.windows, "--windows repeats")):
                 if given is not None:
-                    raise UsageError(f"{what} a steady window, and this plan fixes what is measured")
+                    raise UsageError(f"{what} a steady window; this plan has whole runs only")
         plan = plan.model_copy(update={"cells": cells, "repeat_disturbed": self.repeat_disturbed})
         plan = self._looking(self._sharing(plan))
         if self.budget is None:
@@ -182,17 +182,16 @@ class Common:
         return within(timed(plan, Store.open(self.db)), budget_s)
 
     def _looking(self, plan: Plan) -> Plan:
-        """With further trials until every pair is clear. Raises UsageError where there is no pair."""
+        """Applies --until-clear. Raises UsageError where no part has a pair."""
         last = self.last_look(min(cell.trials for cell in plan.cells))
         if last is None:
             return plan
-        # A part that follows another has that one's servers, once it has begun.
+        # A part that follows another takes over its servers.
         servers = {part.name: {cell.server for cell in plan.of(part.name)} for part in plan.parts}
         comparing = [part.name for part in plan.parts if part.follows or len(servers[part.name]) > 1]
         if not comparing:
             raise UsageError(
-                "--until-clear adds trials until every pair of servers is clear, and this plan has no part "
-                "with two servers: leave it out"
+                "--until-clear compares pairs of servers; no part of this plan has two servers: omit it"
             )
         return _with_parts(plan, until_clear=dict.fromkeys(comparing, last))
 
@@ -243,10 +242,10 @@ class Common:
             more["target"] = with_jdk(cell.target, self.jdk) or cell.target
         return cell.model_copy(update=more) if more else cell
 
-    def in_turns(self, plan: Plan, asked: bool | None) -> bool:
+    def in_turns(self, plan: Plan, design: bool | None) -> bool:
         """Whether the servers of a plan take turns: as requested, else where that is the better design."""
-        if asked is not None or self.hosts is not None:
-            return bool(asked)
+        if design is not None or self.hosts is not None:
+            return bool(design)
         from prony.experiment.duets import why_sequential
         from prony.experiment.testbed import Targets
 
@@ -274,18 +273,16 @@ class Common:
         """With the stored plan's hosts, from --hosts or else from its original file."""
         if not stored.hosts:
             if self.hosts is not None:
-                raise UsageError("this experiment was begun on one host; continue it there, without --hosts")
+                raise UsageError("this experiment ran on a single host; continue it there, without --hosts")
             return self
         known = self.hosts or (None if stored.hosts_file is None else Path(stored.hosts_file))
         if known is None or not known.is_file():
             names = ", ".join(host.name for host in stored.hosts)
-            raise UsageError(
-                f"this experiment was begun on several hosts ({names}); name their file: --hosts"
-            )
+            raise UsageError(f"this experiment ran on several hosts ({names}); give their file: --hosts")
         return replace(self, hosts=known)
 
     def check_resume(self, others: Mapping[str, object]) -> None:
-        """Raises UsageError for what the stored plan already says. `others`: further options, by name."""
+        """Raises UsageError for options fixed by the stored plan. `others`: further options, by name."""
         given = [
             f"--{field.name.replace('_', '-')}"
             for field in fields(self)
@@ -293,18 +290,16 @@ class Common:
         ]
         given += others
         if given:
-            raise UsageError(
-                f"--resume continues with the plan as it was stored: leave out {', '.join(given)}"
-            )
+            raise UsageError(f"--resume uses the stored plan: omit {', '.join(given)}")
 
 
 def is_given(value: object, default: object) -> bool:
-    """Whether an option has another value than its default; the parser's default of a list is empty."""
+    """Whether an option differs from its default; unset lists are empty."""
     return value != default and value not in ([], ())
 
 
 def with_duet(plan: Plan, duet: bool = True) -> Plan:
-    """With the servers of all parts in turns, or one at a time."""
+    """The plan with the servers of all parts in turns, or one at a time."""
     return _with_parts(plan, duet={part.name: duet for part in plan.parts})
 
 

@@ -11,7 +11,7 @@ from prony import seams
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common, Duet, with_duet
-from prony.cli.targets import KINDS, AskedTrial, Server
+from prony.cli.targets import KINDS, Server, TrialOptions
 from prony.cli.targets import servers as servers_named
 from prony.errors import UsageError
 
@@ -31,7 +31,7 @@ MOST_PAIRS_QUICK = 3
 def command(
     servers: list[str] = Argument(
         None,
-        help=f"Two or more that Prony starts: {KINDS}; or the URLs of running ones.",
+        help=f"Two or more that Prony starts: {KINDS}; or URLs of running servers.",
     ),
     image: list[str] | None = Option(
         None, "--image", metavar="NAME", help="A container image, by podman or docker; repeatable."
@@ -44,7 +44,7 @@ def command(
     two_pass: bool = Option(
         False,
         "--two-pass",
-        help="Then measure latency in an open loop, at 70 % of each server's capacity and at one common rate "
+        help="Then measure latency in an open loop, at 70 % of each server's capacity and at a common rate "
         "(three times the duration).",
     ),
     duet: Duet = None,
@@ -52,10 +52,10 @@ def command(
         None,
         "--reference",
         metavar="NAME",
-        help="Compare each server with this one only [default: all pairs].",
+        help="Compare each server with this server only [default: all pairs].",
     ),
     *,
-    typed: AskedTrial,
+    typed: TrialOptions,
     common: Common,
 ) -> int:
     """Compare servers at capacity: fresh processes, steady state, intervals on ratios, what bounds each."""
@@ -80,13 +80,13 @@ def command(
 
 
 def _pairs(servers: list[str], reference: str | None) -> tuple[tuple[str, str], ...]:
-    """All, or those with the reference. Raises UsageError for a name that is none of theirs."""
+    """All pairs, or those with the reference. Raises UsageError for an unknown name."""
     if reference is not None:
         options.one_of(reference, "--reference", tuple(servers))
     return tuple(pair for pair in combinations(servers, 2) if reference is None or reference in pair)
 
 
-def _plan(servers: list[Server], trial: TrialPlan, trials: int, typed: AskedTrial, *, seed: int) -> Plan:
+def _plan(servers: list[Server], trial: TrialPlan, trials: int, typed: TrialOptions, *, seed: int) -> Plan:
     from prony.experiment.stored import history_of
     from prony.plan.plan import one_part
 
@@ -136,7 +136,7 @@ def _check_servers(words: list[str], named: list[Server], *, machines: int) -> N
         )
     if len(words) < 2 and machines < 2:
         raise UsageError(
-            f"one server was named ({words[0]}); compare needs at least two (prony servers lists them)"
+            f"a single server given ({words[0]}); compare needs at least two (prony servers lists them)"
         )
     if len({server.name for server in named}) < len(named):
         raise UsageError(f"a server was named twice ({', '.join(words)}); name each server once")

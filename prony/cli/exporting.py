@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 PRONY = "prony"
-"""Everything as stored, for another store: not made from a result but from the rows themselves."""
+"""The stored rows, for another store."""
 TIDY = "tidy"  # the format csv
 
 
@@ -40,9 +40,7 @@ def export(
     ),
     db: options.Db = None,
 ) -> int:
-    """Write one experiment in a format of another program, or with everything in it for another host
-    (docs/exports.md says what each format holds).
-    """
+    """Write an experiment in another program's format, or in full for another host (docs/exports.md)."""
     chosen = options.one_of(form, "--format", tuple(sorted((*exports.names(), PRONY))))
     if chosen == PRONY:
         return _as_stored(which, trial or [], output, db)
@@ -57,7 +55,7 @@ def csv(
     output: Path | None = Option(None, "--output", "-o", help="A file [default: standard output]."),
     db: options.Db = None,
 ) -> int:
-    """Print the trials as CSV, in the order in which they ran: short for export --format csv."""
+    """Print the trials as CSV, in order of execution; short for export --format csv."""
     chosen = options.one_of(form, "--format", (TIDY, "wrk"))
     return _as("csv" if chosen == TIDY else chosen, which, [], output, db)
 
@@ -66,7 +64,7 @@ def _as_stored(which: str, trials: list[str], output: Path | None, db: str | Non
     from prony.store import Store, transfer
 
     if trials:
-        raise UsageError("--format prony holds the whole experiment; --trial goes with the other formats")
+        raise UsageError("--format prony holds the whole experiment; --trial needs another format")
     if output is None:
         raise UsageError("--format prony is a compressed file: name it with -o, such as -o results.prony")
     options.writable(output, "--output")
@@ -101,8 +99,8 @@ def _as(form: str, which: str, trials: list[str], output: Path | None, db: str |
     ids = [t.record.id for t in view.trials if t.counts] or [t.record.id for t in view.trials]
     if len(ids) > 1 and not into_folder:
         raise UsageError(
-            f"a file of --format {form} holds one trial, and {view.id} has {len(ids)}: name a folder with -o "
-            f"for a file each, or one of them, such as --trial {ids[0]}"
+            f"--format {form} holds one trial per file, and {view.id} has {len(ids)}: name a folder with -o "
+            f"for a file each, or a trial, such as --trial {ids[0]}"
         )
     for identifier in ids:
         write(only(view, [identifier]), identifier)
@@ -134,7 +132,7 @@ def only(view: ResultView, wanted: list[str]) -> ResultView:
         if len(ids) != 1 or not name:
             count = "no trial" if not ids else f"{len(ids)} trials"
             every = ", ".join(known) or "none"
-            raise UsageError(f"--trial {name}: {count} of {view.id} of this name; it has {every}")
+            raise UsageError(f"--trial {name} matches {count} of {view.id}; it has {every}")
         chosen.add(ids[0])
     parts = tuple(
         replace(

@@ -13,7 +13,7 @@ from typer import Argument, Option
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common, Duet
-from prony.cli.targets import KINDS, LAUNCHED, AskedTrial, Server, server
+from prony.cli.targets import KINDS, LAUNCHED, Server, TrialOptions, server
 from prony.errors import PronyError, UsageError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def command(
     margin: str = Option("3%", "--margin", help="Largest tolerated loss, such as 3%."),
     figures: str = Option(FIGURES, "--figures", help="Figures that must not get worse, separated by commas."),
     p99: bool = Option(False, "--p99", help="Also p99, at a margin of 20 %: a tail varies more than a rate."),
-    budget: str = Option("20m", "--budget", help="The time that trials may take, such as 20m."),
+    budget: str = Option("20m", "--budget", help="Time limit of all trials, such as 20m."),
     trials: int = Option(FIRST_LOOK, "--trials", help="Number of trials per build before the first look."),
     most_trials: int | None = Option(
         None, "--max-trials", help="Maximum trials per build [default: as many as fit into the budget]."
@@ -75,7 +75,7 @@ def command(
         Option("--markdown", metavar="FILE", help="Write a summary for a pull request, and its SVG."),
     ] = None,
     *,
-    typed: AskedTrial,
+    typed: TrialOptions,
     common: Common,
 ) -> int:
     """Is a candidate build no worse than its base by more than a margin? Interleaves fresh processes
@@ -86,8 +86,8 @@ def command(
 
     files = GateFiles(junit, markdown)
     files.check()
-    with files.told_of_faults():
-        wanted = Wanted(
+    with files.reporting_faults():
+        wanted = GateOptions(
             figures=figures_of(figures),
             margin=options.share(margin, "--margin"),
             budget_s=options.seconds(budget, "--budget", at_least_s=1.0),
@@ -115,13 +115,13 @@ class GateFiles:
         return None if self.markdown is None else self.markdown.with_suffix(".svg")
 
     def check(self) -> None:
-        """Raises UsageError when one could not be written, before any time is spent on measuring."""
+        """Raises UsageError for an unwritable file, before the first trial."""
         for option, file in (("--junit", self.junit), ("--markdown", self.markdown)):
             if file is not None:
                 options.writable(file, option)
         if self.drawing is not None and self.drawing == self.markdown:
             raise UsageError(
-                f"--markdown names {self.markdown}, where its drawing goes; name a file such as gate.md"
+                f"--markdown {self.markdown} is the path of its drawing; name a file such as gate.md"
             )
         if self.drawing is not None:
             options.writable(self.drawing, "--markdown")
@@ -139,8 +139,8 @@ class GateFiles:
         write_text(gate_files.markdown(view, self.drawing.name), self.markdown)
 
     @contextmanager
-    def told_of_faults(self) -> Iterator[None]:
-        """Also writes an error that ends the command early to the files, for the build server."""
+    def reporting_faults(self) -> Iterator[None]:
+        """Writes an error that ends the command to the files, too, for the build server."""
         try:
             yield
         except PronyError as fault:
@@ -155,8 +155,8 @@ class GateFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The options, each checked."""
+class GateOptions:
+    """The checked options."""
 
     figures: tuple[str, ...]
     margin: float
@@ -167,7 +167,7 @@ class Wanted:
     baseline: str | None
     p99: bool = False
     duet: bool | None = None
-    """None: where it is the better design."""
+    """None: where turns are the better design."""
 
     @property
     def every_figure(self) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ class Wanted:
         return {P99: P99_MARGIN} if self.p99 else {}
 
     def looks(self, block_s: float) -> int:
-        """Blocks before the last look, in time or not. Raises UsageError for what makes no plan."""
+        """Blocks before the last look, ignoring the budget's end. Raises UsageError."""
         from prony.plan.part import MOST_LOOKS
 
         most = self.most_trials
@@ -210,7 +210,7 @@ def figures_of(text: str) -> tuple[str, ...]:
                 f"{', '.join((*SHORT_NAMES, *known))}"
             )
         if name not in known:
-            raise UsageError(f"--figures: '{word}' has no direction that is worse; leave it out")
+            raise UsageError(f"--figures: '{word}' has no worse direction; omit it")
     if not figures or len(set(figures)) < len(figures):
         raise UsageError(f"--figures is '{text}'; expected figures such as {FIGURES}, each once")
     return tuple(figures)
@@ -224,19 +224,19 @@ def protocol_of(text: str) -> tuple[float, float]:
     return options.seconds(warm, "--protocol"), options.seconds(run, "--protocol", at_least_s=1.0)
 
 
-def plan_of(named: list[str], wanted: Wanted, typed: AskedTrial, common: Common) -> Plan:
+def plan_of(named: list[str], wanted: GateOptions, typed: TrialOptions, common: Common) -> Plan:
     """Base and candidate interleaved, or the candidate against stored results. Raises UsageError."""
     expected = 1 if wanted.baseline is not None else 2
     if len(named) != expected:
         what = "the candidate alone (its base is stored)" if expected == 1 else "a base and a candidate"
         raise UsageError(
-            f"{len(named)} servers were named; expected {what}, such as prony gate "
+            f"{len(named)} servers given; expected {what}, such as prony gate "
             f"{'./candidate --baseline main' if expected == 1 else './base ./candidate'}, or --resume ID"
         )
     instead = f"prony gate compares fresh processes: name {LAUNCHED}"
     servers = [server(word, instead=instead) for word in named]
     if wanted.baseline is not None and wanted.duet:
-        raise UsageError("--duet takes a base that is measured now: name it in place of --baseline")
+        raise UsageError("--duet needs a base to measure: name it in place of --baseline")
     if wanted.baseline is not None:
         return _against_stored(servers[0], _trial(servers, wanted, typed), wanted, wanted.baseline, common)
     base, candidate = names(*(s.name for s in servers))
@@ -244,18 +244,18 @@ def plan_of(named: list[str], wanted: Wanted, typed: AskedTrial, common: Common)
     return _in_turns(servers, _trial(servers, wanted, typed), wanted, common)
 
 
-def _trial(servers: list[Server], wanted: Wanted, typed: AskedTrial) -> TrialPlan:
+def _trial(servers: list[Server], wanted: GateOptions, typed: TrialOptions) -> TrialPlan:
     from prony.plan.trial import gate_trial, protocol
 
     trial = typed.trial(servers, gate_trial)
     if wanted.protocol is None:
         return trial
     if typed.window is not None or typed.warm_up_cap is not None:
-        raise UsageError("--protocol says how long warm-up and run are; leave out --window and --warm-up-cap")
+        raise UsageError("--protocol sets the length of warm-up and run; omit --window and --warm-up-cap")
     return protocol(trial, *wanted.protocol)
 
 
-def _in_turns(servers: list[Server], trial: TrialPlan, wanted: Wanted, common: Common) -> Plan:
+def _in_turns(servers: list[Server], trial: TrialPlan, wanted: GateOptions, common: Common) -> Plan:
     from prony.experiment.stored import timed
     from prony.plan.turns import extra_s
     from prony.store import Store
@@ -271,7 +271,7 @@ def _in_turns(servers: list[Server], trial: TrialPlan, wanted: Wanted, common: C
 
 
 def _plan(
-    wanted: Wanted, cells: list[Cell], base: str, against: str, common: Common,
+    wanted: GateOptions, cells: list[Cell], base: str, against: str, common: Common,
     *, baseline: Baseline | None = None, until_clear: int | None = None,
 ) -> Plan:  # fmt: skip
     from prony.plan.part import GateTest
@@ -300,11 +300,11 @@ def _plan(
 
 
 def names(base: str, candidate: str) -> tuple[str, str]:
-    """Display names; two builds of one name go by their roles."""
+    """Display names; builds of the same name get their roles."""
     return (base, candidate) if base != candidate else (f"{base}@{BASE}", f"{candidate}@{CANDIDATE}")
 
 
-def _against_stored(named: Server, trial: TrialPlan, wanted: Wanted, tag: str, common: Common) -> Plan:
+def _against_stored(named: Server, trial: TrialPlan, wanted: GateOptions, tag: str, common: Common) -> Plan:
     from prony.experiment.stored import stored_base
     from prony.experiment.testbed import prepare
     from prony.store import Store
@@ -312,7 +312,7 @@ def _against_stored(named: Server, trial: TrialPlan, wanted: Wanted, tag: str, c
 
     cell = named.cell(trial, wanted.trials)
     if wanted.most_trials is not None:
-        raise UsageError("--max-trials goes with a base that is measured; with --baseline use --trials")
+        raise UsageError("--max-trials needs a base to measure; with --baseline use --trials")
     if wanted.trials * cell.trial_s > wanted.budget_s:
         raise UsageError(
             f"--budget is {wanted.budget_s:g} s, and {wanted.trials} trials take about "

@@ -1,4 +1,4 @@
-"""`prony load`: offer one load to a server."""
+"""`prony load`: measure a server under a load."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from prony import redaction
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
-from prony.cli.load_options import KEYS, AskedLoad, in_options
+from prony.cli.load_options import KEYS, LoadOptions, in_options
 from prony.cli.targets import KINDS
 from prony.errors import UsageError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 GOOD_ENOUGH, LONGEST_S = 0.05, 60.0
-"""Without a duration a window ends when its figure is known to ± this share, or after this time."""
+"""Without a duration, a window ends when its figure is known to ± this share, or after this time."""
 
 
 @measures(without=("until_clear", "max_trials", "jdk", "share_process"))
@@ -37,10 +37,10 @@ def command(
         f"starts: {KINDS}.",
     ),
     *,
-    typed: AskedLoad,
+    typed: LoadOptions,
     common: Common,
 ) -> int:
-    """Measure one server under one load. Of a URL, checks that need to own the server say unknown."""
+    """Measure a server under a load. At a URL, checks that need to own the server are unknown."""
     from prony.cli import measure
     from prony.cli.targets import server
     from prony.plan.budget import FEWEST
@@ -78,8 +78,8 @@ def command(
     return measure.run(plan, common)
 
 
-def _requests(named: Server, typed: AskedLoad) -> Workload:
-    """The workload, or the one request of the options. Raises UsageError for both."""
+def _requests(named: Server, typed: LoadOptions) -> Workload:
+    """The workload, or the request of the options. Raises UsageError for both."""
     from prony.cli import targets
     from prony.cli.load_options import request
 
@@ -96,7 +96,7 @@ def _requests(named: Server, typed: AskedLoad) -> Workload:
 
 
 def _reached(
-    named: Server, typed: AskedLoad, keys: dict[str, dict[str, Any]]
+    named: Server, typed: LoadOptions, keys: dict[str, dict[str, Any]]
 ) -> tuple[Server, tuple[str, ...]]:
     """The server with TLS and addresses of the options, and source addresses. Raises UsageError."""
     from prony.cli.load_options import resolved
@@ -104,9 +104,9 @@ def _reached(
     from prony.plan.target import Url
 
     if typed.ipv4 and typed.ipv6:
-        raise UsageError("both --ipv4 and --ipv6 were given; give one, or none for both families")
+        raise UsageError("--ipv4 and --ipv6 exclude each other; omit both for both families")
     if typed.no_resumption and typed.tls_sessions not in (None, "none"):
-        raise UsageError("both --no-resumption and --tls-sessions were given; give one of them")
+        raise UsageError("--no-resumption and --tls-sessions exclude each other")
     target, given = named.target, keys["servers"]
     if not isinstance(target, Url):
         if given or typed.resolve:
@@ -119,7 +119,7 @@ def _reached(
     addresses = reached.addresses or target.addresses
     if typed.resolve:
         if addresses or target.unix:
-            raise UsageError("--resolve goes with the name of a host, and not with --address; leave one out")
+            raise UsageError("--resolve needs a host name in the URL, and excludes --address")
         addresses = tuple(resolved(typed.resolve, target.host, target.port))
     more = {"tls": reached.tls, "addresses": addresses}
     return replace(named, target=target.model_copy(update=more)), reached.source_addresses
@@ -151,7 +151,7 @@ def _measured(keys: dict[str, Any], load: Load, whole: bool, common: Common) -> 
     named = [KEYS["measured"][key] for key in keys]
     phased = load.model == "open" and bool(load.phases)
     if len(named) > 1:
-        raise UsageError(f"both {named[0]} and {named[1]} were given; give one: a time, or a number")
+        raise UsageError(f"{named[0]} and {named[1]} exclude each other; give a time or a number")
     if phased and named:
         raise UsageError(f"both --phases and {named[0]} were given; the phases say how long it takes")
     if not named and not phased and (whole or common.windows is not None):

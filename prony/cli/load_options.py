@@ -106,7 +106,7 @@ def _as_typed(value: object, _option: str) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedLoad:
+class LoadOptions:
     """Requests, load model and measured part of `prony load`."""
 
     method: Annotated[
@@ -125,7 +125,7 @@ class AskedLoad:
     ] = None
     users: Annotated[
         int | None,
-        Option("--users", "-c", help="Closed loop: number of users, one connection each [default: 10]."),
+        Option("--users", "-c", help="Closed loop: number of users, a connection each [default: 10]."),
     ] = None
     think: Annotated[
         str | None,
@@ -241,9 +241,9 @@ class AskedLoad:
     ] = None  # fmt: skip
     log: Annotated[
         Path | None,
-        Option("--log", help="Also write one row per request into this CSV file (docs/engine.md)."),
+        Option("--log", help="Also write a row per request to this CSV file (docs/engine.md)."),
     ] = None
-    trials: Annotated[int, Option("--trials", help="Number of trials, one after the other.")] = 1
+    trials: Annotated[int, Option("--trials", help="Number of trials.")] = 1
 
     def keys(self) -> dict[str, dict[str, Any]]:
         """Section -> key -> value, of the options that were given. Raises UsageError."""
@@ -289,7 +289,11 @@ READ: dict[str, tuple[str, str, Callable[[Any, str], Any]]] = {
     "tls_sessions": ("connections", "tls_sessions", _one_of("user", "shared", "none")),
     "ipv4": ("connections", "family", lambda *_: "ipv4"),
     "ipv6": ("connections", "family", lambda *_: "ipv6"),
-    "address": ("servers", "addresses", lambda each, option: [host_and_port(one, option) for one in each]),
+    "address": (
+        "servers",
+        "addresses",
+        lambda each, option: [host_and_port(address, option) for address in each],
+    ),
     "source": ("servers", "source_addresses", _as_typed),
     "ca": ("servers", "ca", lambda file, _: str(file)),
     "client_cert": ("servers", "client_cert", lambda file, _: str(file)),
@@ -325,7 +329,7 @@ def in_options(fault: ValidationError, section: str) -> str:
 def request(
     path: str, method: str | None, headers: list[str], body: str | None, body_file: Path | None
 ) -> Workload:
-    """A workload of one repeated request. Raises UsageError for what cannot be sent."""
+    """A workload of a repeated request. Raises UsageError for an invalid request."""
     from pydantic import ValidationError
 
     from prony.plan.step import METHODS
@@ -333,11 +337,11 @@ def request(
 
     if body is not None and body.startswith("@"):
         if body_file is not None:
-            raise UsageError("both --data @FILE and --body-file were given; give one")
+            raise UsageError("--data @FILE and --body-file exclude each other")
         body_file = Path(body[1:])
         body = None
     if body is not None and body_file is not None:
-        raise UsageError("both --body and --body-file were given; give one")
+        raise UsageError("--body and --body-file exclude each other")
     if body_file is not None and not body_file.is_file():
         raise UsageError(f"the body's file {body_file} is not there; name a file that can be read")
     word = method.upper() if method is not None else "GET" if body is None and body_file is None else "POST"

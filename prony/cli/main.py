@@ -1,4 +1,4 @@
-"""Entry point: sub-commands, and how every fault ends: a sentence and an exit code, no traceback."""
+"""Entry point: sub-commands; every fault ends as a sentence and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from typer import Option
 
 import prony
 from prony import redaction, seams
-from prony.cli import capacity, compare, doctor, gate, init, lazily, load, results, run, servers, sweep
+from prony.cli import capacity, compare, doctor, gate, init, lazy_commands, load, results, run, servers, sweep
 from prony.cli.shortened import Command
 from prony.errors import EnvironmentFault, ExitCode, PronyError, TrialNotStored
 from prony.report.delivery import defect_file, silence
 from prony.report.wording import printable
 
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-"""Faults of a disk, wherever they surface."""
-NO_NAME = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+"""Disk faults, from any call."""
+BAD_PATH = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
 SUMMARY = "Measure web servers under load, and print a number only with the evidence that it is true."
 
 app = typer.Typer(
     name="prony",
-    cls=lazily.Group,
+    cls=lazy_commands.Group,
     help=SUMMARY,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -44,29 +44,29 @@ app = typer.Typer(
 )
 
 measuring = partial(app.command, cls=Command)
-# A line each: without one the parser's library cuts the first sentence in the middle, on any terminal.
+# Short help: the parser's library would cut the first sentence of the docstring.
 measuring("compare", short_help="Which of these servers carries more?")(compare.command)
 measuring("run", short_help="Run an experiment from a plan.")(run.command)
-measuring("load", short_help="Measure one server under one load.")(load.command)
+measuring("load", short_help="Measure a server under a load.")(load.command)
 measuring("sweep", short_help="How does it scale with the number of users?")(sweep.command)
 measuring("capacity", short_help="The highest rate at which an objective holds.")(capacity.command)
-lazily.elsewhere(app, "aa")
-measuring("gate", short_help="Is this build no worse than that one?")(gate.command)
-lazily.elsewhere(app, "second-opinion")
+lazy_commands.add(app, "aa")
+measuring("gate", short_help="Is a candidate build no worse than its base?")(gate.command)
+lazy_commands.add(app, "second-opinion")
 app.command("init", short_help="A server.yaml and a workload from a command line.")(init.command)
 app.add_typer(servers.app, name="servers", short_help="List, build and check the servers.")
-lazily.elsewhere(app, "hosts")
-lazily.elsewhere(app, "explain")
-app.command("doctor", short_help="Is this host fit to measure, and what to do.")(doctor.command)
-lazily.elsewhere(app, "selftest")
+lazy_commands.add(app, "hosts")
+lazy_commands.add(app, "explain")
+app.command("doctor", short_help="Check whether this host is fit to measure.")(doctor.command)
+lazy_commands.add(app, "selftest")
 app.add_typer(results.app, name="results", short_help="List, show, export and import stored results.")
 app.command("compare-results", short_help="Compare two stored results.")(results.compare_two)
 app.command("report", short_help="The HTML page of a stored experiment.")(results.page)
-lazily.elsewhere(app, "serve")
-lazily.elsewhere(app, "import")
+lazy_commands.add(app, "serve")
+lazy_commands.add(app, "import")
 
 for _name in seams.own(seams.FRONT_ENDS):
-    lazily.front_end(app, _name)
+    lazy_commands.front_end(app, _name)
 
 
 def _version(context: typer.Context, wanted: bool) -> None:
@@ -95,7 +95,7 @@ def _root(
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP: ends a measurement like Ctrl-C does."""
+    """SIGTERM or SIGHUP: ends a measurement like Ctrl-C."""
 
 
 def _terminate(number: int, _frame: FrameType | None) -> None:
@@ -105,7 +105,7 @@ def _terminate(number: int, _frame: FrameType | None) -> None:
 def main() -> int:
     """Run the command line; returns the exit code (prony.errors.ExitCode)."""
     logging.basicConfig(level=logging.CRITICAL)
-    _any_terminal()
+    _tolerant_streams()
     signal.signal(signal.SIGTERM, _terminate)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
         signal.signal(signal.SIGHUP, _terminate)
@@ -128,20 +128,20 @@ def main() -> int:
     except typer.Exit as end:
         return int(end.exit_code)
     except BrokenPipeError:
-        return _reader_gone()
+        return _broken_pipe()
     except SystemExit as end:  # the parser's library turns a broken pipe into this, without a word
         if end.code == 1:
-            return _reader_gone()
+            return _broken_pipe()
         raise
     except OSError as fault:
-        if fault.errno in NO_ROOM:
-            return _no_room(fault)
-        if fault.errno in NO_NAME:
+        if fault.errno in DISK_FULL:
+            return _disk_full(fault)
+        if fault.errno in BAD_PATH:
             _say(f"{str(fault.filename)[:100]}: {fault.strerror}; name another file")
             return ExitCode.USAGE
         return _defect(fault)
     except MemoryError:
-        _say("this takes more memory than there is; name fewer trials, or use another host")
+        _say("out of memory; use fewer trials, or a host with more memory")
         return ExitCode.ENVIRONMENT
     except Exception as fault:
         if hasattr(fault, "format_message") and hasattr(fault, "exit_code"):
@@ -150,9 +150,7 @@ def main() -> int:
 
 
 def is_front_end(words: Sequence[str]) -> bool:
-    """Whether a command line is another tool's. Those of others' packages are looked for only where the name
-    is no command, or all commands are listed.
-    """
+    """Whether a command line is another tool's; other packages' front ends are searched only where needed."""
     known: dict[str | None, object] = {entry.name: entry.cls for entry in app.registered_commands}
     known |= {entry.name: entry.cls for entry in app.registered_groups}
     first = words[0] if words else "--help"
@@ -160,13 +158,13 @@ def is_front_end(words: Sequence[str]) -> bool:
     if named or first in ("-h", "--help") or "_PRONY_COMPLETE" in os.environ:
         for name in seams.names(seams.FRONT_ENDS):
             if name not in known:
-                lazily.front_end(app, name)
-                known[name] = lazily.FrontEnd
-    return known.get(first) is lazily.FrontEnd
+                lazy_commands.front_end(app, name)
+                known[name] = lazy_commands.FrontEnd
+    return known.get(first) is lazy_commands.FrontEnd
 
 
-def _any_terminal() -> None:
-    """No output ends a run: one that knows no arrows gets question marks, a closed one (`>&-`) nothing."""
+def _tolerant_streams() -> None:
+    """Output never ends a run: unsupported characters become `?`, a closed stream (`>&-`) is ignored."""
     sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -177,12 +175,12 @@ def _any_terminal() -> None:
 
 
 def _interrupted() -> int:
-    _say("interrupted; every trial that had finished is stored (prony results list)")
+    _say("interrupted; every ended trial is stored (prony results list)")
     return ExitCode.INTERRUPTED
 
 
 def _say(text: str) -> None:
-    """Also where a trial was saved before this fault."""
+    """Also prints where a trial was saved before this fault."""
     earlier = sys.exc_info()[1]
     sentences = [text]
     while earlier := earlier and earlier.__context__:
@@ -192,17 +190,19 @@ def _say(text: str) -> None:
         print(f"prony: {printable(redaction.text(sentence))}", file=sys.stderr)
 
 
-def _reader_gone() -> int:
-    """`prony … | head`: the reader has what it wanted."""
+def _broken_pipe() -> int:
+    """`prony … | head`: the reader is done."""
     silence()
     return ExitCode.OK
 
 
-def _no_room(fault: OSError) -> int:
-    """The disk below standard output or a file is full or read-only: the user's to fix, not a defect."""
+def _disk_full(fault: OSError) -> int:
+    """The disk of standard output or a file is full or read-only: no defect."""
     silence()
     where = fault.filename or "standard output or a temporary file"
-    _say(f"{where} cannot be written: {fault.strerror}; free space or write elsewhere (what is stored stays)")
+    _say(
+        f"{where} cannot be written: {fault.strerror}; free space or write elsewhere (stored trials are kept)"
+    )
     return ExitCode.ENVIRONMENT
 
 
@@ -218,16 +218,16 @@ def _usage(fault: Exception) -> int:
 
 
 def _defect(fault: Exception) -> int:
-    """A fault of Prony itself: the traceback goes to a file, the user gets one sentence."""
+    """A fault of Prony itself: the traceback goes to a file, the user gets a sentence."""
     _say(
-        f"this is a defect of Prony ({type(fault).__name__}: {fault}); "
-        f"the details are {defect_file(fault)}, please report them"
+        f"defect of Prony ({type(fault).__name__}: {fault}); "
+        f"please report it with the details {defect_file(fault)}"
     )
     return ExitCode.DEFECT
 
 
 def version_lines(*, verbose: bool = False) -> Iterator[str]:
-    """Lines. What cannot be had is said in its place."""
+    """Version lines, with the reason in place of what is unavailable."""
     yield f"prony {prony.__version__}"
     if not verbose:
         return
@@ -255,7 +255,7 @@ def version_lines(*, verbose: bool = False) -> Iterator[str]:
 
 
 def libraries(engine: Path) -> dict[str, str]:
-    """Name -> version of what the engine was built with, as its probe tells; empty where it does not."""
+    """Name -> version of the engine's libraries by its probe; empty if unavailable."""
     try:
         done = subprocess.run([engine, "probe"], capture_output=True, text=True, timeout=10, check=False)
         versions = json.loads(done.stdout)["libraries"]

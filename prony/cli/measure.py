@@ -1,4 +1,4 @@
-"""From a plan to its result: what every command that measures does once its plan is there."""
+"""From a plan to its result, for every command that measures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Also = Callable[["ResultView"], None]
 Where = Callable[[str, str], str]
-"""(part, server) -> where a plan file names it."""
+"""(part, server) -> location in the plan file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Measured:
     store: Store
     identifier: str
     interrupted: bool
-    """The user ended it; what had been measured until then is stored."""
+    """Ended by the user; ended trials are stored."""
 
 
 def run(
@@ -50,10 +50,10 @@ def run(
     also: Also | None = None,
     against: Path | None = None,
 ) -> int:
-    """Check, measure, store, show; the exit code. `skip_unmeetable`: None for a command without the option.
-    `also`: what else is made of the result. `against`: an export beside it. Raises PronyError.
+    """Check, measure, store, show; the exit code. `skip_unmeetable`: None for commands without the option.
+    `also`: further output. `against`: an export to compare with. Raises PronyError.
     """
-    if common.resume is not None:  # what is never stored is given again
+    if common.resume is not None:  # credentials come from the command line
         return resume(common, {}, given=plan, dry_run=dry_run, also=also, against=against)
     theirs = None if against is None else exported(against, plan, as_json=common.json)
     if dry_run:
@@ -103,7 +103,7 @@ def measured(
 def _checked(
     plan: Plan, common: Common, where: Where | None, hosts: Testbed | None
 ) -> tuple[Plan, list[Skipped], Targets, Testbed]:
-    """The plan as the options want it, what this host lacks for it, its servers, and the host."""
+    """The plan with the options applied, cells that this host cannot run, servers, and host."""
     from prony.experiment import requirements
     from prony.experiment.duets import refuse_duets
     from prony.experiment.testbed import Targets
@@ -126,8 +126,8 @@ def _dry_run(plan: Plan, common: Common, where: Where | None) -> int:
         return show_dry_run(plan, plan.order(), lacking, warnings, targets, testbed, common.json)
 
 
-def wants_all_again(common: Common) -> bool:
-    """Whether the experiment was begun with credentials, so that its command line is to be repeated."""
+def needs_credentials(common: Common) -> bool:
+    """Whether the stored plan lacks credentials, which the command line must repeat."""
     from prony.experiment.stored import lacks_credentials, plan_of
     from prony.store import Store
 
@@ -137,7 +137,7 @@ def wants_all_again(common: Common) -> bool:
         row = store.experiment(common.resume)
         return lacks_credentials(plan_of(row))
     except PronyError:
-        return False  # which `resume` says
+        return False  # `resume` reports it
 
 
 def resume(
@@ -150,8 +150,8 @@ def resume(
     also: Also | None = None,
     against: Path | None = None,
 ) -> int:
-    """Continue a stored experiment, whichever command began it. `others`: further options, which are refused;
-    `plan`: a plan file beside --resume; `given`: the plan of the whole command line, for its credentials.
+    """Continue a stored experiment of any command. `others`: further options, which are refused;
+    `plan`: a plan file next to --resume; `given`: the plan of the whole command line, for its credentials.
     """
     from prony.experiment.experiment import remaining
     from prony.experiment.stored import resumable, with_credentials
@@ -197,9 +197,9 @@ def resumed(
     testbed = testbed_for(stored, targets, common, hosts)
     if row.fingerprint.key != testbed.fingerprint.key:
         raise UsageError(
-            f"{row.id} was begun on another host or with other software "
+            f"{row.id} is of another host or other software "
             f"({row.fingerprint.hostname}, fingerprint {row.fingerprint.key}; here "
-            f"{testbed.fingerprint.key}); trials of two hosts are never mixed: start the plan anew here "
+            f"{testbed.fingerprint.key}); trials of two hosts are never mixed: run the plan anew here "
             "and compare both with prony compare-results"
         )
     if dry_run:
@@ -218,18 +218,20 @@ def resumed(
 def attached_hosts(
     common: Common, say: Callable[[str], None] = lambda _line: None
 ) -> Iterator[Testbed | None]:
-    """The hosts of --hosts for the time of the command; None without it. Raises PronyError."""
+    """The hosts of --hosts during the command; None without it. Raises PronyError."""
     if common.hosts is None:
         yield None
         return
     if common.server_cpus is not None or common.client_cpus is not None:
-        raise UsageError("--server-cpus and --client-cpus are of one host; with --hosts write cpus: there")
+        raise UsageError(
+            "--server-cpus and --client-cpus apply to a single host; with --hosts set cpus: in its file"
+        )
     with seams.need(seams.HOOKS, "hosts", "--hosts").attached(common.hosts, say) as hosts:
         yield hosts
 
 
 def testbed_for(plan: Plan, targets: Targets, common: Common, hosts: Testbed | None) -> Testbed:
-    """These hosts; without them this one, with the CPUs that the options or the plan name."""
+    """These hosts; without them this host, with the CPUs of the options or the plan."""
     if hosts is not None:
         return hosts
     from prony.experiment.requirements import servers_of
@@ -245,14 +247,14 @@ def testbed_for(plan: Plan, targets: Targets, common: Common, hosts: Testbed | N
 
 
 def may_attach(plan: Plan, common: Common, *, several_hosts: bool) -> None:
-    """Raises UsageError where a server may not be attached to, EnvironmentFault without the package."""
+    """Raises UsageError where attaching is not allowed, EnvironmentFault without the package."""
     if common.attach or any(cell.explain for cell in plan.cells):
         seams.need(seams.HOOKS, "attaching", "--explain")(plan, common, several_hosts=several_hosts)
 
 
 @contextmanager
 def listening(common: Common, progress: Progress, store: Store) -> Iterator[Progress]:
-    """Progress display, metrics and push as one listener. Raises PronyError before anything is measured."""
+    """Progress display, metrics and push as a single listener. Raises PronyError before any trial."""
     from prony.experiment.testbed import Listeners
 
     more = seams.found(seams.HOOKS, "listeners")
@@ -267,9 +269,7 @@ def listening(common: Common, progress: Progress, store: Store) -> Iterator[Prog
 
 
 def _interrupted(experiment: Experiment, measure: Callable[[], object]) -> bool:
-    """Whether the user ended it, after the line that continues it. Raises KeyboardInterrupt where no trial is
-    stored.
-    """
+    """Whether the user ended it, after the resume command. Raises KeyboardInterrupt before any trial."""
     from prony.experiment.stored import sends_credentials
 
     try:
@@ -289,11 +289,11 @@ def _interrupted(experiment: Experiment, measure: Callable[[], object]) -> bool:
 
 
 def _same_plan(named: str, stored: Plan, identifier: str) -> None:
-    """A plan file beside --resume may only be the one that the run was started from."""
+    """Raises UsageError for a plan file other than the stored plan's."""
     from prony.plan.planfile_read import find
 
     if find(named).stem != stored.name:
         raise UsageError(
-            f"{identifier} is a run of the plan '{stored.name}', not of '{named}'; leave the plan out: "
-            "what is resumed is the plan as it was stored"
+            f"{identifier} is a run of the plan '{stored.name}', not of '{named}'; omit the plan: "
+            "--resume uses the stored plan"
         )

@@ -1,4 +1,4 @@
-"""What to do next, as a line that can be pasted: the command that was typed, with what would settle more."""
+"""The next step as a command line: the typed command with the number that settles more."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGER_S, FINE = 4, 0.05
 
 
 def next_step(view: ResultView, typed: Sequence[str]) -> str:
-    """Empty where no number settles more, or the line has credentials. `typed`: the words after `prony`."""
+    """Empty where no number settles more, or the line has credentials. `typed`: words after `prony`."""
     if not typed or len(view.parts) != 1 or "--resume" in typed:
         return ""
     (part,) = view.parts
@@ -40,7 +40,7 @@ def _more_trials(part: PartView, typed: Sequence[str]) -> list[str]:
     blocks = [
         pair.settles.blocks
         for pair in part.pairs
-        if pair.figure == part.asked_figure
+        if pair.figure == part.headline_figure
         and pair.claim is Claim.OPEN
         and pair.settles is not None
         and pair.settles.what == "blocks"
@@ -51,7 +51,7 @@ def _more_trials(part: PartView, typed: Sequence[str]) -> list[str]:
 
 
 def _longer_budget(part: PartView, typed: Sequence[str]) -> list[str]:
-    """Of a gate that cannot tell: what its first look, or its margin, takes by the blocks that it ran."""
+    """A budget for a gate's first look or its margin, extrapolated from its blocks."""
     from prony.report.gate import blocks_for
 
     gate, first = part.gate, min((cell.cell.trials for cell in part.cells), default=0)
@@ -67,11 +67,11 @@ def _longer_budget(part: PartView, typed: Sequence[str]) -> list[str]:
 
 
 def _longer(part: PartView, typed: Sequence[str]) -> list[str]:
-    """A single load whose largest uncertainty is chance."""
+    """A longer window, where chance is the largest uncertainty of a single load."""
     if typed[0] != "load" or len(part.cells) != 1 or part.cells[0].cell.trial.measured.kind != "steady":
         return []
     (cell,) = part.cells
-    off = cell.uncertainty(cell.asked_figure)
+    off = cell.uncertainty(cell.headline_figure)
     ends = () if off is None else (off.low, off.high, off.bias_low, off.bias_high)
     if not ends or None in ends:
         return []
@@ -83,7 +83,7 @@ def _longer(part: PartView, typed: Sequence[str]) -> list[str]:
 
 
 def _with(typed: Sequence[str], options: tuple[str, ...], value: str) -> list[str]:
-    """The line with this option in place of the one that was given."""
+    """The line with this option replaced."""
     kept, at = list(typed), 0
     while at < len(kept):
         name, equals, _ = kept[at].partition("=")

@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from prony.errors import UsageError
 
-Which = Annotated[str, Argument(metavar="ID", help="An id, the beginning of one, a tag, or 'latest'.")]
+Which = Annotated[str, Argument(metavar="ID", help="An id or its beginning, a tag, or 'latest'.")]
 Db = Annotated[str | None, Option("--db", help="Result store: a file or an SQLAlchemy URL.")]
 Json = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
 Report = Annotated[Path | None, Option("--report", help="Write a self-contained HTML report to this file.")]
@@ -25,7 +25,7 @@ Details = Annotated[
 Limits = Annotated[
     list[str] | None,
     Option("--limits", metavar="KEY=VALUE|FILE", help="Limits of the checks instead of the defaults "
-           "(docs/method.md): one, or a YAML file. Repeatable."),
+           "(docs/method.md), or a YAML file of them. Repeatable."),
 ]  # fmt: skip
 
 MAX_USERS = 1_000_000
@@ -44,7 +44,7 @@ def _up_to(most: int, value: int, refusal: str, shown: str = "") -> int:
 
 def users(value: int) -> int:
     """A number of users, 1 to a million."""
-    return _up_to(MAX_USERS, value, f"{value} users were asked for")
+    return _up_to(MAX_USERS, value, f"{value} users requested")
 
 
 def max_users(value: int) -> int:
@@ -54,12 +54,12 @@ def max_users(value: int) -> int:
 
 def trials(value: int) -> int:
     """A number of trials per server, 1 to a thousand."""
-    return _up_to(MAX_TRIALS, value, f"{value} trials were asked for")
+    return _up_to(MAX_TRIALS, value, f"{value} trials requested")
 
 
 def requests(value: int) -> int:
     """A total of requests."""
-    return _up_to(10**12, value, f"{value} requests were asked for", "10^12")
+    return _up_to(10**12, value, f"{value} requests requested", "10^12")
 
 
 def rate(value: float) -> float:
@@ -114,7 +114,7 @@ def share(text: str, what: str) -> float:
 
 
 def one_of(value: str, what: str, known: tuple[str, ...]) -> str:
-    """One of the known words."""
+    """A known word."""
     if value not in known:
         raise UsageError(f"{what} is '{value}'; expected {', '.join(known[:-1])} or {known[-1]}")
     return value
@@ -172,7 +172,7 @@ def limits(given: Sequence[str] | None) -> dict[str, Any]:
 
 
 def seed(value: int | None) -> int:
-    """The given seed, or one drawn now (it is recorded with the results)."""
+    """The given seed, or a random one (recorded with the results)."""
     if value is None:
         return secrets.randbelow(2**31)
     if not 0 <= value < 2**63:

@@ -1,4 +1,4 @@
-"""Waits before a trial while another process is busy, where somebody sits at the terminal."""
+"""Waits before a trial while another process is busy, on an interactive terminal."""
 
 from __future__ import annotations
 

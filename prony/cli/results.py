@@ -1,4 +1,4 @@
-"""`prony results`, `prony compare-results` and `prony report`: what has been measured and stored."""
+"""`prony results`, `prony compare-results` and `prony report`: stored results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 from typer import Argument, Option
 
-from prony.cli import exporting, lazily, options
+from prony.cli import exporting, lazy_commands, options
 from prony.cli.common import Common
 from prony.cli.showing import show as show_result
 from prony.errors import ExitCode, UsageError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 app = typer.Typer(
-    cls=lazily.Group,
+    cls=lazy_commands.Group,
     help="List, show, tag, judge again, export, publish, import and prune stored results.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -39,7 +39,7 @@ def show(
     json: options.Json = False,
     report: options.Report = None,
 ) -> int:
-    """Show one stored experiment as it was shown when it ended."""
+    """Show a stored experiment as at its end."""
     from prony.store import Store
 
     return show_result(Store.open(db), which, Common(json=json, report=report, details=details))
@@ -56,7 +56,7 @@ def tag(
     from prony.store import Store
 
     if only and remove:
-        raise UsageError("--only and --remove exclude each other; expected one of them")
+        raise UsageError("--only and --remove exclude each other")
     store = Store.open(db)
     identifier = store.experiment(which).id
     if remove:
@@ -97,7 +97,7 @@ def import_results(
     store = Store.open(db)
     identifier, added = transfer.read(store, file)
     remember_answer(store, load_result(store, identifier))
-    what = f"{added} new {'trial' if added == 1 else 'trials'}" if added else "everything was there already"
+    what = f"{added} new {'trial' if added == 1 else 'trials'}" if added else "nothing new"
     typer.echo(f"imported {identifier}: {what}")
     return 0
 
@@ -151,7 +151,7 @@ def list_results(
     elif listing.unreadable or wanted != Search() or offset:
         typer.echo("No stored experiment matches.")
     else:
-        typer.echo("Nothing has been stored yet; measure something: prony compare, prony load.")
+        typer.echo("No experiment is stored yet; measure with prony compare or prony load.")
     return 0
 
 
@@ -166,7 +166,7 @@ def _print_list(listing: Found, offset: int) -> None:
         table.add_column(heading, overflow="fold")
     for row in listing.experiments:
         when = f"{row.created.astimezone():%Y-%m-%d %H:%M}"
-        table.add_row(row.id, when, f"{row.conforming} of {row.trials}", escape(_what(row)))
+        table.add_row(row.id, when, f"{row.conforming} of {row.trials}", escape(_summary(row)))
     console = Console()
     console.print(table)
     shown = len(listing.experiments)
@@ -174,7 +174,7 @@ def _print_list(listing: Found, offset: int) -> None:
         console.print(f"{offset + 1} to {offset + shown} of {listing.total}")
 
 
-def _what(row: FoundExperiment) -> str:
+def _summary(row: FoundExperiment) -> str:
     marks = [*(() if row.status == "finished" else (row.status,)), *(("quick",) if row.quick else ())]
     marked = f" ({', '.join(marks)})" if marks else ""
     tags = f" [{', '.join(row.tags)}]" if row.tags else ""
@@ -188,13 +188,13 @@ def prune(
         ...,
         "--keep",
         help="Results to keep: the newest N (50), or those of the last hours, days or weeks (12h, 90d, 8w). "
-        "Repeatable: a result that any of them keeps stays.",
+        "Repeatable: a result stays if any of them keeps it.",
     ),
     delete: bool = Option(False, "--delete", help="Delete the others [default: only list them]."),
     db: options.Db = None,
     json: options.Json = False,
 ) -> int:
-    """Remove old and unreadable results; tagged and running ones stay. Without --delete it only lists them.
+    """Remove old and unreadable results; tagged and running results stay. Without --delete only list them.
     Removal is final: run prony results export first.
     """
     from prony.report.delivery import print_model
@@ -210,7 +210,7 @@ def prune(
         (row.id, row.name, row.created.isoformat(), row.trials)
         for row in Keep(newest=newest, age=age).drops(experiments, datetime.now(UTC))
     ]
-    # Nobody can keep what nobody can read.
+    # Unreadable results cannot be kept.
     old += [(row.experiment_id, row.sentence, "", 0) for row in searched.unreadable if row.whole]
     goes = [
         PrunedOut(id=which, title=title, created=made, trials=trials, bytes=store.stored_bytes(which))
@@ -301,7 +301,7 @@ def page(
 
 def compare_two(
     first: options.Which,
-    second: str = Argument(..., metavar="ID", help="The second result, such as an imported one."),
+    second: str = Argument(..., metavar="ID", help="The second result, such as an imported result."),
     db: options.Db = None,
     json: options.Json = False,
 ) -> int:
@@ -311,14 +311,14 @@ def compare_two(
     from prony.report.delivery import deliver
     from prony.report.reading import load_result
     from prony.report.terminal import render_two
-    from prony.report.two_results import beside, to_json
+    from prony.report.two_results import compared, to_json
     from prony.store import Store
 
     store = Store.open(db)
     results = (load_result(store, first), load_result(store, second))
     if results[0].id == results[1].id:
         raise UsageError(f"{first} and {second} are the same result ({results[0].id}); name two")
-    two = beside(*results)
+    two = compared(*results)
     if not any(left and right for left, right in (figure.sides for figure in two.figures)):
         raise UsageError(
             f"{results[0].id} and {results[1].id} have no cell with a figure in common: run the same plan on "
@@ -338,7 +338,7 @@ for _name, _command in (
     ("export", exporting.export),
 ):
     app.command(_name)(_command)
-lazily.elsewhere(app, "publish", "results")
-lazily.elsewhere(app, "push", "results")
+lazy_commands.add(app, "publish", "results")
+lazy_commands.add(app, "push", "results")
 app.command("import")(import_results)
 app.command("csv")(exporting.csv)

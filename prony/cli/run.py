@@ -1,4 +1,4 @@
-"""`prony run`: a plan, from its file to its report; continues one that was interrupted."""
+"""`prony run`: a plan, from its file to its report, or the rest of an interrupted run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def command(
     dry_run: bool = Option(
         False,
         "--dry-run",
-        help="Print the trials in their order and the estimated duration, and run nothing.",
+        help="Print the trials in order and the estimated duration, without running them.",
     ),
     skip_unmeetable: bool = Option(False, "--skip-unmeetable", help="Skip cells that this host cannot run."),
     only: str | None = Option(

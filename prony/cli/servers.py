@@ -1,4 +1,4 @@
-"""`prony servers`: what can be started, and builds of it."""
+"""`prony servers`: the servers that Prony can start, and their builds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from prony.cli import lazily, options
+from prony.cli import lazy_commands, options
 from prony.errors import EnvironmentFault, ExitCode
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 Jdk = Annotated[
     str | None,
-    Option("--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."),
+    Option("--jdk", help="JDK to use, a major version or a folder [default: each server's own]."),
 ]
-app = typer.Typer(add_completion=False, rich_markup_mode=None, cls=lazily.Group)
+app = typer.Typer(add_completion=False, rich_markup_mode=None, cls=lazy_commands.Group)
 
 
 @app.callback(invoke_without_command=True)
 def command(context: typer.Context, json: options.Json = False) -> int:
-    """List the servers that Prony can start, their versions and workloads; `check` asks if they conform."""
+    """List the servers that Prony can start, with versions and workloads; `check` tests conformance."""
     if context.invoked_subcommand is not None:
         return ExitCode.OK
     from rich.text import Text
@@ -74,7 +74,7 @@ def print_build_line(server: str, text: str) -> None:
 
 
 def _variants(spec: ServerSpec) -> str:
-    """Variants: `|` within a group, `+` between groups, ungrouped ones after a semicolon."""
+    """Variants: `|` within a group, `+` between groups, ungrouped variants after a semicolon."""
     groups = " + ".join("|".join(names) for names in spec.groups.values())
     alone = [name for name, variant in spec.variants.items() if variant.group is None]
     return "; ".join(filter(None, (groups, *alone)))
@@ -88,7 +88,7 @@ def build_servers(
     ),
     jdk: Jdk = None,
 ) -> int:
-    """Build servers, once per content of their sources, and list the builds. A failure stops no other."""
+    """Build servers, once per content of their sources, and list the builds. Continues after a failure."""
     from rich.table import Table
 
     from prony.cli import targets
@@ -112,13 +112,13 @@ def build_servers(
             if named or spec.name == spec.base:
                 failed.append(spec.name)
             continue
-        table.add_row(spec.name, *_said(built))
+        table.add_row(spec.name, *_build_row(built))
     Console().print(table)
     return ExitCode.ENVIRONMENT if failed else ExitCode.OK
 
 
 def everything(catalogue: Catalogue) -> list[ServerSpec]:
-    """Every server, and variants built otherwise or for other JDKs. Raises the first fault of a file."""
+    """Every server, and variants with builds of their own. Raises the first fault of a file."""
     listed: list[ServerSpec] = []
     specs, faults = catalogue.specs()
     if faults:
@@ -134,12 +134,12 @@ def _kind(spec: ServerSpec) -> tuple[object, ...]:
     return (spec.base, spec.build, spec.jdk)
 
 
-def _said(built: Built) -> tuple[str, str]:
+def _build_row(built: Built) -> tuple[str, str]:
     versions = [f"{name} {version}" for name, version in built.versions.items()]
     versions += [f"JDK {built.jdk.version}"] if built.jdk is not None else []
     if built.artifact is None:
         return ("nothing to build", ", ".join(versions))
-    return ("was there" if built.from_cache else f"built in {built.seconds:.0f} s", ", ".join(versions))
+    return ("cached" if built.from_cache else f"built in {built.seconds:.0f} s", ", ".join(versions))
 
 
-lazily.elsewhere(app, "check", "servers")
+lazy_commands.add(app, "check", "servers")

@@ -1,4 +1,4 @@
-"""Help with the options that most people use; `--help-all` prints every one."""
+"""Help with the usual options; `--help-all` prints all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ USUAL = frozenset(
         "json", "report", "help", "help_all",
     }
 )  # fmt: skip
-"""Beside a command's own."""
+"""In addition to a command's own."""
 SHORT = "prony.short_help"
 _ALL = "--help-all"
 

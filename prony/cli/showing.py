@@ -1,4 +1,4 @@
-"""How a command shows what it measured, and the exit code that follows."""
+"""Output of a measured result, and its exit code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def progress_for(as_json: bool) -> SilentProgress:
-    """Live progress on standard error, so that standard output holds results alone."""
+    """Live progress on standard error; standard output is for results."""
     from prony.report.console import Console
     from prony.report.progress import choose_progress
 
@@ -37,8 +37,8 @@ def show(
     against: ResultView | None = None,
     typed: Sequence[str] = (),
 ) -> int:
-    """Print a stored experiment, beside another (`against`), write page and `also`; the exit code. `typed`:
-    the command that measured it, just now.
+    """Print a stored experiment, compared with `against`, write page and `also`; the exit code. `typed`:
+    the command line that measured it.
     """
     from prony.cli.next_step import next_step
     from prony.report.answer import label_lines
@@ -62,9 +62,9 @@ def show(
                 console.print(advice, markup=False, highlight=False)
         if against is not None:
             from prony.report.terminal import render_two
-            from prony.report.two_results import beside
+            from prony.report.two_results import compared
 
-            render_two(beside(view, against), console)
+            render_two(compared(view, against), console)
 
     def as_object() -> ResultOut:
         from prony.report.export import to_json
@@ -92,11 +92,11 @@ def exit_code(view: ResultView, strict: float | None = None) -> ExitCode:
 
 
 def _known_to(view: ResultView, share: float) -> bool:
-    """Whether each cell's figure is good to ± share at its worst; without an interval it is not."""
+    """Whether each cell's figure is good to ± share at its worst; False without an interval."""
     for cell in view.cells:
         if not cell.counting:
             continue
-        uncertainty = cell.uncertainty(cell.asked_figure)
+        uncertainty = cell.uncertainty(cell.headline_figure)
         if uncertainty is None or uncertainty.low is None or uncertainty.high is None:
             return False
         if any(end is None or abs(end) > share for end in uncertainty.worst):
@@ -105,7 +105,7 @@ def _known_to(view: ResultView, share: float) -> bool:
 
 
 def exported(file: Path, plan: Plan, *, as_json: bool) -> ResultView:
-    """The result in a file. Raises UsageError for no export, or one that has no cell of the plan."""
+    """The result in a file. Raises UsageError unless it is an export with a cell of the plan."""
     from prony.report.reading import load_exported
 
     if as_json:
@@ -117,7 +117,7 @@ def exported(file: Path, plan: Plan, *, as_json: bool) -> ResultView:
     theirs = {cell.id for cell in result.plan.cells}
     if not theirs & {cell.id for cell in plan.cells}:
         raise UsageError(
-            f"{file} has no cell of the plan '{plan.name}': it is '{result.title}' with cells such as "
+            f"{file} has no cell of the plan '{plan.name}': it holds '{result.title}' with cells such as "
             f"{next(iter(sorted(theirs)))}; name an export of the same plan"
         )
     return result
@@ -132,7 +132,7 @@ def show_dry_run(
     testbed: Testbed,
     as_json: bool,
 ) -> int:
-    """Print it; always 0, because a dry run measures nothing that could be invalid."""
+    """Print it; returns 0."""
     estimate_s = plan.remaining_s(trials)
     if as_json:
         from prony.report.delivery import print_model
@@ -183,17 +183,17 @@ def show_dry_run(
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for heading in ("#", "block", "about"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("cell", overflow="fold")  # as --only takes it, and on one line of 80 characters
+    table.add_column("cell", overflow="fold")  # whole, as --only needs it
     for t, seconds in zip(trials, plan.times_s(trials), strict=True):
         table.add_row(str(t.index), str(t.block + 1), duration(seconds), Text(t.cell))
     if trials:
         out.print(table)
     else:
-        out.print("Nothing is left to run.")
+        out.print("No trial is left to run.")
     for left_out in (*plan.skipped, *lacking):
         out.print(Text(f"not run: {left_out.cell}: {left_out.why}", style="yellow"))
     if lacking:
-        out.print(Text("Without --skip-unmeetable this would be refused.", style="yellow"))
+        out.print(Text("The run needs --skip-unmeetable.", style="yellow"))
     for sentence in warnings:
         out.print(Text(f"Note: {sentence}", style="yellow"))
     return 0

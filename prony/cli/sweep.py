@@ -30,7 +30,7 @@ def command(
         help="Number of trials per number of users [default: 3; quick, or fewer than 4 numbers: 1].",
     ),
     *,
-    typed: t.AskedTarget,
+    typed: t.TargetOptions,
     common: Common,
 ) -> int:
     """Measure scaling over numbers of users, fit the Universal Scalability Law, and find peak throughput."""
@@ -58,7 +58,7 @@ def usual_trials(numbers: Sequence[int], *, quick: bool) -> int:
 
 
 def user_list(text: str) -> tuple[int, ...]:
-    """`1,8,16…2048`: numbers of users, ascending; … or ... doubles from the one before to the one after."""
+    """`1,8,16…2048`: numbers of users, ascending; … or ... doubles from the left number to the right."""
     numbers: list[int] = []
     for part in text.replace("...", "…").split(","):
         ends = [end.strip() for end in part.split("…")]

@@ -35,7 +35,7 @@ Target = Annotated[
     str | None,
     Argument(
         metavar="URL|SERVER",
-        help=f"A URL (http://…) of a running server; or one that Prony starts: {KINDS}.",
+        help=f"A URL (http://…) of a running server; or a server that Prony starts: {KINDS}.",
     ),
 ]
 
@@ -126,7 +126,7 @@ def servers(words: Sequence[str], *, instead: str | None = None) -> list[Server]
         if entry.spec is not None:
             folders[entry.name][entry.spec.folder] = ""
     for name, same in folders.items():
-        folders[name] = dict(zip(same, _told_apart(list(same)), strict=True))
+        folders[name] = dict(zip(same, _distinct_names(list(same)), strict=True))
     return [
         entry
         if entry.spec is None or entry.catalogued or len(folders[entry.name]) < 2
@@ -135,7 +135,7 @@ def servers(words: Sequence[str], *, instead: str | None = None) -> list[Server]
     ]
 
 
-def _told_apart(folders: Sequence[Path]) -> list[str]:
+def _distinct_names(folders: Sequence[Path]) -> list[str]:
     """By the nearest folder above them whose name is another for each, else by all of the path."""
     for depth in range(min(len(folder.parents) for folder in folders)):
         above = [folder.parents[depth].name for folder in folders]
@@ -145,22 +145,20 @@ def _told_apart(folders: Sequence[Path]) -> list[str]:
 
 
 def request(named: Sequence[Server], workload: str | None) -> Workload:
-    """The workload of this name; else the first that all offer, what URLs request, or GET /. Raises
-    UsageError.
-    """
+    """The workload of this name; else the first that all offer, the URLs' requests, or GET /."""
     from prony.plan.workload import from_url, load
 
     paths = {s.path for s in named if s.spec is None}
     auth, *others = {str(s.auth): s.auth for s in named if s.spec is None}.values() or (None,)
     if others:
-        raise UsageError("the URLs have different users and passwords; expected the same for all")
+        raise UsageError("the URLs have different credentials; expected the same for all")
     if workload is not None:
         if paths - {"/"}:
             raise UsageError("--workload brings its own paths; give the URL without a path")
         return load(workload).with_auth(auth)
     if len(paths) > 1:
         raise UsageError(
-            f"the URLs request {' and '.join(sorted(paths))}; expected one path for all, or --workload, "
+            f"the URLs request {' and '.join(sorted(paths))}; expected the same path for all, or --workload, "
             "which brings its own"
         )
     claims = {s.name: s.workloads for s in named if s.workloads}
@@ -175,12 +173,12 @@ def _common(claims: dict[str, Sequence[str]]) -> str:
         if all(name in names for names in claims.values()):
             return name
     listed = "; ".join(f"{server}: {', '.join(names)}" for server, names in claims.items())
-    raise UsageError(f"these servers share no workload ({listed}); compare servers that offer the same one")
+    raise UsageError(f"these servers share no workload ({listed}); compare servers that share a workload")
 
 
 @dataclass(frozen=True, slots=True)
-class AskedTarget:
-    """Target, workload and window of the commands that try several loads."""
+class TargetOptions:
+    """Target, workload and window of commands with several loads."""
 
     target: Target = None
     workload: Annotated[str | None, Option("--workload", "-w", help="Workload.")] = None
@@ -206,7 +204,7 @@ class AskedTarget:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A target, and a trial of it under any load."""
+    """A target, and its trial under any load."""
 
     title: str
     server: Server
@@ -217,7 +215,7 @@ class Chosen:
         return self.server.cell(self.trial.model_copy(update={"load": load}), trials)
 
 
-def chosen(typed: AskedTarget) -> Chosen:
+def chosen(typed: TargetOptions) -> Chosen:
     """Target and trial of these options. Raises UsageError."""
     if typed.target is None:
         raise UsageError(f"name a URL, {LAUNCHED}")
@@ -228,12 +226,12 @@ def chosen(typed: AskedTarget) -> Chosen:
     return Chosen(named.name, named, _launched(sends, typed))
 
 
-def _at_url(sends: Workload, typed: AskedTarget) -> TrialPlan:
+def _at_url(sends: Workload, typed: TargetOptions) -> TrialPlan:
     from prony.plan.load import ClosedLoad, SteadyWindow
     from prony.plan.trial import TrialPlan, fixed
 
     if typed.warm_up_cap is not None:
-        raise UsageError("--warm-up-cap applies to a server that Prony starts; of a URL give --warmup")
+        raise UsageError("--warm-up-cap applies to servers that Prony starts; with a URL use --warmup")
     window_s = options.seconds(typed.window or ("5s" if typed.quick else "10s"), "--window", at_least_s=1.0)
     warm_up_s = URL_WARM_UP_S if typed.warmup is None else options.seconds(typed.warmup, "--warmup")
     return TrialPlan(
@@ -244,13 +242,13 @@ def _at_url(sends: Workload, typed: AskedTarget) -> TrialPlan:
     )
 
 
-def _launched(sends: Workload, typed: AskedTarget) -> TrialPlan:
+def _launched(sends: Workload, typed: TargetOptions) -> TrialPlan:
     from prony.plan.trial import full_trial, quick_trial
 
     if typed.warmup is not None:
         raise UsageError(
-            "--warmup applies to a URL; a server that Prony starts is warmed up until it is steady, for no "
-            "longer than --warm-up-cap"
+            "--warmup applies to a URL; a server that Prony starts is warmed up until steady, for at most "
+            "--warm-up-cap"
         )
     trial = (quick_trial if typed.quick else full_trial)(sends, 1, _window_s(typed.window))
     return _capped(trial.model_copy(update={"published_requests": None}), typed.warm_up_cap)
@@ -270,14 +268,14 @@ def _capped(trial: TrialPlan, warm_up_cap: str | None) -> TrialPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedTrial:
-    """One trial of each server."""
+class TrialOptions:
+    """Options of each server's trial."""
 
     workload: Annotated[
         str | None, Option("--workload", "-w", help="Workload [default: the first that every server offers].")
     ] = None
     users: Annotated[
-        int | None, Option("--users", "-c", help="Closed loop: number of users, one connection each.")
+        int | None, Option("--users", "-c", help="Closed loop: number of users, a connection each.")
     ] = None
     setting: Annotated[
         list[str] | None, Option("--set", help="Set a workload setting, such as delay_ms=50; repeatable.")
@@ -327,7 +325,7 @@ class AskedTrial:
         if options.one_of(self.warm_up, "--warm-up", ("all-cpus", "pinned")) == "pinned":
             if running:
                 raise UsageError(
-                    "--warm-up pinned moves servers that Prony starts; pin a running one with taskset"
+                    "--warm-up pinned moves servers that Prony starts; pin a running server with taskset"
                 )
             trial = trial.model_copy(update={"warm_up": pinned(trial.warm_up)})
         return _capped(trial, self.warm_up_cap)

@@ -1,5 +1,5 @@
 """What a paired interval assumes of its blocks, tested on their data: the ratio does not move from block to
-block, blocks are independent, and no trial acts on the next. What is found bounds a bias of the pair.
+block, blocks are independent, and no trial acts on the next. A detected violation is a bias of the pair.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from prony.compare.bias import CORRELATION, ORDER, TREND, Source
 from prony.compare.position import Fit, dummies, fit
 from prony.compare.ratio import RatioResult
 from prony.compare.samples import ServerValues
 from prony.compare.summary import CONFIDENCE
-from prony.compare.worst import CORRELATION, ORDER, TREND, Source
 from prony.special import special
 
 Floats = NDArray[np.float64]
@@ -23,11 +23,11 @@ FEWEST_BLOCKS = 5
 MOST_CORRELATED = 0.9
 
 
-def assumptions(a: ServerValues, b: ServerValues, found: RatioResult) -> tuple[Source, ...]:
+def assumptions(a: ServerValues, b: ServerValues, ratio: RatioResult) -> tuple[Source, ...]:
     """Biases of a ÷ b by a trend over blocks, by correlated blocks and by the preceding trial; those that a
     test shows (5 % each). Of paired trials only.
     """
-    if not found.paired:
+    if not ratio.paired:
         return ()
     of_a, of_b = (dict(zip(side.blocks, map(math.log, side.values), strict=True)) for side in (a, b))
     blocks = sorted(of_a.keys() & of_b.keys())
@@ -36,44 +36,42 @@ def assumptions(a: ServerValues, b: ServerValues, found: RatioResult) -> tuple[S
     trend = _shown(fit(logs, level, numbers))
     if trend is not None:
         logs = logs - numbers @ trend.effects
-    return (_trend(trend, numbers), _correlation(logs - logs.mean(), found), _order(a, b))
+    return (_trend(trend, numbers), _correlation(logs - logs.mean(), ratio), _order(a, b))
 
 
-def by_order(found: Fit | None, at: Floats) -> Source:
+def by_order(fitted: Fit | None, at: Floats) -> Source:
     """Bias by effects of the order of trials that are shown (F test): the 95 % interval of `at` @ effects."""
-    if (shown := _shown(found)) is None:
+    if (shown := _shown(fitted)) is None:
         return Source(ORDER, 0.0, 0.0)
     centre, half = float(at @ shown.effects), _half(shown, at)
     return Source(ORDER, max(0.0, centre + half), max(0.0, half - centre))
 
 
-def _shown(found: Fit | None) -> Fit | None:
-    return None if found is None or found.p_value >= 1 - CONFIDENCE else found
+def _shown(fitted: Fit | None) -> Fit | None:
+    return None if fitted is None or fitted.p_value >= 1 - CONFIDENCE else fitted
 
 
-def _half(found: Fit, at: Floats) -> float:
-    quantile = float(special.stdtrit(found.freedom, 0.5 + CONFIDENCE / 2))
-    return quantile * math.sqrt(max(float(at @ found.spread @ at), 0.0))
+def _half(fitted: Fit, at: Floats) -> float:
+    quantile = float(special.stdtrit(fitted.freedom, 0.5 + CONFIDENCE / 2))
+    return quantile * math.sqrt(max(float(at @ fitted.spread @ at), 0.0))
 
 
-def _trend(found: Fit | None, numbers: Floats) -> Source:
-    """A ratio that moves with the number of own trials, such as by data that grows: as far as the first and
-    the last block are from the mean.
-    """
-    if found is None:
+def _trend(fitted: Fit | None, numbers: Floats) -> Source:
+    """A ratio that moves with the number of own trials (growing data), mean to first and last block."""
+    if fitted is None:
         return Source(TREND, 0.0, 0.0)
     reach = float(np.abs(numbers - numbers.mean()).max())
-    most = reach * (abs(float(found.effects[0])) + _half(found, np.ones(1)))
+    most = reach * (abs(float(fitted.effects[0])) + _half(fitted, np.ones(1)))
     return Source(TREND, most, most)
 
 
-def _correlation(rest: Floats, found: RatioResult) -> Source:
+def _correlation(rest: Floats, ratio: RatioResult) -> Source:
     """Neighbouring blocks that are alike count as fewer, n (1 - r) ÷ (1 + r), where r, the correlation of
     neighbours, is shown (one-sided, normal; Bartlett 1946). The interval is widened to theirs.
     """
     count, squares = rest.size, float(rest @ rest)
     none = Source(CORRELATION, 0.0, 0.0)
-    if count < FEWEST_BLOCKS or squares <= 0 or found.low is None or found.high is None:
+    if count < FEWEST_BLOCKS or squares <= 0 or ratio.low is None or ratio.high is None:
         return none
     seen = float(rest[1:] @ rest[:-1]) / squares
     error = (count - 2) / (count * math.sqrt(count - 1))
@@ -81,12 +79,12 @@ def _correlation(rest: Floats, found: RatioResult) -> Source:
         return none
     true = min(MOST_CORRELATED, seen + (1 + 4 * seen) / count)  # without its bias, Kendall 1954
     more = math.sqrt((1 + true) / (1 - true)) - 1
-    centre = math.log(found.ratio)
-    return Source(CORRELATION, more * (centre - math.log(found.low)), more * (math.log(found.high) - centre))
+    centre = math.log(ratio.ratio)
+    return Source(CORRELATION, more * (centre - math.log(ratio.low)), more * (math.log(ratio.high) - centre))
 
 
 def _order(a: ServerValues, b: ServerValues) -> Source:
-    """An effect of the preceding trial's server on the next trial, where one of the two followed it more."""
+    """Effect of the preceding trial's server on the next trial, where either server followed it more."""
     rows = [
         (math.log(value), number, block, position, after)
         for number, side in enumerate((a, b))
@@ -99,7 +97,9 @@ def _order(a: ServerValues, b: ServerValues) -> Source:
         return Source(ORDER, 0.0, 0.0)
     logs, numbers, blocks, places, befores = zip(*rows, strict=True)
     mine = np.asarray(numbers) == 0
-    after = np.asarray([[one == server for server in sorted(set(befores))] for one in befores], dtype=float)
+    after = np.asarray(
+        [[before == server for server in sorted(set(befores))] for before in befores], dtype=float
+    )
     if mine.all() or not mine.any():
         return Source(ORDER, 0.0, 0.0)
     at = after[mine].mean(axis=0) - after[~mine].mean(axis=0)

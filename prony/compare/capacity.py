@@ -78,7 +78,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     held_per_s: float | None
     """The highest rate tried that met the objective, below every rate that missed it."""
     failed_per_s: float | None
@@ -144,9 +144,9 @@ class CapacitySearch:
             tally.clear = tally.clear or outcome
 
     @property
-    def found(self) -> Found:
+    def result(self) -> SearchResult:
         bracket = self._bracket()
-        return Found(
+        return SearchResult(
             bracket.held,
             bracket.lowest[Outcome.MISSED],
             bracket.lowest[Outcome.CLIENT],
@@ -197,9 +197,7 @@ class CapacitySearch:
 CLIENT_BUSY = frozenset({"saturated", "kept_from_cpu", "throttled"})
 """Codes of `client` under which blocked arrivals are the load generator's."""
 SLEPT = 0.15
-"""Share of a window in which no thread of the load generator had anything to do: what is missing then is the
-server's.
-"""
+"""Share of a window in which every thread of the load generator idled, so that the server is the limit."""
 LONGEST_S = 120.0
 """Of a window that is lengthened for a percentile at a low rate."""
 MEAN = 50.0
@@ -224,11 +222,13 @@ def rounded_up(rate_per_s: float) -> float:
     return math.ceil(rate_per_s / unit - 1e-9) * unit
 
 
-def search_of(asked: Search, window_s: float, first_per_s: float | None = None) -> CapacitySearch:
-    wanted = objectives(asked.objectives)
+def search_of(search: Search, window_s: float, first_per_s: float | None = None) -> CapacitySearch:
+    wanted = objectives(search.objectives)
     first = lowest_rate(wanted, window_s) if first_per_s is None else first_per_s
     lowest = min(lowest_rate(wanted, max(window_s, LONGEST_S)), first)
-    return CapacitySearch(first, lowest, max(asked.highest_per_s, first), asked.resolution, asked.most_trials)
+    return CapacitySearch(
+        first, lowest, max(search.highest_per_s, first), search.resolution, search.most_trials
+    )
 
 
 def outcome_of(
@@ -239,7 +239,7 @@ def outcome_of(
         return Outcome.MISSED, None  # the server ended under this load
     engine = record.evidence.engine
     blocked = engine.window.blocked if engine is not None and engine.window is not None else None
-    outcome, share = held_against(wanted, record, figures)
+    outcome, share = objectives_met(wanted, record, figures)
     client, schedule, errors = (judgement.finding(name) for name in ("client", "schedule", "errors"))
     busy = client is not None and client.code in CLIENT_BUSY and not _slept(record)
     if blocked:
@@ -260,9 +260,9 @@ def _slept(record: TrialRecord) -> bool:
     engine = record.evidence.engine
     threads = engine.window.threads if engine is not None and engine.window is not None else ()
     awake = [
-        (one.cpu_s + one.run_delay_s) / one.wall_s
-        for one in threads
-        if one.wall_s and one.cpu_s is not None and one.run_delay_s is not None
+        (thread.cpu_s + thread.run_delay_s) / thread.wall_s
+        for thread in threads
+        if thread.wall_s and thread.cpu_s is not None and thread.run_delay_s is not None
     ]
     return 0 < len(awake) == len(threads) and max(awake) <= 1 - SLEPT
 
@@ -273,7 +273,7 @@ def _is_servers(judgement: Judgement, wanted: Sequence[Objective], share: float 
     return share is None or share * math.exp(-down) >= 1
 
 
-def held_against(
+def objectives_met(
     wanted: Sequence[Objective], record: TrialRecord, figures: Mapping[str, float]
 ) -> tuple[Outcome, float | None]:
     """Met when every interval is below its limit, missed when any is above; and the pressure."""

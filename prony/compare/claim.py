@@ -1,4 +1,4 @@
-"""The claim about a pair at the worst case, and what would settle an open one."""
+"""The claim about a pair at the worst case, and what settles an open pair."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from prony.compare.bias import Source, total
 from prony.compare.ratio import RatioResult
 from prony.compare.sequential import boundaries
-from prony.compare.worst import Source, total
 from prony.special import special
 
 
@@ -36,7 +36,7 @@ MOST_BLOCKS = 50
 BAND = 0.02
 """The practical band: ratios nearer to 1 do not matter in practice."""
 POWER = 0.8
-"""Chance that the proposed blocks suffice, if the ratio is the measured one."""
+"""Power: chance that the proposed blocks suffice at the measured ratio."""
 
 
 class Claim(StrEnum):
@@ -110,26 +110,26 @@ def at_least(ends: Ends) -> float | None:
     return 1 / high if high is not None and 0 < high < 1 else None
 
 
-def p_value(found: RatioResult, bends: Sequence[Source]) -> float | None:
+def p_value(ratio: RatioResult, bends: Sequence[Source]) -> float | None:
     """Two-sided, of the hypothesis that the ratio is within the worst case of 1; None without a test."""
-    if found.p_value is None or found.error is None or found.freedom is None:
+    if ratio.p_value is None or ratio.error is None or ratio.freedom is None:
         return None
     down, up = total(bends)
-    centre = math.log(found.ratio)
+    centre = math.log(ratio.ratio)
     beyond = centre - down if centre > 0 else -centre - up
     if beyond <= 0 or math.isinf(beyond):
         return 1.0
-    if found.error <= 0:
+    if ratio.error <= 0:
         return 0.0
-    return 2 * float(special.stdtr(found.freedom, -beyond / found.error))
+    return 2 * float(special.stdtr(ratio.freedom, -beyond / ratio.error))
 
 
 def settles(
-    found: RatioResult, bends: Sequence[Source], level: float, margins: Margins, block_s: float | None
+    ratio: RatioResult, bends: Sequence[Source], level: float, margins: Margins, block_s: float | None
 ) -> Settles | None:
     """More blocks where noise is the obstacle, else the largest source; None where neither settles it."""
     down, up = total(bends)
-    centre = math.log(found.ratio)
+    centre = math.log(ratio.ratio)
     against = down if centre > 0 else up
     # Room for chance that leaves a difference, or an equivalence.
     differ = abs(centre) - against - math.log1p(margins.least)
@@ -138,23 +138,23 @@ def settles(
     if bends and room <= 0 < against:
         side = [(source.down if centre > 0 else source.up, source.name) for source in bends]
         return Settles(max(side)[1], None)
-    if found.error is None or not found.error or found.n < 2:
+    if ratio.error is None or not ratio.error or ratio.n < 2:
         return Settles(
-            "blocks", None if block_s is None else block_s * max(1, 3 - found.n), max(1, 3 - found.n)
+            "blocks", None if block_s is None else block_s * max(1, 3 - ratio.n), max(1, 3 - ratio.n)
         )
     if room <= 0:
         return None
-    spread = found.error * math.sqrt(found.n)
-    last = found.n + MOST_BLOCKS if found.looks is None else found.looks.most
-    blocks = np.arange(found.n + 1, last + 1)
-    freedom = (1 if found.paired else 2) * (blocks - 1)
-    if found.looks is None:
+    spread = ratio.error * math.sqrt(ratio.n)
+    last = ratio.n + MOST_BLOCKS if ratio.looks is None else ratio.looks.most
+    blocks = np.arange(ratio.n + 1, last + 1)
+    freedom = (1 if ratio.paired else 2) * (blocks - 1)
+    if ratio.looks is None:
         critical = special.stdtrit(freedom, 1 - level / 2)
     else:
-        limits = boundaries(found.looks, level)
+        limits = boundaries(ratio.looks, level)
         critical = np.asarray([limits.get(int(count), math.inf) for count in blocks])
     enough = np.flatnonzero((critical + special.stdtrit(freedom, POWER)) * spread / np.sqrt(blocks) <= room)
     if not enough.size:
         return None
-    more = int(blocks[enough[0]]) - found.n
+    more = int(blocks[enough[0]]) - ratio.n
     return Settles("blocks", None if block_s is None else more * block_s, more)

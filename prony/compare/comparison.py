@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from prony.compare.assumptions import assumptions
+from prony.compare.bias import DRIFT, ORDER, Source, sources, total, widened
 from prony.compare.claim import (
     MARGINS,
     Claim,
@@ -26,7 +27,6 @@ from prony.compare.ratio import RatioResult, ratio, repeated_ratio
 from prony.compare.samples import Sample, ServerValues, confounded, gather
 from prony.compare.sequential import Looks
 from prony.compare.summary import CONFIDENCE
-from prony.compare.worst import DRIFT, ORDER, Source, sources, total, widened
 from prony.judge.figures import FIGURE
 from prony.steady.approach import Approach
 
@@ -73,9 +73,7 @@ class Pair:
     horizon_s: float | None = None
     claim: Claim = Claim.OPEN
     at_least: float | None = None
-    """The near end as a factor above 1, for a claim of difference: of the later interval if shown there, else
-    of the window's.
-    """
+    """The near end of a claimed difference, as a factor above 1: later if shown there, else in the window."""
     within: float | None = None
     """The margin, as a share, of an equivalent pair."""
     settles: Settles | None = None
@@ -125,13 +123,13 @@ def compare(
     block_s: float | None = None,
     order_of: Callable[[str, str], Source] | None = None,
 ) -> Comparison:
-    """Every pair of servers, or those `among` which it is asked; with Holm over the testable ones.
+    """Every pair of servers, or the pairs `among`; with Holm over the testable pairs.
 
     With `looks` every interval covers at all looks at once, and pairs share the error equally. `block_s`:
     duration of a block, for remedies. `order_of`: bias of a pair by the order of loads in shared processes.
     """
     gathered = gather(list(trials), servers)
-    options = _Asked(figure, margins, effect_of(gathered), later, block_s)
+    options = _PairOptions(figure, margins, effect_of(gathered), later, block_s)
     named = None if among is None else {frozenset(pair) for pair in among}
     every = [
         (a, b)
@@ -146,11 +144,11 @@ def compare(
             return repeated_ratio(a.values, b.values, a.blocks, b.blocks, looks, confidence=1 - level)
         return ratio(a.values, b.values, a.blocks, b.blocks, confidence=1 - level)
 
-    def biases(a: ServerValues, b: ServerValues, found: RatioResult) -> tuple[Source, ...]:
-        more = assumptions(a, b, found)
+    def biases(a: ServerValues, b: ServerValues, estimate: RatioResult) -> tuple[Source, ...]:
+        more = assumptions(a, b, estimate)
         if order_of is not None:
-            more = (*(one for one in more if one.name != ORDER), order_of(a.server, b.server))
-        return sources(a, b, found, options.position, options.higher_is_better, *more)
+            more = (*(source for source in more if source.name != ORDER), order_of(a.server, b.server))
+        return sources(a, b, estimate, options.position, options.higher_is_better, *more)
 
     first_level = alpha if looks is None else alpha / max(1, len(every))
     firsts: dict[tuple[str, str], tuple[RatioResult, tuple[Source, ...]]] = {}
@@ -180,7 +178,7 @@ def compare(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _PairOptions:
     figure: str
     margins: Margins
     position: PositionEffect | None
@@ -195,54 +193,54 @@ class _Asked:
 def _pair(
     a: ServerValues,
     b: ServerValues,
-    asked: _Asked,
-    found: RatioResult,
+    options: _PairOptions,
+    ratio: RatioResult,
     level: float,
     bends: tuple[Source, ...],
 ) -> Pair:
     window: Ends = (None, None)
     then: Ends | None = None
     drift: tuple[Source, ...] = ()
-    if asked.later is not None:
-        drift = (Source(DRIFT, *asked.later.of(a.server, b.server)),)
+    if options.later is not None:
+        drift = (Source(DRIFT, *options.later.of(a.server, b.server)),)
         then = (None, None)
-    if found.low is not None and found.high is not None:
-        window = widened(found.low, found.high, *total(bends))
+    if ratio.low is not None and ratio.high is not None:
+        window = widened(ratio.low, ratio.high, *total(bends))
         if drift:
-            then = widened(found.low, found.high, *total((*bends, *drift)))
-        claim = claim_of(window, then, asked.margins)
+            then = widened(ratio.low, ratio.high, *total((*bends, *drift)))
+        claim = claim_of(window, then, options.margins)
     else:
         claim = Claim.OPEN
     near = then if claim is Claim.SHOWN and then is not None else window
     remedy: Settles | None = None
     if claim is Claim.OPEN:
-        remedy = settles(found, bends, level, asked.margins, asked.block_s)
-    elif claim is Claim.SHOWN_FOR_WINDOW and asked.later is not None:
-        remedy = Settles("load", _more_load_s(asked.later, drift[0], window, asked.margins.least))
+        remedy = settles(ratio, bends, level, options.margins, options.block_s)
+    elif claim is Claim.SHOWN_FOR_WINDOW and options.later is not None:
+        remedy = Settles("load", _more_load_s(options.later, drift[0], window, options.margins.least))
     return Pair(
         a=a.server,
         b=b.server,
-        figure=asked.figure,
-        ratio=found.ratio,
-        low=found.low,
-        high=found.high,
-        confidence=found.confidence,
+        figure=options.figure,
+        ratio=ratio.ratio,
+        low=ratio.low,
+        high=ratio.high,
+        confidence=ratio.confidence,
         worst_low=window[0],
         worst_high=window[1],
         later_low=None if then is None else then[0],
         later_high=None if then is None else then[1],
-        horizon_s=None if asked.later is None else asked.later.horizon_s,
+        horizon_s=None if options.later is None else options.later.horizon_s,
         claim=claim,
         at_least=at_least(near) if claim in {Claim.SHOWN, Claim.SHOWN_FOR_WINDOW} else None,
         within=margin_of(window) if claim is Claim.EQUIVALENT else None,
         settles=remedy,
         sources=(*bends, *drift),
-        method=found.method,
-        paired=found.paired,
-        n=found.n,
-        n_a=found.n_a,
-        n_b=found.n_b,
-        why="" if found.low is not None else "too_few",
+        method=ratio.method,
+        paired=ratio.paired,
+        n=ratio.n,
+        n_a=ratio.n_a,
+        n_b=ratio.n_b,
+        why="" if ratio.low is not None else "too_few",
     )
 
 

@@ -37,8 +37,8 @@ class Levels:
         if self.between <= 0:
             return MOST_WINDOWS if self.within > 0 else 1
         best = math.sqrt(self.process_s / self.window_s) * self.within / self.between
-        beside = (max(1, min(MOST_WINDOWS, number)) for number in (math.floor(best), math.ceil(best)))
-        return min(beside, key=self._time)
+        candidates = (max(1, min(MOST_WINDOWS, number)) for number in (math.floor(best), math.ceil(best)))
+        return min(candidates, key=self._time)
 
     def relative_time(self, windows: int) -> float:
         """Time to a given width with this many windows per process ÷ that of the cheapest mix."""

@@ -10,13 +10,13 @@ from enum import StrEnum
 import numpy as np
 
 from prony.compare.assumptions import assumptions
+from prony.compare.bias import Source, sources, total, widened
 from prony.compare.comparison import Later
 from prony.compare.position import effect_of
 from prony.compare.ratio import RatioResult, repeated_ratio
 from prony.compare.samples import Sample, ServerValues, confounded, gather
 from prony.compare.sequential import Looks, boundaries
 from prony.compare.summary import CONFIDENCE
-from prony.compare.worst import Source, sources, total, widened
 from prony.special import special
 
 MOST_MISSING = 0.2
@@ -70,7 +70,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MarginTest:
     """The question; `directions`: figure -> whether more is better."""
 
     base: str
@@ -98,7 +98,7 @@ Measure = Callable[[float], RatioResult]
 
 def changes(
     samples: Mapping[str, Sequence[Sample]],
-    asked: Asked,
+    test: MarginTest,
     looks: Looks,
     *,
     later: Callable[[str], Later | None] = lambda _figure: None,
@@ -109,7 +109,7 @@ def changes(
     `later`: residual drift of a figure; a candidate shown to move away from its base across the margin does
     not pass. `ended`: no further trials follow.
     """
-    gathered = {figure: _two(samples[figure], asked) for figure in asked.directions}
+    gathered = {figure: _two(samples[figure], test) for figure in test.directions}
 
     def measure(base: ServerValues, candidate: ServerValues) -> Measure:
         return lambda confidence: repeated_ratio(
@@ -122,10 +122,10 @@ def changes(
         for figure, sides in gathered.items()
         if sides[0].values and sides[1].values and not confounded(*sides)
     }
-    results = settled(measured, asked, 1 - CONFIDENCE)
+    results = settled(measured, test, 1 - CONFIDENCE)
     each = []
     for figure, sides in gathered.items():
-        change = _figure(figure, asked, results.get(figure), sides, later)
+        change = _figure(figure, test, results.get(figure), sides, later)
         if blocked[figure] and change.change is not Change.WORSE:
             change = replace(change, change=Change.NOT_MEASURABLE, why=blocked[figure])
         each.append(change)
@@ -137,11 +137,11 @@ def changes(
 
 def changes_from_earlier(
     samples: Mapping[str, Sequence[Sample]],
-    asked: Asked,
+    test: MarginTest,
     experiments: Mapping[str, Sequence[Sequence[float]]],
 ) -> Changes:
     """`experiments`: figure -> values per experiment of the base; the experiment is the sample."""
-    gathered = {figure: _two(samples[figure], asked)[1] for figure in asked.directions}
+    gathered = {figure: _two(samples[figure], test)[1] for figure in test.directions}
 
     def measure(figure: str, candidate: ServerValues) -> Measure:
         earlier = experiments[figure]
@@ -152,7 +152,7 @@ def changes_from_earlier(
         for figure, side in gathered.items()
         if side.values and any(experiments[figure])
     }
-    results = settled(measured, asked, 1 - CONFIDENCE)
+    results = settled(measured, test, 1 - CONFIDENCE)
     each = []
     for figure, side in gathered.items():
         if side.values and len(side.missing) > MOST_MISSING * side.trials:
@@ -160,20 +160,18 @@ def changes_from_earlier(
         elif not side.values:
             why = str(side.missing[0]) if side.missing else f"no trial of {side.server}"
         else:
-            why = "" if any(experiments[figure]) else f"no stored trial of {asked.base} has this figure"
+            why = "" if any(experiments[figure]) else f"no stored trial of {test.base} has this figure"
         result = results.get(figure)
         if why or result is None:
-            each.append(_none(figure, asked, Change.NOT_MEASURABLE, why))
+            each.append(_none(figure, test, Change.NOT_MEASURABLE, why))
             continue
-        each.append(_of(figure, asked, result, ()))
+        each.append(_of(figure, test, result, ()))
     notes = dict.fromkeys(f"{side.server}: {cause}" for side in gathered.values() for cause in side.missing)
     return Changes(together([change.change for change in each]), tuple(each), tuple(notes))
 
 
-def settled(measured: Mapping[str, Measure], asked: Asked, alpha: float) -> dict[str, RatioResult]:
-    """Holm's step-down over the figures, each against the margin from both sides; each keeps its deciding
-    interval, or the last.
-    """
+def settled(measured: Mapping[str, Measure], test: MarginTest, alpha: float) -> dict[str, RatioResult]:
+    """Holm's step-down over the figures, each against the margin from both sides, with its last interval."""
     left = list(measured)
     results: dict[str, RatioResult] = {}
     while left:
@@ -183,7 +181,7 @@ def settled(measured: Mapping[str, Measure], asked: Asked, alpha: float) -> dict
         undecided = [
             figure
             for figure, result in now.items()
-            if result.low is None or asked.side(figure, result.low, result.high) is Change.CANNOT_TELL
+            if result.low is None or test.side(figure, result.low, result.high) is Change.CANNOT_TELL
         ]
         if len(undecided) == len(left):
             break
@@ -208,8 +206,8 @@ def smallest_margin(result: RatioResult, level: float) -> float | None:
     return math.expm1(room * spread / math.sqrt(last))
 
 
-def _two(samples: Sequence[Sample], asked: Asked) -> tuple[ServerValues, ServerValues]:
-    base, candidate, *_ = gather(samples, (asked.base, asked.candidate))
+def _two(samples: Sequence[Sample], test: MarginTest) -> tuple[ServerValues, ServerValues]:
+    base, candidate, *_ = gather(samples, (test.base, test.candidate))
     return base, candidate
 
 
@@ -234,26 +232,26 @@ def _unmeasurable(base: ServerValues, candidate: ServerValues, looks: Looks, end
 
 def _figure(
     figure: str,
-    asked: Asked,
+    test: MarginTest,
     result: RatioResult | None,
     sides: tuple[ServerValues, ServerValues],
     later: Callable[[str], Later | None],
 ) -> FigureChange:
     base, candidate = sides
     if result is None:
-        return _none(figure, asked, Change.CANNOT_TELL, "")
+        return _none(figure, test, Change.CANNOT_TELL, "")
     more = assumptions(candidate, base, result)
-    bends = sources(candidate, base, result, effect_of(sides), asked.directions[figure], *more)
-    change = _of(figure, asked, result, bends)
+    bends = sources(candidate, base, result, effect_of(sides), test.directions[figure], *more)
+    change = _of(figure, test, result, bends)
     coming = later(figure) if change.change is Change.NO_WORSE else None
-    if coming is not None and _moves_across(change, asked, coming):
-        why = f"{asked.candidate} is still moving away from {asked.base}: warm up longer"
+    if coming is not None and _moves_across(change, test, coming):
+        why = f"{test.candidate} is still moving away from {test.base}: warm up longer"
         return replace(change, change=Change.CANNOT_TELL, why=why)
     return change
 
 
-def _moves_across(made: FigureChange, asked: Asked, later: Later) -> bool:
-    mine, other = later.coming.get(asked.candidate), later.coming.get(asked.base)
+def _moves_across(made: FigureChange, test: MarginTest, later: Later) -> bool:
+    mine, other = later.coming.get(test.candidate), later.coming.get(test.base)
     if mine is None or other is None or made.ratio is None:
         return False
     low, high = mine.less(other)
@@ -261,15 +259,15 @@ def _moves_across(made: FigureChange, asked: Asked, later: Later) -> bool:
         return False
     change = (mine.remaining - other.remaining) * later.sign
     then = made.ratio * math.exp(change)
-    return asked.side(made.figure, then, then) is not Change.NO_WORSE
+    return test.side(made.figure, then, then) is not Change.NO_WORSE
 
 
-def _of(figure: str, asked: Asked, result: RatioResult, bends: tuple[Source, ...]) -> FigureChange:
+def _of(figure: str, test: MarginTest, result: RatioResult, bends: tuple[Source, ...]) -> FigureChange:
     low = high = None
     change = Change.CANNOT_TELL
     if result.low is not None and result.high is not None:
         low, high = widened(result.low, result.high, *total(bends))
-        change = asked.side(figure, low, high)
+        change = test.side(figure, low, high)
     return FigureChange(
         figure=figure,
         change=change,
@@ -277,7 +275,7 @@ def _of(figure: str, asked: Asked, result: RatioResult, bends: tuple[Source, ...
         low=result.low,
         high=result.high,
         confidence=result.confidence,
-        limit=asked.limit(figure),
+        limit=test.limit(figure),
         n=result.n,
         worst_low=low,
         worst_high=high,
@@ -286,8 +284,8 @@ def _of(figure: str, asked: Asked, result: RatioResult, bends: tuple[Source, ...
     )
 
 
-def _none(figure: str, asked: Asked, change: Change, why: str) -> FigureChange:
-    return FigureChange(figure, change, None, None, None, None, asked.limit(figure), 0, why=why)
+def _none(figure: str, test: MarginTest, change: Change, why: str) -> FigureChange:
+    return FigureChange(figure, change, None, None, None, None, test.limit(figure), 0, why=why)
 
 
 FEWEST_EXPERIMENTS = 3

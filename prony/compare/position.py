@@ -53,16 +53,18 @@ def position_effect(
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
     levels = np.column_stack([dummies(servers), dummies(blocks)[:, 1:]])
-    found = fit(logs, levels, np.asarray(positions, dtype=np.float64)[:, None])
-    if found is None:
+    fitted = fit(logs, levels, np.asarray(positions, dtype=np.float64)[:, None])
+    if fitted is None:
         return None
-    slope = float(found.effects[0])
-    half = float(special.stdtrit(found.freedom, 0.5 + confidence / 2)) * math.sqrt(float(found.spread[0, 0]))
+    slope = float(fitted.effects[0])
+    half = float(special.stdtrit(fitted.freedom, 0.5 + confidence / 2)) * math.sqrt(
+        float(fitted.spread[0, 0])
+    )
     return PositionEffect(
         ratio=math.exp(slope),
         low=math.exp(slope - half),
         high=math.exp(slope + half),
-        p_value=found.p_value,
+        p_value=fitted.p_value,
         trials=int(logs.size),
     )
 

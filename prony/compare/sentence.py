@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from prony.compare.bias import CORRELATION, DRIFT, MISSING, ORDER, POSITION, TREND
 from prony.compare.claim import Claim, Settles
 from prony.compare.comparison import Pair
 from prony.compare.summary import CONFIDENCE
-from prony.compare.worst import CORRELATION, DRIFT, MISSING, ORDER, POSITION, TREND
 from prony.judge.figures import FIGURE
 
 FULL_TRIALS = 5
@@ -47,7 +47,7 @@ def sentence(pair: Pair) -> str:
 
 def for_window(pair: Pair) -> str:
     if pair.ratio is None:
-        return f"{pair.a} and {pair.b}: no comparison, one of them has no trial with a figure"
+        return f"{pair.a} and {pair.b}: no comparison, a server has no trial with a figure"
     if pair.why == "other_host":
         return f"{pair.a} and {pair.b} were measured on different hosts: {pair.ratio:.2f}x, not comparable"
     (first, second), (value, low, high) = sides(pair), ends(pair)
@@ -112,11 +112,11 @@ def _remedy(pair: Pair) -> str:
     return f"; {remedy(settles)}"
 
 
-def remedy(found: Settles) -> str:
-    if found.what != "blocks":
-        return f"the obstacle is {OBSTACLES.get(found.what, found.what)}"
-    count = found.blocks or 1
-    takes = "" if found.seconds is None else f", {span(found.seconds)},"
+def remedy(settles: Settles) -> str:
+    if settles.what != "blocks":
+        return f"the obstacle is {OBSTACLES.get(settles.what, settles.what)}"
+    count = settles.blocks or 1
+    takes = "" if settles.seconds is None else f", {span(settles.seconds)},"
     return f"{count} more block{'s' if count > 1 else ''}{takes} should settle it"
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prony.compare.assumptions import by_order
+from prony.compare.bias import ORDER, Source
 from prony.compare.claim import holm_levels
 from prony.compare.position import PositionEffect, dummies, fit, position_effect
 from prony.compare.ratio import RatioResult, ratio
 from prony.compare.summary import CONFIDENCE
-from prony.compare.worst import ORDER, Source
 from prony.special import special
 
 Floats = NDArray[np.float64]
@@ -163,29 +163,29 @@ def _carry_over(samples: Sequence[LoadSample]) -> CarryOver | None:
     if len(loads) < 2:
         return None
     logs, levels, places, after = _columns(samples, loads)
-    found = fit(logs, np.column_stack([levels, places, places == 0]).astype(np.float64), after)
-    if found is None:
+    fitted = fit(logs, np.column_stack([levels, places, places == 0]).astype(np.float64), after)
+    if fitted is None:
         return None
     contrasts = np.eye(len(loads)) - 1 / len(loads)
-    seen = contrasts @ found.effects
-    errors = np.sqrt(np.maximum(np.diag(contrasts @ found.spread @ contrasts.T), 1e-24))
+    seen = contrasts @ fitted.effects
+    errors = np.sqrt(np.maximum(np.diag(contrasts @ fitted.spread @ contrasts.T), 1e-24))
     clearest = int(np.argmax(np.abs(seen) / errors))
     share = (1 - EACH) / len(loads)
-    half = float(special.stdtrit(found.freedom, 1 - share / 2)) * float(errors[clearest])
+    half = float(special.stdtrit(fitted.freedom, 1 - share / 2)) * float(errors[clearest])
     centre = float(seen[clearest])
     return CarryOver(
-        p_value=found.p_value,
+        p_value=fitted.p_value,
         after=loads[clearest],
         ratio=math.exp(centre),
         low=math.exp(centre - half),
         high=math.exp(centre + half),
-        found=found.p_value < 1 - EACH,
+        found=fitted.p_value < 1 - EACH,
     )
 
 
 def order_of_one(samples: Sequence[LoadSample], a: str, b: str, load: str) -> Source:
     """Bias of a ÷ b under a load by an order of loads that acts on the two differently: the 95 % interval of
-    the difference of their effects of place and preceding load, where one is found (F test, 5 %).
+    the difference of their effects of place and preceding load, if significant (F test, 5 %).
     """
     both = [sample for sample in samples if sample.server in (a, b)]
     mine = np.asarray([sample.server == a for sample in both], dtype=np.float64)
@@ -201,7 +201,7 @@ def order_of_one(samples: Sequence[LoadSample], a: str, b: str, load: str) -> So
 
 def order_between(samples: Sequence[LoadSample], server: str, load: str, other: str) -> Source:
     """Bias of a server's figure under `load` ÷ that under `other` by the order of its loads: the effects of
-    place and preceding load on the trials of the two, where one is found (F test, 5 %).
+    place and preceding load on the trials of the two, if significant (F test, 5 %).
     """
     own = [sample for sample in samples if sample.server == server]
     loads = sorted({sample.after for sample in own if sample.place})

@@ -23,7 +23,7 @@ class Summary:
 
 
 def summary(values: Sequence[float]) -> Summary | None:
-    """Median and range of the finite values; None without one."""
+    """Median and range of the finite values; None without any."""
     ordered = np.sort([v for v in values if math.isfinite(v)])
     if ordered.size == 0:
         return None

@@ -25,13 +25,15 @@ class CheckOutcome(Record):
     expected: str
 
     @classmethod
-    def of(cls, right: bool, found: str, expected: str) -> Self:
+    def of(cls, right: bool, observed: str, expected: str) -> Self:
         """Passed or failed."""
-        return cls(status=CheckStatus.PASSED if right else CheckStatus.FAILED, found=found, expected=expected)
+        return cls(
+            status=CheckStatus.PASSED if right else CheckStatus.FAILED, found=observed, expected=expected
+        )
 
 
 class CheckResult(Record):
-    """One check of one server under one workload."""
+    """Outcome of a check of a server under a workload."""
 
     server: str
     workload: str
@@ -42,7 +44,7 @@ class CheckResult(Record):
 
 
 class Conformance(Record):
-    """All checks of one server under one workload."""
+    """All checks of a server under a workload."""
 
     server: str
     workload: str

@@ -41,7 +41,7 @@ class BodyCount(EngineRecord):
     scenario: str
     step: str
     sha256: str | None
-    """Its first 16 digits; None: all beyond the 16 bodies that are counted one by one."""
+    """Its first 16 digits; None: all beyond the 16 bodies counted individually."""
     count: int
 
 
@@ -208,7 +208,7 @@ class Counters(EngineRecord):
     submissions_put_off: int | None = None
     """Number of sends that the kernel deferred."""
     cookies_dropped: int | None = None
-    """Cookies too long to keep, or evicted by newer ones."""
+    """Cookies too long to keep, or evicted by newer cookies."""
     offered: int | None = None
     """Open loop: requests due."""
     due_unsent: int | None = None
@@ -223,9 +223,7 @@ class Counters(EngineRecord):
 
     @property
     def user_time_s(self) -> float | None:
-        """User-seconds in flight, thinking, connecting or about to send, without back-off. None where cycles
-        were not reported.
-        """
+        """User-seconds in flight, thinking, connecting or about to send, without back-off. None: unread."""
         if self.clipped_cycle_s is None:
             return None
         return self.clipped_cycle_s + (self.clipped_connect_s or 0.0) + (self.clipped_turnaround_s or 0.0)
@@ -260,13 +258,13 @@ class Window(Counters):
     steps: tuple[StepFigures, ...] = ()
     """By step name; empty for a single step."""
     bodies: tuple[BodyCount, ...] = ()
-    """Of one in 256 right responses of at most 64 KiB; empty in older evidence."""
+    """Of 1 in 256 right responses of at most 64 KiB; empty in older evidence."""
     transactions: tuple[StepFigures, ...] = ()
     """By name of a transaction: sums of its requests' service times."""
     threads: tuple[EngineThread, ...] = ()
     gaps: tuple[Gap, ...] = ()
     gaps_total: int | None = 0
-    """None: one of several engines did not report gaps, and `gaps` is empty."""
+    """None: not every engine reported gaps, and `gaps` is empty."""
     send_lag: Histogram | None = None
     """Open model: actual minus intended send."""
     session_time: Histogram | None = None
@@ -278,9 +276,7 @@ class Window(Counters):
     receive_time: Histogram | None = None
     """... and to its last byte; the three add up to the service time."""
     slowest: tuple[tuple[int, int], ...] | None = None
-    """The slowest requests, if requested, slowest first: (ns from the start of the run to the send, service
-    time in ns).
-    """
+    """The slowest requests, slowest first: (ns from the start of the run to the send, service time, ns)."""
     arrival_gaps: int | None = None
     """Poisson arrivals: number of tested gaps between sends ..."""
     arrival_gaps_ks: float | None = None
@@ -376,7 +372,7 @@ class Ready(EngineRecord):
     pid: int
     addresses: tuple[str, ...] = ()
     unanswered: tuple[str, ...] = ()
-    """Further addresses of the same names, left out: nobody answered on their family."""
+    """Further addresses of the same names, excluded: no response on their family."""
     transport: str | None = None
     """`tcp`, or `unix` (without ports)."""
     injected_faults: tuple[str, ...] = ()
@@ -439,7 +435,7 @@ def headers_of(head: str) -> dict[str, str]:
     return headers
 
 
-class ToldResponse(EngineRecord):
+class RecordedResponse(EngineRecord):
     """A response of a load with `responses` (docs/engine.md); not stored."""
 
     step_index: int
@@ -474,5 +470,5 @@ class EngineReport(EngineRecord):
     values: dict[str, str] = Field(default_factory=dict)
     """Last captured value of each requested name."""
     script: ScriptReport | None = None
-    responses: tuple[ToldResponse, ...] = Field(default=(), exclude=True)
+    responses: tuple[RecordedResponse, ...] = Field(default=(), exclude=True)
     """Empty unless requested."""

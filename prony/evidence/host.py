@@ -37,9 +37,7 @@ class Fingerprint(Record):
     """Versions of prony, engine, python, jdk …"""
     sysctls: dict[str, str] = Field(default_factory=dict)
     hosts: dict[str, str] = Field(default_factory=dict)
-    """Several hosts, by name: role, weight, fingerprint and link; the other fields are the server's host's.
-    Empty: everything on this host.
-    """
+    """Several hosts by name: role, weight, fingerprint, link; other fields are the server's host's."""
 
 
 class PortRange(Record):

@@ -25,9 +25,7 @@ class Clock(Record):
     """Change of the offset, in seconds per second."""
     round_trips: int
     skew_s: float = 0.0
-    """Largest error of an instant on the laboratory's clock: |offset used - offset over the whole run| plus
-    the uncertainty.
-    """
+    """Largest error of an instant on the laboratory's clock: |used - whole-run offset| + uncertainty."""
 
 
 class Link(Record):
@@ -53,9 +51,7 @@ class NetworkUse(Record):
     received_packets_per_s: float | None = None
     sent_packets_per_s: float | None = None
     dropped: int | None = None
-    """Packets dropped by the interface, both directions; drops of a queueing discipline show as
-    retransmitted.
-    """
+    """Packets dropped by the interface, both directions; qdisc drops show as retransmitted."""
     errors: int | None = None
     """Packets with an error, both directions."""
     backlog_dropped: int | None = None
@@ -89,7 +85,7 @@ class HostEvidence(Record):
     link: Link | None = None
     network: NetworkUse | None = None
     lost: str | None = None
-    """One sentence when the host was lost during the trial."""
+    """Why the host was lost during the trial, in a sentence."""
     opened_late_s: float | None = None
     """Delay of its window after the agreed instant."""
     row_late_max_s: float | None = None

@@ -150,9 +150,7 @@ class Stalls(Record):
     run_queue_ms: tuple[float, ...] | None = None
     """Waits for a CPU of the thread that waited most (schedstat)."""
     throttled_ms: tuple[float, ...] | None = None
-    """Throttling of the control group by its CPU quota, summed over CPUs; the kernel reports it when they run
-    again.
-    """
+    """Throttling by the group's CPU quota, summed over CPUs, reported when they run again."""
     disk_kib: tuple[int, ...] | None = None
     """Read from disk, by file reads and page faults."""
 

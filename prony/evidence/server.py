@@ -83,9 +83,7 @@ class ServerIdentity(Record):
     owns_port: bool | None = None
     """Whether the launched process owns the listening socket; None: not known."""
     owns_port_at_end: bool | None = None
-    """The same each second under load and after it; False once another process listened. None: not watched,
-    not known, or no listener.
-    """
+    """The same each second under load and after it. None: not watched, unknown, or no listener."""
     other_listener: str | None = None
     """That other process."""
     listeners: int | None = None
@@ -137,9 +135,7 @@ class ServerWindow(Record):
     cpu_user_s: float | None = None
     cpu_system_s: float | None = None
     instructions: int | None = None
-    """Retired by all its processes, user and kernel, by the CPU's counter. None: not requested, or a note
-    says why not.
-    """
+    """Retired by its processes, user and kernel, by the CPU's counter. None: not requested or unread."""
     peak_rss_bytes: int | None = None
     rss_end_bytes: int | None = None
     threads_end: int | None = None
@@ -148,9 +144,7 @@ class ServerWindow(Record):
     outside_cpus: tuple[int, ...] = ()
     """CPUs beyond the set it was started on, where threads that worked may run."""
     run_delay_s: float | None = None
-    """All threads: runnable, but not on a CPU (schedstat). None: not read, or too few of them; so in older
-    evidence.
-    """
+    """Runnable threads without a CPU (schedstat). None: unread, or too few; so in older evidence."""
     jvm_open: JvmSnapshot | None = None
     jvm_close: JvmSnapshot | None = None
     throttle: CgroupThrottle | None = None
@@ -212,6 +206,4 @@ class Probe(Record):
     server_header: str | None = None
     """The header Server."""
     elapsed_ms: float | None = None
-    """From the send (in older results from before the connect) to the whole response, redirects included; an
-    order of magnitude.
-    """
+    """From the send (older: before the connect) to the whole response, redirects included; approximate."""

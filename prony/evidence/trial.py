@@ -63,7 +63,7 @@ class LoadFacts(Record):
     at_once: int | None = None
     """Planned concurrent connections; more when responses are slow."""
     most_at_once: int | None = None
-    """Open loop: cap on concurrent arrivals; further ones are blocked."""
+    """Open loop: cap on concurrent arrivals; further arrivals are blocked."""
     keep_alive: bool = True
     max_requests_per_connection: int | None = None
     server_closes_after: int | None = None
@@ -187,15 +187,12 @@ class WarmUp(Record):
     """Result of the warm-up."""
 
     method: Literal["all-cpus", "pinned", "unpinned", "fixed", "settled"]
-    """Unpinned: watched, on CPUs that Prony did not choose. Settled: warmed up by another load, then settled
-    under this one.
-    """
+    """Unpinned: watched, on CPUs that Prony did not choose. Settled: warmed up by another load."""
     cap_s: float
     steady: bool | None
     """Whether steady was detected before the cap; None when not watched (fixed), or too short to judge."""
     time_to_steady_s: float | None = None
-    """From the first request (of `closed_users`, if any) to the start of the steady stretch, under `method`.
-    """
+    """From the first request to the start of the steady stretch, under `method`."""
     reason: str = ""
     still_to_come: float | None = None
     """Expected bound on the window's residual drift at its opening (0.03 is 3 %)."""
@@ -299,7 +296,7 @@ class Evidence(Record):
     after_load: AfterLoad | None = None
     """None: not watched (a duet), or not read."""
     turns: Turns | None = None
-    """None: the window was one stretch, with no other server alive."""
+    """None: a contiguous window, without other servers."""
     beside: tuple[ToolRun, ...] = ()
     """Other load generators, in order; not judged."""
     profile: Profile | None = None

@@ -1,4 +1,4 @@
-"""Blocks beyond the planned ones: which cells get another one together, and whose turn it is. Pure."""
+"""Added blocks: which cells get another block together, and which group is next. Pure."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from prony.plan.part import GateTest, Part
 from prony.plan.plan import ScheduledTrial
 
 LEAST_NEED = 1e-6
-"""The least need: of a pair that further blocks may not help. What can be told comes first."""
+"""Need of a pair that further blocks may not help: after all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cells of a part that get their blocks together, and what watches them."""
+    """Cells of a part that get their blocks together, and their watches."""
 
     part: Part
     cells: frozenset[str]
     watches: tuple[Watch, ...]
 
     def need(self) -> float:
-        """1 ÷ the blocks to the nearest claim that is open; 0: all clear, infinite: no interval yet."""
+        """1 ÷ blocks to the nearest open claim; 0: all clear, infinite: no interval yet."""
         return max((watch.need() for watch in self.watches), default=0.0)
 
     @property
     def decided(self) -> str:
-        """What holds when there is no need."""
+        """The state in which no block is needed, in words."""
         return self.watches[0].decided
 
 
 def groups(part: Part, cells: Sequence[Cell], watched: Mapping[str, Watch]) -> list[Group]:
-    """The cells of a part that get further blocks together: all, or with a budget each question by itself."""
+    """Cells that get further blocks together: the whole part, or with a budget each question."""
     if not watched:
         return []
     if part.budget_s is None or part.share_process == "workloads":
@@ -63,16 +63,16 @@ def groups(part: Part, cells: Sequence[Cell], watched: Mapping[str, Watch]) -> l
 
 
 def next_block(group: Group, left: Sequence[ScheduledTrial]) -> list[ScheduledTrial]:
-    """Of the trials that have not ended those of the group's next block; empty after its last one."""
-    mine = [one for one in left if one.cell in group.cells and one.kind == "trial"]
-    first = min((one.block for one in mine), default=0)
-    return [one for one in mine if one.block == first]
+    """The remaining trials of the group's next block; empty after its last."""
+    own = [trial for trial in left if trial.cell in group.cells and trial.kind == "trial"]
+    first = min((trial.block for trial in own), default=0)
+    return [trial for trial in own if trial.block == first]
 
 
-def begun(
+def interrupted_block(
     groups: Sequence[Group], left: Sequence[ScheduledTrial], ended: Collection[tuple[str, int, str]]
 ) -> list[ScheduledTrial]:
-    """What is left of a block that an interrupt cut off. `ended`: (cell, block, kind)."""
+    """The remaining trials of an interrupted block. `ended`: (cell, block, kind)."""
     for group in groups:
         some = next_block(group, left)
         blocks = {block for cell, block, kind in ended if cell in group.cells and kind == "trial"}
@@ -84,18 +84,18 @@ def begun(
 def by_need(
     groups: Sequence[Group], left: Sequence[ScheduledTrial]
 ) -> list[tuple[Group, list[ScheduledTrial]]]:
-    """The groups that need another block and have one: nearest to a claim first, then the fewest blocks."""
+    """Groups that need another block and have some left: nearest to a claim first, then fewest blocks."""
     wanted = [
         (need, group, some)
         for group in groups
         if (some := next_block(group, left)) and (need := group.need()) > 0
     ]
-    wanted.sort(key=lambda one: (-one[0], one[2][0].block))
+    wanted.sort(key=lambda group_need: (-group_need[0], group_need[2][0].block))
     return [(group, some) for _, group, some in wanted]
 
 
-def settled(groups: Sequence[Group], left: Sequence[ScheduledTrial]) -> list[str]:
-    """A sentence for each group that is clear before its last block."""
+def clear_groups(groups: Sequence[Group], left: Sequence[ScheduledTrial]) -> list[str]:
+    """A sentence per group that is clear before its last block."""
     return [
         f"{group.part.title}: {group.decided} after {some[0].block} blocks"
         for group in groups
@@ -104,7 +104,7 @@ def settled(groups: Sequence[Group], left: Sequence[ScheduledTrial]) -> list[str
 
 
 class Ended:
-    """The trials that ended: samples by figure, and the evidence of those that conform."""
+    """Ended trials: samples by figure, and the evidence of conforming trials."""
 
     def __init__(self, figures: Sequence[str]) -> None:
         self.samples: dict[str, list[Sample]] = {figure: [] for figure in figures}
@@ -112,7 +112,7 @@ class Ended:
         self.limits = SteadyWindowLimits()
 
     def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
-        """Take a trial into account, in place of an earlier attempt; controls take no part."""
+        """Add a trial, replacing an earlier attempt; controls are ignored."""
         if record.kind != "trial":
             return
         place = (record.server, record.block)
@@ -133,7 +133,7 @@ class Ended:
 
 
 class UntilClear(Ended):
-    """Until every pair of these servers is clear in one figure."""
+    """Until every pair of these servers is clear in the figure."""
 
     decided = "every pair is clear"
 
@@ -150,18 +150,20 @@ class UntilClear(Ended):
         self.among = among
 
     def need(self) -> float:
-        """1 ÷ the blocks expected to settle the open pair that is nearest to a claim; 0: clear."""
+        """1 ÷ expected blocks to the nearest open pair's claim; 0: clear."""
         samples = self.samples[self.figure]
-        found = compare(
+        comparison = compare(
             samples, self.figure, servers=self.servers, among=self.among, looks=self.looks,
             margins=self.margins,
         )  # fmt: skip
         if len(self.servers) < 2:
-            half = half_width(found.servers[0].values) if found.servers else math.inf
+            half = half_width(comparison.servers[0].values) if comparison.servers else math.inf
             near = math.log1p(self.margins.band) / half if half > 0 else 1.0
             return math.inf if math.isinf(half) else near**2 if near < 1 else 0.0
         lost = {
-            one.server for one in found.servers if not one.values and len(one.missing) >= self.looks.first
+            values.server
+            for values in comparison.servers
+            if not values.values and len(values.missing) >= self.looks.first
         }
         needs = [
             LEAST_NEED
@@ -171,14 +173,14 @@ class UntilClear(Ended):
             else LEAST_NEED
             if pair.settles is None or pair.settles.blocks is None
             else 1 / pair.settles.blocks
-            for pair in found.pairs
+            for pair in comparison.pairs
             if pair.claim is Claim.OPEN
         ]
         return max(needs, default=0.0)
 
 
 class UntilDecided(Ended):
-    """Until it is known whether a candidate is worse than its base, or that it cannot be known here."""
+    """Until the gate is decided, or cannot be decided on this host."""
 
     decided = "the gate has its outcome"
 
@@ -188,19 +190,19 @@ class UntilDecided(Ended):
 
     def need(self) -> float:
         """Infinite until the gate is decided, then 0."""
-        found = changes_of(self.gate, self.samples, self.looks, self.later)
-        return math.inf if found.change is Change.CANNOT_TELL else 0.0
+        changes = changes_of(self.gate, self.samples, self.looks, self.later)
+        return math.inf if changes.change is Change.CANNOT_TELL else 0.0
 
 
 Watch = UntilClear | UntilDecided
-"""Says before each block whether its servers `need` another; `decided`: what holds when they do not."""
+"""Decides before each block whether its servers `need` another; `decided`: the outcome in words."""
 
 
 def watches(part: Part, cells: Sequence[Cell]) -> dict[str, Watch]:
-    """Cell -> what watches it: one for the servers of each question. Empty with a fixed number of trials."""
+    """Cell -> watch, shared by the servers of a question. Empty with a fixed number of trials."""
     if part.until_clear is None:
         return {}
-    found: dict[str, Watch] = {}
+    by_cell: dict[str, Watch] = {}
     for group in questions(part, cells).values():
         looks = Looks(group[0].trials, part.until_clear)
         watch: Watch
@@ -208,11 +210,11 @@ def watches(part: Part, cells: Sequence[Cell]) -> dict[str, Watch]:
             watch = UntilDecided(part.gate, looks)
         else:
             servers = tuple(cell.server for cell in group)
-            # Of a server against itself every further trial tells something.
+            # In an A/A comparison every further trial is informative.
             band = part.band if part.aa is None else LEAST_NEED
             margins = Margins(band, part.at_least)
             watch = UntilClear(
                 servers, looks, compared_figure(group[0].trial.load), margins, part.comparisons
             )
-        found |= {cell.id: watch for cell in group}
-    return found
+        by_cell |= {cell.id: watch for cell in group}
+    return by_cell

@@ -1,4 +1,4 @@
-"""What follows from a trial the moment it ends: its judgement and its figures."""
+"""Judgement and figures of a trial, derived when it ends or judged again."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from prony.store import Store, StoredTrial
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """Judgement and figures of one trial."""
+    """Judgement and figures of a trial."""
 
     judgement: Judgement
     figures: dict[str, float]
 
 
 def conclude(record: TrialRecord, limits: CheckLimits | None = None) -> Conclusion:
-    """Judge one trial, under these limits or the default ones, and derive its figures."""
+    """Judge a trial under these or the default limits, and derive its figures."""
     judgement = judge(record.evidence, limits)
     if record.failure is not None:
         judgement = _failed(judgement, record.failure)
@@ -32,7 +32,7 @@ def conclude(record: TrialRecord, limits: CheckLimits | None = None) -> Conclusi
 
 
 def _failed(judgement: Judgement, failure: str) -> Judgement:
-    """Ended early is the reason; what was not measured is left out. A lost host is no server's fault."""
+    """Does not conform, as it ended early or a host was lost; without findings on unread evidence."""
     hosts = judgement.finding("hosts")
     cause = (
         hosts
@@ -42,8 +42,8 @@ def _failed(judgement: Judgement, failure: str) -> Judgement:
             code="ended_early",
             conforms=False,
             reason=failure,
-            limit="the server that was started answers until it is told to stop",
-            advice="look at the server's log, fix it, and repeat",
+            limit="the started server responds until it is stopped",
+            advice="read the server's log, fix the cause, and repeat",
         )
     )
     known = tuple(
@@ -55,31 +55,31 @@ def _failed(judgement: Judgement, failure: str) -> Judgement:
 
 
 def unjudged(end: BaseException) -> Judgement:
-    """Of a trial whose judging failed or was interrupted: it has no figure until it is judged again."""
+    """Judgement of a trial whose judging failed or was interrupted: no figures until judged again."""
     finding = Finding(
         check="identity",
         code="not_judged",
         conforms=False,
-        reason=f"it was not judged: {type(end).__name__}{f' ({end})' if str(end) else ''}",
-        advice="judge the stored trial again: prony results rejudge",
+        reason=f"not judged: {type(end).__name__}{f' ({end})' if str(end) else ''}",
+        advice="judge it again: prony results rejudge",
     )
     return Judgement(conforms=False, findings=(finding,))
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One check whose finding differs from the earlier one."""
+    """A check whose finding changed."""
 
     before: Finding | None
-    """None: there was no finding of this check."""
+    """None: no finding of this check."""
     after: Finding | None
 
     @property
     def shown(self) -> Finding:
-        """The new one, or the old one where there is none now."""
-        found = self.after or self.before
-        assert found is not None
-        return found
+        """The new finding, else the old."""
+        finding = self.after or self.before
+        assert finding is not None
+        return finding
 
     @property
     def kinds(self) -> tuple[Kind | None, Kind | None]:
@@ -92,40 +92,40 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Rejudged:
-    """One trial and its two judgements."""
+    """A trial and its two judgements."""
 
     record: TrialRecord
     before: Judgement
     after: Judgement
     changes: tuple[Change, ...]
     figures_changed: tuple[str, ...]
-    """Names of figures whose value differs, that are gone, or that are new."""
+    """Figures changed, removed or added."""
 
     @property
     def changed(self) -> bool:
-        """Whether a finding or a figure differs; everything else follows from these."""
+        """Whether a finding or a figure changed."""
         return bool(self.changes or self.figures_changed)
 
 
 def rejudge(store: Store, which: str, limits: Mapping[str, Any]) -> tuple[Rejudged, ...]:
-    """Judge every trial again under its plan's limits, some replaced by `limits`. Judgements that differ
-    from the newest stored ones are stored beside them, in one transaction.
+    """Judge every trial again under its plan's limits, overridden by `limits`. Changed judgements are stored
+    in a single transaction; earlier ones stay.
     """
     row = store.experiment(which)
     trials = store.trials(row.id)
     plan = plan_of(row)
     planned = {cell.id: cell.limits for cell in plan.cells}
     made: dict[str, tuple[Judgement, Mapping[str, Any]]] = {}
-    found: list[Rejudged] = []
+    rejudged: list[Rejudged] = []
     for trial in trials:
         own = {**planned.get(trial.record.cell, {}), **limits}
         ended = conclude(trial.record, CheckLimits.among(own))
-        found.append(_compared(trial, ended))
-        if found[-1].changed:
+        rejudged.append(_compared(trial, ended))
+        if rejudged[-1].changed:
             made[trial.record.id] = (ended.judgement, ended.figures)
     if made:
         store.add_judgements(made)
-    return tuple(found)
+    return tuple(rejudged)
 
 
 def _compared(trial: StoredTrial, ended: Conclusion) -> Rejudged:

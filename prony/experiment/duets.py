@@ -1,4 +1,4 @@
-"""Which trials take turns (docs/method.md#duet), and what cannot."""
+"""Trials that take turns, and what rules turns out (docs/method.md#duet)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
 
 
 def duets(plan: Plan, some: Sequence[ScheduledTrial]) -> list[tuple[ScheduledTrial, ...]]:
-    """Those that take turns, in order: the servers of a block under one load."""
+    """Groups of trials that take turns, in order: the servers of a block under the same load."""
     groups: dict[tuple[str, int, str], list[ScheduledTrial]] = {}
-    for one in some:
-        cell = plan.cell(one.cell)
-        if one.kind == "trial" and plan.part(cell.part).duet:
-            groups.setdefault((cell.part, one.block, _load(cell)), []).append(one)
+    for trial in some:
+        cell = plan.cell(trial.cell)
+        if trial.kind == "trial" and plan.part(cell.part).duet:
+            groups.setdefault((cell.part, trial.block, _load(cell)), []).append(trial)
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
@@ -36,8 +36,8 @@ def _load(cell: Cell) -> str:
 
 
 def refuse_duets(plan: Plan, targets: Targets) -> None:
-    """Raises UsageError for servers or loads that cannot take turns, EnvironmentFault where the heaps of
-    servers that are alive together exceed the host's memory, or the engine is too old.
+    """Raises UsageError for servers or loads that cannot take turns; EnvironmentFault where the servers'
+    heaps together exceed the host's memory, or the engine is too old.
     """
     if not any(part.duet for part in plan.parts):
         return
@@ -45,60 +45,58 @@ def refuse_duets(plan: Plan, targets: Targets) -> None:
         raise UsageError(f"a duet does not apply: {why}; leave --duet out (plan file: duet: false)")
     if not engine_takes("turns"):
         raise EnvironmentFault(
-            f"{find_engine()} (version {engine_version()}) is older than this Prony and knows no turns; "
-            "install both of one version (make setup, or pip install .), or give --no-duet"
+            f"{find_engine()} (version {engine_version()}) is older than this Prony and does not support "
+            "turns; install matching versions (make setup, or pip install .), or give --no-duet"
         )
     available = memory().get("MemAvailable")
     for some in _together(plan, targets):
-        heaps = {one.name: heap for one in some if (heap := _heap(one))}
+        heaps = {server.name: heap for server in some if (heap := _heap(server))}
         if available is not None and sum(heaps.values()) > available:
             raise EnvironmentFault(
-                f"{' and '.join(heaps)} need {number(sum(heaps.values()) / GIB)} GiB of heap together, and "
-                f"{number(available / GIB)} GiB are available; leave --duet out, or give --heap"
+                f"{' and '.join(heaps)} need {number(sum(heaps.values()) / GIB)} GiB of heap together, "
+                f"{number(available / GIB)} GiB are available; omit --duet, or give --heap"
             )
 
 
 def why_sequential(plan: Plan, targets: Targets) -> str | None:
-    """Why its servers are better measured one at a time, for a plan that would take turns; None: they are
-    not (docs/method.md#duet).
-    """
+    """Why a plan should not take turns; None: it should (docs/method.md#duet)."""
     if (why := _lacks_of(plan, targets)) is not None:
         return why
     for some in _together(plan, targets):
         if len(some) > 2:
-            return f"{len(some)} servers would be idle most of the time"
-        jvm = next((one.name for one in some if _on_jvm(one)), None)
+            return f"with {len(some)} servers each would be idle most of the time"
+        jvm = next((server.name for server in some if _on_jvm(server)), None)
         if jvm is not None:
-            return f"{jvm} runs on a JVM, whose threads also work at rest"
-        available, needed = memory().get("MemAvailable"), sum(_heap(one) or GIB for one in some)
+            return f"{jvm} runs on a JVM, whose threads also work between turns"
+        available, needed = memory().get("MemAvailable"), sum(_heap(server) or GIB for server in some)
         if available is not None and needed > available:
             return f"{number(available / GIB)} GiB of memory are available for both"
-    return None if engine_takes("turns") else "this prony-engine is older and knows no turns"
+    return None if engine_takes("turns") else "this prony-engine is older and does not support turns"
 
 
 def design(plan: Plan, targets: Targets) -> list[str]:
-    """How the servers of a comparison or gate are measured, and why not the other way."""
+    """The design of a comparison or gate (turns, or a server at a time), with the reason."""
     part = plan.parts[0]
     if plan.command not in ("compare", "gate") or len(plan.of(part.name)) < 2:
         return []
     if part.duet:
-        return ["in turns: the servers are alive together and loaded in alternate seconds (not: --no-duet)"]
-    asked = plan.model_copy(update={"parts": (part.model_copy(update={"duet": True}), *plan.parts[1:])})
-    return [f"one server at a time: {why_sequential(asked, targets) or '--no-duet'}"]
+        return ["in turns: the servers run together, loaded in alternate seconds (one at a time: --no-duet)"]
+    in_turns = plan.model_copy(update={"parts": (part.model_copy(update={"duet": True}), *plan.parts[1:])})
+    return [f"one server at a time: {why_sequential(in_turns, targets) or '--no-duet'}"]
 
 
 def _together(plan: Plan, targets: Targets) -> list[list[ServerUnderTest]]:
     """Servers that are alive together, for each load."""
-    found: dict[tuple[str, str], list[ServerUnderTest]] = {}
+    by_load: dict[tuple[str, str], list[ServerUnderTest]] = {}
     for cell in plan.cells:
         if plan.part(cell.part).duet:
-            found.setdefault((cell.part, _load(cell)), []).append(targets.of(cell))
-    return list(found.values())
+            by_load.setdefault((cell.part, _load(cell)), []).append(targets.of(cell))
+    return list(by_load.values())
 
 
 def _lacks_of(plan: Plan, targets: Targets) -> str | None:
     for cell in plan.cells:
-        together = {one.server for one in plan.of(cell.part) if _load(one) == _load(cell)}
+        together = {other.server for other in plan.of(cell.part) if _load(other) == _load(cell)}
         if plan.part(cell.part).duet and (why := _lacks(plan, cell, len(together), targets.of(cell))):
             return why
     return None
@@ -115,14 +113,14 @@ def _lacks(plan: Plan, cell: Cell, servers: int, target: ServerUnderTest) -> str
     later = any(part.duet and part.follows is not None for part in plan.parts)
     reasons = {
         "its servers and engines run on one host (no --hosts)": bool(plan.hosts),
-        "a pair cannot repeat one of its trials (--repeat-disturbed)": plan.repeat_disturbed > 0,
+        "a pair cannot repeat a single trial (--repeat-disturbed)": plan.repeat_disturbed > 0,
         "each pair has fresh processes (share_process)": shares,
-        f"{name} is already running, and Prony starts both servers of a pair": not target.owned,
-        f"{_load(cell)} has one server, and two take turns": servers < 2,
-        f"{name} has a fixed address, which another server may need": fixed,
+        f"{name} is already running; Prony must start both servers of a pair": not target.owned,
+        f"{_load(cell)} has a single server": servers < 2,
+        f"{name} has a fixed address, which the other server may need": fixed,
         f"{name} has backing services of its own": target.has_services,
         "an open loop has no responses to rest after": later or not isinstance(load, ClosedLoad),
-        "users who think would all come at once after a rest": thinks,
+        "think times would expire together after a rest": thinks,
         "the load changes with time (populations, ramp_down_s, a script)": bool(varies),
         "a whole run cannot be interrupted; give window_s": not isinstance(trial.measured, SteadyWindow),
         "turns have a fixed length (--within, precision)": bool(getattr(trial.measured, "precision", None)),

@@ -1,4 +1,4 @@
-"""Parts of a plan that grow while it runs: the rates of a search, and the loads of a second pass. Pure."""
+"""Cells added during an experiment: the rates of a search, the loads of a second pass. Pure."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from prony.plan.plan import Plan, Skipped
 from prony.store import StoredTrial
 
 FIRST_SHARE = 0.5
-"""A search begins at this share of what a closed loop carried."""
+"""First rate of a search, as a share of the closed loop's throughput."""
 
 
 def search_so_far(plan: Plan, part: Part, trials: Sequence[StoredTrial]) -> CapacitySearch:
-    """The search of this part, told again what its trials came to, in their order."""
+    """The search of this part, replayed from its trials in order."""
     assert part.search is not None
     cells = {cell.id: cell for cell in plan.of(part.name)}
     wanted = objectives(part.search.objectives)
@@ -45,7 +45,7 @@ def search_so_far(plan: Plan, part: Part, trials: Sequence[StoredTrial]) -> Capa
 def _first_rate(
     cells: Mapping[str, Cell], trials: Sequence[tuple[Cell, StoredTrial]], search: Search, lowest: float
 ) -> float | None:
-    """The one that is planned; else half of what the closed loop carried. None: from the lowest."""
+    """The planned rate; else half of the closed loop's throughput. None: from the lowest rate."""
     loads = [cell.trial.load for cell in cells.values()]
     planned = next((load.rate_per_s for load in loads if isinstance(load, OpenLoad)), None)
     if planned is not None:
@@ -58,7 +58,7 @@ def _first_rate(
 
 
 def next_cell(plan: Plan, part: Part, trials: Sequence[StoredTrial]) -> Cell | None:
-    """The next rate to try as a cell; None when the search is over."""
+    """A cell at the next rate; None at the end of the search."""
     assert part.search is not None
     rate = search_so_far(plan, part, trials).ask()
     if rate is None:
@@ -68,18 +68,20 @@ def next_cell(plan: Plan, part: Part, trials: Sequence[StoredTrial]) -> Cell | N
 
 def at_rate(cell: Cell, rate_per_s: float, search: Search) -> Cell:
     """The cell at this rate, its window as long as the objectives' percentiles need."""
-    found = cell.under(open_load(rate_per_s, search))
-    measured = found.trial.measured
+    at_rate_cell = cell.under(open_load(rate_per_s, search))
+    measured = at_rate_cell.trial.measured
     if not isinstance(measured, SteadyWindow):
-        return found
+        return at_rate_cell
     window_s = window_for(objectives(search.objectives), rate_per_s, measured.window_s)
     longer = measured.model_copy(update={"window_s": window_s})
-    return found.model_copy(update={"trial": found.trial.model_copy(update={"measured": longer})})
+    return at_rate_cell.model_copy(
+        update={"trial": at_rate_cell.trial.model_copy(update={"measured": longer})}
+    )
 
 
 def open_load(rate_per_s: float, search: Search) -> OpenLoad:
-    """Room for twice as many under way as the slowest allowed responses need."""
-    slowest_s = max(one.below_ms for one in objectives(search.objectives)) / 1000
+    """With users for twice the concurrency of the slowest allowed responses (Little)."""
+    slowest_s = max(objective.below_ms for objective in objectives(search.objectives)) / 1000
     room = math.ceil(max(100.0, rate_per_s * max(1.0, 2 * slowest_s)))
     return OpenLoad(rate_per_s=rate_per_s, arrivals=search.arrivals, max_users=min(room, 1_000_000))
 
@@ -87,7 +89,7 @@ def open_load(rate_per_s: float, search: Search) -> OpenLoad:
 def following(
     plan: Plan, part: Part, trials: Sequence[StoredTrial]
 ) -> tuple[Cell, ...] | tuple[Skipped, ...]:
-    """The cells of a part that follows another, or why there are none."""
+    """The cells of a part that follows another, or the skipped cells with the reason."""
     follow = part.follows
     assert follow is not None
     followed = plan.of(follow.part)
@@ -95,8 +97,8 @@ def following(
     unknown = [cell.server for cell in followed if capacities[cell.id] is None]
     if unknown:
         why = (
-            f"this pass needs the capacity of {' and '.join(unknown)}, of which no trial counts; the "
-            f"findings of the part '{follow.part}' say what to fix"
+            f"no trial of {' and '.join(unknown)} counts in part '{follow.part}', whose capacity sets this "
+            "pass's rate; fix that part's findings first"
         )
         return tuple(
             Skipped(cell=f"{part.name}/{cell.server}", part=part.name, server=cell.server, why=why)
@@ -105,17 +107,17 @@ def following(
     rates = [rounded_down(follow.share * (capacities[cell.id] or 0.0)) for cell in followed]
     if follow.rate != "own":
         rates = [min(rates)] * len(rates)
-    found = []
+    cells = []
     for cell, rate in zip(followed, rates, strict=True):
         trial = cell.trial.model_copy(update={"published_requests": None})
         plain = cell.model_copy(update={"part": part.name, "trial": trial})
-        found.append(plain.under(OpenLoad(rate_per_s=rate)).model_copy(update={"trials": cell.trials}))
-    return tuple(found)
+        cells.append(plain.under(OpenLoad(rate_per_s=rate)).model_copy(update={"trials": cell.trials}))
+    return tuple(cells)
 
 
 def _capacity(cell: Cell, trials: Sequence[StoredTrial]) -> float | None:
-    """Requests per second: the geometric mean of the trials that count; None where none does."""
-    found = [
+    """Geometric mean of the counting trials, requests/s; None without any."""
+    rates = [
         trial.figures.get("requests_per_s") or 0.0
         for trial in trials
         if trial.record.cell == cell.id
@@ -123,11 +125,11 @@ def _capacity(cell: Cell, trials: Sequence[StoredTrial]) -> float | None:
         and trial.record.failure is None
         and trial.judgement.conforms
     ]
-    logs = [math.log(value) for value in found if value > 0]
+    logs = [math.log(value) for value in rates if value > 0]
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
 def rounded_down(rate_per_s: float) -> float:
-    """Three significant digits, downwards: rates that people can repeat."""
+    """Three significant digits, rounded down, to be repeatable by hand."""
     unit = 10.0 ** (math.floor(math.log10(rate_per_s)) - 2)
     return round(math.floor(rate_per_s / unit + 1e-9) * unit, 6)

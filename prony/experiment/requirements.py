@@ -1,4 +1,4 @@
-"""Can this host do what a plan needs? Asked cell by cell before anything starts."""
+"""Whether this host meets a plan's needs, cell by cell, before anything starts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ REMEDY = "Fix it, or run the rest with --skip-unmeetable"
 
 
 def find_targets(plan: Plan, targets: Targets, where: Callable[[str, str], str] | None = None) -> None:
-    """Find every server of the plan. `where` says where a part names a server. Raises UsageError."""
+    """Check that the catalogue has every server and workload of the plan. `where`: locates a server in the
+    plan file, from part and server. Raises UsageError.
+    """
     for cell in plan.cells:
         try:
             target, workload = targets.of(cell), cell.trial.workload.name
@@ -40,13 +42,13 @@ def find_targets(plan: Plan, targets: Targets, where: Callable[[str, str], str] 
 
 
 def servers_of(plan: Plan, targets: Targets) -> list[ServerUnderTest]:
-    return list({id(one): one for one in map(targets.of, plan.cells)}.values())
+    return list({id(server): server for server in map(targets.of, plan.cells)}.values())
 
 
 def unmet(plan: Plan, targets: Targets, testbed: Testbed) -> list[Skipped]:
-    """The cells that this host cannot run, each with the reason and the remedy."""
+    """Cells that this host cannot run, with reason and remedy."""
     lacks: dict[int, str | None] = {}
-    found = []
+    lacking_cells = []
     for cell in plan.cells:
         target = targets.of(cell)
         if id(target) not in lacks:
@@ -56,26 +58,28 @@ def unmet(plan: Plan, targets: Targets, testbed: Testbed) -> list[Skipped]:
         reasons += refusals(_forecasts(cell, target, testbed))
         reasons += [] if needs is None else _needs(needs, testbed)
         if reasons:
-            found.append(skipped(cell, "; ".join(reasons)))
-    return found
+            lacking_cells.append(skipped(cell, "; ".join(reasons)))
+    return lacking_cells
 
 
 def refuse_cell(cell: Cell, targets: Targets, testbed: Testbed) -> None:
-    """Raises EnvironmentFault when ports or descriptors cannot suffice, with what to do about it."""
+    """Raises EnvironmentFault where ports or descriptors do not suffice, with the remedy."""
     if refused := refusals(_forecasts(cell, targets.of(cell), testbed)):
         raise EnvironmentFault("; ".join(refused))
 
 
 def without_optional(plan: Plan, lacking: Sequence[Skipped]) -> tuple[Plan, list[Skipped]]:
-    """The plan without what is optional, and what is still lacking. Raises EnvironmentFault."""
+    """The plan without its optional lacking cells, and the other lacking cells. Raises EnvironmentFault."""
     optional = {cell.id for cell in plan.cells if cell.optional}
-    spared = [one for one in lacking if one.cell in optional]
-    return without(plan, spared) if spared else plan, [one for one in lacking if one.cell not in optional]
+    spared = [cell_lacking for cell_lacking in lacking if cell_lacking.cell in optional]
+    return without(plan, spared) if spared else plan, [
+        cell_lacking for cell_lacking in lacking if cell_lacking.cell not in optional
+    ]
 
 
 def without(plan: Plan, left_out: Sequence[Skipped]) -> Plan:
-    """The plan without these cells. Raises EnvironmentFault when nothing is left."""
-    names = {one.cell for one in left_out}
+    """The plan without these cells. Raises EnvironmentFault when none is left."""
+    names = {skipped_cell.cell for skipped_cell in left_out}
     cells = tuple(cell for cell in plan.cells if cell.id not in names)
     if not cells:
         raise EnvironmentFault(f"nothing of the plan '{plan.name}' can be run here: {refusal(left_out)}")
@@ -85,8 +89,8 @@ def without(plan: Plan, left_out: Sequence[Skipped]) -> Plan:
 def refusal(left_out: Sequence[Skipped]) -> str:
     """What is missing, each reason once, with the cells that it stops."""
     cells: dict[str, list[str]] = {}
-    for one in left_out:
-        cells.setdefault(one.why, []).append(one.cell)
+    for skipped_cell in left_out:
+        cells.setdefault(skipped_cell.why, []).append(skipped_cell.cell)
     return "; ".join(
         f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {why}"
         for why, names in cells.items()
@@ -94,41 +98,41 @@ def refusal(left_out: Sequence[Skipped]) -> str:
 
 
 def skipped(cell: Cell, why: str) -> Skipped:
-    """The cell as one that is not run."""
+    """The cell as skipped."""
     return Skipped(cell=cell.id, part=cell.part, server=cell.server, why=why)
 
 
-def refusals(found: Sequence[Finding]) -> list[str]:
-    """In words what cannot work, of forecasts."""
-    return [in_words(one) for one in found if not one.conforms]
+def refusals(forecasts: Sequence[Finding]) -> list[str]:
+    """Forecasts that do not conform, in words."""
+    return [in_words(forecast) for forecast in forecasts if not forecast.conforms]
 
 
 def warnings(plan: Plan, targets: Targets, testbed: Testbed) -> list[str]:
-    """The design of a comparison; what the forecasts doubt without refusing it, one sentence per cell; and
-    which servers roam.
-    """
-    said = [*design(plan, targets), *roaming(plan, targets, testbed)]
+    """The design of a comparison, roaming servers, and doubtful forecasts, a sentence each."""
+    sentences = [*design(plan, targets), *roaming(plan, targets, testbed)]
     for cell in plan.cells:
         target = targets.of(cell)
         if (crowd := _too_many_connections(cell, target)) is not None:
-            said.append(f"{cell.id}: {crowd}")
+            sentences.append(f"{cell.id}: {crowd}")
         ports, descriptors = _forecasts(cell, target, testbed)
         doubtful = {ports.check} if not cell.trial.connections.keep_alive else set()
         for finding in (ports, descriptors):
             doubted = finding.code != "unread" or finding.check in doubtful
             if finding.conforms and finding.provided and doubted:
-                said.append(f"{cell.id}: {in_words(finding)}")
-    return said
+                sentences.append(f"{cell.id}: {in_words(finding)}")
+    return sentences
 
 
 def roaming(plan: Plan, targets: Targets, testbed: Testbed) -> list[str]:
-    """A sentence for each server that may run on the client's CPUs, or whose CPUs cannot be read."""
-    running = [one for one in servers_of(plan, targets) if not one.owned and testbed.here]
-    return [sentence for sentence in (_roaming(one, testbed) for one in running) if sentence is not None]
+    """A sentence per server that may run on the client's CPUs, or whose CPUs cannot be read."""
+    running = [server for server in servers_of(plan, targets) if not server.owned and testbed.here]
+    return [
+        sentence for sentence in (_roaming(server, testbed) for server in running) if sentence is not None
+    ]
 
 
 MOST_TO_PIN = 8
-"""With more processes the command that starts the server is the one to change."""
+"""With more processes, the remedy is in the command that starts the server."""
 
 
 def _roaming(target: ServerUnderTest, testbed: Testbed) -> str | None:
@@ -145,10 +149,10 @@ def _roaming(target: ServerUnderTest, testbed: Testbed) -> str | None:
     better = (set(testbed.partition.server) - set(client)) or (placed.all_cpus - set(client))
     if not there or not better:
         return None
-    said = "roams, also onto" if any(cpus - set(client) for cpus in there.values()) else "is pinned to"
+    where = "roams, also onto" if any(cpus - set(client) for cpus in there.values()) else "is pinned to"
     common = cpus_text(placed.all_cpus & set(client))
     return (
-        f"{target.name} {said} the client's CPU {common}; pin it: {_pinning(list(there), cpus_text(better))}"
+        f"{target.name} {where} the client's CPU {common}; pin it: {_pinning(list(there), cpus_text(better))}"
     )
 
 
@@ -161,7 +165,7 @@ def _pinning(pids: Sequence[int], cpus: str) -> str:
 
 
 def _too_many_connections(cell: Cell, target: ServerUnderTest) -> str | None:
-    """Of users who each keep a connection, held against what the server declares to accept."""
+    """Connections of the load above the server's declared maximum, as a sentence."""
     facts, most = trial_facts(cell.trial, target), target.max_connections
     if facts.users is None or most is None or not facts.keep_alive:
         return None
@@ -169,8 +173,8 @@ def _too_many_connections(cell: Cell, target: ServerUnderTest) -> str | None:
     if needed <= most:
         return None
     return (
-        f"connections: {number(needed)} will be opened and {target.name} accepts {number(most)} at a time; "
-        "the others time out (fewer users, or a server that is set to accept more)"
+        f"connections: the load opens {number(needed)} and {target.name} accepts {number(most)} at a time; "
+        "the others time out (use fewer users, or raise the server's limit)"
     )
 
 
@@ -181,17 +185,17 @@ def _forecasts(cell: Cell, target: ServerUnderTest, testbed: Testbed) -> tuple[F
     return forecasts(facts, target.limits(testbed.limits), CheckLimits.model_validate(cell.limits))
 
 
-def forecasts(facts: LoadFacts, found: Limits, limits: CheckLimits | None = None) -> tuple[Finding, Finding]:
-    """Of ports and of descriptors: will they do for this load?"""
+def forecasts(facts: LoadFacts, host: Limits, limits: CheckLimits | None = None) -> tuple[Finding, Finding]:
+    """Forecasts of ephemeral ports and of descriptors for this load."""
     limits = limits or CheckLimits()
     return (
-        forecast_ports(facts, found, limits.of(PortsLimits)),
-        forecast_descriptors(facts, found, None, limits.of(DescriptorsLimits)),
+        forecast_ports(facts, host, limits.of(PortsLimits)),
+        forecast_descriptors(facts, host, None, limits.of(DescriptorsLimits)),
     )
 
 
 def in_words(finding: Finding) -> str:
-    """A finding before the run as half a sentence."""
+    """A forecast as a clause."""
     return f"{finding.check}: {finding.reason}" + (f" ({finding.advice})" if finding.advice else "")
 
 

@@ -1,4 +1,4 @@
-"""The host on which an experiment runs, as it is before the first trial, and whom it tells: `Progress`."""
+"""The host of an experiment, as it is before the first trial, and the listeners to its progress."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from prony.trial.surroundings import Surroundings, TrialObserver
 
 
 class Progress(TrialObserver, Protocol):
-    """What an experiment tells while it works (prony.report.progress has the ones that people see)."""
+    """Listener to an experiment (prony.report.progress has those of the terminal)."""
 
     def experiment_started(self, total_trials: int, estimate_s: float, ended: int = 0) -> None:
-        """This many trials are ahead, and about this many seconds; `ended`: those of earlier runs."""
+        """Trials and estimated seconds ahead; `ended`: trials of earlier runs."""
 
     def stored_as(self, identifier: str, title: str) -> None:
         """The experiment is in the store under this id; its trials follow."""
@@ -46,26 +46,26 @@ class Progress(TrialObserver, Protocol):
         """A line from the build of a server."""
 
     def trial_started(self, index: int, server: str, block: int, planned_s: float) -> None:
-        """Trial number `index` (from 1) begins, and takes about `planned_s`."""
+        """Trial number `index` (from 1) begins; estimate `planned_s`."""
 
     def trial_stored(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
-        """The trial is in the store, with its calibration; `trial_ended` follows."""
+        """The trial and its calibration are in the store; `trial_ended` follows."""
 
     def trial_ended(self, judgement: Judgement, figures: Mapping[str, float], seconds: float) -> None:
-        """The trial is over; it has no figure where it does not conform."""
+        """The trial is over; without figures where it does not conform."""
 
 
 @dataclass(frozen=True)  # with slots no subclass could set its own
 class Testbed:
-    """Everything about the host that is fixed before the first trial. `prony_hosts` has one of several."""
+    """What is fixed about the host before the first trial. `prony_hosts` has that of several hosts."""
 
     partition: CpuPartition
     limits: Limits
     fingerprint: Fingerprint
     named: bool = False
-    """The user, or the plan, says which CPUs are whose."""
+    """The user or the plan chose the CPUs of server and client."""
     theirs: frozenset[int] = frozenset()
-    """Where the plan's servers at URLs may run that somebody else placed on this host."""
+    """CPUs of the plan's servers at URLs that run on this host."""
 
     @property
     def here(self) -> bool:
@@ -73,11 +73,11 @@ class Testbed:
         return True
 
     def placed(self, plan: Plan) -> Plan:
-        """The plan as it is run here. Raises UsageError for what cannot be done here."""
+        """The plan for this host. Raises UsageError where it cannot run here."""
         return plan
 
-    def target(self, asked: Target, here: ServerUnderTest) -> ServerUnderTest:  # noqa: ARG002
-        """The server on the host that is to launch it, or where it runs; `here`: on this host."""
+    def target(self, declared: Target, here: ServerUnderTest) -> ServerUnderTest:  # noqa: ARG002
+        """The server on the host that launches or runs it; `here`: on this host."""
         return here
 
     def surroundings(self, target: ServerUnderTest) -> Surroundings:
@@ -85,7 +85,7 @@ class Testbed:
         return Surroundings(self.sides(target), target.limits(self.limits))
 
     def sides(self, target: ServerUnderTest, placed: Placement | None = None) -> CpuPartition:
-        """The client keeps off the CPUs of a server that runs already. `placed`: where that was found."""
+        """The client avoids the CPUs of a running server. `placed`: its known placement."""
         if self.named or target.owned:
             return self.partition
         return beside((placed or target.placement()).all_cpus, self.theirs)
@@ -98,25 +98,23 @@ class Testbed:
         http_version: HttpVersion,
         start_timeout_s: float,
     ) -> Conformance | None:
-        """What a fresh process answers in this version of HTTP, on the CPUs that it has in a trial; None
-        where the package that asks is not installed.
-        """
+        """Conformance of a fresh process in this version of HTTP; None without the package."""
         check = seams.found(seams.HOOKS, "conformance")
         if check is None:
             return None
         assert target.built is not None, "only what is built is started"
-        found: Conformance = check(
+        conformance: Conformance = check(
             target.built, workload, only=only, http_version=http_version, cpus=self.partition.server,
             start_timeout_s=start_timeout_s,
         )  # fmt: skip
-        return found
+        return conformance
 
     def settings_changed(self) -> tuple[str, ...]:
-        """Kernel settings that are no longer what they were when the experiment began."""
+        """Kernel settings that changed since the experiment began."""
         return changed(self.fingerprint.sysctls, read_sysctls())
 
     def lost(self) -> Mapping[str, str]:
-        """A sentence for each host that is gone: no further trial can be run."""
+        """A sentence for each lost host, after which no trial can run."""
         return {}
 
 
@@ -127,7 +125,7 @@ def prepare(
     services: bool = False,
     theirs: frozenset[int] = frozenset(),
 ) -> Testbed:
-    """Choose CPUs, raise the descriptor limit, look at the host. `services` get a CPU. Raises UsageError."""
+    """Choose CPUs, raise the descriptor limit, read the host. `services` get a CPU. Raises UsageError."""
     server, client = _cpus(server_cpus, "--server-cpus"), _cpus(client_cpus, "--client-cpus")
     chosen = partition(server=server, client=client, services=services)
     raise_descriptors()
@@ -136,9 +134,9 @@ def prepare(
         "prony-engine": engine_version(),
         "python": ".".join(map(str, sys.version_info[:3])),
     }
-    found = limits_to_own_servers().model_copy(update={"io_uring": io_uring_works()})
+    limits = limits_to_own_servers().model_copy(update={"io_uring": io_uring_works()})
     named = server_cpus is not None or client_cpus is not None
-    return Testbed(chosen, found, fingerprint(software), named, theirs)
+    return Testbed(chosen, limits, fingerprint(software), named, theirs)
 
 
 def _cpus(text: str | None, option: str) -> tuple[int, ...] | None:
@@ -157,46 +155,46 @@ log = logging.getLogger("prony.experiment.testbed")
 
 
 class Listeners:
-    """Tells each in turn, without credentials. A fault of one goes to the log and ends nothing."""
+    """Notifies each listener, without credentials. A listener's fault goes to the log and ends nothing."""
 
     def __init__(self, *listeners: Progress) -> None:
         self._listeners = listeners
 
     def experiment_started(self, total_trials: int, estimate_s: float, ended: int = 0) -> None:
-        self._each(lambda one: one.experiment_started(total_trials, estimate_s, ended))
+        self._each(lambda listener: listener.experiment_started(total_trials, estimate_s, ended))
 
     def stored_as(self, identifier: str, title: str) -> None:
-        self._each(lambda one: one.stored_as(identifier, title))
+        self._each(lambda listener: listener.stored_as(identifier, title))
 
     def build(self, server: str, line: str) -> None:
-        said = redaction.text(line)
-        self._each(lambda one: one.build(server, said))
+        public_line = redaction.text(line)
+        self._each(lambda listener: listener.build(server, public_line))
 
     def trial_started(self, index: int, server: str, block: int, planned_s: float) -> None:
-        self._each(lambda one: one.trial_started(index, server, block, planned_s))
+        self._each(lambda listener: listener.trial_started(index, server, block, planned_s))
 
     def phase(self, name: str, expected_s: float | None) -> None:
-        self._each(lambda one: one.phase(name, expected_s))
+        self._each(lambda listener: listener.phase(name, expected_s))
 
     def row(self, row: IntervalRow) -> None:
-        self._each(lambda one: one.row(row))
+        self._each(lambda listener: listener.row(row))
 
     def trial_stored(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
-        self._each(lambda one: one.trial_stored(record, judgement, figures))
+        self._each(lambda listener: listener.trial_stored(record, judgement, figures))
 
     def trial_ended(self, judgement: Judgement, figures: Mapping[str, Any], seconds: float) -> None:
-        self._each(lambda one: one.trial_ended(judgement, figures, seconds))
+        self._each(lambda listener: listener.trial_ended(judgement, figures, seconds))
 
     def note(self, text: str) -> None:
-        said = redaction.text(text)
-        self._each(lambda one: one.note(said))
+        public = redaction.text(text)
+        self._each(lambda listener: listener.note(public))
 
-    def _each(self, tell: Callable[[Progress], None]) -> None:
-        for one in self._listeners:
+    def _each(self, notify: Callable[[Progress], None]) -> None:
+        for listener in self._listeners:
             try:
-                tell(one)
+                notify(listener)
             except Exception:
-                log.info("a listener failed: %s", type(one).__name__, exc_info=True)
+                log.info("a listener failed: %s", type(listener).__name__, exc_info=True)
 
 
 @dataclass(slots=True)
@@ -205,16 +203,16 @@ class Targets:
 
     catalogue: Catalogue = field(default_factory=Catalogue.load)
     hosted: Callable[[Target, ServerUnderTest], ServerUnderTest] | None = None
-    """Puts a server on the host that launches it, or on which it runs."""
+    """Puts a server on the host that launches or runs it."""
     _known: dict[str, ServerUnderTest] = field(default_factory=dict)
 
     def of(self, cell: Cell) -> ServerUnderTest:
-        """Raises UsageError for a server that is not in the catalogue, or a setting that it does not have."""
+        """Raises UsageError for a server that the catalogue lacks, or a setting that it does not have."""
         target = cell.target
         key = target.model_dump_json()
         if key not in self._known:
-            found = under_test(target, self.catalogue)
+            server = under_test(target, self.catalogue)
             if self.hosted is not None:
-                found = self.hosted(target, found)
-            self._known[key] = found
+                server = self.hosted(target, server)
+            self._known[key] = server
         return self._known[key]

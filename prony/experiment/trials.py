@@ -41,20 +41,20 @@ MOST_SCRIPT_CHARACTERS = 1_000_000
 
 
 SHORT = ("answers", "keep-alive", "concurrent", "streams", "delay")
-"""What a figure rests on; the rest is about clients that take no part in a measurement."""
+"""The checks that a figure rests on; the others concern clients that no measurement uses."""
 
 
 class Profilers(Protocol):
     """The profilers of an experiment."""
 
     def prepare(self, targets: Sequence[ServerUnderTest], on_line: OnLine) -> None:
-        """Fetch what these servers need. A profiler that cannot be had is said by the profile."""
+        """Fetch what these servers need. The profile names a profiler that is unavailable."""
 
     def collector(self) -> ProfileCollector:
-        """For one explained trial."""
+        """For an explained trial."""
 
     def explain(self, store: Store, experiment: str) -> None:
-        """Store what the explained trials show with the last one of each part."""
+        """Store the explanation of each part with its last explained trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,13 @@ class EndedTrial:
 
     @property
     def disturbed(self) -> bool:
-        """Whether what happened outside of client and server bends it so far that it is worth repeating."""
+        """Whether other load on the host biases it enough to repeat it."""
         return disturbed(self.conclusion.judgement, self.record.failure)
 
 
 @dataclass(slots=True)
 class Trials:
-    """Runs trials of one experiment, each judged and stored when it ends."""
+    """Runs the trials of an experiment, each judged and stored when it ends."""
 
     identifier: str
     store: Store
@@ -80,7 +80,7 @@ class Trials:
     progress: Progress
     profilers: Profilers | None = None
     last_s: float = 0.0
-    """How long the newest trial took, without those that ran within it (a duet's)."""
+    """Duration of the newest trial, without trials that ran within it (a duet's)."""
     _all_s: float = 0.0
     _calibrations: Calibrations = field(init=False)
 
@@ -98,11 +98,10 @@ class Trials:
         process: SharedProcess | None = None,
         duet: Duet | None = None,
     ) -> EndedTrial:
-        """One trial; where no load could be offered it is a failed one that is stored like any other, or with
-        `faults_end_it` an EnvironmentFault (not after a measured window, which is never lost). `process`: the
-        one that it shares with others. `duet`: the servers with which it takes turns. Raises
-        KeyboardInterrupt when the user ended it: what had been measured is stored then, if that was worth
-        keeping.
+        """Run a trial, judge it and store it. A trial without load is stored as failed, or with
+        `faults_end_it` raises EnvironmentFault (never after a measured window). `process`: shared with other
+        trials. `duet`: the servers that take turns. An interrupt raises KeyboardInterrupt after the measured
+        part, if long enough, is stored.
         """
         begun, started_at, earlier_s = time.monotonic(), datetime.now(UTC), self._all_s
         cell, trial = plan.cell(scheduled.cell), plan.trial_of(scheduled)
@@ -111,14 +110,14 @@ class Trials:
         self.progress.trial_started(scheduled.index, cell.server, scheduled.block, planned_s)
         if lost := self.testbed.lost():
             raise EnvironmentFault("; ".join(lost.values()))
-        if not warm:  # every workload of the process now: the suite starts the server by itself
-            for one in plan.sharing(scheduled):
-                conformance_of(target, one.trial, self.testbed, self.progress)
+        if not warm:  # every workload of the process: the suite starts a process of its own
+            for sharing in plan.sharing(scheduled):
+                conformance_of(target, sharing.trial, self.testbed, self.progress)
         conformance = conformance_of(target, trial, self.testbed, self.progress)
         seed = plan.seed_of(scheduled)
         surroundings = self.testbed.surroundings(target)
         if self.testbed.here:
-            pin_self(surroundings.partition.client)  # beside a server at a URL not those of every trial
+            pin_self(surroundings.partition.client)  # a server at a URL may change them
         steady = SteadyWindowLimits.among(cell.limits).steady
         outcome = run_trial(
             trial,
@@ -163,23 +162,22 @@ class Trials:
         record = public(record, secrets)
         ended = EndedTrial(record, self._stored(record, cell.limits))
         interrupted = outcome.interrupted
-        # A trial that ended before its time has no figure that a ceiling could be held against.
-        # Of an explained trial nothing is a figure.
+        # Trials that ended early, and explained ones, have no figure to compare with a ceiling.
         ends_here = interrupted or record.failure is not None or scheduled.kind == "explained"
         decides = ceiling_decides(record.evidence, ClientLimits.among(cell.limits))
         if not ends_here and record.evidence.calibration is None and decides:
             ended, interrupted = self._calibrated(trial, ended, cell.limits, surroundings)
-        found = ended.conclusion
-        self.progress.trial_stored(ended.record, found.judgement, found.figures)
+        conclusion = ended.conclusion
+        self.progress.trial_stored(ended.record, conclusion.judgement, conclusion.figures)
         self.last_s = time.monotonic() - begun - (self._all_s - earlier_s)
         self._all_s += self.last_s
-        self.progress.trial_ended(found.judgement, found.figures, self.last_s)
+        self.progress.trial_ended(conclusion.judgement, conclusion.figures, self.last_s)
         if interrupted:
-            raise KeyboardInterrupt  # kept and judged; nothing more is to be started
+            raise KeyboardInterrupt  # this trial is stored; no further one starts
         return ended
 
     def _stored(self, record: TrialRecord, limits: Mapping[str, Any]) -> Conclusion:
-        """Judged and stored; neither a defect of a check nor an interrupt while it is judged loses it."""
+        """Judge and store; a defect of a check or an interrupt while judging does not lose the trial."""
         try:
             conclusion = conclude(record, CheckLimits.model_validate(limits))
         except BaseException as end:
@@ -191,13 +189,13 @@ class Trials:
     def _calibrated(
         self, trial: TrialPlan, ended: EndedTrial, limits: Mapping[str, Any], around: Surroundings
     ) -> tuple[EndedTrial, bool]:
-        """The trial with the engine's ceiling, and whether the user interrupted that: it is whole without."""
+        """The trial with the engine's ceiling, and whether the user interrupted the calibration."""
         record = ended.record
         try:
-            found = self._calibrations.measure(trial, record.evidence, self.progress, around)
-            if found is None:
+            calibration = self._calibrations.measure(trial, record.evidence, self.progress, around)
+            if calibration is None:
                 return ended, False
-            evidence = record.evidence.model_copy(update={"calibration": found})
+            evidence = record.evidence.model_copy(update={"calibration": calibration})
             record = record.model_copy(update={"evidence": evidence})
             conclusion = conclude(record, CheckLimits.model_validate(limits))
             self.store.complete_trial(record, conclusion.judgement, conclusion.figures)
@@ -210,38 +208,38 @@ class Trials:
 
 
 def credentials_of(cell: Cell) -> frozenset[str]:
-    """What is sent and kept from others: by the plan, or by its script."""
-    found = redaction.secrets_of(cell.model_dump(mode="json"))
+    """Credentials in the plan and its script."""
+    secrets = redaction.secrets_of(cell.model_dump(mode="json"))
     if cell.trial.script is None:
-        return found
+        return secrets
     try:
         with Path(cell.trial.script.file).open(encoding="utf-8", errors="replace") as script:
-            return found | redaction.secrets_in(script.read(MOST_SCRIPT_CHARACTERS))
+            return secrets | redaction.secrets_in(script.read(MOST_SCRIPT_CHARACTERS))
     except OSError:
-        return found  # which the engine will say
+        return secrets  # the engine reports it
 
 
 def public(record: TrialRecord, secrets: Collection[str]) -> TrialRecord:
-    """The record as it is judged, stored and shown: without credentials."""
-    said = record.model_dump(mode="json")
-    made = redaction.plain(redaction.without(said, secrets))
-    return record if made == said else TrialRecord.model_validate(made)
+    """The record without credentials, as judged, stored and shown."""
+    stored = record.model_dump(mode="json")
+    made = redaction.plain(redaction.without(stored, secrets))
+    return record if made == stored else TrialRecord.model_validate(made)
 
 
 def _without(fault: EnvironmentFault, secrets: Collection[str]) -> EnvironmentFault:
-    said, details = (redaction.without(text, secrets) for text in (str(fault), fault.details or ""))
-    if (said, details) == (str(fault), fault.details or ""):
+    message, details = (redaction.without(text, secrets) for text in (str(fault), fault.details or ""))
+    if (message, details) == (str(fault), fault.details or ""):
         return fault
-    return EnvironmentFault(said, details=details or None)
+    return EnvironmentFault(message, details=details or None)
 
 
 def _measured(evidence: Evidence) -> bool:
-    """Whether its window came to an end; an engine that fails after it takes its report with it."""
+    """Whether its window closed; an engine that fails later leaves no report."""
     return any(phase.name == "window" for phase in evidence.phases)
 
 
 def with_settings(evidence: Evidence, changed_since: tuple[str, ...]) -> Evidence:
-    """With kernel settings that somebody changed between two blocks, which no window has seen."""
+    """With kernel settings that changed between blocks, outside of any window."""
     host = evidence.host_window
     if host is None or host.sysctls_changed is None or not changed_since:
         return evidence
@@ -256,21 +254,21 @@ def trial_id(experiment: str, index: int, attempt: int = 1) -> str:
 
 
 def index_of(trial: TrialRecord) -> int:
-    """Its place in the order of its experiment, from 1, whichever attempt it was."""
+    """Its place in the order of its experiment, from 1; the same for each attempt."""
     return int(trial.id.removeprefix(f"{trial.experiment_id}-").partition("-")[0])
 
 
 NOT_CHECKED = ConformanceFacts(passed=0, checks=0)
 _known: dict[tuple[object, ...], ConformanceFacts | None] = {}
-"""For as long as this program runs: the points of a sweep are experiments of the same server and workload."""
+"""Until this program ends: the points of a sweep share server and workload."""
 
 
 def conformance_of(
     target: ServerUnderTest, plan: TrialPlan, testbed: Testbed, listener: TrialObserver
 ) -> ConformanceFacts | None:
-    """Found once, before the first trial of this server and workload. None: not built, or not asked."""
+    """Checked once, before the first trial of this server and workload. None: not built, or not started."""
     workload, built = plan.workload, target.built
-    version = plan.spoken(target.http_version).connections.http_version
+    version = plan.in_http_version(target.http_version).connections.http_version
     spoken: HttpVersion = "2" if version == "2" else "1.1"
     if built is None:
         return None
@@ -278,63 +276,65 @@ def conformance_of(
     key = (*of_server, workload.name, spoken, *workload.settings.items())
     if key not in _known:
         listener.phase("conformance", CONFORMANCE_S)
-        found = testbed.conformance(target, workload, SHORT, spoken, plan.start_timeout_s)
-        if found is None:
+        conformance = testbed.conformance(target, workload, SHORT, spoken, plan.start_timeout_s)
+        if conformance is None:
             _known[key] = NOT_CHECKED
-        elif found.started:
-            _known[key] = _facts(found)
-            for result in found.failed:
+        elif conformance.started:
+            _known[key] = _facts(conformance)
+            for result in conformance.failed:
                 listener.note(f"{result.server} does not conform: {result.check}: {result.found}")
         else:
             _known[key] = None
     return _known[key]
 
 
-def _facts(found: Conformance) -> ConformanceFacts:
-    def told(results: Iterable[CheckResult]) -> tuple[Nonconformity, ...]:
+def _facts(conformance: Conformance) -> ConformanceFacts:
+    def listed(results: Iterable[CheckResult]) -> tuple[Nonconformity, ...]:
         return tuple(Nonconformity(check=r.check, found=r.found, expected=r.expected) for r in results)
 
-    declared = (result for result in found.results if result.status is CheckStatus.DECLARED)
-    passed, checks = len(found.counted) - len(found.failed), len(found.counted)
-    return ConformanceFacts(passed=passed, checks=checks, failed=told(found.failed), declared=told(declared))
+    declared = (result for result in conformance.results if result.status is CheckStatus.DECLARED)
+    passed, checks = len(conformance.counted) - len(conformance.failed), len(conformance.counted)
+    return ConformanceFacts(
+        passed=passed, checks=checks, failed=listed(conformance.failed), declared=listed(declared)
+    )
 
 
 @dataclass(slots=True)
-class Settled:
-    """The trials of each cell, block by block; of one that was repeated the last attempt."""
+class CellResults:
+    """Ended trials by cell and block, the last attempt of each."""
 
-    _found: dict[str, dict[int, EndedTrial]] = field(default_factory=dict)
+    _ended: dict[str, dict[int, EndedTrial]] = field(default_factory=dict)
 
     def add(self, scheduled: ScheduledTrial, ended: EndedTrial) -> None:
-        """A measured trial that is over: no control, and no explained one."""
-        self._found.setdefault(scheduled.cell, {})[scheduled.block] = ended
+        """Add a measured trial (no control, not explained)."""
+        self._ended.setdefault(scheduled.cell, {})[scheduled.block] = ended
 
     def words(self, plan: Plan, cell: Cell) -> str:
-        """One line; empty while a trial is to come or may be added, and of a single trial."""
-        part, found = plan.part(cell.part), self._found.get(cell.id, {})
-        planned = sum(one.cell == cell.id and one.kind == "trial" for one in plan.order())
-        if len(found) < max(2, planned) or part.until_clear is not None or part.search is not None:
+        """The cell's figure in a line; empty for a single trial and while trials remain or may be added."""
+        part, ended = plan.part(cell.part), self._ended.get(cell.id, {})
+        planned = sum(scheduled.cell == cell.id and scheduled.kind == "trial" for scheduled in plan.order())
+        if len(ended) < max(2, planned) or part.until_clear is not None or part.search is not None:
             return ""
-        alone = sum(one.server == cell.server for one in plan.of(cell.part)) == 1
+        alone = sum(other.server == cell.server for other in plan.of(cell.part)) == 1
         name = cell.server if alone else cell.id.removeprefix(f"{cell.part}/")
-        return f"{name}: {_figure(cell, list(found.values()))}"
+        return f"{name}: {_figure(cell, list(ended.values()))}"
 
 
 def _figure(cell: Cell, ended: list[EndedTrial]) -> str:
-    from prony.analysis import CLOSED_FIGURE, compared_figure  # not while anything is measured
+    from prony.analysis import CLOSED_FIGURE, compared_figure  # imports scipy: not during a measurement
 
     name = compared_figure(cell.trial.load)
-    conforming = [one for one in ended if one.conclusion.judgement.conforms]
-    values = [value for one in conforming if (value := one.conclusion.figures.get(name)) is not None]
+    conforming = [trial for trial in ended if trial.conclusion.judgement.conforms]
+    values = [value for trial in conforming if (value := trial.conclusion.figures.get(name)) is not None]
     over = f"{len(values)} of {len(ended)} trials" if len(values) < len(ended) else f"{len(ended)} trials"
     if not values:
         return f"no figure: none of its {len(ended)} trials conforms"
     middle = median(values) if name == CLOSED_FIGURE else median_high(values)
     spread = f"({number(min(values))}–{number(max(values))})"
     known = FIGURE[name]
-    said = (
+    figure = (
         f"{number(middle)} requests/s {spread}"
         if name == CLOSED_FIGURE
         else f"{known.label} {number(middle)} {spread} {known.unit}"
     )
-    return f"{said} over {over}"
+    return f"{figure} over {over}"

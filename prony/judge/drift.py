@@ -12,7 +12,7 @@ from prony.judge.window import measured
 from prony.steady.approach import Approach
 from prony.steady.detector import full_rows
 from prony.steady.limits import SteadyLimits
-from prony.steady.stretch import LevelRows, Series, Stretch, level_up_to, still_to_come
+from prony.steady.stretch import LevelRows, Series, Stretch, level_up_to, residual_drift
 
 OF_P99 = ("p95_ms", "p99_ms", "p999_ms")
 OF_P50 = tuple(name for name in PERCENTILES if name not in OF_P99)
@@ -35,22 +35,22 @@ def series_of(load: LoadFacts) -> Mapping[str, tuple[Series, int]]:
     return {**rest, **middle, **tail}
 
 
-def is_asked(evidence: Evidence) -> bool:
+def claims_plateau(evidence: Evidence) -> bool:
     """Whether a plateau is claimed: not for a rate that changes by plan, nor for a fixed protocol."""
     return not evidence.load.phased and evidence.load.claim != "protocol"
 
 
-def coming(levels: Sequence[Stretch | None], horizon_s: float) -> Approach | None:
+def pooled_drift(levels: Sequence[Stretch | None], horizon_s: float) -> Approach | None:
     """Residual drift pooled over a cell's trials; None where a trial has too few rows."""
     stretches = [level for level in levels if level is not None]
-    return still_to_come(stretches, horizon_s=horizon_s) if len(stretches) == len(levels) else None
+    return residual_drift(stretches, horizon_s=horizon_s) if len(stretches) == len(levels) else None
 
 
-def plateau_of(found: Approach | None, sign: int, horizon_s: float) -> Plateau:
+def plateau_of(approach: Approach | None, sign: int, horizon_s: float) -> Plateau:
     """Relative bounds of a figure that moves with the series (sign 1) or against it (-1)."""
-    if found is None:
+    if approach is None:
         return Plateau(low=None, high=None, horizon_s=horizon_s)
-    low, high = (found.low, found.high) if sign > 0 else (-found.high, -found.low)
+    low, high = (approach.low, approach.high) if sign > 0 else (-approach.high, -approach.low)
     return Plateau(low=_relative(low), high=_relative(high), horizon_s=horizon_s)
 
 

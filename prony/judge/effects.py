@@ -18,7 +18,7 @@ from prony.judge.times import NAMED, headline, read_times, without_response
 from prony.judge.window import measured, request_times
 
 LARGE = 2.0
-"""Delays of at least this many mean delays are bounded per request; shorter ones are taken as uniform."""
+"""Delays from this multiple of the mean are bounded per request; shorter delays are taken as uniform."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,7 @@ class Curve:
         return float(np.dot(np.diff(shares), self.ms[1:]) / shares[-1]) if shares[-1] > 0 else 0.0
 
     def without(self, p: float, delayed_ms: Callable[[float], float]) -> float:
-        """Lowest time (ms) of percentile p without delays; `delayed_ms`: mean delay of a request of that
-        time.
-        """
+        """Lowest time (ms) of percentile p without delays; `delayed_ms`: mean delay at that time."""
         at = self.place(p) or 0
         while at > 0:
             there, mean = self.ms[at], delayed_ms(self.ms[at - 1])
@@ -109,16 +107,16 @@ def together(*parts: Biases) -> Biases:
     return {name: added(part[name] for part in parts if name in part) for name in names}
 
 
-def narrower(one: Biases, other: Biases) -> Biases:
-    """The tighter of two bounds on one effect, per figure; a figure that either leaves out is unbiased."""
-    pairs = {name: (one[name], other[name]) for name in one if name in other}
+def narrower(first: Biases, second: Biases) -> Biases:
+    """The tighter of two bounds on an effect, per figure; a figure missing from either is unbiased."""
+    pairs = {name: (first[name], second[name]) for name in first if name in second}
     return {name: Bias.of_logs(min(a.down, b.down), min(a.up, b.up)) for name, (a, b) in pairs.items()}
 
 
-def wider(one: Biases, other: Biases) -> Biases:
+def wider(first: Biases, second: Biases) -> Biases:
     """The larger of two bounds, per figure, where either effect may be the whole."""
-    names, none = dict.fromkeys((*one, *other)), Bias()
-    pairs = {name: (one.get(name, none), other.get(name, none)) for name in names}
+    names, none = dict.fromkeys((*first, *second)), Bias()
+    pairs = {name: (first.get(name, none), second.get(name, none)) for name in names}
     return {name: Bias.of_logs(max(a.down, b.down), max(a.up, b.up)) for name, (a, b) in pairs.items()}
 
 

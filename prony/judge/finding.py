@@ -72,9 +72,7 @@ def added(parts: Iterable[Bias]) -> Bias:
 
 
 class Plateau(Record):
-    """Residual drift of a figure up to a horizon: relative to the window's value, 95 % bounds. None: not
-    bounded on that side.
-    """
+    """Residual drift of a figure to a horizon ÷ the window's value, 95 % bounds. None: not bounded."""
 
     low: float | None
     high: float | None
@@ -149,9 +147,7 @@ class Judgement(Record):
     conforms: bool
     findings: tuple[Finding, ...]
     bound_by: str = "unknown"
-    """The bottleneck: server-cpu, server-thread, service-cpu, client, network, a ceiling's name, offered-load
-    or unknown.
-    """
+    """server-cpu, server-thread, service-cpu, client, network, offered-load, unknown, or a ceiling's name."""
     limits: dict[str, float] = Field(default_factory=dict)
     """The limits that were not the defaults, by key."""
 

@@ -106,9 +106,7 @@ def merge(parts: Iterable[Decoded]) -> Decoded:
 
 
 def fill_gaps(histogram: Decoded, gaps: Sequence[Gap], throughput_per_s: float) -> Decoded:
-    """Estimate for requests sent at an even pace: throughput x duration samples, uniform in (0, gap], per
-    gap.
-    """
+    """Estimate at an even pace of requests: throughput x duration samples, uniform in (0, gap], per gap."""
     extra: list[Decoded] = []
     steps = (np.arange(FILL_POINTS) + 1.0) / FILL_POINTS
     for gap in gaps:

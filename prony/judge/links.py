@@ -15,13 +15,9 @@ from prony.numbers import milliseconds, number, percent
 
 class LinkLimits(DeclaredLimits):
     network_link_max: Share = 0.90
-    """Bits per second, Ethernet framing included, ÷ link speed from which the link is the bound: TCP leaves
-    gaps after each loss on a full link.
-    """
+    """Bits per second with framing ÷ link speed from which the link is full: TCP leaves gaps after losses."""
     network_softirq_max: Share = 0.90
-    """Interrupt and soft-interrupt time ÷ wall time of a host's busiest CPU from which it can take hardly
-    more packets.
-    """
+    """Interrupt time ÷ wall time of a host's busiest CPU from which it can take hardly more packets."""
 
 
 FRAMING_BYTES = 24
@@ -80,23 +76,25 @@ def _use(host: HostEvidence) -> FullLink | None:
     )
 
 
-def link_parts(evidence: Evidence, limits: LinkLimits, found: Callable[..., Finding]) -> list[Finding]:
-    """Findings about the hosts' links, built by `found`; empty on a single host."""
+def link_parts(evidence: Evidence, limits: LinkLimits, finding: Callable[..., Finding]) -> list[Finding]:
+    """Findings about the hosts' links, built by `finding`; empty on a single host."""
     parts: list[Finding] = []
     full = full_link(evidence, limits)
     if full is not None:
         reason, advice = f"the link is full: {full.text}", "use a faster link, or offer less"
-        parts.append(found(code="network", provided=OURS, reason=reason, advice=advice))
-    parts += [part for host in evidence.hosts if (part := _soft_interrupts(host, limits, found)) is not None]
+        parts.append(finding(code="network", provided=OURS, reason=reason, advice=advice))
+    parts += [
+        part for host in evidence.hosts if (part := _soft_interrupts(host, limits, finding)) is not None
+    ]
     unread = [host.name for host in evidence.hosts if host.lost is None and _use(host) is None]
     speeds = [host for host in evidence.hosts if host.link is not None and not host.link.speed_bits_per_s]
     if unread and len(speeds) == len(unread):
         names = ", ".join(f"{host.name}, {host.link.interface}" for host in speeds if host.link is not None)
         reason, advice = f"link speed unknown: {names}", "declare it in hosts.yaml (link: 10 Gbit/s)"
-        parts.append(found(code="unread", provided=NOT_FULL, reason=reason, advice=advice))
+        parts.append(finding(code="unread", provided=NOT_FULL, reason=reason, advice=advice))
     elif unread:
         reason = f"traffic of the link not read: {', '.join(unread)}"
-        parts.append(found(code="unread", provided=NOT_FULL, reason=reason))
+        parts.append(finding(code="unread", provided=NOT_FULL, reason=reason))
     return parts
 
 
@@ -116,7 +114,9 @@ def dropped(evidence: Evidence) -> tuple[int, str]:
     return lost, ", ".join(texts)
 
 
-def _soft_interrupts(host: HostEvidence, limits: LinkLimits, found: Callable[..., Finding]) -> Finding | None:
+def _soft_interrupts(
+    host: HostEvidence, limits: LinkLimits, finding: Callable[..., Finding]
+) -> Finding | None:
     use = host.network
     if use is None or use.softirq_share is None or use.softirq_share < limits.network_softirq_max:
         return None
@@ -125,7 +125,7 @@ def _soft_interrupts(host: HostEvidence, limits: LinkLimits, found: Callable[...
         share, cpus = percent(use.busiest_queue_share), number(use.queues)
         text += f", the busiest of {cpus} CPUs handled {share} of the packets"
     advice = "spread packets over more CPUs (RSS queues: ethtool -L; RPS)"
-    return found(code="soft_interrupts", provided=OURS, reason=text, advice=advice)
+    return finding(code="soft_interrupts", provided=OURS, reason=text, advice=advice)
 
 
 def most_retransmitted(evidence: Evidence) -> str:

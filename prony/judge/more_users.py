@@ -23,9 +23,7 @@ FAILED_MOST = 0.01
 
 class MoreUsersLimits(DeclaredLimits):
     bound_rise_max: NotNegative = 0.10
-    """A rise below this, interval included, shows a capacity. Larger batches make an exhausted server a few
-    per cent faster.
-    """
+    """A smaller rise, interval included, shows a capacity: batching gains a full server some per cent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ def rise(evidence: Evidence) -> Rise | None:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    said: str
+    text: str
     high: float | None = None
     """Upper bound of the rise; None: not bounded ..."""
     level: bool = False

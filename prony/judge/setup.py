@@ -22,7 +22,7 @@ RESUMED_APART = 5.0
 HANDSHAKES = 0.01
 """... named from this number of handshakes per request."""
 WRITTEN_APART = 32.0
-"""Difference of bytes written per request beside the responses: a line of a log is longer ..."""
+"""Difference of bytes written per request besides the responses: a line of a log is longer ..."""
 WRITTEN_PER_S = 16_384.0
 """... at this rate; what a runtime writes for itself is slower."""
 HEADERS = 1.05
@@ -43,14 +43,17 @@ def setup(by_server: By) -> Finding | None:
     """What differs is a condition. None below two servers."""
     if len(by_server) < 2:
         return None
-    found = {code: each for code, (differing, _) in DIFFERENCES.items() if (each := differing(by_server))}
+    differences = {
+        code: each for code, (differing, _) in DIFFERENCES.items() if (each := differing(by_server))
+    }
     return Finding(
         check=CHECK,
-        code=next(iter(found), "ok"),
-        value=", ".join(found),
-        provided=condition(found),
-        reason="; ".join(map(_words, found, found.values())) or f"alike: {', '.join(DIFFERENCES)}",
-        advice="; ".join(DIFFERENCES[code][1] for code in found),
+        code=next(iter(differences), "ok"),
+        value=", ".join(differences),
+        provided=condition(differences),
+        reason="; ".join(map(_words, differences, differences.values()))
+        or f"alike: {', '.join(DIFFERENCES)}",
+        advice="; ".join(DIFFERENCES[code][1] for code in differences),
         limit="compared servers differ in their programs only",
     )
 
@@ -62,10 +65,10 @@ def condition(codes: Collection[str]) -> str:
     return f"the difference in {named} is intended" if last else ""
 
 
-def _words(code: str, found: Mapping[str, str]) -> str:
+def _words(code: str, by_server: Mapping[str, str]) -> str:
     """flags: none (a, b), -Xint (c)."""
     groups: dict[str, str] = {}
-    for server, text in found.items():
+    for server, text in by_server.items():
         groups[text] = f"{groups[text]}, {server}" if text in groups else server
     return f"{code}: {', '.join(f'{text} ({servers})' for text, servers in groups.items())}"
 
@@ -73,7 +76,7 @@ def _words(code: str, found: Mapping[str, str]) -> str:
 def _unequal(
     of: Callable[[Evidence], Any], by_server: By, least: float = 0.0, unit: str = ""
 ) -> dict[str, str]:
-    """The middle one of each server's trials, where servers differ; numbers have a unit, and by `least`."""
+    """The median of each server's trials, where servers differ; numbers have a unit, and by `least`."""
     read = {
         server: [value for t in trials if (value := of(t)) is not None]
         for server, trials in by_server.items()
@@ -90,7 +93,7 @@ def _protocols(evidence: Evidence) -> str | None:
     if not evidence.load.tls:
         return f"{http} without TLS"
     agreed = evidence.engine.totals.tls_agreed if evidence.engine is not None else ()
-    usual = max(agreed, key=lambda one: one.count, default=None)
+    usual = max(agreed, key=lambda kind: kind.count, default=None)
     return None if usual is None else f"{http}, TLS {usual.version}, {usual.cipher_suite}"
 
 
@@ -106,7 +109,7 @@ def _addresses(evidence: Evidence) -> str | None:
     ready = None if evidence.engine is None else evidence.engine.ready
     if ready is None or ready.transport == "unix":
         return None if ready is None else "a Unix socket"
-    families = Counter("IPv6" if one.startswith("[") else "IPv4" for one in ready.addresses)
+    families = Counter("IPv6" if address.startswith("[") else "IPv4" for address in ready.addresses)
     return " and ".join(name if n == 1 else f"{n} × {name}" for name, n in sorted(families.items())) or None
 
 
@@ -133,24 +136,22 @@ def _own_flags(evidence: Evidence) -> frozenset[str]:
 
 
 def _flags(by_server: By) -> dict[str, str]:
-    """Of servers of the same runtime: flags of all trials of one that not all of them have."""
+    """Flags in all trials of a server that not all servers of its runtime have."""
     by_program: dict[str, dict[str, frozenset[str]]] = {}
     for server, trials in by_server.items():
         if all(trial.server.command for trial in trials):
             own = frozenset.intersection(*map(_own_flags, trials))
             by_program.setdefault(_program(trials[0]), {})[server] = own
-    said: dict[str, str] = {}
+    declared: dict[str, str] = {}
     for flags in by_program.values():
         common = frozenset.intersection(*flags.values())
         if any(own - common for own in flags.values()):
-            said |= {server: ", ".join(sorted(own - common)) or "none" for server, own in flags.items()}
-    return said
+            declared |= {server: ", ".join(sorted(own - common)) or "none" for server, own in flags.items()}
+    return declared
 
 
 def written_per_request(evidence: Evidence) -> float | None:
-    """Bytes to disks, or by write calls beyond the responses; those may be to services of a server that has
-    some. None: not read.
-    """
+    """Bytes to disks, or by write calls beyond the responses (without services). None: not read."""
     window, server = measured(evidence), evidence.server_window
     if window is None or server is None or server.disk_bytes is None or not window.completed:
         return None

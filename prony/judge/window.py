@@ -10,7 +10,7 @@ SHORTEST_S = 1e-6
 
 
 def measured(evidence: Evidence) -> Window | None:
-    """The measured window; None when the engine reported none, or an empty one."""
+    """The measured window; None if missing or empty."""
     if evidence.engine is None or evidence.engine.window is None:
         return None
     window = evidence.engine.window

@@ -322,19 +322,19 @@ def _closed(load: ClosedLoad, workload: Workload) -> dict[str, Any]:
     }
 
 
-def _population(one: Population, load: ClosedLoad, workload: Workload) -> dict[str, Any]:
+def _population(population: Population, load: ClosedLoad, workload: Workload) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "users": one.users,
-        **({"users_before": one.users_before} if one.users_before else {}),
-        "start_ms": one.start_s * 1000,
-        "ramp_up_ms": one.ramp_up_s * 1000,
-        "ramp_up_steps": one.ramp_up_steps,
-        "duration_ms": None if one.duration_s is None else one.duration_s * 1000,
-        "iterations_per_user": one.iterations_per_user,
-        "think": _think(load.think if one.think == NO_THINK else one.think),
-        "scenarios": list(one.scenarios),
-        "feeders": list(drawn(one, workload.scenario_texts, list(workload.feeders))),
+        "name": population.name,
+        "users": population.users,
+        **({"users_before": population.users_before} if population.users_before else {}),
+        "start_ms": population.start_s * 1000,
+        "ramp_up_ms": population.ramp_up_s * 1000,
+        "ramp_up_steps": population.ramp_up_steps,
+        "duration_ms": None if population.duration_s is None else population.duration_s * 1000,
+        "iterations_per_user": population.iterations_per_user,
+        "think": _think(load.think if population.think == NO_THINK else population.think),
+        "scenarios": list(population.scenarios),
+        "feeders": list(drawn(population, workload.scenario_texts, list(workload.feeders))),
     }
 
 

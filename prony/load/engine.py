@@ -45,8 +45,7 @@ def find_engine() -> Path:
     if on_path:
         return Path(on_path)
     raise EnvironmentFault(
-        "prony-engine was not found next to this Python or on the PATH; "
-        "install it: make setup, or pip install ."
+        "no prony-engine next to this Python or on the PATH; install it: make setup, or pip install ."
     )
 
 
@@ -70,7 +69,7 @@ def _commands(engine: Path) -> frozenset[str]:
     try:
         done = subprocess.run([engine, "schema"], capture_output=True, timeout=10, check=False)
         listed = json.loads(done.stdout)["command"]["oneOf"]
-        return frozenset(one["properties"]["command"]["const"] for one in listed)
+        return frozenset(command["properties"]["command"]["const"] for command in listed)
     except (OSError, subprocess.TimeoutExpired, ValueError, KeyError):
         return frozenset()
 

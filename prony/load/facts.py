@@ -84,7 +84,7 @@ def _sharing(load: Load, connections: Connections, at_once: int) -> dict[str, in
 
 
 def thinking(load: Load, workload: Workload) -> Think:
-    """The think time between requests: the load's, or the first one of the steps."""
+    """The think time between requests: the load's, or the steps' first."""
     if load.think.kind != "none":
         return load.think
     if isinstance(load, ClosedLoad):

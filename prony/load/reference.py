@@ -63,7 +63,7 @@ StartReference = Callable[[Sequence[str], tuple[int, ...], Certificate | None], 
 
 
 def calibrate(
-    asked: ReferenceLoad,
+    load: ReferenceLoad,
     certificate: Certificate | None = None,
     times: int = 1,
     *,
@@ -74,27 +74,27 @@ def calibrate(
     `server`: on other hosts. Raises EnvironmentFault.
     """
     length_s = times * MEASURED_S
-    options = ["--body-bytes", str(asked.body_bytes)]
-    if asked.closes_after is not None:
-        options += ["--close-after", str(asked.closes_after)]
-    if asked.connections.http_version == "2":
+    options = ["--body-bytes", str(load.body_bytes)]
+    if load.closes_after is not None:
+        options += ["--close-after", str(load.closes_after)]
+    if load.connections.http_version == "2":
         options.append("--http2")
-    with (server or reference_server)(options, asked.server_cpus, certificate) as url:
+    with (server or reference_server)(options, load.server_cpus, certificate) as url:
         run = start(
             EngineLoad(
                 url=url,
                 tls=TlsOptions() if certificate is None else TlsOptions(ca=certificate.ca),
-                workload=_for_reference(asked.workload),
-                load=ClosedLoad(users=asked.users),
-                connections=asked.connections,
-                cpus=asked.client_cpus,
-                realtime=bool(asked.server_cpus) and not set(asked.server_cpus) & set(asked.client_cpus),
-                driver=asked.driver,
+                workload=_for_reference(load.workload),
+                load=ClosedLoad(users=load.users),
+                connections=load.connections,
+                cpus=load.client_cpus,
+                realtime=bool(load.server_cpus) and not set(load.server_cpus) & set(load.client_cpus),
+                driver=load.driver,
                 after_s=WARM_S + length_s + 3,
             )
         )
         try:
-            return _measure(run, asked.body_bytes, length_s)
+            return _measure(run, load.body_bytes, length_s)
         finally:
             run.close()
 
@@ -118,7 +118,7 @@ def reference_server(
 
 
 def _for_reference(workload: Workload) -> Workload:
-    """The same requests to one server: status 200, defaults for captures, no pauses, no calls."""
+    """The same requests to a single server: status 200, defaults for captures, no pauses, no calls."""
 
     def stand_in(capture: Capture) -> str:
         return "[0]" if capture.as_json else capture.default or "0"

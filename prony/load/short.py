@@ -27,7 +27,7 @@ KINDS = {
     "capture": "nothing to capture",
     "expect_size": "a body of another size",
     "expect_duration": "a response that took too long",
-    "expect_redirect": "a redirect to another host, or one too many",
+    "expect_redirect": "a redirect to another host, or too many redirects",
     "timeout": "no response in time",
     "header_too_long": "a response whose head is too long",
     "tls": "no TLS connection",

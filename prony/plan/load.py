@@ -25,7 +25,7 @@ class RatePhase(Record):
     from_per_s: float = Field(ge=0)
     to_per_s: float = Field(ge=0)
     max_users: int | None = Field(default=None, ge=1)
-    """Cap on concurrent arrivals in this phase; further ones are blocked."""
+    """Cap on concurrent arrivals in this phase; further arrivals are blocked."""
 
 
 class ClosedLoad(Record):
@@ -197,14 +197,12 @@ class SteadyWindow(Record):
     variance within and between processes.
     """
     precision: float | None = Field(default=None, gt=0, lt=1)
-    """Ends the window when half of the 95 % interval of its figure ÷ the figure is this small; `window_s` is
-    then the cap.
-    """
+    """Ends the window at this half-width (95 %) ÷ value of its figure; `window_s` is then the cap."""
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
         if self.windows > 1 and self.precision is not None:
-            raise ValueError("windows have a fixed length, which precision would end early: give one of them")
+            raise ValueError("windows (fixed length) and precision (early end) exclude each other")
         return self
 
     @property
@@ -260,7 +258,7 @@ class Connections(Record):
     family: Literal["ipv4", "ipv6"] | None = None
     """Only addresses of this family. Default: both, unless only one answers before the load."""
     close: Literal["client", "wait", "reset"] = "client"
-    """Who closes first, and so has a port in TIME_WAIT: client, server (awaited for at most 1 s), nobody."""
+    """Who closes first and holds a port in TIME_WAIT: client, server (awaited for 1 s), neither (reset)."""
     tls_sessions: Literal["user", "shared", "none"] = "user"
     """TLS sessions that a handshake resumes: the user's own, those of any user of its thread, or none."""
     tls_version: Literal["1.2", "1.3"] | None = None
@@ -279,7 +277,7 @@ class Connections(Record):
     def _fits_the_version(self) -> Self:
         if not self.keep_alive and self.max_requests is not None:
             raise ValueError(
-                "keep_alive: false and max_requests both say when the client closes: give one of them"
+                "keep_alive: false and max_requests both set when the client closes: give one of them"
             )
         if self.pipeline > 1 and (not self.keep_alive or self.http_version == "1.0"):
             raise ValueError(
@@ -301,7 +299,7 @@ class Connections(Record):
         if self.pipeline > 1:
             raise ValueError("pipeline is for HTTP/1.1: with http_version '2' give streams")
         if self.streams > 1 and self.count is not None:
-            raise ValueError("streams and count both say how users share connections: give one of them")
+            raise ValueError("streams and count both set how users share connections: give one of them")
         if shares and (not self.keep_alive or self.max_requests is not None):
             raise ValueError(
                 "users who share a connection cannot close it: leave keep_alive and max_requests out"

@@ -182,7 +182,7 @@ class MeasuredKeys(Record):
         if self.windows > 1 and whole:
             raise ValueError("windows applies to steady windows (window_s), not to a whole run")
         if self.windows > 1 and self.precision is not None:
-            raise ValueError("windows have a fixed length, which precision would end early: give one of them")
+            raise ValueError("windows (fixed length) and precision (early end) exclude each other")
         if self.precision is not None and whole:
             raise ValueError("precision ends a steady window (window_s); a whole run ends by its own keys")
         return self
@@ -223,9 +223,7 @@ class PartKeys(ServerKeys):
     """The keys of a part; at the top level they are defaults for every part."""
 
     servers: Servers | None = None
-    """NAME, NAME:VARIANT or NAME:VARIANT+setting=value, launched for each trial; or the URL of a running
-    server with its options.
-    """
+    """NAME, NAME:VARIANT or NAME:VARIANT+setting=value (launched), or the URL of a running server."""
     per_server: dict[str, ServerKeys] = Field(default_factory=dict)
     """Server, as in `servers` -> its own JDK, heap, flags, settings."""
     workloads: Workloads | None = None
@@ -253,9 +251,7 @@ class PartKeys(ServerKeys):
     preflight: bool | None = None
     """Whether a request per step is sent, and its response checked, before the load."""
     script: Script | None = None
-    """A Lua script that writes the requests in place of the workload's single step; relative to the plan
-    file.
-    """
+    """A Lua script that writes the requests in place of the single step; relative to the plan file."""
     log: str | None = None
     """File for a row per request."""
     before: Stage | None = None
@@ -280,8 +276,7 @@ class PartKeys(ServerKeys):
     until_clear: int | None = Field(default=None, ge=3, le=MOST_LOOKS)
     """Cap on blocks added after `trials` until every pair of servers is clear (docs/method.md)."""
     share_process: Sharing | None = None
-    """`loads`: a server's loads of a workload share a process; `workloads`: all its workloads and loads do.
-    """
+    """`loads`: a process per server and workload; `workloads`: a process per server."""
     duet: bool | None = None
     """The servers of a block are alive together and take turns of a second under load (docs/method.md)."""
     request_parts: bool | None = None

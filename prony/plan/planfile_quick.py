@@ -204,9 +204,7 @@ def _shorter_whole(
 
 
 def with_soak(plan: Plan, duration_s: float | None) -> Plan:
-    """With a duration, only the soak parts, this long; without one, all other parts. Raises UsageError if
-    nothing remains.
-    """
+    """With a duration only the soak parts, else the others. Raises UsageError if nothing remains."""
     soaks = {part.name for part in plan.parts if part.soak}
     if duration_s is None:
         cells = tuple(cell for cell in plan.cells if cell.part not in soaks)

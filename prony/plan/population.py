@@ -99,7 +99,7 @@ def misfit(
     for name in scenarios:
         who = [group for group in populations if group.walks(name)]
         if not who:
-            return f"the scenario '{name}' is walked by no population; name it in one of them"
+            return f"no population walks the scenario '{name}'; add it to a population"
         for other in who[1:]:
             if other.think != who[0].think:
                 return (

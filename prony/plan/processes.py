@@ -43,7 +43,7 @@ def why_not(cells: Sequence[Cell], sharing: Sharing = "loads", *, grows: bool = 
             )
     if not grows and all(len(unit) < 2 for unit in units(cells, sharing)):
         two = "two workloads or loads" if sharing == "workloads" else "two loads of one workload"
-        return f"no server has {two} that could share one"
+        return f"no server has {two} to share a process"
     return None
 
 
@@ -52,9 +52,7 @@ def process_key(cell: Cell, block: int, sharing: Sharing) -> str:
 
 
 class LoadOrders:
-    """Orders of the cells within processes: the same for all servers of a block, so that carry-over cancels,
-    and balanced over the blocks.
-    """
+    """Orders of cells within processes, equal for a block's servers (carry-over cancels), and balanced."""
 
     def __init__(self, seed: str, sharing: Sharing = "loads") -> None:
         self._seed = seed

@@ -46,7 +46,7 @@ class FilledText(Record):
 
 
 class Expectation(Record):
-    """Expectations on a response; all given ones must hold."""
+    """Expectations on a response; all must hold."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
@@ -83,9 +83,7 @@ class Expectation(Record):
     json_absent: tuple[str, ...] = ()
     """JSON pointers that must not exist in the JSON body."""
     json_paths: dict[str, str] = Field(default_factory=dict)
-    """JSON path (RFC 9535) -> regex that must match in one of its values, as in `json_matches`; under load
-    only.
-    """
+    """JSON path (RFC 9535) -> regex that must match a value, as in `json_matches`; under load only."""
     filled: tuple[FilledText, ...] = ()
     """Texts with placeholders; under load only."""
 
@@ -132,9 +130,9 @@ class Expectation(Record):
 
     def _why_not_text(self, body: bytes) -> str | None:
         if self.body_equals is not None and body != self.body_equals.encode():
-            return f"the body ({len(body)} bytes) differs from the declared one"
+            return f"the body ({len(body)} bytes) differs from the declared body"
         if self.body_not_equals is not None and body == self.body_not_equals.encode():
-            return f"the body ({len(body)} bytes) equals the excluded one"
+            return f"the body ({len(body)} bytes) equals the excluded body"
         if self.body_sha256 is not None and hashlib.sha256(body).hexdigest() != self.body_sha256:
             return f"the body has the declared length ({len(body)} bytes), but not the declared SHA-256"
         for part in self.body_contains:
@@ -218,7 +216,7 @@ def at_pointer(value: Any, pointer: str) -> Any:
 
 
 class Boundary(Record):
-    """Texts around a value; an empty one is the beginning or the end."""
+    """Texts around a value; an empty text is the beginning or the end."""
 
     left: str
     right: str

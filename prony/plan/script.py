@@ -18,7 +18,7 @@ class Script(Record):
     threads: int = Field(default=1, ge=1, le=1000)
     """Number of interpreters; users are divided among them."""
     call_timeout_ms: float = Field(default=10_000.0, ge=100)
-    """Longest call into the script; a longer one ends the run."""
+    """Longest call into the script; exceeding it ends the run."""
 
     @property
     def is_called(self) -> bool:

@@ -118,9 +118,7 @@ class Step(Record):
     ends_run_on_error: bool = False
     """Whether a failed request ends the whole run."""
     skip_if: Condition | None = None
-    """Where it holds, the request is not sent: a note with `skip_note` is written, captures with a default
-    have that.
-    """
+    """Where it holds, the request is not sent: `skip_note` is written, captures take their default."""
     skip_note: str = ""
 
     @field_validator("path")

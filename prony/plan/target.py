@@ -51,9 +51,7 @@ class TlsOptions(Record):
 
 
 class CountKeys(Record):
-    """A server's request counter: a path with a JSON response, and the pointer to the number. The request
-    itself is not counted.
-    """
+    """A server's request counter: a path with a JSON response, and the pointer to the number."""
 
     path: str = Field(pattern="^/")
     pointer: str = Field(pattern="^/")
@@ -147,8 +145,8 @@ def is_image(word: str) -> bool:
 
 def is_command(word: str) -> bool:
     """Whether it is a command line such as `python3 app.py --port={port}`."""
-    said = "{port}" in word or any(map(str.isspace, word.strip()))
-    return said and not is_url(word) and not Path(divided(word)[0]).exists()
+    is_line = "{port}" in word or any(map(str.isspace, word.strip()))
+    return is_line and not is_url(word) and not Path(divided(word)[0]).exists()
 
 
 def is_path(address: str) -> bool:

@@ -73,7 +73,7 @@ class WarmUpPlan(Record):
 
     @property
     def settle_new_s(self) -> float:
-        """As `settle_s`, in a process warmed up by other workloads, as this one brings new code."""
+        """As `settle_s`, in a process warmed up by other workloads, whose code differs."""
         return self._about(self.settle_min_s, self.settle_cap_s, NEW_CODE_AFTER)
 
     @property
@@ -136,7 +136,7 @@ class TrialPlan(Record):
     before: Stage | None = None
     after: Stage | None = None
     beside: tuple[str, ...] = ()
-    """Other load generators with the same load on the same process, in random order around this one."""
+    """Peer tools with the same load on the same process, in random order before and after."""
     scaling_probe: bool = True
     """Whether a capacity trial ends with seconds under half as many users again."""
     instructions: bool = False
@@ -223,7 +223,7 @@ class TrialPlan(Record):
     def populations(self) -> tuple[Population, ...]:
         return self.load.populations if isinstance(self.load, ClosedLoad) else ()
 
-    def spoken(self, http_version: str | None) -> Self:
+    def in_http_version(self, http_version: str | None) -> Self:
         if http_version is None:
             return self
         connections = self.connections.model_copy(update={"http_version": http_version})

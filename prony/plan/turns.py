@@ -16,8 +16,7 @@ LENGTH_S = LEFT_OUT_S + TURN_S
 
 
 class Turn(NamedTuple):
-    """A turn of a server, s from the first turn's start; measured from `opens_s` to `ends_s`. Practice opens
-    at its end."""
+    """A turn of a server, s from the first turn's start; measured from `opens_s` to `ends_s`."""
 
     server: int
     begins_s: float

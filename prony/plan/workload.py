@@ -36,9 +36,7 @@ SETTINGS = ("delay_ms",)
 
 
 class Feeder(Record):
-    """A CSV file with column names in its first line or in `columns`, or inline rows; `${name.column}` is a
-    value of the user's row.
-    """
+    """A CSV file (columns named in its first line or `columns`), or inline rows; value: `${name.column}`."""
 
     file: str | None = None
     rows: tuple[tuple[str, ...], ...] = ()

@@ -22,7 +22,7 @@ def nearest(word: str, known: Sequence[str]) -> str:
 
 
 MOST_BYTES = 4 * 2**20
-"""Of a file: a longer one takes minutes to parse."""
+"""Of a file: longer files take minutes to parse."""
 MOST_NODES = 100_000
 """Values with aliases expanded, which is how models read them."""
 MOST_DEPTH = 50

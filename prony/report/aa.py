@@ -25,7 +25,7 @@ class OnRecord:
 
 
 def words(rate: FalseDifferences) -> list[str]:
-    """What an A/A experiment came to, sentence by sentence."""
+    """The result of an A/A experiment, in sentences."""
     sentences = [
         f"The server was called different from itself in {rate.different:,} of {rate.experiments:,} "
         f"experiments of {rate.each} trials per name, drawn from {rate.trials} trials: "
@@ -54,14 +54,14 @@ def record_words(r: OnRecord) -> str:
 def _of_independent(rate: FalseDifferences) -> str:
     only = "1 experiment" if rate.independent == 1 else f"{rate.independent} experiments"
     return (
-        f"The experiments share trials: {rate.trials} trials make {only} without using one twice, which "
+        f"The experiments share trials: {rate.trials} trials make {only} without reusing any, which "
         f"leaves {rate.low * 100:.1f} to {rate.high * 100:.1f} % open (95 %)."
     )
 
 
 def fitting(rows: Iterable[ExperimentRow], fingerprint: str, cells: Sequence[Cell]) -> ExperimentRow | None:
-    """The newest finished A/A experiment of this host, as like these cells as can be; `rows`: newest first"""
-    # Of two builds of one name a gate knows them by their roles, such as tomcat@base.
+    """The newest finished A/A experiment of this host, closest to these cells; `rows`: newest first."""
+    # A gate tells builds of the same name apart by role, such as tomcat@base.
     mine = {(cell.server.partition("@")[0], cell.trial.workload.name) for cell in cells}
     servers = {server for server, _ in mine}
     ranked: dict[int, ExperimentRow] = {}
@@ -74,6 +74,6 @@ def fitting(rows: Iterable[ExperimentRow], fingerprint: str, cells: Sequence[Cel
             (cell, *_) = row.spec["cells"]
             of = (str(cell["server"]), str(cell["trial"]["workload"]["name"]))
         except (LookupError, TypeError, ValueError):
-            continue  # of another version: what it says is not known
+            continue  # of another version: unreadable
         ranked.setdefault(0 if of in mine else 1 if of[0] in servers else 2, row)
     return ranked[min(ranked)] if ranked else None

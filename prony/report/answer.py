@@ -23,7 +23,7 @@ from prony.report.wording import bends, counted, good_to
 MOST_ROWS = 12
 """Cells of which each has a row; of more the details have the table."""
 MOST_CONDITIONS = 3
-BESIDE = ("p99_ms", "server_cpu_us_per_request")
+FURTHER = ("p99_ms", "server_cpu_us_per_request")
 SURE = 0.005
 """An uncertainty below this is not worth a line of its own."""
 
@@ -42,7 +42,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPart:
-    """What a part comes to."""
+    """The answer of a part."""
 
     title: str
     figure: str
@@ -60,7 +60,7 @@ class AnswerPart:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a result comes to."""
+    """The answer of a result."""
 
     parts: tuple[AnswerPart, ...]
     conforming: str
@@ -69,8 +69,8 @@ class Answer:
     @property
     def sentence(self) -> str:
         """The first sentence; parts with a shown difference come first."""
-        telling_first = sorted(self.parts, key=lambda part: not part.shows)
-        texts = (text for part in telling_first for text in (*part.sentences, part.failure) if text)
+        decided_first = sorted(self.parts, key=lambda part: not part.shows)
+        texts = (text for part in decided_first for text in (*part.sentences, part.failure) if text)
         return next(texts, self.conforming)
 
 
@@ -94,7 +94,7 @@ def conforming(view: ResultView) -> str:
 
 
 def provided(answer: Answer) -> tuple[str, ...]:
-    """The conditions of the whole answer, in one line; empty without any."""
+    """Conditions of the whole answer, in a line; empty without any."""
     if not answer.provided:
         return ()
     texts = [condition.text for condition in answer.provided]
@@ -129,8 +129,8 @@ def _provided(view: ResultView) -> tuple[Condition, ...]:
 
 
 def _part(part: PartView, *, several: bool) -> AnswerPart:
-    figure, shape = part.asked_figure, shape_of(part)
-    cells = [cell for cell in shape.ranking(part) if cell.asked_figure == figure]
+    figure, shape = part.headline_figure, shape_of(part)
+    cells = [cell for cell in shape.ranking(part) if cell.headline_figure == figure]
     drawn = cells if len(cells) <= (3 if several else MOST_ROWS) else []
     return AnswerPart(
         title=part.part.title,
@@ -148,27 +148,27 @@ def _part(part: PartView, *, several: bool) -> AnswerPart:
 
 
 def rows(part: PartView, cells: Sequence[CellView], figure: str) -> Table | None:
-    """A row per cell: the figure, how far it may be off, what stands beside it."""
+    """A row per cell: the figure, its error bounds, further figures."""
     if not any(cell.counting for cell in cells):
         return None
-    beside = [name for name in BESIDE if name != figure and any(c.figure(name) is not None for c in cells)]
+    further = [name for name in FURTHER if name != figure and any(c.figure(name) is not None for c in cells)]
     winner = shape_of(part).winner(part, figure)
     made = []
     for cell in cells:
         spread, off = cell.figure(figure), cell.uncertainty(figure)
         if spread is None:
-            shown = words("no figure", next(iter(cell.why_not), "not measured"), *("–" for _ in beside))
+            shown = words("no figure", next(iter(cell.why_not), "not measured"), *("–" for _ in further))
         else:
             shown = (
                 TableCell(over_trials(figure, spread, spread.median), best=cell.cell.server == winner),
                 TableCell("" if off is None else good_to(*off.worst)),
-                *(_median(cell, name) for name in beside),
+                *(_median(cell, name) for name in further),
             )
         made.append(Row(cell.label, shown, server=cell.cell.server))
     head = (
         Column(named(figure)),
         Column("good to", number=False),
-        *(Column(named(name), rank=at + 1) for at, name in enumerate(beside)),
+        *(Column(named(name), rank=at + 1) for at, name in enumerate(further)),
     )
     return Table(head, (Section(tuple(made)),), caption="Figures")
 
@@ -185,7 +185,7 @@ def _bar(cell: CellView, figure: str) -> Bar | None:
     return Bar(cell.label, cell.cell.server, spread.median, off, cell.budget(figure))
 
 
-# -- what stands against it
+# -- caveats
 
 
 def _largest(cells: Sequence[CellView], figure: str) -> str:

@@ -1,4 +1,4 @@
-"""Tables and lines of text, as values: what a terminal and a page both show, each drawn in its own way."""
+"""Tables and lines of text, as values that the terminal and the page draw."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KIND_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """One cell: the median and its range as text; `text` alone for words."""
+    """The median and its range as text; only `text` for words."""
 
     text: str
     spread: str = ""
@@ -32,8 +32,8 @@ class TableCell:
     """Of words about whether trials conform."""
 
     @property
-    def beside(self) -> str:
-        """The range as it stands beside the median, or the notes beside such words."""
+    def spread_text(self) -> str:
+        """The range in brackets after the median; notes after words."""
         if not self.spread:
             return ""
         return self.spread if self.kind is not None or self.spread[0] == "[" else f"({self.spread})"
@@ -47,7 +47,7 @@ class Row:
     cells: tuple[TableCell, ...]
     unit: str = ""
     measured: bool = True
-    """False for what others published: no mark of ours belongs on it."""
+    """False for figures that others published, which get no marks."""
     server: str = ""
     """Server of the row, if rows belong to servers."""
 
@@ -68,18 +68,18 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What stands over a column of cells."""
+    """Heading of a column."""
 
     name: str
     number: bool = True
-    """Numbers stand at the right; words stand at the left and may be wrapped."""
+    """Right-aligned numbers; words are left-aligned and may wrap."""
     rank: int = 0
-    """Where there is no room for all columns, those of the highest rank go first; 0: never."""
+    """Columns of the highest rank are dropped first where width runs out; 0: never."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under columns; `heading` stands over the labels."""
+    """Rows under columns; `heading`: over the labels."""
 
     columns: tuple[Column, ...]
     sections: tuple[Section, ...]
@@ -91,7 +91,7 @@ class Table:
 
     @property
     def ranked(self) -> bool:
-        """Whether columns may be left out; otherwise what does not fit goes into a further table."""
+        """Whether columns may be dropped; otherwise they continue in a further table."""
         return any(column.rank for column in self.columns)
 
 
@@ -106,7 +106,7 @@ class Lines:
     """Whether each rests on measured figures, so that a quick run marks it."""
     style: str = ""
     listed: bool = True
-    """False for text that stands as it is, such as what a script printed."""
+    """False for verbatim text, such as a script's output."""
 
 
 Block = Table | Lines
@@ -118,14 +118,15 @@ class Picture:
 
     heading: str
     words: str
-    """The same for who cannot see."""
+    """Text alternative of the drawing."""
     svg: str
     said: tuple[str, ...] = ()
+    """Stored with results under this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A heading of a page and what stands under it, shown on request."""
+    """A heading of a page and its content, shown on request."""
 
     id: str
     title: str

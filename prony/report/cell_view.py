@@ -1,4 +1,4 @@
-"""One cell of a report: its trials and their summary."""
+"""A cell of a report: its trials and their summary."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IN_PLACE_OF_P99 = ("p95_ms", "p90_ms", "p50_ms", "mean_ms")
 
 @dataclass(frozen=True)
 class TrialView:
-    """One trial with what was concluded from it. `figures` holds numbers by their names in FIGURES."""
+    """A trial with its judgement and figures, by their names in FIGURES."""
 
     record: TrialRecord
     judgement: Judgement
@@ -81,7 +81,7 @@ class TrialView:
         return percentile.above_ms if percentile is not None and math.isinf(percentile.value_ms) else None
 
     def figure(self, name: str) -> float | None:
-        """One of its figures; None when it is absent or not finite."""
+        """A figure; None if absent or not finite."""
         if name == STEADY_OVER_PUBLISHED:
             steady, published = self.figure(HEADLINE), self.figure("published_requests_per_s")
             return steady / published if steady is not None and published else None
@@ -91,7 +91,7 @@ class TrialView:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Median, smallest and largest of one figure over trials; `n` of them had it."""
+    """Median, smallest and largest of a figure over `n` trials that have it."""
 
     median: float
     low: float
@@ -136,7 +136,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class BudgetLine:
-    """One line of a cell's budget of a figure: relative bounds, the mean over its trials."""
+    """A source in a cell's budget of a figure: relative bounds, mean over its trials."""
 
     source: str
     """The check's name, or `missing`."""
@@ -152,7 +152,7 @@ class BudgetLine:
 
 
 def _few(estimates: Sequence[Estimate]) -> tuple[float | None, float | None]:
-    """Joint range of one or two trials' intervals, relative to their geometric mean."""
+    """Joint range of the intervals of up to two trials, relative to their geometric mean."""
     mean = math.exp(math.fsum(math.log(estimate.value) for estimate in estimates) / len(estimates))
     lows, highs = [estimate.low for estimate in estimates], [estimate.high for estimate in estimates]
     return (
@@ -163,11 +163,11 @@ def _few(estimates: Sequence[Estimate]) -> tuple[float | None, float | None]:
 
 @dataclass(frozen=True)
 class CellView:
-    """One cell: its trials in the order in which they ran, and what they come to."""
+    """A cell: its trials in order of execution, and their summary."""
 
     cell: Cell
     label: str
-    """What tells it from the other cells of its part."""
+    """Its label among the cells of its part."""
     trials: tuple[TrialView, ...] = ()
     controls: tuple[TrialView, ...] = ()
     explained: tuple[TrialView, ...] = ()
@@ -193,7 +193,7 @@ class CellView:
         return bool(self.counting) if self.trials else None
 
     @cached_property
-    def asked_figure(self) -> str:
+    def headline_figure(self) -> str:
         """Of an open load with too few requests for a p99 the highest percentile that they support."""
         figure = compared_figure(self.cell.trial.load)
         named = (figure, *IN_PLACE_OF_P99) if figure == OPEN_FIGURE else (figure,)
@@ -262,7 +262,7 @@ class CellView:
 
     @property
     def median_trial(self) -> TrialView | None:
-        """The trial with the median throughput (the lower one of two): a real trial, not a mixture."""
+        """The trial with the median throughput (the lower median)."""
         ranked = [(rate, trial) for trial in self.counting if (rate := trial.figure(HEADLINE)) is not None]
         ranked.sort(key=lambda pair: pair[0])
         return ranked[(len(ranked) - 1) // 2][1] if ranked else None

@@ -1,8 +1,8 @@
-"""A comparison and its tables, cells of several workloads or loads, and a server against itself. Pure."""
+"""A comparison and its tables, and a server against itself. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from prony.analysis import compared_figure, sample
@@ -14,23 +14,18 @@ from prony.judge.finding import Kind
 from prony.report import aa
 from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell, words
 from prony.report.cell_view import HEADLINE, CellView, TrialView
-from prony.report.history import history_table, published_lines
+from prony.report.history import history_table
 from prony.report.intervals import between, failed_lines, heading, over_trials
 from prony.report.labels import (
-    JVM,
     LAYOUT,
     OFFERED,
-    PERCENTILES,
     SERVICE_TIMES,
-    SESSION_TIMES,
-    SESSIONS,
     label_of,
-    named,
     unit_of,
 )
 from prony.report.pairs import (
+    across_trials,
     drawn_pairs,
-    found_together,
     levels_of,
     lower_is_better,
     pair_lines,
@@ -57,7 +52,7 @@ class Compared(Shape):
 
     def analysed(self, part: PartView) -> PartView:
         part = replace(part, cells=tuple(map(with_plateau, part.cells)))
-        part = replace(part, findings=found_together(part))
+        part = replace(part, findings=across_trials(part))
         if any(not finding.conforms for finding in part.findings):
             return part
         return replace(
@@ -74,11 +69,11 @@ class Compared(Shape):
         return self.answers(part, most)
 
     def answers(self, part: PartView, most: int) -> tuple[str, ...]:
-        return tuple(_later_once(telling(part)[:most])) or of_cells(part)
+        return tuple(_later_once(decided_first(part)[:most])) or of_cells(part)
 
 
 class Comparison(Compared):
-    """Servers under one load each."""
+    """Servers, each under a single load."""
 
     lists_failures = True
     charts = ("bounds",)
@@ -92,8 +87,8 @@ class Comparison(Compared):
     def answers(self, part: PartView, most: int) -> tuple[str, ...]:
         if len(part.servers) > 2 and part.pairs and part.part.comparisons is None:
             return tuple(ranked(part)[:most])
-        tails = [p for p in part.pairs if p.figure == TAIL != part.asked_figure and p.differs]
-        return tuple(_later_once([*telling(part), *tails][:most])) or of_cells(part)
+        tails = [p for p in part.pairs if p.figure == TAIL != part.headline_figure and p.differs]
+        return tuple(_later_once([*decided_first(part), *tails][:most])) or of_cells(part)
 
     def blocks(self, part: PartView) -> list[Block]:
         lines = history_table(part)
@@ -106,7 +101,7 @@ class Comparison(Compared):
 
     def chapters(self, part: PartView) -> list[Chapter | str]:
         lead = (
-            "Median over trials (one trial is one fresh server process), and its interval or range. Bold: "
+            "Median over trials (each a fresh server process), and its interval or range. Bold: "
             "shown to be better than every other server."
         )
         return [
@@ -138,7 +133,7 @@ class SameServer(Shape):
         return [*results(part), self._rate(part)]
 
     def chapters(self, part: PartView) -> list[Chapter | str]:
-        lead = "Median over trials (one trial is one fresh server process), smallest and largest below."
+        lead = "Median over trials (each a fresh server process), smallest and largest below."
         rate = self._rate(part)
         return [
             Chapter("results", "Results", tuple(results(part)), lead),
@@ -146,7 +141,7 @@ class SameServer(Shape):
         ]
 
     def _rate(self, part: PartView) -> Lines:
-        few = ["No rate: too few trials count for one experiment under two names."]
+        few = ["No rate: too few trials count for an A/A experiment."]
         sentences = few if part.aa is None else aa.words(part.aa)
         return Lines("The same server under two names", tuple(sentences), marked=True)
 
@@ -156,7 +151,7 @@ class SameServer(Shape):
 
 def best_first(part: PartView) -> list[CellView]:
     """Cells with a figure, best first; the others after them."""
-    figure = part.asked_figure
+    figure = part.headline_figure
     sign = 1 if lower_is_better(figure) else -1
 
     def place(cell: CellView) -> tuple[bool, float]:
@@ -166,9 +161,9 @@ def best_first(part: PartView) -> list[CellView]:
     return sorted(part.cells, key=place)
 
 
-def telling(part: PartView) -> list[PairView]:
+def decided_first(part: PartView) -> list[PairView]:
     """The pairs that answer first, where servers are not ranked: what is shown before what is open."""
-    main = [pair for pair in part.pairs if pair.figure == part.asked_figure]
+    main = [pair for pair in part.pairs if pair.figure == part.headline_figure]
     return sorted(main, key=lambda pair: (CLAIMS.index(pair.claim), -(pair.at_least or 0.0)))
 
 
@@ -188,48 +183,46 @@ def ranked(part: PartView) -> list[str]:
     order = [cell.cell.server for cell in best_first(part) if cell.counting]
     if not order:
         return []
-    figure = part.asked_figure
-    far, near = _beside(part, figure, *order)
+    figure = part.headline_figure
+    far, near = _pairs_with(part, figure, *order)
     sentences: list[PairView | str] = [*far[: 1 if near else 2]]
     if len(near) == 1:
         sentences.append(near[0])
     elif near:
         highest = "lowest" if lower_is_better(figure) else "highest"
-        sentences.append(_not_told(f"{order[0]} has the {highest} median", order[0], near))
+        sentences.append(_with_open(f"{order[0]} has the {highest} median", order[0], near))
     return _later_once([*sentences, *worst_tail(part)])
 
 
-def _beside(part: PartView, figure: str, a: str, *others: str) -> tuple[list[PairView], list[PairView]]:
+def _pairs_with(part: PartView, figure: str, a: str, *others: str) -> tuple[list[PairView], list[PairView]]:
     """Its pairs with the others, in their order: those that are shown to differ, and the rest."""
     with_it = [pair for pair in part.pairs if pair.figure == figure and a in (pair.a, pair.b)]
-    beside = {_other(pair, a): pair for pair in with_it}
-    pairs = [beside[server] for server in others if server in beside]
+    by_other = {_other(pair, a): pair for pair in with_it}
+    pairs = [by_other[server] for server in others if server in by_other]
     return [pair for pair in pairs if pair.differs], [pair for pair in pairs if not pair.differs]
 
 
 def worst_tail(part: PartView) -> list[str]:
-    """Whose p99 is worst, and by how much at the least; of whom that is not shown. Nothing of one server, and
-    where p99 is what the part ranks.
-    """
+    """The server with the worst p99, by how much at least, and those it is open against."""
     known = {c.cell.server: f for c in part.cells if (f := c.figure(TAIL)) is not None}
-    if part.asked_figure == TAIL or len(known) < 2:
+    if part.headline_figure == TAIL or len(known) < 2:
         return []
     slowest, *others = sorted(known, key=lambda server: -known[server].median)
-    far, near = _beside(part, TAIL, slowest, *others)
+    far, near = _pairs_with(part, TAIL, slowest, *others)
     value = over_trials(TAIL, known[slowest], known[slowest].median)
     which = f"p99 is {'worst' if len(far) == len(others) else 'highest'} at {slowest}, {value} ms"
     if far:
         least = min(far, key=lambda pair: pair.at_least or 1.0)
         scope = "at worst" if least.claim is Claim.SHOWN else "for this window"
         which += f", at least {floor(least.at_least or 1.0)} {_other(least, slowest)}'s {scope}"
-    return [_not_told(which, slowest, [replace(pair, settles=None) for pair in near])]
+    return [_with_open(which, slowest, [replace(pair, settles=None) for pair in near])]
 
 
 def _other(pair: PairView, server: str) -> str:
     return pair.b if pair.a == server else pair.a
 
 
-def _not_told(first: str, server: str, near: Sequence[PairView]) -> str:
+def _with_open(first: str, server: str, near: Sequence[PairView]) -> str:
     """`first`, and of which others it is not shown."""
     close = [_other(p, server) for p in near if p.claim is Claim.EQUIVALENT]
     undecided = [p for p in near if p.claim is Claim.OPEN]
@@ -246,7 +239,7 @@ def _not_told(first: str, server: str, near: Sequence[PairView]) -> str:
             default=None,
         )
         names = join_few([_other(p, server) for p in undecided])
-        how = "" if soonest is None else f"; for one of them {remedy(soonest)}"
+        how = "" if soonest is None else f"; for the nearest pair {remedy(soonest)}"
         clauses.append(f"open against {names}{how}")
     return "; ".join(clauses)
 
@@ -302,7 +295,7 @@ def closing_rows(cells: Sequence[CellView]) -> tuple[Row, Row]:
 
 
 def says_something(part: PartView, figure: str) -> bool:
-    """Whether a figure that trials may have tells a reader anything in this part."""
+    """Whether a figure is informative in this part."""
     values = [spread.median for cell in part.cells if (spread := cell.figure(figure)) is not None]
     if not values or (figure in ONLY_WHEN_OPEN and not part.is_open):
         return False
@@ -321,7 +314,7 @@ def _row(part: PartView, figure: str) -> Row | None:
 
 
 def figure_row(part: PartView, figure: str, name: str, unit: str = "") -> Row:
-    """A figure of every server, the best one marked."""
+    """A figure of every server, the best marked."""
     winner = best(part, figure)
     made = (figure_cell(figure, cell, best=cell.cell.server == winner) for cell in part.cells)
     return Row(name, tuple(made), unit)
@@ -347,7 +340,7 @@ def _drift_row(part: PartView) -> list[Row]:
 
 
 def _budget_rows(part: PartView) -> list[Row]:
-    figure = part.asked_figure
+    figure = part.headline_figure
     budgets = [{line.source: line for line in cell.budget(figure)} for cell in part.cells]
     names = dict.fromkeys(name for budget in budgets for name, line in budget.items() if line.bias.counts)
     return [
@@ -365,95 +358,3 @@ def conforming_cell(cell: CellView, *more: str) -> TableCell:
     every = len(cell.counting) == len(cell.trials)
     kind = Kind.NOT_CONFORMING if not cell.counting else Kind.FINE if every else Kind.BUDGET
     return TableCell(f"{len(cell.counting)} of {len(cell.trials)}", ", ".join(notes), kind=kind)
-
-
-COLUMNS = (
-    *(HEADLINE, "per_user_per_s", "users_simulated"),
-    *("mean_ms", *PERCENTILES, "max_ms", *SERVICE_TIMES, "think_actual_share"),
-    *("connections_per_request", "handshakes_per_request"),
-    *(*SESSIONS, *SESSION_TIMES, "session_max_ms"),
-    *(*OFFERED, "failed_share"),
-    *("published_requests_per_s", "published_mean_ms"),
-    *(*JVM, "time_to_ready_s"),
-    *("server_cpu_share", "client_cpu_share"),
-)
-"""Figures in printing order; a figure without values in a part is omitted."""
-TELLING = (
-    *(HEADLINE, "mean_ms", "p99_ms", "handshakes_per_request", "sessions_completed", "users_simulated"),
-    *("per_user_per_s", "p50_ms", "session_p50_ms", "think_actual_share", "failed_share", "p999_ms"),
-    "connections_per_request",
-)
-"""Where there is not room for all columns, these come first."""
-TELLING_OPEN = ("p99_ms", "p50_ms", "p999_ms", HEADLINE)
-"""At a given rate the times are the question."""
-
-
-class Matrix(Compared):
-    """Several workloads or loads, each question with servers of its own."""
-
-    charts = ("sweeps", "bounds", "times")
-
-    def blocks(self, part: PartView) -> list[Block]:
-        made: list[Block] = [cells_table(part), *failed_lines(part.cells)] if part.cells else []
-        lines = published_lines(part)
-        if lines:
-            made.append(Lines("Published", lines, note="other hardware, other versions: compare shapes only"))
-        return [*made, *pair_lines(part, part.pairs)]
-
-    def chapters(self, part: PartView) -> list[Chapter | str]:
-        blocks = self.everything(part)
-        tables = [block for block in blocks if isinstance(block, Table)]
-        lists = [block for block in blocks if isinstance(block, Lines)]
-        lead = (
-            "Open loop: requests are sent at this rate whether or not the server keeps up. Latency counts "
-            "from the intended send. Median over trials, smallest and largest below."
-        )
-        items = (*tables, *lists, *left_out(part))
-        return [Chapter("results", "Results", items, lead if part.part.follows else ""), "sockets"]
-
-
-def columns(part: PartView) -> tuple[str, ...]:
-    """The figures worth a column here."""
-    left_out = {"per_user_per_s": not part.swept, "p999_ms": not part.is_open}
-    return tuple(name for name in COLUMNS if not left_out.get(name) and says_something(part, name))
-
-
-def cells_table(part: PartView) -> Table:
-    """A row per cell: load, server (workload), figures, trials that conform."""
-    several = len(part.workloads) > 1
-    chosen = columns(part)
-    ranks = _ranks(part, chosen)
-    head = (
-        *([Column("workload", number=False)] if several else []),
-        Column("server", number=False),
-        *(Column(named(name), rank=ranks[name]) for name in chosen),
-        Column("trials", number=False),
-    )
-    rows = tuple(
-        Row(
-            view.cell.trial.load_name,
-            (
-                *([TableCell(view.cell.trial.workload.name)] if several else []),
-                TableCell(view.cell.server),
-                *(figure_cell(name, view) for name in chosen),
-                cell_trials(view),
-            ),
-            server=view.cell.server,
-        )
-        for view in part.cells
-    )
-    return Table(head, (Section(rows),), heading="load", caption=f"Cells of {part.part.title}")
-
-
-def _ranks(part: PartView, chosen: Iterable[str]) -> dict[str, int]:
-    telling = (*TELLING_OPEN, *TELLING) if part.is_open else TELLING
-    order = list(dict.fromkeys((*(name for name in telling if name in chosen), *chosen)))
-    return {name: place + 1 for place, name in enumerate(order)}
-
-
-def cell_trials(view: CellView) -> TableCell:
-    """How many trials conform, what bound the throughput, and what was repeated."""
-    if view.conforms is None:
-        return TableCell("not run yet")
-    bound = [f"bound by {view.bound_words}"] if view.bound_words else []
-    return conforming_cell(view, *bound)

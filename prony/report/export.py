@@ -26,7 +26,7 @@ ENDS = ("value_ms", "low_ms", "high_ms")
 
 
 def to_json(view: ResultView) -> out.ResultOut:
-    """Everything about one stored experiment."""
+    """A stored experiment in full."""
     return out.ResultOut.filled(
         view,
         note=view.plan.note,
@@ -180,8 +180,8 @@ def _law(server: str, law: Scaling, part: PartView) -> out.LawOut:
 def _search(search: SearchView) -> out.SearchOut:
     return out.SearchOut.filled(
         search,
-        search.found,
-        end=None if search.found.end is None else search.found.end.value,
+        search.result,
+        end=None if search.result.end is None else search.result.end.value,
         sentence=capacity_words(search),
         tried=[
             out.TriedOut.filled(tried, trial=tried.trial.record.id, outcome=tried.outcome.value)

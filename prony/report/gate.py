@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from prony.analysis import changes_of, sample
+from prony.compare.bias import Source
 from prony.compare.noninferiority import FEWEST_EXPERIMENTS, Change, Changes, FigureChange
 from prony.compare.sentence import OBSTACLES
 from prony.compare.summary import CONFIDENCE
-from prony.compare.worst import Source
 from prony.experiment.budget import own_s
 from prony.judge.figures import FIGURE
 from prony.judge.finding import Finding
@@ -21,7 +21,7 @@ from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Tab
 from prony.report.comparison import results
 from prony.report.labels import label_of, unit_of
 from prony.report.out import filled
-from prony.report.pairs import covered_levels, found_together, later_of, looks_of, with_plateau
+from prony.report.pairs import across_trials, covered_levels, later_of, looks_of, with_plateau
 from prony.report.result import GateView, PartView
 from prony.report.shape import MOST_SENTENCES, Shape
 from prony.report.wording import UNBOUNDED, bends, counted, duration, signed
@@ -41,7 +41,7 @@ class Gate(Shape):
         part = replace(part, cells=tuple(map(with_plateau, part.cells)))
         if part.part.gate is None:
             return part
-        findings = found_together(part)
+        findings = across_trials(part)
         return replace(part, gate=_gate(part, part.part.gate, findings), findings=findings)
 
     def sentences(self, part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ def undecided_because(change: FigureChange) -> str:
 
 
 def against(change: FigureChange) -> Source | None:
-    """The largest source that stands against a decision which trials alone would allow."""
+    """The largest bias that prevents a decision that the trials alone would allow."""
     if change.change is not Change.CANNOT_TELL or change.low is None or change.high is None or change.why:
         return None
     if change.low <= change.limit <= change.high:
@@ -256,17 +256,17 @@ def _less_sure(view: GateView) -> str:
     experiments = view.experiments or 0
     why = (
         f"Less sure than both builds in turns: the base tagged '{view.baseline}' ran at other times, and "
-        "what the hour, the boot and the neighbours of this host do is in one side only"
+        "effects of the hour, the boot and this host's neighbours are in one side only"
     )
     if experiments < FEWEST_EXPERIMENTS:
         more = FEWEST_EXPERIMENTS - experiments
         return (
-            f"{why}. How much experiments differ is not known from {experiments}: store and tag {more} more "
+            f"{why}. Variance between experiments is unknown from {experiments}: store and tag {more} more "
             f"(prony results tag latest {view.baseline}), or measure both."
         )
     return (
-        f"{why}; the interval is that of a further experiment, from the spread of {experiments} stored "
-        "ones. A change of the base's own code between them is in that spread."
+        f"{why}; the interval is that of a further experiment, from the variance of {experiments} stored "
+        "experiments, which includes changes of the base's own code."
     )
 
 

@@ -1,4 +1,4 @@
-"""What others published of the servers, beside what was measured. Pure."""
+"""Published figures of the servers next to measured figures. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prony.report.wording import ratio
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
-    """A published figure beside ours, per server."""
+    """A published and a measured figure, per server."""
 
     figure: str
     published: tuple[float | None, ...]

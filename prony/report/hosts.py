@@ -1,4 +1,4 @@
-"""The hosts of a trial and their links, each with its own figures beside the sum. Pure."""
+"""The hosts of a trial and their links, each with its own figures. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINK_HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class HostLine:
-    """One host over one window; what was not read is None."""
+    """A host over a window; None where unreadable."""
 
     name: str
     role: Literal["server", "load"]
@@ -56,7 +56,7 @@ class HostLine:
 
 
 def hosts_of(trial: TrialView) -> list[HostLine]:
-    """Of one trial, the server's first; none where everything was on one host."""
+    """Of a trial, the server's host first; empty on a single host."""
     hosts = sorted(trial.record.evidence.hosts, key=lambda host: host.role == "load")
     return [_line(host, trial.conforms) for host in hosts]
 
@@ -97,7 +97,7 @@ def _cpu_share(host: HostEvidence) -> float | None:
 
 
 def host_blocks(trials: Iterable[TrialView]) -> list[Block]:
-    """A row per host and one per link, median over trials; a load host has a row per server's host."""
+    """A row per host and per link, median over trials; a load host has a link to each server's host."""
     groups: dict[str, dict[str, list[HostLine]]] = {}
     for trial in trials:
         lines = hosts_of(trial)

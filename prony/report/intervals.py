@@ -48,7 +48,7 @@ def over_trials(figure: str, spread: Spread, value: float) -> str:
 
 
 def between(figure: str, spread: Spread) -> str:
-    """`[low, high]`, the 95 % interval of the median; below six trials the range; of one trial nothing."""
+    """`[low, high]`, the 95 % interval of the median; below six trials the range; empty for one."""
     if spread.n == 1:
         return ""
     interval = spread.median_low is not None and spread.median_high is not None

@@ -12,7 +12,7 @@ STEADY_OVER_PUBLISHED = "steady_over_published"
 
 
 SERVICE_TIMES = ("service_time_p50_ms", "service_time_p99_ms")
-"""Beside times that are counted from elsewhere: from the intended send, or the start of the connect."""
+"""Marks times from another start: the intended send, or the start of the connect."""
 JVM = ("jvm_memory_used_mb", "jvm_classes_loaded", "jvm_threads_live")
 PERCENTILES = ("p50_ms", "p90_ms", "p99_ms", "p999_ms")
 SESSIONS = ("sessions_begun", "sessions_completed")
@@ -56,7 +56,7 @@ LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A figure as a reader sees it: `scale` turns the stored value into the printed one."""
+    """A figure as printed: stored value × `scale`."""
 
     text: str
     unit: str = ""
@@ -134,7 +134,7 @@ BOUND_WORDS = {
 
 
 def label(figure: str) -> Label:
-    """The label of a figure; one that nobody knows keeps its own name."""
+    """The label of a figure; an unknown figure keeps its name."""
     if figure in SHORT:
         return SHORT[figure]
     known = FIGURE.get(figure)

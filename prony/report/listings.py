@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class NoteOut(Out):
-    """What somebody wrote about an experiment."""
+    """A user's note on an experiment."""
 
     made: str
     by: str = Field(description="user@host")
@@ -28,7 +28,7 @@ class NoteOut(Out):
 
 
 class ListedOut(Out):
-    """One line of `prony results list`."""
+    """A line of `prony results list`."""
 
     id: str
     title: str
@@ -38,7 +38,7 @@ class ListedOut(Out):
     status: Literal["running", "finished", "interrupted"]
     quick: bool
     trials: int
-    conforming_trials: int = Field(description="those in which what was asked for happened")
+    conforming_trials: int = Field(description="trials that did what the plan says")
     servers: list[str]
     workloads: list[str]
     host: str = Field(description="name of the host")
@@ -46,7 +46,7 @@ class ListedOut(Out):
     prony_version: str
     tags: list[str]
     notes: list[NoteOut]
-    answer: str = Field(description="what it comes to, in a sentence; empty until it was shown")
+    answer: str = Field(description="its answer, in a sentence; empty until it was shown")
 
     @classmethod
     def of(cls, experiment: FoundExperiment) -> ListedOut:
@@ -87,7 +87,7 @@ class PrunedOut(Out):
 
     id: str
     title: str
-    created: str = Field(description="empty of one that cannot be read, whose title says why")
+    created: str = Field(description="empty if unreadable, with the reason in the title")
     trials: int
     bytes: int = Field(description="of its records as they are stored")
 
@@ -103,19 +103,19 @@ class PruneOut(Out):
 
 
 class PlannedTrialOut(Out):
-    """One trial of a dry run."""
+    """A trial of a dry run."""
 
     index: int = Field(description="from 1, in the order of the run")
     block: int = Field(description="from 0")
     cell: str = Field(description="part/server/workload/load")
     process: str | None = Field(
-        default=None, description="trials that follow each other and have the same one share a process"
+        default=None, description="consecutive trials with the same value share a process"
     )
     estimate_s: float
 
 
 class LeftOut(Out):
-    """One cell that would not run."""
+    """A cell that would not run."""
 
     cell: str
     why: str
@@ -137,7 +137,7 @@ class DryRunOut(Out):
 
 
 class HostCheckOut(Out):
-    """One check of this host."""
+    """A check of this host."""
 
     name: str
     status: Health
@@ -155,7 +155,7 @@ class DoctorOut(Out):
 
 
 class CheckedHostOut(Out):
-    """One host of hosts.yaml, or the laboratory."""
+    """A host of hosts.yaml, or the laboratory."""
 
     name: str
     checks: list[HostCheckOut]
@@ -177,7 +177,7 @@ class HostsCheckOut(Out):
 
 
 class ListedServerOut(Out):
-    """One server, or one variant of a server."""
+    """A server, or a variant of a server."""
 
     name: str = Field(description="NAME or NAME:VARIANT, as commands take it")
     title: str

@@ -12,20 +12,20 @@ from statistics import fmean
 
 from prony.analysis import compared_figure, later, questions, sample
 from prony.compare import MARGINS, Comparison, Later, Looks, Margins, Pair, compare
+from prony.compare.bias import POSITION, Source
 from prony.compare.claim import Claim
 from prony.compare.levels import Levels, levels
 from prony.compare.position import PositionEffect
 from prony.compare.sentence import basis, for_window, sentence
 from prony.compare.shared import order_of_one
-from prony.compare.worst import POSITION, Source
 from prony.evidence.engine import IntervalRow
 from prony.experiment.budget import own_s
 from prony.judge.checks.host import HostLimits
 from prony.judge.checks.steady import SteadyWindowLimits
+from prony.judge.cross_trial import JudgedTrial, cross_trial
 from prony.judge.drift import plateau_of
 from prony.judge.figures import FIGURE
 from prony.judge.finding import Finding
-from prony.judge.together import JudgedTrial, together
 from prony.plan.load import OpenLoad, SteadyWindow
 from prony.plan.processes import name_within
 from prony.report import aa
@@ -47,7 +47,7 @@ def _limits(trials: Sequence[TrialView]) -> Mapping[str, float]:
     return trials[0].judgement.limits if trials else {}
 
 
-def found_together(part: PartView) -> tuple[Finding, ...]:
+def across_trials(part: PartView) -> tuple[Finding, ...]:
     """What the trials that are compared with each other say about each other; each sentence once."""
     by_reason: dict[tuple[str, str], Finding] = {}
     groups = questions_of(part)
@@ -58,7 +58,7 @@ def found_together(part: PartView) -> tuple[Finding, ...]:
             for trial in cell.counting
         ]
         judged = HostLimits.among(_limits([trial for cell in group for trial in cell.counting]))
-        for finding in together(trials, judged, group[0].cell.trial.workload.responses_differ):
+        for finding in cross_trial(trials, judged, group[0].cell.trial.workload.responses_differ):
             reason = f"{where}: {finding.reason}" if len(groups) > 1 else finding.reason
             by_reason.setdefault((finding.check, reason), finding.model_copy(update={"reason": reason}))
     return tuple(by_reason.values())
@@ -94,7 +94,7 @@ def pairs_of(part: PartView) -> list[PairView]:
 
 
 def _order_of(part: PartView, group: Sequence[CellView], figure: str) -> Callable[[str, str], Source] | None:
-    """Of cells of one workload and load whose processes ran others, too."""
+    """Cells of a workload and load whose processes ran other loads, too."""
     sharing = part.part.share_process
     if sharing is None:
         return None
@@ -140,7 +140,7 @@ def figure_pairs(
     where: str = "",
     order_of: Callable[[str, str], Source] | None = None,
 ) -> list[PairView]:
-    """Every pair of servers in one figure. Nothing when no trial has the figure."""
+    """Every pair of servers in a figure; empty where no trial has it."""
     compared = _compared(cells, figure, among=among, looks=looks, margins=margins, order_of=order_of)
     if compared is None:
         return []
@@ -217,7 +217,7 @@ def _position_words(compared: Comparison, effect: PositionEffect) -> str:
         f"place [{numbers}] (95 %, {effect.trials} trials)"
     )
     if not effect.found:
-        return f"{text}: no effect found."
+        return f"{text}: no effect detected."
     moved = [
         (pair, source.bias) for pair in compared.pairs for source in pair.sources if source.name == POSITION
     ]
@@ -235,7 +235,7 @@ def drawn_pairs(part: PartView) -> tuple[PairView, ...]:
     """Pairs to show; of many servers, each with the best and with its neighbour in rank."""
     if len(part.servers) <= MOST_DRAWN:
         return part.pairs
-    figure = part.asked_figure
+    figure = part.headline_figure
     known = [(f.median, c.cell.server) for c in part.cells if (f := c.figure(figure)) is not None]
     order = [server for _, server in sorted(known, reverse=not lower_is_better(figure))]
     wanted = {frozenset((order[0], server)) for server in order} if order else set()
@@ -285,11 +285,11 @@ CLAIM_WORDS = {
 
 def pair_lines(part: PartView, pairs: Sequence[PairView]) -> list[Lines]:
     """A sentence per pair about what the part asks, a line per pair about everything else."""
-    figures = asked_figures(part)
+    figures = headline_figures(part)
     first, said_once = in_words([pair for pair in pairs if pair.figure in figures])
     others = [better_first(pair) for pair in pairs if pair.figure not in figures and pair.ratio is not None]
     every = sum(pair.figure in figures for pair in part.pairs)
-    left_out = f"{len(first)} of {every}: beside the best median, and the next one down"
+    left_out = f"{len(first)} of {every}: each with the best median and the next one down"
     note = "; ".join(filter(None, (left_out if len(first) < every else "", said_once)))
     made = [Lines("Pair by pair", first, note=note, marked=True)] if first else []
     if others:
@@ -299,10 +299,10 @@ def pair_lines(part: PartView, pairs: Sequence[PairView]) -> list[Lines]:
     return [*made, about] if about is not None else made
 
 
-def asked_figures(part: PartView) -> tuple[str, ...]:
+def headline_figures(part: PartView) -> tuple[str, ...]:
     """Headline figures of the part's loads."""
     compared = {pair.figure for pair in part.pairs}
-    figures = dict.fromkeys(cell.asked_figure for cell in part.cells)
+    figures = dict.fromkeys(cell.headline_figure for cell in part.cells)
     return tuple(figure for figure in figures if figure in compared) or (HEADLINE,)
 
 
@@ -314,7 +314,7 @@ def coverage(part: PartView) -> Lines | None:
     if part.shared:
         what = "workloads and loads" if part.part.share_process == "workloads" else "loads"
         sentences.append(
-            f"The {what} of a server shared processes: one that came out slow is slow under all of them, so "
+            f"The {what} of a server shared processes: a slow process is slow under all of them, so "
             f"the ratios under different {what} are not independent of each other."
         )
     sentences += [position.sentence for position in part.positions]
@@ -358,7 +358,7 @@ def ratio_line(pair: PairView) -> str:
 
 
 STRETCHES = 3
-"""Number of stretches a single window is cut into; they stand for windows of one process."""
+"""Number of stretches of a single window, used as windows of a process."""
 FEWEST_ROWS = 3
 WHOLE = 0.99
 """Share of the planned length that windows must have had: those of an interrupted trial are others."""
@@ -399,7 +399,7 @@ def _times_s(trial: TrialView) -> tuple[float, float]:
 
 
 def stretches(trial: TrialView, many: int, least_s: float = 0.0) -> list[float]:
-    """Requests per second of a process's windows, or of stretches of its only one; empty if too short."""
+    """Requests per second of a process's windows, or of stretches of a single window; empty if too short."""
     engine = trial.record.evidence.engine
     window = engine.window if engine is not None else None
     if engine is None or window is None or not window.complete or window.duration_s < max(least_s, 1e-9):
@@ -435,7 +435,7 @@ def levels_words(levels: Levels) -> str:
         share = 1 - 1 / levels.relative_time(now)
         saved = f" ({share * 100:.0f} % less time for the same width)"
     if levels.of_one_window:
-        return f"{split}: one window of {best * window_s:.0f} s per process is the cheapest{saved}."
+        return f"{split}: a window of {best * window_s:.0f} s per process is the cheapest{saved}."
     if best == now:
         return f"{split}: {now} windows of this length are the cheapest."
     many = "1 window" if best == 1 else f"{best} windows"

@@ -179,7 +179,7 @@ class RichProgress(SilentProgress):
 
 
 def _bar(share: float | None, width: int, style: str) -> ProgressBar:
-    """A bar filled to `share`; one that only moves when nobody knows how long it takes."""
+    """A bar filled to `share`; moving where the duration is unknown."""
     if share is None:
         return ProgressBar(total=None, pulse=True, width=width, pulse_style=style)
     done = min(max(share, 0.0), 1.0)
@@ -187,13 +187,13 @@ def _bar(share: float | None, width: int, style: str) -> ProgressBar:
 
 
 PLAIN_LINE_EVERY_S = 5.0
-"""How often the plain output tells where it is within a phase."""
+"""Interval of the plain output within a phase."""
 ROW_S = 1.0
 """Seconds. Rows come once a second: the row nearest to the moment is printed."""
 
 
 class PlainProgress(SilentProgress):
-    """One line per event, for logs and pipes: a line at each change of phase and one every five seconds."""
+    """A line per event, for logs and pipes: at each change of phase and every five seconds."""
 
     def __init__(self, stream: IO[str], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream

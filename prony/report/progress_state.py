@@ -1,4 +1,4 @@
-"""Where an experiment stands, and the progress that says nothing. Draws nothing."""
+"""The state of an experiment's progress, and the silent progress. Draws nothing."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SilentProgress:
 
 @dataclass(slots=True)
 class State:
-    """Where the experiment stands; both visible forms draw from it."""
+    """Progress of an experiment, as both visible forms draw it."""
 
     clock: Callable[[], float]
     started_s: float = 0.0
@@ -73,7 +73,7 @@ class State:
     ended_planned_s: float = 0.0
     took_s: float = 0.0
     took_planned_s: float = 0.0
-    """The same trials, repeated ones too, by the plan."""
+    """Planned time of the same trials, with repeats, s."""
     index: int = 0
     server: str = ""
     block: int = 0

@@ -33,7 +33,7 @@ log = logging.getLogger("prony.report")
 
 
 def load_result(store: Store, which: str) -> ResultView:
-    """Everything about one stored experiment. Raises UsageError when there is none of this id."""
+    """A stored experiment as a view. Raises UsageError for an unknown id."""
     row = store.experiment(which)
     tags, notes = store.labels_of(row.id)
     view = replace(result_view(row, store.trials(row.id)), tags=tags, notes=notes)
@@ -47,7 +47,7 @@ def load_result(store: Store, which: str) -> ResultView:
 
 
 def remember_answer(store: Store, view: ResultView) -> None:
-    """Keeps what a result comes to, for lists; a store that may only be read stays as it is."""
+    """Stores a result's answer for lists, unless the store is read-only."""
     with suppress(StoreError):
         store.answered(view.id, answer(view).sentence)
 
@@ -195,7 +195,7 @@ def _warnings(view: ResultView) -> list[str]:
     repeated = [c.label for c in view.cells if any(INTERRUPTED not in t.record.notes for t in c.superseded)]
     if repeated:
         warnings.append(
-            f"Disturbed trials were repeated: {join(repeated)}; the earlier ones are in no figure."
+            f"Disturbed trials were repeated: {join(repeated)}; earlier attempts are in no figure."
         )
     for cell in view.cells:
         warnings += [words for control in cell.controls if (words := _agreement(cell, control)) is not None]

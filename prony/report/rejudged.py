@@ -30,7 +30,7 @@ class ChangeOut(Out):
 
 
 class RejudgedTrialOut(Out):
-    """One trial and its two judgements."""
+    """A trial and its two judgements."""
 
     id: str
     server: str
@@ -83,7 +83,7 @@ def render(name: str, limits: Mapping[str, float], trials: Sequence[Rejudged], c
         f"{name}: {counted(len(trials), 'trial')} judged again by Prony {__version__}, limits of the "
         + (f"plan and {under}" if under else "plan")
         + f". {after} conform{'' if before == after else f', before {before}'}; {changed} new judgements "
-        "stored, the earlier ones kept."
+        "stored; earlier judgements are kept."
     )
     for t in trials:
         differing = [change for change in t.changes if _differs(*change.kinds)]

@@ -1,4 +1,4 @@
-"""What a report shows, as one value: every output reads a `ResultView` and nothing else."""
+"""`ResultView`: the input of every report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from prony import seams
-from prony.compare.capacity import Found, Outcome
+from prony.compare.capacity import Outcome, SearchResult
 from prony.compare.claim import Claim, Settles
 from prony.compare.false_differences import FalseDifferences
 from prony.compare.levels import Levels
@@ -55,9 +55,7 @@ class Drawn(Explained):
 
 
 def explained(cells: Sequence[CellView]) -> Explained | None:
-    """Of the cells that have an explained trial; None where no cell has one. The package makes it anew;
-    without it, it is as stored.
-    """
+    """Explanation of the explained cells; None without any. Recomputed, or as stored without the package."""
     with_profile = [cell for cell in cells if cell.explained]
     if not with_profile:
         return None
@@ -96,7 +94,7 @@ class ServerView:
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """One source of a ratio's budget: relative bounds, None where not bounded."""
+    """A source in a ratio's budget: relative bounds, None where not bounded."""
 
     source: str
     """The check's name; `missing`, `position`, `order`, and `steady` for the drift to the horizon."""
@@ -108,7 +106,7 @@ class SourceView:
 
 @dataclass(frozen=True, slots=True)
 class PairView:
-    """One figure of two servers: `ratio` is a ÷ b with its interval; the sentence says what holds."""
+    """A figure of two servers: `ratio` is a ÷ b with its interval; `sentence` states the claim."""
 
     a: str
     b: str
@@ -131,7 +129,7 @@ class PairView:
     better: str | None
     """Which of the two is better, where they are shown to differ and the figure has a direction."""
     settles: Settles | None
-    """What would settle an open pair, or show for later what is shown for the window."""
+    """What settles an open pair, or extends a window's claim to the horizon."""
     sources: tuple[SourceView, ...]
     """What may bend the ratio, the largest first."""
     provided: tuple[Condition, ...]
@@ -166,14 +164,14 @@ class PositionView:
 
 @dataclass(frozen=True, slots=True)
 class SharedView:
-    """Loads that shared processes, in one figure: of one workload, or of all where `workload` is empty."""
+    """Loads that shared processes, in a figure: of a workload, or of all where `workload` is empty."""
 
     workload: str
     figure: str
     processes: int
     trials: int
     ratios: tuple[LoadRatio, ...]
-    """From each load to the next one, server by server."""
+    """From each load to the next, by server."""
     place: PositionEffect | None
     """Effect per position of a load in its process; None if it cannot be estimated."""
     carry_over: CarryOver | None
@@ -183,7 +181,7 @@ class SharedView:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One trial of a capacity search."""
+    """A trial of a capacity search."""
 
     trial: TrialView
     rate_per_s: float
@@ -194,17 +192,17 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class SearchView:
-    """What a capacity search came to."""
+    """The result of a capacity search."""
 
     objectives: tuple[Objective, ...]
-    found: Found
+    result: SearchResult
     tried: tuple[Tried, ...]
     """By rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateView:
-    """What a gate came to."""
+    """The result of a gate."""
 
     change: Change
     sentence: str
@@ -228,7 +226,7 @@ class GateView:
 
 @dataclass(frozen=True)
 class PartView:
-    """One part of a plan: cells that are reported together."""
+    """A part of a plan: cells reported together."""
 
     part: Part
     cells: tuple[CellView, ...] = ()
@@ -246,7 +244,7 @@ class PartView:
     shared: tuple[SharedView, ...] = ()
     """Of loads that shared processes, by figure, and by workload where these did not."""
     levels: Levels | None = None
-    """Of a comparison of one workload and load: variance within and between processes."""
+    """Of a comparison of a single workload and load: variance within and between processes."""
     aa_on_record: OnRecord | None = None
     """Of a comparison: the stored A/A experiment that fits."""
     explanation: Explained | None = None
@@ -257,7 +255,7 @@ class PartView:
     failure: str = ""
     """Why a part that depends on another was not run."""
     findings: tuple[Finding, ...] = ()
-    """About trials that are compared with each other; each trial has its own beside these."""
+    """Findings across trials, in addition to each trial's own."""
 
     @property
     def trials(self) -> tuple[TrialView, ...]:
@@ -293,8 +291,8 @@ class PartView:
         return tuple(view for view in self.cells if view.cell.server == server)
 
     @property
-    def asked_figure(self) -> str:
-        return next((view.asked_figure for view in self.cells), HEADLINE)
+    def headline_figure(self) -> str:
+        return next((view.headline_figure for view in self.cells), HEADLINE)
 
     @property
     def layout(self) -> Shape:
@@ -316,7 +314,7 @@ class PartView:
         if self.failure or any(not finding.conforms for finding in self.findings):
             return False
         if self.search is not None:
-            return self.search.found.held_per_s is not None
+            return self.search.result.held_per_s is not None
         if self.part.aa is not None:
             return self.aa is not None
         if self.gate is not None:
@@ -328,7 +326,7 @@ class PartView:
 
 @dataclass(frozen=True)
 class ResultView:
-    """All that a report needs of one stored experiment, whatever command made it."""
+    """A stored experiment of any command, as a report needs it."""
 
     id: str
     title: str
@@ -375,7 +373,7 @@ class ResultView:
 
     @property
     def conforms(self) -> bool:
-        """Whether every trial conforms, and there is one."""
+        """Whether every trial conforms; False without trials."""
         return bool(self.trials) and all(trial.conforms for trial in self.trials)
 
     @property

@@ -25,8 +25,9 @@ from prony.report.blocks import (
     words,
 )
 from prony.report.cell_view import HEADLINE, CellView
-from prony.report.comparison import cell_trials, figure_cell
+from prony.report.comparison import figure_cell
 from prony.report.labels import named, rounded
+from prony.report.matrix import cell_trials
 from prony.report.result import PartView, SearchView, Tried
 from prony.report.shape import MOST_SENTENCES, Shape
 from prony.report.wording import ABSENT, number, significant
@@ -63,7 +64,7 @@ class Sweep(Shape):
 
 
 class Capacity(Shape):
-    """A search for the highest rate at which an objective holds: what it came to, and a row per trial."""
+    """A search for the highest rate that meets an objective: its result, and a row per trial."""
 
     picture = "capacity"
 
@@ -122,7 +123,7 @@ def _points(cells: Sequence[CellView], law: Scaling | None) -> Table:
 
 
 def law(cells: Sequence[CellView]) -> Scaling | None:
-    """The law fitted to one server's counting trials."""
+    """The law fitted to a server's counting trials."""
     points = [
         Point(float(cell.users), rate, trial.record.process.id if trial.record.process is not None else "")
         for cell in cells
@@ -146,7 +147,7 @@ def law_words(law: Scaling | None) -> list[str]:
     )
     sentences = [
         spot,
-        f"Universal Scalability Law: one user {_interval(law.rate_1)} requests/s, contention α "
+        f"Universal Scalability Law: 1 user {_interval(law.rate_1)} requests/s, contention α "
         f"{_interval(law.alpha)}, coherency β {_interval(law.beta)}; typical residual {law.miss * 100:.1f} "
         "%.",
         _peak_words(law),
@@ -184,7 +185,7 @@ def _interval(estimate: Estimate) -> str:
 
 def _peak_words(law: Scaling) -> str:
     if math.isinf(law.peak.value):
-        return f"No peak: up to {number(law.most_users)} users, more users never cost throughput by this law."
+        return f"No peak: by this law throughput does not fall up to {number(law.most_users)} users."
     peak = f"Highest throughput at N* = {_users(law.peak)}"
     if law.peak_seen:
         return f"{peak}: more users cost throughput."
@@ -208,7 +209,7 @@ def search_view(plan: Search, part: PartView) -> SearchView:
         outcome, share = outcome_of(trial.record, trial.judgement, trial.figures, wanted)
         search.tell(rate, outcome, share)
         tried.append(Tried(trial, rate, outcome, share))
-    return SearchView(wanted, search.found, tuple(sorted(tried, key=lambda trial: trial.rate_per_s)))
+    return SearchView(wanted, search.result, tuple(sorted(tried, key=lambda trial: trial.rate_per_s)))
 
 
 def _tried(tried: Tried) -> Row:
@@ -221,7 +222,7 @@ def _tried(tried: Tried) -> Row:
 
 
 def capacity_words(search: SearchView) -> str:
-    outcome = search.found
+    outcome = search.result
     held, failed, client, undecided = (
         None if rate is None else f"{significant(rate, 4)} requests/s"
         for rate in (outcome.held_per_s, outcome.failed_per_s, outcome.client_per_s, outcome.undecided_per_s)
@@ -240,9 +241,9 @@ def capacity_words(search: SearchView) -> str:
     if outcome.end is End.CLIENT:
         return f"No answer: this client could not even offer {client} ({trials})."
     if outcome.end is End.NEVER:
-        return f"Not even {failed} held, the lowest rate that may be tried ({trials})."
+        return f"Not even {failed} held, the search's lowest rate ({trials})."
     if outcome.end is End.HIGHEST:
-        return f"At least {held}, the highest rate that may be tried ({trials})."
+        return f"At least {held}, the search's highest rate ({trials})."
     known = f"{held} held" if held is not None else "no rate held"
     known += f", {failed} did not" if failed is not None else ""
     known += f", {undecided} undecided" if undecided is not None else ""

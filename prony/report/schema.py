@@ -58,7 +58,7 @@ class CountsOut(Out):
     failed: int | None = None
     errors: dict[str, int] = Field(default_factory=dict, description="failed requests by kind")
     status_codes: dict[str, int] = Field(default_factory=dict, description="responses by HTTP status")
-    blocked: int | None = Field(default=None, description="open loop: arrivals that found no place")
+    blocked: int | None = Field(default=None, description="open loop: arrivals at the cap of users, not sent")
     sessions_begun: int | None = None
     sessions_completed: int | None = None
     connections_opened: int | None = Field(default=None, description="whole run, warm-up included")
@@ -74,7 +74,7 @@ class NotConformingOut(Out):
 
 
 class BudgetOut(Out):
-    """One line of a figure's budget."""
+    """A source in a figure's budget."""
 
     source: str = Field(description="the check's name")
     code: str
@@ -86,7 +86,7 @@ class BudgetOut(Out):
 
 
 class TrialOut(Out):
-    """One trial: a fresh server process, or one run against a URL."""
+    """A trial: a fresh server process, or a run against a URL."""
 
     id: str
     block: int
@@ -98,10 +98,10 @@ class TrialOut(Out):
         default=None,
         description="where it measured several loads: which process, and the place of this load in it",
     )
-    conforms: bool = Field(description="whether what was asked for happened; only then it has figures")
+    conforms: bool = Field(description="whether the plan was carried out; figures exist only then")
     not_conforming: list[NotConformingOut]
     counts: bool = Field(description="whether it enters the figures of its cell and the pairs")
-    repeated: bool = Field(description="whether a later trial of the same block stands in its place")
+    repeated: bool = Field(description="whether a later attempt replaces it")
     bound_by: str = Field(description="what bound the throughput")
     driver: str | None = Field(description="io_uring or epoll")
     duration_s: float | None = Field(description="length of the measured window")
@@ -125,7 +125,7 @@ class TrialOut(Out):
     counters: CountsOut
     steps: list[StepLine] = Field(description="empty when the workload has a single one, or when rejected")
     time_parts: list[TimePart] = Field(
-        description="send, wait and receive make up the service time; empty unless asked for"
+        description="send, wait and receive make up the service time; empty unless requested"
     )
     hosts: list[HostLine] = Field(
         default_factory=list, description="each host with its link; empty where everything was on one host"
@@ -135,19 +135,19 @@ class TrialOut(Out):
 
 
 class CellOut(Out):
-    """One server under one load of one workload."""
+    """A server under a load of a workload."""
 
     id: str = Field(description="part/server/workload/load")
     server: str
     workload: str
     load: str
     users: int | None = Field(description="of a closed loop")
-    offered_per_s: float | None = Field(description="of an open loop with one rate")
+    offered_per_s: float | None = Field(description="of an open loop with a constant rate")
     conforms: bool | None = Field(description="whether any trial does; null before any ended")
     not_conforming: list[str] = Field(description="why trials do not conform, each check once")
     bound_by: str
     plateau: Plateau | None = Field(
-        description="residual drift of the figure that is asked for, pooled over its trials; null "
+        description="residual drift of the headline figure, pooled over its trials; null "
         "where no plateau is claimed"
     )
     uncertainty: dict[str, Uncertainty] = Field(
@@ -164,7 +164,7 @@ class CellOut(Out):
 
 
 class LawOut(Out):
-    """The Universal Scalability Law, fitted to the trials of one server that count."""
+    """The Universal Scalability Law, fitted to a server's counting trials."""
 
     server: str
     rising: bool = Field(description="whether throughput still rises at the largest number of users")
@@ -182,7 +182,7 @@ class LawOut(Out):
 
 
 class TriedOut(Out):
-    """One trial of a capacity search."""
+    """A trial of a capacity search."""
 
     trial: str
     rate_per_s: float
@@ -213,7 +213,7 @@ class PartOut(Out):
     note: str
     shape: Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check", "aa", "gate"]
     conforms: bool | None = Field(
-        description="whether everything asked has a figure; null where an interrupt came before its turn"
+        description="whether every requested figure exists; null if interrupted before"
     )
     explanations: list[dict[str, Any]] = Field(
         default_factory=list, description="of explained servers: where CPU time goes (schema: explanation)"
@@ -244,7 +244,7 @@ class PartOut(Out):
 
 
 class ResultOut(Out):
-    """One stored experiment, whatever command made it."""
+    """A stored experiment of any command."""
 
     schema_: Literal[3] = Field(default=3, alias="schema")
     kind: Literal["result"] = "result"
@@ -257,8 +257,8 @@ class ResultOut(Out):
     created: str = Field(description="ISO 8601")
     status: Literal["running", "finished", "interrupted"]
     quick: bool
-    conforms: bool = Field(description="whether every trial did as was asked")
-    sentence: str = Field(description="what is shown, in one sentence")
+    conforms: bool = Field(description="whether every trial conforms")
+    sentence: str = Field(description="the answer, in a sentence")
     planned_trials: int = Field(description="as far as the plan has been drawn up; at most, with until_clear")
     ended_trials: int
     warnings: list[str]
@@ -271,7 +271,7 @@ class ResultOut(Out):
 
 
 class SideOut(Out):
-    """One of two results."""
+    """A side of two results."""
 
     id: str
     title: str
@@ -279,7 +279,7 @@ class SideOut(Out):
 
 
 class TwoRatiosOut(Out):
-    """One pair of servers in both results."""
+    """A pair of servers in both results."""
 
     where: str
     a: str
@@ -290,7 +290,7 @@ class TwoRatiosOut(Out):
 
 
 class TwoFiguresOut(Out):
-    """One server's figure in both results."""
+    """A server's figure in both results."""
 
     where: str
     server: str

@@ -1,4 +1,4 @@
-"""What a kind of part comes to, its sentences, tables and chapters; and what shared processes did. Pure."""
+"""A kind of part: its sentences, tables and chapters; and effects of shared processes. Pure."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class Shape(ABC):
     """How a part is shown of which nothing more is known than its cells."""
 
     lists_failures = False
-    """Whether the details list every trial without a figure; else the findings tell of them."""
+    """Whether the details list every trial without a figure; otherwise findings name them."""
     picture = ""
     """What shows the answer on the page before its rows: law, capacity, changes or throughput."""
     answers_by_server = False
     """Whether each server has an answer of its own."""
     charts: tuple[str, ...] = ()
-    """What stands above the tables of the page's first chapter."""
+    """Lead of the page's first chapter."""
 
     def analysed(self, part: PartView) -> PartView:
         return part
 
     def ranking(self, part: PartView) -> list[CellView]:
         """Its cells as the answer shows them: those with a figure first."""
-        return sorted(part.cells, key=lambda cell: cell.figure(part.asked_figure) is None)
+        return sorted(part.cells, key=lambda cell: cell.figure(part.headline_figure) is None)
 
     def winner(self, part: PartView, figure: str) -> str | None:  # noqa: ARG002
         """The server shown to be better than every other; None if servers are not ranked."""
@@ -67,12 +67,12 @@ class Shape(ABC):
 
     @abstractmethod
     def chapters(self, part: PartView) -> list[Chapter | str]:
-        """Chapters of its page; a name stands for a chapter that a chart makes."""
+        """Chapters of its page; a string names a chapter of charts."""
 
 
 def of_cells(part: PartView) -> tuple[str, ...]:
     """A sentence for the cell of a part without pairs; of several, where the figure is highest and lowest."""
-    figure = part.asked_figure
+    figure = part.headline_figure
     spreads = [(spread, cell) for cell in part.cells if (spread := cell.figure(figure)) is not None]
     if len(spreads) < 2:
         return tuple(_of_cell(cell, spread) for spread, cell in spreads)
@@ -85,7 +85,7 @@ def of_cells(part: PartView) -> tuple[str, ...]:
 
 
 def _of_cell(cell: CellView, spread: Spread) -> str:
-    figure, off = cell.asked_figure, cell.uncertainty(cell.asked_figure)
+    figure, off = cell.headline_figure, cell.uncertainty(cell.headline_figure)
     unit, of = ("requests/s", "") if figure == HEADLINE else ("ms", f"{label_of(figure)} ")
 
     def written(value: float) -> str:
@@ -166,7 +166,7 @@ def shared_blocks(part: PartView) -> list[Block]:
         where = _where(view, several)
         lines = tuple(where + _ratio_words(view.figure, ratio) for ratio in view.ratios)
         if lines:
-            note = "each load ÷ the one before it in the plan, paired by process"
+            note = "each load ÷ the preceding load in the plan, paired by process"
             made.append(Lines("From load to load", lines, note=note))
     words = tuple(_where(view, several) + order_words(view) for view in part.shared)
     of = "workloads and loads" if part.part.share_process == "workloads" else "loads"
@@ -197,7 +197,7 @@ def order_words(view: SharedView) -> str:
     if not parts:
         return f"{over}: too few to tell whether the order matters."
     if not view.found:
-        return f"{over}: {'; '.join(parts)}. No effect found."
+        return f"{over}: {'; '.join(parts)}. No effect detected."
     return (
         f"{over}: {'; '.join(parts)}. An effect: all servers had the same order in each block, so it cancels "
         "in their ratios where it is alike, and is in their budget where it is not; from load to load, and "
@@ -206,7 +206,7 @@ def order_words(view: SharedView) -> str:
 
 
 def _carry_over_words(carry_over: CarryOver) -> str:
-    test = f"which load came before: p = {carry_over.p_value:.2g}"
+    test = f"preceding load: p = {carry_over.p_value:.2g}"
     if not carry_over.found:
         return test
     interval = f"[{_percent(carry_over.low)}, {_percent(carry_over.high)}]"

@@ -10,9 +10,10 @@ from prony import seams
 from prony.judge.finding import GRAVEST_FIRST, Finding, Kind
 from prony.plan.part import Shape as Name
 from prony.report.blocks import Block, Lines
-from prony.report.comparison import Comparison, Matrix, SameServer
+from prony.report.comparison import Comparison, SameServer
 from prony.report.gate import Gate
 from prony.report.hosts import host_blocks
+from prony.report.matrix import Matrix
 from prony.report.out import filled
 from prony.report.result import PartView
 from prony.report.scaling import Capacity, Sweep
@@ -65,7 +66,7 @@ def hosts(part: PartView) -> list[Block]:
 
 
 def not_conforming(part: PartView) -> tuple[Lines, ...]:
-    """Each with its cause; of many cells only those that were run again, as findings tell of the others."""
+    """Each with its cause; of many cells only repeated ones, as findings name the others."""
     lines = []
     for cell in part.cells:
         for trial in cell.superseded:
@@ -97,7 +98,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
-    """Findings of one check and code: cells, reasons, effect on figures, and advice."""
+    """Findings of a check and code: cells, reasons, effect on figures, and advice."""
 
     check: str
     code: str

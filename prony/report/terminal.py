@@ -34,9 +34,9 @@ FITS = (
     (False, WORDS[1], 2 * LEAST_COLUMN),
     (False, WORDS[2], 2 * LEAST_COLUMN),
 )
-"""Whether ranges stand beside, where words are wrapped, and where names of less telling columns are."""
+"""Whether ranges are inline; widths at which words and less informative headings wrap."""
 LEAST_LABEL, MOST_LABEL, MOST_HEADING = 14, 23, 30
-"""A label longer than this is wrapped when ranges stand below."""
+"""Longest label that does not wrap when ranges are below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class _Layout:
     label: int
     widths: tuple[int, ...]
     ranges: tuple[int, ...]
-    """Of each column's ranges alone, so that medians stand below each other."""
-    beside: bool
+    """Width of each column's ranges, which aligns medians."""
+    inline: bool
     mark: str
 
     def total(self, places: Sequence[int]) -> int:
@@ -53,10 +53,10 @@ class _Layout:
 
 
 def drawn(table: Table, width: int, mark: str = "") -> Iterator[RenderableType]:
-    """One or more tables no wider than `width`; `mark` ends every row of measured figures."""
+    """Tables no wider than `width`; `mark` ends every row of measured figures."""
     every = list(range(len(table.columns)))
-    for beside, words, heads in FITS:
-        layout = _layout(table, mark, words, heads, beside=beside)
+    for inline, words, heads in FITS:
+        layout = _layout(table, mark, words, heads, inline=inline)
         if layout.total(every) <= width:
             yield from _lines(table, layout, every)
             return
@@ -69,45 +69,48 @@ def drawn(table: Table, width: int, mark: str = "") -> Iterator[RenderableType]:
         yield from _lines(table, layout, places)
 
 
-def _layout(table: Table, mark: str, words: int, heads: int, *, beside: bool) -> _Layout:
+def _layout(table: Table, mark: str, words: int, heads: int, *, inline: bool) -> _Layout:
     rows = [row for section in table.sections for row in section.rows]
-    indent = _indent(table, beside=beside)
+    indent = _indent(table, inline=inline)
     longest = max([cell_len(row.named) for row in rows], default=0) + indent
-    if not beside:
+    if not inline:
         plain = max([cell_len(row.label) for row in rows], default=0) + indent
         longest = min(MOST_LABEL, plain)
-    label = max(longest, min(cell_len(table.heading), MOST_HEADING if beside else LEAST_LABEL))
+    label = max(longest, min(cell_len(table.heading), MOST_HEADING if inline else LEAST_LABEL))
     widths = []
     for place, column in enumerate(table.columns):
         cells = [row.cells[place] for row in rows]
-        widest = max([_width(cell, column, words, beside=beside) for cell in cells], default=0)
+        widest = max([_width(cell, column, words, inline=inline) for cell in cells], default=0)
         name = cell_len(column.name)
         if not column.number:
             widths.append(max(widest, min(name, words)))
-        elif beside:
+        elif inline:
             widths.append(max(widest, LEAST_COLUMN, min(name, heads) if column.rank else name))
         else:
             widths.append(max(widest, LEAST_COLUMN, min(max(map(cell_len, column.name.split())), 18)))
     ranges = tuple(
-        max([cell_len(row.cells[place].beside) for row in rows if row.cells[place].kind is None], default=0)
+        max(
+            [cell_len(row.cells[place].spread_text) for row in rows if row.cells[place].kind is None],
+            default=0,
+        )
         for place in range(len(table.columns))
     )
-    return _Layout(label, tuple(widths), ranges, beside, mark)
+    return _Layout(label, tuple(widths), ranges, inline, mark)
 
 
-def _indent(table: Table, *, beside: bool) -> int:
+def _indent(table: Table, *, inline: bool) -> int:
     titled = any(section.title for section in table.sections)
-    return (INDENT if beside else 1) if titled else 0
+    return (INDENT if inline else 1) if titled else 0
 
 
-def _width(cell: TableCell, column: Column, words: int, *, beside: bool) -> int:
+def _width(cell: TableCell, column: Column, words: int, *, inline: bool) -> int:
     """What a cell needs; words may be wrapped at `words`, numbers not."""
-    text, below = cell_len(cell.text), cell_len(cell.beside)
+    text, below = cell_len(cell.text), cell_len(cell.spread_text)
     if not column.number or cell.kind is not None or not cell.text[:1].isdigit():
-        whole = text + (below + 2) * bool(below) if beside else max(text, below)
+        whole = text + (below + 2) * bool(below) if inline else max(text, below)
         longest = max(map(cell_len, (*cell.text.split(), "")))
         return max(longest, min(whole, words))
-    return text + (below + 1) * bool(below) if beside else max(text, below)
+    return text + (below + 1) * bool(below) if inline else max(text, below)
 
 
 def _most_telling(table: Table, layout: _Layout, width: int) -> list[int]:
@@ -140,7 +143,7 @@ def _lines(table: Table, layout: _Layout, places: Sequence[int]) -> Iterator[Ren
             yield Text.assemble((section.title, "bold"), (note, "dim"))
         body = _grid(table, layout, places)
         for row in section.rows:
-            body.add_row(*_cells(row, layout, places, _indent(table, beside=layout.beside)))
+            body.add_row(*_cells(row, layout, places, _indent(table, inline=layout.inline)))
         yield body
 
 
@@ -167,7 +170,7 @@ def _grid(table: Table, layout: _Layout, places: Sequence[int]) -> rich_table.Ta
 
 
 def _cells(row: Row, layout: _Layout, places: Sequence[int], indent: int) -> Iterator[RenderableType]:
-    split = bool(row.unit) and not layout.beside
+    split = bool(row.unit) and not layout.inline
     label = Text.assemble(row.label, "\n", (row.unit, "dim")) if split else Text(row.named)
     yield Padding(label, (0, 0, 0, indent))
     for place in places:
@@ -179,12 +182,12 @@ def _cells(row: Row, layout: _Layout, places: Sequence[int], indent: int) -> Ite
 def _cell(cell: TableCell, layout: _Layout, widest_range: int) -> Text:
     style = KIND_STYLE[cell.kind] if cell.kind else BEST if cell.best else ""
     text = Text(cell.text, style=style)
-    if not layout.beside:
-        return Text.assemble(text, "\n", (cell.beside, "dim")) if cell.spread else text
+    if not layout.inline:
+        return Text.assemble(text, "\n", (cell.spread_text, "dim")) if cell.spread else text
     if cell.kind is not None:
         return Text.assemble(text, (f", {cell.spread}" if cell.spread else "", "dim"))
     if widest_range and (cell.spread or cell.text[:1].isdigit()):
-        return Text.assemble(text, (f" {cell.beside.ljust(widest_range)}", "dim"))
+        return Text.assemble(text, (f" {cell.spread_text.ljust(widest_range)}", "dim"))
     return text
 
 

@@ -34,7 +34,7 @@ ESTIMATED = ("value", "low", "high", "bias_low", "bias_high", "plateau_low", "pl
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of one trial, or a trial without any (`figure` is then empty and `value` None)."""
+    """A figure of a trial, or a trial without any (`figure` is then empty and `value` None)."""
 
     experiment: str
     part: str
@@ -45,7 +45,7 @@ class Row:
     trial: str
     block: int
     kind: str
-    """trial, control, or repeated: one that was run again."""
+    """trial, control, or repeated: replaced by a later attempt."""
     started: datetime
     conforms: bool
     figure: str = ""

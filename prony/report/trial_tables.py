@@ -1,4 +1,4 @@
-"""One trial of one server; and steps, time parts, groups of users and a script's output of any. Pure."""
+"""A single trial; and steps, time parts, groups of users and a script's output of any trial. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_SCRIPT_LINES = 200
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Of one histogram; a percentile that the samples do not support is None."""
+    """Of a histogram; None for percentiles that the samples do not support."""
 
     mean_ms: float | None = None
     p50_ms: float | None = None
@@ -44,7 +44,7 @@ def times(sample: Sample | None) -> Times:
 
 @dataclass(frozen=True, slots=True)
 class StepLine:
-    """One step over one window."""
+    """A step over a window."""
 
     scenario: str
     name: str
@@ -56,7 +56,7 @@ class StepLine:
 
 @dataclass(frozen=True, slots=True)
 class TimePart:
-    """One part of a request's time over one window: connect, tls, send, wait or receive."""
+    """A part of a request's time over a window: connect, tls, send, wait or receive."""
 
     name: str
     samples: int
@@ -64,7 +64,7 @@ class TimePart:
 
 
 def steps_of(trial: TrialView) -> list[StepLine]:
-    """The steps of one trial; none when the workload has a single one or its figures are not printed."""
+    """The steps of a trial; empty for a single step or unprinted figures."""
     window = measured(trial.record.evidence)
     if window is None or not trial.conforms:
         return []
@@ -151,7 +151,7 @@ def time_part_blocks(trials: Sequence[TrialView]) -> list[Block]:
 
 
 def group_lines(evidence: Evidence) -> list[str]:
-    """A line per group of users, where there are several, and one per load that came before or after."""
+    """A line per group of users, where there are several, and per load before or after."""
     groups = [_group(population) for population in evidence.load.populations]
     stages = [
         f"{WHEN[stage.name]}: {number(totals.completed)} requests completed, {number(totals.failed)} failed "
@@ -215,7 +215,7 @@ PARTS = (
 
 
 class Single(Shape):
-    """One trial of one server: counts, figures, steps, time parts, the script's output."""
+    """A single trial: counts, figures, steps, time parts, the script's output."""
 
     picture = "throughput"
 
@@ -224,7 +224,7 @@ class Single(Shape):
 
     def chapters(self, part: PartView) -> list[Chapter | str]:
         against = " against a server that was already running" if part.external else ""
-        lead = f"One trial{against}: nothing is said about how others would differ."
+        lead = f"A single trial{against}: variation between trials is unknown."
         parts = tuple(replace(block, title="", note="") for block in time_part_blocks(part.trials))
         return [
             Chapter("results", "Results", (*results(part), *script(part)), lead),

@@ -33,19 +33,19 @@ class TwoResults:
 
     @property
     def words(self) -> str:
-        """The conclusion, as one sentence."""
+        """The conclusion, in a sentence."""
         if self.confounded:
             return (
                 "The host is confounded with everything else that differs between the two results: no "
                 "ratio and no p-value is given across them; compare the ratios within each."
             )
         return (
-            "Both results come from one host at different times. Changes between them are indicative: their "
-            "trials are not interleaved, so what else changed in between is in them too."
+            "Both results are of one host at different times. Changes between them are indicative: their "
+            "trials are not interleaved, so they include other changes in between."
         )
 
 
-def beside(first: ResultView, second: ResultView) -> TwoResults:
+def compared(first: ResultView, second: ResultView) -> TwoResults:
     """Both results, group by group (part, workload, load), as far as either has a figure."""
     several = any(len(side.parts) > 1 for side in (first, second))
     groups = (_groups(first, several), _groups(second, several))
@@ -55,7 +55,7 @@ def beside(first: ResultView, second: ResultView) -> TwoResults:
     confounded = _confounded(first, second)
     for where in names:
         cells = (groups[0].get(where, []), groups[1].get(where, []))
-        figure = (*cells[0], *cells[1])[0].asked_figure
+        figure = (*cells[0], *cells[1])[0].headline_figure
         servers = list(dict.fromkeys(cell.cell.server for side in cells for cell in side))
         for server in servers:
             spreads = [_spread(side, server, figure) for side in cells]
@@ -101,7 +101,7 @@ def _agreement(left: PairView | None, right: PairView | None) -> str:
 
 
 def _groups(result: ResultView, several: bool) -> dict[str, list[CellView]]:
-    """By part (where one result has several), workload and load."""
+    """By part (where a result has several), workload and load."""
     groups: dict[str, list[CellView]] = {}
     for part in result.parts:
         own = part.part.name if several else ""
@@ -160,7 +160,7 @@ def blocks(two: TwoResults) -> list[Block]:
         columns = (where, *sides, Column("", number=False))
         made.append(Table(columns, (Section(ratios),), title="Ratios", note="each within its own result"))
     elif two.confounded:
-        made.append(Lines("Ratios", ("none: no pair of servers has three trials in one result",)))
+        made.append(Lines("Ratios", ("none: no pair of servers has three trials in a result",)))
     divided = "never divided by each other" if two.confounded else "change: second ÷ first, indicative"
     changes = () if two.confounded else (Column("change"),)
     table = Table((where, *sides, *changes), (Section(tuple(figures)),), title="Figures")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 
 ABSENT = "–"
-"""Stands where a figure could not be read. Never a zero."""
+"""Printed where a figure could not be read; never zero."""
 
 
 def number(value: float | None, decimals: int = 0) -> str:
@@ -29,7 +29,7 @@ def significant(value: float | None, digits: int = 4) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """A ratio: three decimals around one, fewer when it is large (8.2×)."""
+    """A ratio: three decimals near 1, fewer when large (8.2×)."""
     if value is None or not math.isfinite(value):
         return ABSENT
     return f"{value:.3f}" if value < 2 else f"{value:.2f}" if value < 10 else f"{value:,.0f}"
@@ -112,7 +112,7 @@ def printable(text: str) -> str:
 
 
 def escaped(text: str, more: str = "") -> str:
-    """On one line, without a meaning in Markdown or HTML. `more`: further characters to escape."""
+    """On a single line, escaped for Markdown and HTML. `more`: further characters to escape."""
     plain = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     marks = rf"[\\`*|{re.escape(more)}]|(?<!\w)_|_(?!\w)"  # within a word _ has no meaning
     return re.sub(marks, r"\\\g<0>", " ".join(plain.split())).replace("](", "]\\(")
@@ -129,7 +129,7 @@ LOOSE = 1.0
 IN_TIMES = 10.0
 """Multiple of the figure from which an upper bound is a factor, not per cent."""
 EXACT = 1e-9
-"""Of a digit: rounding of floating point, which moves no bound up to the next one."""
+"""Share of a digit lost to floating point, which must not round a bound up."""
 
 
 def good_to(low: float | None, high: float | None) -> str:
@@ -144,7 +144,7 @@ def good_to(low: float | None, high: float | None) -> str:
 
 
 def bends(low: float | None, high: float | None) -> str:
-    """What one source may do: as `good_to`, but only the side that it bends: `+2.1 %`; `< 0.1 %`."""
+    """A source's bound: as `good_to`, on the affected side only: `+2.1 %`; `< 0.1 %`."""
     down, up = _size(low), _size(high)
     if max(down, up) < FINEST:
         return f"< {per_cent(FINEST)} %"
@@ -185,7 +185,7 @@ def signed(ratio: float, digits: int = 1) -> str:
 
 
 def per_cent(share: float) -> str:
-    """A bound, rounded away from zero: two digits, at most one of them a decimal."""
+    """A bound, rounded away from zero: two digits, at most one decimal."""
     value = 100 * abs(share)
     step = 10.0 ** max(-1, math.floor(math.log10(value) + EXACT) - 1) if value > 0 else 1.0
     return number(math.ceil(value / step - EXACT) * step, 1).removesuffix(".0")

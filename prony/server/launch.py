@@ -24,7 +24,7 @@ from prony.evidence.server import (
 )
 from prony.host.affinity import granted_cpus
 from prony.host.cgroup import cpu_quota, throttle
-from prony.load.asked import Preflight, ReadyProbe
+from prony.load.preflight import Preflight, ReadyProbe
 from prony.plan.target import TlsOptions
 from prony.server import certificates, proc, sockets
 from prony.server.address import Address
@@ -262,16 +262,16 @@ class RunningServer(GuardedProcess):
         probe = probe or self.own_probe
         begun_s = time.monotonic()
         while (response := probe()) is None or not response.meets_expectation:
-            answered = f"it listens but gives no response: {probe.asked.silence}"
+            answered = f"it listens but gives no response: {probe.result.no_response}"
             wrong = answered if response is None else response.why_not or answered
             elsewhere = response is not None and response.status == 404
-            if probe.asked.without_tls:
+            if probe.result.without_tls:
                 deadline_s = min(deadline_s, listening_s + TLS_PATIENCE_S)
             self._poll(deadline_s, f"{wrong}; -w /PATH requests another path" if elsewhere else wrong)
             # Asking costs CPU time, which the server may need to start.
             time.sleep(min(time.monotonic() - begun_s, ASKS_AFTER_S))
             begun_s = time.monotonic()
-        ready_s = probe.asked.answered_monotonic_s or time.monotonic()
+        ready_s = probe.result.answered_monotonic_s or time.monotonic()
         self._owned_at_ready = self.owns_port()
         self._limit_at_ready = self.descriptor_limit
         return StartUp(

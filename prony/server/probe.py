@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from prony.load.asked import Preflight
 from prony.load.contract import EngineLoad
+from prony.load.preflight import Preflight
 from prony.load.short import short_load, walk_once
 from prony.plan.response import Capture, Expectation
 from prony.plan.step import Step

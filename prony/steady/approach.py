@@ -22,9 +22,7 @@ CONFIDENCE = 0.95
 TWO_SIDED = 0.975
 """... and of either end of the interval up to a horizon."""
 DISMISSED = 3.84
-"""Misfit above the best, in long-run variances, that dismisses a time constant (chi-square, one degree of
-freedom, 95 %).
-"""
+"""Misfit above the best, long-run variances, that dismisses a time constant (chi-square, 1 degree, 95 %)."""
 APART = 4.0
 """Least ratio of two time constants that a fit can separate."""
 MOST_CORRELATED = 0.9
@@ -169,11 +167,11 @@ def _thinned(y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.i
     return _Series(y[parts].mean(axis=1), t[parts].mean(axis=1), inside[first], part[first], known[first])
 
 
-def _fit(series: _Series, tau: float, horizon_s: float, beside: float | None = None) -> _Fit | None:
-    """`beside`: time constant of a second approach in the fit. None where the rows do not determine both."""
+def _fit(series: _Series, tau: float, horizon_s: float, second: float | None = None) -> _Fit | None:
+    """`second`: time constant of a second approach in the fit. None where the rows do not determine both."""
     known, regimes = series.known, int(series.part.max()) + 1
     shapes = [
-        _shape(series, constant, horizon_s) for constant in ((tau,) if beside is None else (tau, beside))
+        _shape(series, constant, horizon_s) for constant in ((tau,) if second is None else (tau, second))
     ]
     y = _centred(series.y[known], series.part[known])  # removes a level per regime
     seen = np.column_stack([_centred(shape[known], series.part[known]) for shape, _ in shapes])

@@ -20,9 +20,7 @@ MAX_STRETCH_ROWS = 120
 JIT_SHARE_MAX = 0.02
 """Compilation ÷ process CPU over the newest rows, above which the server is warming up."""
 WAITING_SHARE_MAX = 0.25
-"""Time in which compilations waited for a CPU ÷ length of the newest rows, from which the compiler is starved
-rather than done.
-"""
+"""Waits of compilations for a CPU ÷ length of the newest rows, from which the compiler is starved."""
 FULL_ROW_SHARE = 0.5
 """Share of the median row's length below which a row is left out: its rate is mostly rounding."""
 CHART_MAX_CHANGES = 6

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 SteadyClass = Literal["flat", "warm-up", "slowdown", "no steady state"]
-"""After Barrett et al. 2017: no level differs from the last; the last is the fastest; an earlier one was
+"""After Barrett et al. 2017: no level differs from the last; the last is the fastest; an earlier was
 faster; there is no last level.
 """
 

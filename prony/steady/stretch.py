@@ -85,9 +85,7 @@ def level_up_to(
     opens_ms: float | None = None,
     limits: SteadyLimits | None = None,
 ) -> LevelRows:
-    """`own`: full rows on the window's CPUs, up to its end; `elsewhere`: earlier ones, of which the last
-    level counts. `opens_ms`: None if in the future.
-    """
+    """`own`: full rows on the window's CPUs; `elsewhere`: rows before; `opens_ms`: None if in the future."""
     limits = limits or SteadyLimits()
     inside = sum(1 for row in own if opens_ms is not None and row.t_ms - row.duration_ms >= opens_ms - 0.5)
     level = level_rows_at_end(own, limits, max(inside, min(HOLD_ROWS, len(own))))
@@ -102,7 +100,7 @@ _VALUES: dict[Series, Callable[[IntervalRow], float]] = {
 }
 
 
-def still_to_come(stretches: Sequence[Stretch], *, horizon_s: float = math.inf) -> Approach | None:
+def residual_drift(stretches: Sequence[Stretch], *, horizon_s: float = math.inf) -> Approach | None:
     """Pooled over trials: levels differ, the approach is shared, so weak trends show. None: too few rows."""
     if not stretches:
         return None

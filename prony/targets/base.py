@@ -18,7 +18,7 @@ from prony.evidence.server import (
     StartUp,
 )
 from prony.evidence.trial import Ceiling
-from prony.load.asked import ReadyProbe
+from prony.load.preflight import ReadyProbe
 from prony.plan.target import TlsOptions
 from prony.plan.trial import TrialPlan
 from prony.server.address import Address

@@ -21,7 +21,7 @@ from prony.evidence.server import (
 )
 from prony.host.cgroup import cpu_quota, members, throttle
 from prony.host.resource_limits import towards
-from prony.load.asked import ReadyProbe
+from prony.load.preflight import ReadyProbe
 from prony.plan.target import TlsOptions, Url
 from prony.server import proc, sockets
 from prony.server.address import Address
@@ -176,12 +176,12 @@ class RunningExternal(RunningTarget):
         begun_s = time.monotonic()
         while self._ask(probe) is None:
             waited_s = time.monotonic() - begun_s
-            silence = probe.asked.silence
-            if not probe.asked.timed_out and self._speaks_tls():
+            silence = probe.result.no_response
+            if not probe.result.timed_out and self._speaks_tls():
                 raise EnvironmentFault(
                     f"{self.url} gives no response: the server speaks TLS on this port; give https://"
                 )
-            if not probe.asked.timed_out:
+            if not probe.result.timed_out:
                 raise EnvironmentFault(
                     f"{self.url} gives no response: {silence}; start the server first, or correct the URL"
                 )

@@ -1,5 +1,5 @@
-"""A duet: servers that are alive together and take turns under load (docs/method.md#duet). Each trial of a
-block warms its server up, rests, and lets the next one do the same; the last one drives the turns of all.
+"""A duet: running servers that take turns under load (docs/method.md#duet). Each trial of a block warms its
+server up and rests while the next does the same; the last trial drives all turns.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from prony.trial.load_run import LoadRun, ServerDied, ServerEdge, WindowEdges, o
 from prony.trial.load_time import LoadTime
 
 NOTICE_S = 0.5
-"""The engines know so long before that turns begin: all their threads keep the instants."""
+"""Notice to the engines before the first turn, so that all threads meet it."""
 EARLY_S = 0.1
-"""Readings at the end of a turn begin so long before it, while its server is still under load."""
+"""Lead of the readings at the end of a turn, taken while its server is under load."""
 SUMMED, WRITTEN = ("wall_s", "cpu_user_s", "cpu_system_s"), ("written_bytes", "disk_bytes")
 
 
 @dataclass(slots=True)
 class Member:
-    """A server of the duet, resting or in its turn."""
+    """A server of the duet."""
 
     name: str
     run: LoadRun
     sampler: HostSampler
     rested_ms: float = 0.0
-    """Engine's time, as `spans`."""
+    """Engine time, as `spans`."""
     spans: list[tuple[float, float]] = field(default_factory=list)
     """Measured parts."""
     edges: list[tuple[ServerEdge, ServerEdge]] = field(default_factory=list)
-    """Of each measured part, ..."""
+    """Of each measured part ..."""
     read: list[WindowEdges] = field(default_factory=list)
-    """... of each that was read in time, ..."""
+    """... and of those read in time."""
     host: list[tuple[float, float]] = field(default_factory=list)
-    """... and the sampler's moments."""
+    """Of those, on the sampler's clock, s."""
     others_cpu_s: list[float | None] = field(default_factory=list)
     resting_cpu_s: list[float | None] = field(default_factory=list)
     closed: bool = False
-    """Its window is."""
+    """Its window has closed."""
     complete: bool = False
-    """So are those of all."""
+    """All windows have."""
 
     @property
     def engine(self) -> EngineRun:
@@ -65,16 +65,16 @@ class Member:
         return WindowEdges(self.edges[0][0], self.edges[-1][1], self.run.connections)
 
     def server_window(self) -> ServerWindow | None:
-        """CPU and wall time of the turns; throttling and the runtime's counters with the rests."""
+        """CPU and wall time of the turns; throttling and runtime counters include the rests."""
         every = [over_window(edges, self.run.server, placed=True) for edges in (self.whole, *self.read)]
-        known = [one for one in every if one is not None]
+        known = [window for window in every if window is not None]
         if len(known) < len(every) or not self.read:
             return None
         whole, *turned = known
         sums = {name: sum(getattr(part, name) or 0.0 for part in turned) for name in SUMMED}
         written = {name: _sum([getattr(part, name) for part in turned]) for name in WRITTEN}
         thread, share = whole.busiest_thread, 1.0
-        if thread is not None:  # of all that it did, the share that the server did in its turns
+        if thread is not None:  # scaled by the server's CPU time in turns
             share = (sums["cpu_user_s"] + sums["cpu_system_s"]) / whole.cpu_s if whole.cpu_s else 1.0
             thread = thread.model_copy(update={"cpu_s": thread.cpu_s * share, "wall_s": sums["wall_s"]})
         return whole.model_copy(update={**sums, **written, "busiest_thread": thread})
@@ -82,7 +82,7 @@ class Member:
 
 @dataclass(slots=True)
 class Duet:
-    """The servers of one block. `coming`: runs each further trial, nested in the one before."""
+    """The servers of a block. `coming`: further trials, each run within the preceding one."""
 
     seed: str
     size: int
@@ -95,21 +95,21 @@ class Duet:
         return turns(self.seed, self.size, self.window_s)
 
     def pids(self) -> set[int]:
-        """Living processes of the servers and engines that take part so far."""
-        return {pid for one in self.members for pid in (*one.run.server.pids(), *one.engine.pids)}
+        """Live processes of the servers and engines so far."""
+        return {pid for member in self.members for pid in (*member.run.server.pids(), *member.engine.pids)}
 
     def lost(self) -> str | None:
-        """Which resting server ended, in a sentence."""
-        for one in self.members:
-            if (end := one.run.server.exit_description()) is not None:
-                return f"{one.name} ended while it rested: {end}"
+        """The first dead server, in a sentence."""
+        for member in self.members:
+            if (end := member.run.server.exit_description()) is not None:
+                return f"{member.name} ended between its turns: {end}"
         return None
 
     def turns_of(self, member: Member) -> Turns:
         between = [(before.jvm, after.jvm) for (_, before), (after, _) in pairwise(member.edges)]
         collected = [b.gc_count - a.gc_count for a, b in between if a is not None and b is not None]
         return Turns(
-            others=tuple(one.name for one in self.members if one is not member),
+            others=tuple(other.name for other in self.members if other is not member),
             turns=len(member.spans),
             turn_s=TURN_S,
             left_out_s=LEFT_OUT_S,
@@ -120,9 +120,7 @@ class Duet:
         )
 
     def take_part(self, member: Member) -> None:
-        """Rest until all are warm, and take turns; then `member` is complete. Raises ServerDied when one of
-        the servers ended, EnvironmentFault.
-        """
+        """Rest until all are warm, then take turns. Raises ServerDied for any server, EnvironmentFault."""
         member.run.count_connections()
         member.rested_ms = member.run.now_ms()
         member.engine.send({"command": "rest"})
@@ -136,58 +134,60 @@ class Duet:
             raise ServerDied("not measured: another server of the duet failed")
 
     def _take_turns(self) -> None:
-        for one in self.members:
-            one.sampler.mark()
+        for member in self.members:
+            member.sampler.mark()
         start_ns = time.monotonic_ns() + round(NOTICE_S * 1e9)
-        for at, one in enumerate(self.members):
+        for at, member in enumerate(self.members):
             mine = [turn for turn in self.plan if turn.server == at]
             of_ms = [[round(at_s * 1000, 3) for at_s in turn[1:]] for turn in mine]
-            one.engine.send({"command": "turns", "at_monotonic_ns": start_ns, "turns": of_ms})
-            assert one.engine.ready is not None, "it has warmed up"
-            from_ms = (start_ns - one.engine.ready.started_monotonic_ns) / 1e6
+            member.engine.send({"command": "turns", "at_monotonic_ns": start_ns, "turns": of_ms})
+            assert member.engine.ready is not None, "it has warmed up"
+            from_ms = (start_ns - member.engine.ready.started_monotonic_ns) / 1e6
             measured = (turn for turn in mine if turn.measured)
-            one.spans = [(from_ms + turn.opens_s * 1e3, from_ms + turn.ends_s * 1e3) for turn in measured]
+            member.spans = [(from_ms + turn.opens_s * 1e3, from_ms + turn.ends_s * 1e3) for turn in measured]
         for turn in self.plan:
             if turn.measured:
                 self._turn(turn, start_ns / 1e9)
         deadline_s = time.monotonic() + load_run.WINDOW_GRACE_S
-        while not all(one.closed for one in self.members):
+        while not all(member.closed for member in self.members):
             if time.monotonic() > deadline_s:
                 raise EnvironmentFault(f"the turns did not end within {load_run.WINDOW_GRACE_S:.0f} s")
             self._catch_up(wait_s=load_run.LOOK_EVERY_S)
-        for one in self.members:
-            one.sampler.mark()
-            one.complete = True
+        for member in self.members:
+            member.sampler.mark()
+            member.complete = True
 
     def _turn(self, turn: Turn, start_s: float) -> None:
         mine = self.members[turn.server]
-        others = [one for one in self.members if one is not mine]
+        others = [member for member in self.members if member is not mine]
         full = (
             not mine.edges,
-            turn.ends_s >= max(one.ends_s for one in self.plan if one.server == turn.server),
+            turn.ends_s >= max(later.ends_s for later in self.plan if later.server == turn.server),
         )
         readings = []
         for at_s, whole in zip((turn.opens_s, turn.ends_s - EARLY_S), full, strict=True):
             time.sleep(max(0.0, start_s + at_s - time.monotonic()))
             edge = mine.run.edge(mine.run.now_ms(), full=whole)
-            readings.append((edge, [one.run.server.sample() for one in others], mine.sampler.edge()))
+            readings.append((edge, [other.run.server.sample() for other in others], mine.sampler.edge()))
         (opened, before, from_s), (closed, after, to_s) = readings
         mine.edges.append((opened, closed))
-        late = time.monotonic() > start_s + turn.ends_s  # on a starved host: of the next turn, too
+        late = (
+            time.monotonic() > start_s + turn.ends_s
+        )  # a starved host: the readings cover the next turn, too
         if not late:
             mine.read.append(WindowEdges(opened, closed))
             mine.host.append((from_s, to_s))
-        for one, first, last in zip(others, before, after, strict=True):
+        for other, first, last in zip(others, before, after, strict=True):
             used_s = None if late or first is None or last is None else last.cpu_s - first.cpu_s
             mine.others_cpu_s.append(used_s)
-            one.resting_cpu_s.append(used_s)
+            other.resting_cpu_s.append(used_s)
         self._catch_up(mine)
 
-    def _catch_up(self, mine: Member | None = None, wait_s: float = 0.0) -> None:
-        """Take what the engines have reported, and see that all servers live."""
-        for one in self.members:
-            closed = one.run.catch_up(shown=one is mine, wait_s=0.0 if one.closed else wait_s)
-            one.closed = one.closed or closed
+    def _catch_up(self, shown: Member | None = None, wait_s: float = 0.0) -> None:
+        """Read the engines' reports, and check that all servers live."""
+        for member in self.members:
+            closed = member.run.catch_up(shown=member is shown, wait_s=0.0 if member.closed else wait_s)
+            member.closed = member.closed or closed
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

@@ -1,4 +1,4 @@
-"""Server and engine while a load is offered, and the server after it; notices at once when it ends."""
+"""Server and engine under load, and the server after it; detects the server's end at once."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from prony.targets.base import RunningTarget
 from prony.trial.surroundings import TrialObserver
 
 LOOK_EVERY_S = 0.25
-"""How often the server's life is checked while the engine is silent."""
+"""Interval of liveness checks while the engine is silent."""
 WINDOW_GRACE_S = 30.0
 READY_GRACE_S = 30.0
-"""Long enough for a host that others keep busy; an engine that is well needs milliseconds."""
+"""For a busy host; otherwise an engine takes milliseconds."""
 FIRST_ROWS = 3
-"""In which the connections of a run without a window are counted."""
+"""Rows in which the connections of a whole run are counted."""
 INTERRUPTED = "interrupted: what had been measured until then was kept and judged"
+"""Compared with notes of stored trials: do not reword."""
 WORTH_KEEPING_S = 60.0
-"""What was measured for less than this before an interrupt is dropped."""
+"""Shortest interrupted part that is kept."""
 REST_S, LONGEST_REST_S = 0.25, 3.0
-"""A server is watched after its load in steps, until it is idle."""
+"""Polling interval of a server after its load, and its limit."""
 IDLE = 0.05
-"""CPUs in use below which it is."""
+"""CPUs in use of an idle server, at most."""
 ALWAYS_BUSY = 0.5
-"""CPUs in use before the load ÷ after it, from which a server that never idles put nothing off."""
+"""CPUs in use before the load ÷ after it, from which a server that never idles has no deferred work."""
 
 
 class ServerDied(Exception):
@@ -43,7 +44,7 @@ class ServerDied(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServerEdge:
-    """The server at one edge of the window."""
+    """The server at an edge of the window."""
 
     t_ms: float
     process: ProcessSample | None
@@ -56,12 +57,12 @@ class ServerEdge:
 
 @dataclass(frozen=True, slots=True)
 class WindowEdges:
-    """The server where the window opened and where it closed."""
+    """The server at both edges of the window."""
 
     opened: ServerEdge
     closed: ServerEdge
     connections_by_process: tuple[int, ...] | None = None
-    """Of the server, before the window opened; in a run without one, in its first rows."""
+    """Of the server, before the window; in the first rows of a whole run."""
 
 
 class LoadRun:
@@ -85,7 +86,7 @@ class LoadRun:
         self._limits: tuple[Path, ...] | None = None
         self.connections: tuple[int, ...] | None = ()
         self.interrupted = False
-        """Whether the user ended the measured part; what was measured until then is whole."""
+        """Whether the user ended the measured part early; it is complete up to there."""
 
     def start(self) -> None:
         """Wait until the engine sends. Raises EnvironmentFault."""
@@ -94,12 +95,12 @@ class LoadRun:
                 raise EnvironmentFault(f"the engine did not get ready within {READY_GRACE_S:.0f} s")
 
     def now_ms(self) -> float:
-        """The time on the engine's clock: both read CLOCK_MONOTONIC."""
+        """Engine time; both clocks are CLOCK_MONOTONIC."""
         assert self.engine.ready is not None
         return (time.monotonic_ns() - self.engine.ready.started_monotonic_ns) / 1e6
 
     def next(self) -> dict[str, Any]:
-        """The next event. Raises ServerDied, or EnvironmentFault when the engine ends before its time."""
+        """The next event. Raises ServerDied, or EnvironmentFault when the engine ends early."""
         while True:
             event = self.engine.next_event(LOOK_EVERY_S)
             if event is None:
@@ -126,16 +127,16 @@ class LoadRun:
             self.engine.close_window()
 
     def until(self, name: str, timeout_s: float) -> dict[str, Any]:
-        """The next event of this name; raises EnvironmentFault when it does not come in time."""
+        """The next event of this name. Raises EnvironmentFault after `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             event = self.next()
             if event.get("event") == name:
                 return event
-        raise EnvironmentFault(f"the engine did not say '{name}' within {timeout_s:.0f} s")
+        raise EnvironmentFault(f"no event '{name}' from the engine within {timeout_s:.0f} s")
 
     def watch(self, over: Callable[[IntervalRow, JvmSnapshot | None], bool]) -> None:
-        """Follow the rows, each with a reading of the JVM, until `over`."""
+        """Follow rows, each with a reading of the JVM, until `over`."""
         while True:
             event = self.next()
             if event.get("event") == "interval" and over(self.engine.last_row, self.server.jvm()):
@@ -147,7 +148,7 @@ class LoadRun:
         precise: Callable[[IntervalRow], bool] | None = None,
         opened_to: Callable[[], None] = lambda: None,
     ) -> WindowEdges:
-        """Open a window and read the server at its edges. `precise`: whether it may end at a row."""
+        """Open a window and read the server at its edges. `precise`: whether it may end after a row."""
         self.count_connections()
         self.engine.open_window(window_s)
         opened = self.edge(self.until("window_opened", WINDOW_GRACE_S)["t_ms"])
@@ -157,7 +158,7 @@ class LoadRun:
         return WindowEdges(opened, closed, self.connections)
 
     def follow(self, bound_s: float, opened_to: Callable[[], None] = lambda: None) -> WindowEdges:
-        """Follow a run that is measured from its first request and ends by itself."""
+        """Follow a whole run to its end."""
         self._rows_to_count = FIRST_ROWS
         opened = self.edge(0.0)
         opened_to()
@@ -165,13 +166,13 @@ class LoadRun:
         return WindowEdges(opened, closed, self.connections)
 
     def count_connections(self) -> None:
-        """Reads every descriptor of the server, so never in a window. The reading with most is kept."""
+        """Reads every descriptor of the server, so never in a window. Keeps the largest count."""
         counts = self.server.connections_by_process()
         if counts is None or sum(counts) >= sum(self.connections or ()):
             self.connections = counts
 
     def _end(self, opened: ServerEdge, name: str, when: str, length_s: float) -> ServerEdge:
-        """The closing edge. An interrupt ends a long measured part there: a soak is not thrown away."""
+        """The closing edge. An interrupt closes a long measured part (a soak) and keeps it."""
         try:
             return self.edge(self.until(name, length_s + WINDOW_GRACE_S)[when])
         except KeyboardInterrupt:
@@ -183,9 +184,7 @@ class LoadRun:
             return closed
 
     def edge(self, t_ms: float, *, full: bool = True) -> ServerEdge:
-        """The server now, at an edge of the engine's time; without threads, quota and services, whose reading
-        takes longer, where not `full`.
-        """
+        """Read the server at an edge, engine time; threads, quota and services (slow) only if `full`."""
         return ServerEdge(
             t_ms=t_ms,
             process=self.server.sample(),
@@ -203,8 +202,8 @@ class LoadRun:
         return self._limits
 
     def catch_up(self, *, shown: bool, wait_s: float = 0.0) -> bool:
-        """Take what the engine has reported meanwhile; whether its window closed. `shown`: the listener hears
-        of rows in the window. Raises ServerDied.
+        """Read pending events of the engine; whether its window closed. `shown`: rows in the window go to the
+        listener. Raises ServerDied.
         """
         self.still_alive()
         self.server.look()
@@ -217,9 +216,7 @@ class LoadRun:
         return closed
 
     def after_load(self, ended: ProcessSample | None, *before: ProcessSample | None) -> AfterLoad | None:
-        """What the server does until it is idle. `ended`: a reading at the end of the load; None: now.
-        `before`: two readings before the load. None where its processes cannot be read, or never idle.
-        """
+        """The server's work from `ended` (None: now) until idle. `before`: two readings before the load."""
         jvm, now = self.server.jvm(), self.server.sample()
         first, idle = ended or now, False
         while now is not None and first is not None and not idle:
@@ -230,7 +227,10 @@ class LoadRun:
             idle = _cpus(last, now) < IDLE
         if now is None or first is None or (not idle and _cpus(*before) >= ALWAYS_BUSY * _cpus(first, now)):
             return None
-        compiled = [0.0 if one is None else one.compilers_cpu_s or 0.0 for one in (jvm, self.server.jvm())]
+        compiled = [
+            0.0 if snapshot is None else snapshot.compilers_cpu_s or 0.0
+            for snapshot in (jvm, self.server.jvm())
+        ]
         return AfterLoad(
             wall_s=now.t_monotonic_s - first.t_monotonic_s,
             cpu_s=max(0.0, now.cpu_s - first.cpu_s - max(0.0, compiled[1] - compiled[0])),
@@ -252,7 +252,7 @@ class LoadRun:
 
 
 def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> ServerWindow | None:
-    """Use of CPU and memory between the edges; None: not read. `placed`: its CPUs were chosen for it."""
+    """CPU and memory between the edges; None if unreadable. `placed`: Prony chose its CPUs."""
     opened, closed = edges.opened, edges.closed
     if opened.process is None or closed.process is None:
         return None
@@ -300,5 +300,5 @@ def _cpus(first: ProcessSample | None, last: ProcessSample | None) -> float:
 
 
 def _rise(first: int | None, last: int | None) -> int | None:
-    """Of a counter of processes: one that ended takes its count along."""
+    """Rise of a process counter, at least 0: an ended process takes its count along."""
     return None if first is None or last is None else max(0, last - first)

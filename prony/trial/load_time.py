@@ -1,6 +1,4 @@
-"""The engine's report and the host's rows of a trial in turns, on one axis: time under load. Rests, and what
-is left out of turns, take no time there; so the window is one stretch, as in every other trial.
-"""
+"""Time axis of a trial in turns: time under load, without rests and left-out parts."""
 
 from __future__ import annotations
 
@@ -11,18 +9,18 @@ from prony.evidence.engine import EngineReport, Gap, IntervalRow
 from prony.evidence.host import HostRow
 
 NEAR_MS = 25.0
-"""A reading of the host may come so late."""
+"""Tolerance for late readings of the host."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadTime:
-    """`rested_ms`: when users first came to rest; `turns`: measured parts (from, to), ms of the engine."""
+    """`rested_ms`: the first rest; `turns`: measured parts (from, to), ms, engine time."""
 
     rested_ms: float
     turns: tuple[tuple[float, float], ...]
 
     def of(self, t_ms: float) -> float:
-        """A moment of the engine's time; one between two stretches is where they meet."""
+        """Load time of an instant in engine time; within a rest, that of its start."""
         ended = sum(min(max(t_ms, opens), ends) - opens for opens, ends in self.turns)
         return min(t_ms, self.rested_ms) + ended
 
@@ -31,10 +29,12 @@ class LoadTime:
         return self.of(float("inf"))
 
     def report(self, report: EngineReport) -> EngineReport:
-        """With the rows of the warm-up and of the measured parts only."""
+        """The report with the rows of the warm-up and of the measured parts only."""
         window = report.window
         if window is not None:
-            threads = (one.model_copy(update={"gaps": self._gaps(one.gaps)}) for one in window.threads)
+            threads = (
+                thread.model_copy(update={"gaps": self._gaps(thread.gaps)}) for thread in window.threads
+            )
             update = {"opened_ms": self.rested_ms, "gaps": self._gaps(window.gaps), "threads": tuple(threads)}
             window = window.model_copy(update=update)
         rows = (row for row in report.rows if row.in_window or row.t_ms <= self.rested_ms + 0.5)
@@ -48,7 +48,7 @@ class LoadTime:
         return tuple(gap.model_copy(update={"start_ms": self.of(gap.start_ms)}) for gap in gaps)
 
     def host_rows(self, rows: Sequence[HostRow]) -> tuple[HostRow, ...]:
-        """Those of the warm-up, and those that lie within measured parts."""
+        """The host's rows of the warm-up and of the measured parts."""
         spans = ((-NEAR_MS, self.rested_ms), *self.turns)
         return tuple(
             row.model_copy(update={"t_ms": self.of(row.t_ms)})
@@ -60,7 +60,7 @@ class LoadTime:
         )
 
     def left_out_per_s(self, rows: Sequence[IntervalRow]) -> float | None:
-        """Rate between a rest and the measured part of its turn; None without rows."""
+        """Rate in the left-out parts of turns; None without rows."""
         parts = [
             row
             for row in rows

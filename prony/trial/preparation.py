@@ -1,4 +1,4 @@
-"""The loads around the measured one: preparation and clean-up, stages, the scaling probe."""
+"""The loads before and after the measured load: preparation, clean-up, stages, scaling probe."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ MORE_USERS = 1.5
 
 @dataclass(slots=True)
 class Preparation:
-    """Around one load on one server."""
+    """Preparation and clean-up of a load on a server."""
 
     load: EngineLoad
     start: StartEngine = EngineRun
     script: Script | None = None
     values: Mapping[str, str] = field(default_factory=dict)
     done: bool = False
-    """Whether there is something to take back."""
+    """Whether there is something to clean up."""
     called: list[StageReport] = field(default_factory=list)
-    """Of what called the script: what it printed."""
+    """Reports with output of the script."""
 
     @property
     def prepared(self) -> Workload:
-        """The workload with what its preparation captured."""
+        """The workload with the captured values of its preparation."""
         return captured_values.knowing(self.load.workload, self.values)
 
     def prepare(self) -> str | None:
-        """Walk the preparation; what was wrong in one clause, None when every response was as declared."""
+        """Run the preparation; the fault in a clause, None if every response was as declared."""
         walked = walk_once(self.load, self.load.workload.prepare, script=self.script, start=self.start)
         self._keep("before", walked)
         self.values, self.done = walked.values, walked.wrong is None
         return walked.wrong
 
     def clean_up(self) -> str | None:
-        """Walk the clean-up, knowing what the preparation captured; what was wrong in one clause."""
+        """Run the clean-up with the captured values; the fault in a clause."""
         walked = walk_once(
             self.load, self.load.workload.cleanup, values=self.values, script=self.script, start=self.start
         )
@@ -65,7 +65,7 @@ class Preparation:
 def offer_stage(
     around: EngineLoad, stage: Stage, name: Literal["before", "after"], start: StartEngine = EngineRun
 ) -> StageReport:
-    """Run it to its end, over connections as the load's beside it. Raises EnvironmentFault."""
+    """Run a stage to its end, with connections like the load's. Raises EnvironmentFault."""
     load = around.unmeasured(
         stage.bound_s,
         workload=stage.workload,
@@ -78,23 +78,23 @@ def offer_stage(
 
 
 def stage_log(log: Path, name: str) -> Path:
-    """Where the rows of a stage's requests are written: beside those of the measured load."""
+    """The request log of a stage, next to that of the measured load."""
     return log.with_name(f"{log.stem}.{name}{log.suffix}")
 
 
 def stage_notes(stages: tuple[StageReport, ...]) -> tuple[str, ...]:
-    """What must be said of them: nothing when every request was answered as declared."""
+    """A note per failed stage."""
     wrong = ((stage.name, complaint(stage.report)) for stage in stages)
     return tuple(f"the load {name} the measured one failed: {why}" for name, why in wrong if why is not None)
 
 
 def probed(plan: TrialPlan, facts: LoadFacts, *, owned: bool) -> bool:
-    """Whether it claims a capacity of a server that Prony launched; others get no more users."""
+    """Whether a capacity is claimed of a server that Prony launched; others get no more users."""
     return owned and facts.claim == "capacity" and plan.probe_s > 0
 
 
 def scaling_probe(load: EngineLoad, seconds: float, start: StartEngine) -> ScalingProbe:
-    """Run it; rows count from the second on, when connections are open. Raises EnvironmentFault."""
+    """Run it; rows count from the second row on, when connections are open. Raises EnvironmentFault."""
     assert isinstance(load.load, ClosedLoad), "only a closed load claims a capacity"
     users = max(load.load.users + 1, round(load.load.users * MORE_USERS))
     bounds = {

@@ -7,28 +7,28 @@ from dataclasses import dataclass, field
 
 from prony.errors import EnvironmentFault
 from prony.evidence.trial import ProcessFacts
-from prony.load.asked import ReadyProbe
+from prony.load.preflight import ReadyProbe
 from prony.plan.plan import ScheduledTrial
 from prony.targets.base import RunningTarget
 
 ASK_EVERY_S = 0.05
 PATIENCE_S = 10.0
-"""A server that the load before has kept busy may take so long for a first response."""
+"""Longest wait for a first response after the preceding load."""
 
 
 @dataclass(slots=True)
 class SharedProcess:
-    """One process at a time. A trial that does not end well ends it, and the next trial starts another."""
+    """A process shared by consecutive trials. A trial that does not end well ends it."""
 
     keeps: bool = True
-    """Whether the next trial leaves it running, as another one will use it."""
+    """Whether the process stays for a later trial."""
     _running: RunningTarget | None = None
     _started_by: str = ""
     _loads: list[str] = field(default_factory=list)
     _workloads: set[str] = field(default_factory=set)
 
-    def found(self) -> RunningTarget | None:
-        """The process that the trial before left running; None where there is none, or it has ended since."""
+    def running(self) -> RunningTarget | None:
+        """The process of the preceding trial; None if none, or ended since."""
         if self._running is not None and not _lives(self._running):
             self.end()
         if self._running is None:
@@ -38,23 +38,23 @@ class SharedProcess:
 
     @property
     def warm(self) -> bool:
-        """Whether the process that runs has had a load."""
+        """Whether the process has had a load."""
         return self._running is not None and bool(self._loads)
 
     def had(self, workload: str) -> bool:
-        """Whether the process that runs has had a load of this workload."""
+        """Whether the process has had this workload."""
         return self.warm and workload in self._workloads
 
     def keep(self, server: RunningTarget) -> None:
-        """This one has just been started."""
+        """Take over a new process."""
         self._running = server
 
     def release(self, *, well: bool) -> bool | None:
-        """A trial is over. Whether its process was gone after the stop; None: kept, or none."""
+        """End of a trial. Whether its process was gone after the stop; None: kept, or none."""
         return None if well and self.keeps else self.end()
 
     def facts(self, trial: str, workload: str, load: str) -> ProcessFacts:
-        """Of the trial that has just used it, once for each. `load`: its name within the process."""
+        """Facts of the trial that just used it; call once per trial. `load`: its name within the process."""
         if not self._loads:
             self._started_by = trial
         self._loads.append(load)
@@ -63,7 +63,7 @@ class SharedProcess:
         return ProcessFacts(id=self._started_by, place=place, after=self._loads[place - 1] if place else "")
 
     def end(self) -> bool | None:
-        """Stop it; whether it was gone then. None: there is none."""
+        """Stop it; whether it was gone afterwards. None: no process."""
         if self._running is None:
             return None
         gone = self._running.stop()
@@ -72,13 +72,15 @@ class SharedProcess:
 
 
 def answers_again(server: RunningTarget, ask: ReadyProbe, name: str) -> None:
-    """Wait until a process that has had another load answers. Raises EnvironmentFault when it does not."""
+    """Wait until a process responds after another load. Raises EnvironmentFault when it does not."""
     deadline_s = time.monotonic() + PATIENCE_S
     while ask() is None:
         end = server.exit_description()
         if end is not None or time.monotonic() > deadline_s:
-            why = f"it ended: {end}" if end is not None else f"{ask.asked.silence} for {PATIENCE_S:.0f} s"
-            raise EnvironmentFault(f"{name} no longer answers after the load before this one ({why})")
+            why = (
+                f"it ended: {end}" if end is not None else f"{ask.result.no_response} for {PATIENCE_S:.0f} s"
+            )
+            raise EnvironmentFault(f"{name} does not respond after the preceding load: {why}")
         time.sleep(ASK_EVERY_S)
 
 
@@ -91,13 +93,13 @@ def _lives(server: RunningTarget) -> bool:
 
 @dataclass(slots=True)
 class Processes:
-    """Keeps a process between the trials that share it, and ends it before anything else is run."""
+    """Keeps a process between the trials that share it, and ends it before any other trial."""
 
     _key: str | None = None
     _process: SharedProcess | None = None
 
     def of(self, scheduled: ScheduledTrial, following: ScheduledTrial | None) -> SharedProcess | None:
-        """The process of this trial; None: one of its own. `following`: what is known to run after it."""
+        """The shared process of this trial; None: not shared. `following`: the next trial, if known."""
         if self._process is None or scheduled.process != self._key:
             self.end()
             if scheduled.process is None:
@@ -107,7 +109,7 @@ class Processes:
         return self._process
 
     def end(self) -> None:
-        """Nothing more is run in the process that is kept."""
+        """End the kept process."""
         process, self._key, self._process = self._process, None, None
         if process is not None:
             process.end()

@@ -1,4 +1,4 @@
-"""What a trial is given: CPUs, limits, where its parts run, whom it tells, and who collects its profile."""
+"""The surroundings of a trial: CPUs, limits, hosts of its parts, observer and profile collector."""
 
 from __future__ import annotations
 
@@ -25,51 +25,51 @@ from prony.targets.base import ServerUnderTest
 
 
 class Sampler(AbstractContextManager["Sampler"], Protocol):
-    """What happens on the hosts of a trial, once a second. Instants are on the laboratory's clock."""
+    """Samples the hosts of a trial every second. Instants are on the laboratory's clock."""
 
     def watch(self, name: str, read: Callable[[], ProcessSample | None]) -> None:
         """Call `read` at every sample."""
 
     def mark(self) -> float:
-        """Read what is too expensive for every second: just outside the window."""
+        """Read what is too expensive for every second; call just outside the window."""
 
     def series(self, start_monotonic_s: float = 0.0) -> tuple[HostRow, ...]:
-        """The rows so far, from this moment on."""
+        """The rows so far, from `start_monotonic_s` on."""
 
     def window(self, open_monotonic_s: float, close_monotonic_s: float) -> HostWindow:
-        """The host between two moments."""
+        """The host between two instants."""
 
 
 @dataclass(slots=True)
 class Surroundings:
-    """CPUs, limits towards the server, and where a trial's parts run: here. `prony_hosts` has others."""
+    """CPUs, limits towards the server, and places of a trial's parts: this host. `prony_hosts` has others."""
 
     partition: CpuPartition
     limits: Limits
 
     @property
     def all_cpus(self) -> tuple[int, ...]:
-        """Every CPU of the server's host that server and client may use between them."""
+        """Every CPU of server and client on the server's host."""
         if self.partition.apart:
             return self.partition.server
         return tuple(sorted({*self.partition.server, *self.partition.client}))
 
     @property
     def apart(self) -> bool:
-        """Whether server and client are on different hosts: CPU 0 of one is not CPU 0 of the other."""
+        """Whether server and client are on different hosts, with CPU numbers of their own."""
         return False
 
     @property
     def server_address(self) -> str:
-        """Where engines reach a server that is launched."""
+        """Address at which engines reach a launched server."""
         return "127.0.0.1"
 
     def engine(self, load: EngineLoad) -> Engine:
-        """Offer this load, from all hosts that offer loads. Raises EnvironmentFault."""
+        """Offer this load from all load hosts. Raises EnvironmentFault."""
         return EngineRun(load)
 
     def single(self, load: EngineLoad) -> Engine:
-        """Offer a load that one user walks, or that must not be shared out, from one host."""
+        """Offer a load of a single user, or one that cannot be split, from a single host."""
         return EngineRun(load)
 
     def sampler(
@@ -89,11 +89,11 @@ class Surroundings:
         return reference_server(options, cpus, certificate)
 
     def evidence(self) -> tuple[HostEvidence, ...]:
-        """Each host of the trial, after its load; empty when everything was on this one."""
+        """Each host of the trial, after its load; empty with everything on this host."""
         return ()
 
     def failed(self) -> str | None:
-        """Which host is lost or late, in one sentence. Asked with each event, so it must be cheap."""
+        """A lost or late host, in a sentence. Called with each event, so it must be cheap."""
         return None
 
 
@@ -104,31 +104,31 @@ class TrialObserver(Protocol):
         """The trial enters a phase."""
 
     def row(self, row: IntervalRow) -> None:
-        """One second of load has passed."""
+        """A second of load has passed."""
 
     def note(self, text: str) -> None:
-        """Something worth a line."""
+        """A line for the user."""
 
 
 class ProfileCollector(Protocol):
-    """Of one trial. None of its methods raises: what goes wrong is a sentence in the profile."""
+    """Collects the profile of a trial. No method raises: a fault is a sentence in the profile."""
 
     def attach(self, pids: Iterable[int]) -> None:
-        """Under load, before the window: what takes long."""
+        """The slow preparations, under load before the window."""
 
     def begin(self, window_s: float) -> None:
         """The window is open, for `window_s` at most."""
 
     def end(self) -> Profile:
-        """It is closed, or the server ended."""
+        """The window closed, or the server ended."""
 
     def detach(self) -> None:
-        """Leave the server alone; may be called at any time, twice as well."""
+        """Detach from the server; may be called at any time, and repeatedly."""
 
 
 def trial_facts(plan: TrialPlan, server: ServerUnderTest) -> LoadFacts:
-    """Known before anything is started; also what ports and descriptors are forecast from."""
-    plan = plan.spoken(server.http_version)
+    """Facts known before the start; ports and descriptors are forecast from them."""
+    plan = plan.in_http_version(server.http_version)
     facts = load_facts(
         plan.load,
         plan.workload,

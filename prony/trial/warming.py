@@ -1,4 +1,4 @@
-"""The trial's own load before the window, and when the server is warm."""
+"""Warm-up under the trial's own load, until the server is warm."""
 
 from __future__ import annotations
 
@@ -13,60 +13,58 @@ from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.steady.detector import HOLD_ROWS, SteadyState, compiling, full_rows, steady_state
 from prony.steady.limits import SteadyLimits
 from prony.steady.precision import half_width
-from prony.steady.stretch import Series, level_up_to, still_to_come
+from prony.steady.stretch import Series, level_up_to, residual_drift
 from prony.trial.load_run import LoadRun
 from prony.trial.surroundings import Surroundings, TrialObserver
 
 MARGIN = 0.7
-"""Of the limit: the window opens when its bound can be expected to be this far below it, since the window's
-own rows move the estimate. At 1 a level window is as often above the limit as below.
-"""
+"""Expected bound ÷ limit at which the window opens; at 1 half of level windows exceed the limit."""
 
 
 @dataclass(frozen=True, slots=True)
-class ComingWindow:
-    """What a phase must have shown of the window that follows it: that residual drift is small enough."""
+class NextWindow:
+    """The window to come: its residual drift, as expected from a phase before it."""
 
     length_s: float
     series: Series = "rate"
     """p50 in an open loop, whose schedule sets the throughput."""
     same_cpus: Sequence[IntervalRow] = ()
-    """Rows of the phase before, where the server had the window's CPUs."""
+    """Rows of the preceding phase, on the window's CPUs."""
     other_cpus: Sequence[IntervalRow] = ()
-    """... or others."""
+    """... or on others."""
 
-    def still_to_come(self, rows: Sequence[IntervalRow], limits: SteadyLimits) -> float | None:
-        """The bound to expect for the window (0.03 is 3 %), should it open now; None with too few rows."""
+    def residual_drift(self, rows: Sequence[IntervalRow], limits: SteadyLimits) -> float | None:
+        """Expected bound for a window that opens now (0.03: 3 %); None with too few rows."""
         own = full_rows([*self.same_cpus, *rows])
         level = level_up_to(own, full_rows(self.other_cpus), limits=limits).of(self.series)
-        found = still_to_come([level.ahead(self.length_s)]) if level is not None else None
-        return None if found is None else found.bound
+        drift = residual_drift([level.ahead(self.length_s)]) if level is not None else None
+        return None if drift is None else drift.bound
 
 
 @dataclass(slots=True)
 class SteadyWatch:
-    """Waits between `min_s` and `cap_s` for steady rows that promise a `coming` window."""
+    """Waits between `min_s` and `cap_s` for steady rows, and for a small residual drift of `next_window`."""
 
     min_s: float
     cap_s: float
     start_ms: float
     hold_rows: int
-    coming: ComingWindow | None = None
+    next_window: NextWindow | None = None
     limits: SteadyLimits = field(default_factory=SteadyLimits)
-    """Those that the window is judged by."""
+    """Those of the window's judgement."""
     compiling_cap_s: float | None = None
-    """While the JIT compiler is at work it waits for so long; None: `cap_s`."""
+    """Cap while the JIT compiler is working; None: `cap_s`."""
     took_s: float = 0.0
     rows: list[IntervalRow] = field(default_factory=list)
     jvm: list[JvmSnapshot] = field(default_factory=list)
     state: SteadyState | None = None
-    still_to_come: float | None = None
-    """The bound to expect for the coming window at the last look; None when nobody asked, or could say."""
+    residual_drift: float | None = None
+    """Expected bound for the next window at the last row; None if not required or not estimable."""
 
     def row(self, row: IntervalRow, jvm: JvmSnapshot | None) -> bool:
-        """Take one row (and a reading of the JVM of about the same moment); True when the phase is over."""
+        """Add a row and a concurrent reading of the JVM; True at the end of the phase."""
         if row.t_ms - row.duration_ms < self.start_ms:
-            return False  # began before this phase: it describes two regimes at once
+            return False  # began before this phase: it mixes two regimes
         self.rows.append(row)
         if jvm is not None:
             self.jvm.append(jvm)
@@ -74,11 +72,11 @@ class SteadyWatch:
         if self.took_s < self.min_s:
             return False
         self.state = steady_state(self.rows, self.jvm, self.limits, self.hold_rows)
-        if self.coming is None:
+        if self.next_window is None:
             return self.state.steady or self._capped
         capped = self._capped
         if self.state.steady or capped:
-            self.still_to_come = self.coming.still_to_come(self.rows, self.limits)
+            self.residual_drift = self.next_window.residual_drift(self.rows, self.limits)
         return capped or (self.state.steady and self._shown)
 
     @property
@@ -91,20 +89,16 @@ class SteadyWatch:
     @property
     def _shown(self) -> bool:
         most = MARGIN * self.limits.remaining
-        return self.still_to_come is not None and self.still_to_come <= most
+        return self.residual_drift is not None and self.residual_drift <= most
 
     @property
     def steady(self) -> bool:
-        """Whether the last look found the phase steady."""
+        """Whether the phase was steady at its last row."""
         return self.state is not None and self.state.steady
 
 
 def steady_since_ms(first: SteadyWatch, last: SteadyWatch, *, same_cpus: bool) -> float | None:
-    """Where the steady stretch of a warm-up in two phases began, in the engine's time; None when unknown.
-
-    A first phase that was cut at its cap and then moved to other CPUs has no such moment: the level after the
-    move begins where we moved it, which says nothing about the server.
-    """
+    """Start of the steady stretch, engine time. None: unknown, as after a move of CPUs."""
     if first.steady:
         return first.state.since_ms if first.state else None
     if not (same_cpus and last.steady):
@@ -114,7 +108,7 @@ def steady_since_ms(first: SteadyWatch, last: SteadyWatch, *, same_cpus: bool) -
 
 @dataclass(slots=True)
 class PreciseEnough:
-    """Told each row of the window: throughput in a closed loop, p50 in an open one."""
+    """Ends a window at the planned precision: of throughput in a closed loop, of p50 in an open loop."""
 
     precision: float
     by_p50: bool
@@ -122,14 +116,14 @@ class PreciseEnough:
 
     @classmethod
     def of(cls, plan: TrialPlan) -> PreciseEnough | None:
-        """None where the plan fixes how long is measured."""
+        """None for a window of fixed length."""
         measured = plan.measured
         if not isinstance(measured, SteadyWindow) or measured.precision is None:
             return None
         return cls(measured.precision, by_p50=plan.load.model == "open")
 
     def __call__(self, row: IntervalRow) -> bool:
-        """Whether the figure is as precise as it was asked for, this row included."""
+        """Whether the precision is reached, this row included."""
         value = row.p50_ns if self.by_p50 else row.completed_per_s
         if value is not None:
             self._values.append(float(value))
@@ -137,21 +131,21 @@ class PreciseEnough:
         return half is not None and half <= self.precision
 
 
-def warm_up_cpus(asked: WarmUpPlan, surroundings: Surroundings) -> tuple[bool, tuple[int, ...]]:
-    """Whether a server is pinned to its own CPUs while it warms up, and the CPUs that it has then."""
-    pinned = asked.method != "all-cpus" or surroundings.partition.shared
+def warm_up_cpus(warm_up: WarmUpPlan, surroundings: Surroundings) -> tuple[bool, tuple[int, ...]]:
+    """Whether a server is pinned to its own CPUs during warm-up, and its CPUs then."""
+    pinned = warm_up.method != "all-cpus" or surroundings.partition.shared
     return pinned, surroundings.partition.server if pinned else surroundings.all_cpus
 
 
 @dataclass(slots=True)
 class Phases:
-    """The stretches that have ended. `own_cpus`: the server's; empty where they are not ours to choose."""
+    """Ended phases. `own_cpus`: the server's; empty where Prony does not place it."""
 
     own_cpus: tuple[int, ...]
     ended: list[Phase] = field(default_factory=list)
 
     def add(self, name: str, start_ms: float, end_ms: float, cpus: Sequence[int] | None = None) -> None:
-        """`cpus`: where the server was, its own by default."""
+        """`cpus`: the server's in this phase, by default its own."""
         where = self.own_cpus if cpus is None else tuple(cpus)
         values = {"name": name, "start_ms": start_ms, "end_ms": end_ms, "server_cpus": where}
         self.ended.append(Phase.model_validate(values))
@@ -159,33 +153,33 @@ class Phases:
 
 @dataclass(slots=True)
 class Warming:
-    """Brings a server under load to the state in which it is measured."""
+    """Warms a server up under load, ready for its window."""
 
     plan: TrialPlan
     surroundings: Surroundings
     owned: bool
-    """Whether the server's CPUs are ours to choose."""
+    """Whether Prony places the server on CPUs."""
     listener: TrialObserver
     phases: Phases
     limits: SteadyLimits = field(default_factory=SteadyLimits)
-    found: bool = False
-    """Whether another load has warmed the process up: it settles under this one."""
-    new: bool = False
-    """Whether none of them was of this workload: it brings code that the JIT compiler has not seen."""
+    already_running: bool = False
+    """Whether an earlier load has warmed the process up: it only settles."""
+    new_workload: bool = False
+    """Whether none had this workload, whose code the JIT compiler has not seen."""
     first_users: int = 0
-    """So many users loaded the server just before, for `first_s`."""
+    """Users of the load just before, which took `first_s`."""
     first_s: float = 0.0
 
     def warm(self, run: LoadRun) -> WarmUp | None:
-        """For a fixed time, or until the server is level; None when no time is given."""
-        asked = self.plan.warm_up
-        if self.found and asked.method != "fixed":
-            return self._settled(run, asked)
-        if asked.method == "fixed":
-            self.listener.phase("warm-up", asked.cap_s)
-            return self._fixed(run, asked.cap_s)
-        self.listener.phase("warm-up", asked.warm_s)
-        return self._watched(run, asked)
+        """For a fixed time, or until the server is level; None for a fixed time of 0."""
+        warm_up = self.plan.warm_up
+        if self.already_running and warm_up.method != "fixed":
+            return self._settled(run, warm_up)
+        if warm_up.method == "fixed":
+            self.listener.phase("warm-up", warm_up.cap_s)
+            return self._fixed(run, warm_up.cap_s)
+        self.listener.phase("warm-up", warm_up.warm_s)
+        return self._watched(run, warm_up)
 
     def _fixed(self, run: LoadRun, seconds: float) -> WarmUp | None:
         if not seconds:
@@ -195,60 +189,60 @@ class Warming:
         self.phases.add("warm-up", 0.0, run.now_ms())
         return WarmUp(method="fixed", cap_s=seconds, steady=None)
 
-    def _settled(self, run: LoadRun, asked: WarmUpPlan) -> WarmUp:
-        """On its own CPUs, from when the whole load is there until what the plan waits for is there. Under a
-        new workload the cap does not cut off a compiler at work: it has as long as in a fresh process.
-        """
-        self.listener.phase("settle", asked.settle_new_s if self.new else asked.settle_s)
+    def _settled(self, run: LoadRun, warm_up: WarmUpPlan) -> WarmUp:
+        """Settle on its own CPUs after the ramp-up; under a new workload, with a fresh process's JIT time."""
+        self.listener.phase("settle", warm_up.settle_new_s if self.new_workload else warm_up.settle_s)
         while run.now_ms() < self.plan.load.started_s * 1000:
             run.next()
-        coming = self._coming(asked)
+        next_window = self._next_window(warm_up)
         own = self.surroundings.partition.server
-        longest_s = asked.compiling_cap_s if self.new else None
-        found = self._stretch(run, "settle", own, asked.settle_min_s, asked.settle_cap_s, coming, longest_s)
+        longest_s = warm_up.compiling_cap_s if self.new_workload else None
+        settled = self._stretch(
+            run, "settle", own, warm_up.settle_min_s, warm_up.settle_cap_s, next_window, longest_s
+        )
         return WarmUp(
             method="settled",
-            cap_s=min(max(asked.settle_cap_s, found.took_s), longest_s or asked.settle_cap_s),
-            steady=found.steady if found.cap_s > found.hold_rows else None,
-            reason=found.state.reason if found.state else "",
-            still_to_come=found.still_to_come,
+            cap_s=min(max(warm_up.settle_cap_s, settled.took_s), longest_s or warm_up.settle_cap_s),
+            steady=settled.steady if settled.cap_s > settled.hold_rows else None,
+            reason=settled.state.reason if settled.state else "",
+            still_to_come=settled.residual_drift,
             closed_users=self.first_users or None,
             closed_s=self.first_s,
         )
 
-    def _watched(self, run: LoadRun, asked: WarmUpPlan) -> WarmUp:
-        """Until steady or the cap; then back on its own CPUs until what the plan waits for is there."""
+    def _watched(self, run: LoadRun, warm_up: WarmUpPlan) -> WarmUp:
+        """Warm up until steady or the cap; then settle on its own CPUs."""
         own = self.surroundings.partition.server
-        pinned, cpus = warm_up_cpus(asked, self.surroundings)
-        coming = self._coming(asked)
+        pinned, cpus = warm_up_cpus(warm_up, self.surroundings)
+        next_window = self._next_window(warm_up)
         first = last = self._stretch(
-            run, "warm-up", cpus, asked.min_s, asked.cap_s, None if self.owned else coming
+            run, "warm-up", cpus, warm_up.min_s, warm_up.cap_s, None if self.owned else next_window
         )
         if self.owned:
-            self.listener.phase("settle", asked.settle_s)
+            self.listener.phase("settle", warm_up.settle_s)
             same = cpus == own
-            if coming is not None:
+            if next_window is not None:
                 same_cpus, other_cpus = (first.rows, ()) if same else ((), first.rows)
-                coming = replace(coming, same_cpus=same_cpus, other_cpus=other_cpus)
-            last = self._stretch(run, "settle", own, asked.settle_min_s, asked.settle_cap_s, coming)
+                next_window = replace(next_window, same_cpus=same_cpus, other_cpus=other_cpus)
+            last = self._stretch(run, "settle", own, warm_up.settle_min_s, warm_up.settle_cap_s, next_window)
         since_ms = steady_since_ms(first, last, same_cpus=cpus == own)
         return WarmUp(
             method="unpinned" if not self.owned else "pinned" if pinned else "all-cpus",
-            cap_s=asked.cap_s + (asked.settle_cap_s if self.owned else 0.0),
-            # A stretch that cannot hold the rows a look needs says nothing, rather than *never steady*.
+            cap_s=warm_up.cap_s + (warm_up.settle_cap_s if self.owned else 0.0),
+            # A phase too short for the required rows is unknown, not *never steady*.
             steady=last.steady if last.cap_s > last.hold_rows else None,
             time_to_steady_s=None if since_ms is None else self.first_s + since_ms / 1000,
             reason=last.state.reason if last.state else "",
-            still_to_come=last.still_to_come,
+            still_to_come=last.residual_drift,
             closed_users=self.first_users or None,
             closed_s=self.first_s,
         )
 
-    def _coming(self, asked: WarmUpPlan) -> ComingWindow | None:
-        """What must be shown of the window before it opens; None where a level server is enough."""
-        if asked.settle_until == "level":
+    def _next_window(self, warm_up: WarmUpPlan) -> NextWindow | None:
+        """The window, if its residual drift must be small before it opens; None if level suffices."""
+        if warm_up.settle_until == "level":
             return None
-        return ComingWindow(self.plan.measured_s, series="p50" if self.plan.load.model == "open" else "rate")
+        return NextWindow(self.plan.measured_s, series="p50" if self.plan.load.model == "open" else "rate")
 
     def _stretch(
         self,
@@ -257,14 +251,14 @@ class Warming:
         cpus: tuple[int, ...],
         min_s: float,
         cap_s: float,
-        coming: ComingWindow | None,
+        next_window: NextWindow | None,
         compiling_cap_s: float | None = None,
     ) -> SteadyWatch:
-        """Load with the server on these CPUs, until steady (and its bound holds) or the cap is reached."""
+        """Load with the server on these CPUs, until steady (and its drift small) or the cap."""
         moved = self.owned and run.server.set_affinity(cpus)
         start_ms = run.now_ms()
         hold_rows = max(3, min(HOLD_ROWS, round(min_s)))
-        watch = SteadyWatch(min_s, cap_s, start_ms, hold_rows, coming, self.limits, compiling_cap_s)
+        watch = SteadyWatch(min_s, cap_s, start_ms, hold_rows, next_window, self.limits, compiling_cap_s)
         run.watch(watch.row)
         self.phases.add(name, start_ms, run.now_ms(), cpus if moved else None)
         return watch

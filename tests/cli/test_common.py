@@ -213,17 +213,17 @@ def test_what_does_not_apply_is_refused() -> None:
 @pytest.mark.parametrize(
     ("words", "refused"),
     [
-        (("compare", "--resume", "x", "--users", "3"), "leave out --users"),
-        (("compare", "a", "b", "--resume", "x"), "leave out servers"),
-        (("compare", "--resume", "x", "--band", "1%"), "leave out --band"),
-        (("run", "--resume", "x", "--quick", "--seed", "4"), "leave out --seed, --quick"),
-        (("sweep", "http://127.0.0.1:1/", "--resume", "x"), "leave out target"),
+        (("compare", "--resume", "x", "--users", "3"), "--users"),
+        (("compare", "a", "b", "--resume", "x"), "servers"),
+        (("compare", "--resume", "x", "--band", "1%"), "--band"),
+        (("run", "--resume", "x", "--quick", "--seed", "4"), "--seed, --quick"),
+        (("sweep", "http://127.0.0.1:1/", "--resume", "x"), "target"),
         (("load", "http://127.0.0.1:1/", "--resume", "x", "-c", "3"), "leave out target, --users"),
-        (("second-opinion", "--resume", "x", "--trials", "4"), "leave out --trials"),
-        (("capacity", "--resume", "x", "--slo", "p99<1s"), "leave out --slo"),
-        (("compare", "--resume", "x", "--users", "0"), "leave out --users"),
-        (("run", "--resume", "x", "--seed", "0"), "leave out --seed"),
-        (("sweep", "--resume", "x", "--warm-up-cap", "9s"), "leave out --warm-up-cap"),
+        (("second-opinion", "--resume", "x", "--trials", "4"), "--trials"),
+        (("capacity", "--resume", "x", "--slo", "p99<1s"), "--slo"),
+        (("compare", "--resume", "x", "--users", "0"), "--users"),
+        (("run", "--resume", "x", "--seed", "0"), "--seed"),
+        (("sweep", "--resume", "x", "--warm-up-cap", "9s"), "--warm-up-cap"),
         (("run", "--resume", "x", "--repeat-disturbed", "-1"), "expected 0 to 100"),
         (("compare", "--resume", "x", "--repeat-disturbed", "101"), "expected 0 to 100"),
     ],
@@ -245,7 +245,7 @@ def test_commands_are_what_the_parser_calls() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("sweep", "http://127.0.0.1:1/", "--warm-up-cap", "5s"), "--warm-up-cap applies to a server"),
+        (("sweep", "http://127.0.0.1:1/", "--warm-up-cap", "5s"), "--warm-up-cap"),
         (("sweep", "tomcat", "--warmup", "5s"), "--warmup applies to a URL"),
         pytest.param(
             ("aa", "http://127.0.0.1:1/"),
@@ -260,9 +260,9 @@ def test_commands_are_what_the_parser_calls() -> None:
         pytest.param(("aa",), "or --resume ID", marks=needs_selftest),
         (
             ("capacity", "http://127.0.0.1:1/", "--slo", "p99<1s", "--warm-up-cap", "5s"),
-            "of a URL give --warmup",
+            "use --warmup",
         ),
-        (("capacity", "tomcat", "--slo", "p99<1s", "--warmup", "5s"), "no longer than --warm-up-cap"),
+        (("capacity", "tomcat", "--slo", "p99<1s", "--warmup", "5s"), "--warm-up-cap"),
         (("capacity", "tomcat", "--slo", "p99<1s", "--warm-up-cap", "0s"), "--warm-up-cap is"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from prony import seams
-from prony.cli import lazily, main
+from prony.cli import lazy_commands, main
 from prony.cli.shortened import USUAL, Command
 
 ROOT = Path(__file__).parents[2]
@@ -27,10 +27,10 @@ def commands() -> dict[str, Any]:
     by_name: dict[str, Any] = {}
 
     def add(command: Any, name: str) -> None:
-        real = command.real() if isinstance(command, lazily.Elsewhere) else command
+        real = command.real() if isinstance(command, lazy_commands.LazyCommand) else command
         for below, one in getattr(real, "commands", {}).items():
             add(one, f"{name} {below}".strip())
-        if name and not isinstance(real, lazily.FrontEnd):
+        if name and not isinstance(real, lazy_commands.FrontEnd):
             by_name[name] = real
 
     add(typer.main.get_command(main.app), "")

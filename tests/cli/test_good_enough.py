@@ -70,7 +70,7 @@ def test_without_a_duration_it_ends_when_the_figure_is_known_and_within_a_minute
         (("--windows", "3"), 10, None),
     ],
 )
-def test_how_long_or_how_well_is_said_by_options(
+def test_how_long_or_how_well_is_reported_by_options(
     asked: Asked, words: tuple[str, ...], window_s: float, precision: float | None
 ) -> None:
     assert asked("load", URL, *words) == ExitCode.OK

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from prony.cli.load import load_of
-from prony.cli.load_options import AskedLoad, in_options, phases, think
+from prony.cli.load_options import LoadOptions, in_options, phases, think
 from prony.errors import UsageError
 from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad
 from prony.plan.think import Think
@@ -14,7 +14,7 @@ from prony.plan.think import Think
 
 def loaded(**asked: Any) -> Load:
     """The load of these options."""
-    return load_of(AskedLoad(**asked).keys()["loads"], default_users=10)
+    return load_of(LoadOptions(**asked).keys()["loads"], default_users=10)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_does_not_go_together(given: dict[str, Any], part: str) -> None:
 def test_connections_are_refused_by_the_plan_in_the_words_of_the_options(
     given: dict[str, Any], options: tuple[str, ...]
 ) -> None:
-    keys = AskedLoad(**given).keys()["connections"]
+    keys = LoadOptions(**given).keys()["connections"]
     with pytest.raises(ValidationError) as refused:
         Connections.model_validate(keys)
     message = in_options(refused.value, "connections")

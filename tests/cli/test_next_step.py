@@ -25,7 +25,7 @@ def with_pair(claim: Claim, settles: Settles | None) -> ResultView:
     view = factory.full()
     part = replace(view.parts[0])
     first, *rest = part.pairs
-    wanted = replace(first, figure=part.asked_figure, claim=claim, settles=settles)
+    wanted = replace(first, figure=part.headline_figure, claim=claim, settles=settles)
     shown = [replace(pair, claim=Claim.SHOWN) for pair in rest]
     return factory.with_pairs(view, [wanted, *shown])
 

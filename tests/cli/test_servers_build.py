@@ -33,7 +33,7 @@ def test_it_builds_what_is_named_and_says_what_it_did(prony: Run, servers: Path)
     assert "nothing to build" in first.stdout
     again = prony(servers, "servers", "build", "./python")
     assert again.returncode == 0
-    assert "was there" in again.stdout
+    assert "cached" in again.stdout
 
 
 def test_one_that_fails_keeps_no_other_from_being_built(prony: Run, servers: Path) -> None:
@@ -45,7 +45,7 @@ def test_one_that_fails_keeps_no_other_from_being_built(prony: Run, servers: Pat
     assert "Traceback" not in done.stderr
 
 
-def test_an_unknown_one_is_said_before_anything_is_built(prony: Run, servers: Path) -> None:
+def test_an_unknown_one_is_reported_before_anything_is_built(prony: Run, servers: Path) -> None:
     done = prony(servers, "servers", "build", "./python", "tomkat")
     assert done.returncode == 2
     assert "unknown server 'tomkat', did you mean 'tomcat'?" in done.stderr

@@ -303,7 +303,7 @@ def test_checks_and_builds_tell_folders_of_one_name_apart(
         assert "is already running" in capsys.readouterr().err
 
 
-def test_folders_of_one_name_are_told_apart_by_the_nearest_folder_that_differs(folder: Path) -> None:
+def test_folders_of_one_name_are_distinguished_by_the_nearest_folder_that_differs(folder: Path) -> None:
     def names(*words: str) -> list[str]:
         return [s.name for s in targets.servers(words)]
 
@@ -336,7 +336,7 @@ def test_a_folder_that_is_named_like_a_server_is_pointed_at(folder: Path) -> Non
         ((URL, "127.0.0.1:1"), "a server was named twice"),
         ((f"{URL}/a", "http://127.0.0.1:2/b"), "the URLs request /a and /b"),
         ((f"{URL}/a", "http://127.0.0.1:2/a", "-w", "hello"), "--workload brings its own paths"),
-        ((URL, "http://127.0.0.1:2", "--warm-up", "pinned"), "pin a running one with taskset"),
+        ((URL, "http://127.0.0.1:2", "--warm-up", "pinned"), "taskset"),
     ],
 )
 @pytest.mark.usefixtures("folder")

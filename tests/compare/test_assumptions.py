@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from prony.compare import Looks, Sample, compare
-from prony.compare.noninferiority import Asked, changes
-from prony.compare.worst import CORRELATION, ORDER, TREND, Source
+from prony.compare.bias import CORRELATION, ORDER, TREND, Source
+from prony.compare.noninferiority import MarginTest, changes
 from prony.plan.balanced import drawn_orders
 
 NOISE = 0.005
@@ -105,8 +105,8 @@ def test_what_is_found_keeps_a_false_difference_open(effect: Effect) -> None:
 
 
 def test_a_gate_has_them_too() -> None:
-    asked = Asked("b", "a", {"p50_ms": False}, 0.03)
-    (made,) = changes({"p50_ms": trials(grows)}, asked, Looks(5, 20)).figures
+    test = MarginTest("b", "a", {"p50_ms": False}, 0.03)
+    (made,) = changes({"p50_ms": trials(grows)}, test, Looks(5, 20)).figures
     assert TREND in {source.name for source in made.sources}
 
 

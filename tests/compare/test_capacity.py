@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prony.compare.capacity import MOST_UNDECIDED, CapacitySearch, End, Found, Outcome
+from prony.compare.capacity import MOST_UNDECIDED, CapacitySearch, End, Outcome, SearchResult
 
 Try = Callable[[float], tuple[Outcome, float | None]]
 
 
-def run(search: CapacitySearch, attempt: Try) -> Found:
+def run(search: CapacitySearch, attempt: Try) -> SearchResult:
     for _ in range(search.most_trials + 1):
         rate = search.ask()
         if rate is None:
             break
         search.tell(rate, *attempt(rate))
     assert search.ask() is None
-    return search.found
+    return search.result
 
 
 def server(capacity: float, noise: float = 0.0, client: float = math.inf, seed: int = 0) -> Try:
@@ -86,7 +86,7 @@ def test_whatever_it_is_told_it_ends_and_claims_only_what_held(told: list[Outcom
         outcome = told[number % len(told)]
         said.setdefault(rate, []).append(outcome)
         hunt.tell(rate, outcome, 0.1 if outcome is Outcome.MET else None)
-    found = hunt.found
+    found = hunt.result
     assert found.trials <= most
     assert found.end is not None
     if found.held_per_s is not None:
@@ -109,8 +109,8 @@ def test_what_held_above_a_failure_is_forgotten() -> None:
     hunt.tell(100.0, Outcome.MET, 0.1)
     hunt.tell(200.0, Outcome.MET, 0.1)
     hunt.tell(150.0, Outcome.MISSED, 9.0)
-    assert hunt.found.held_per_s == 100.0
-    assert hunt.found.failed_per_s == 150.0
+    assert hunt.result.held_per_s == 100.0
+    assert hunt.result.failed_per_s == 150.0
 
 
 def test_its_ends() -> None:
@@ -147,7 +147,7 @@ def test_undecided_trials_do_not_outvote_those_that_decide() -> None:
     for outcome in (Outcome.UNDECIDED, Outcome.MET, Outcome.UNDECIDED, Outcome.MET):
         assert hunt.ask() == 100.0
         hunt.tell(100.0, outcome, 0.95)
-    assert hunt.found.held_per_s == 100.0
+    assert hunt.result.held_per_s == 100.0
 
 
 def test_nothing_but_undecided_rates_claims_nothing() -> None:

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
+from prony.compare.bias import Source
 from prony.compare.claim import MARGINS, Claim, Ends, Margins, claim_of, settles
 from prony.compare.ratio import RatioResult, ratio
-from prony.compare.worst import Source
 
 LEVEL, BLOCK_S = 0.05, 60.0
 

@@ -10,8 +10,8 @@ import pytest
 
 from prony.compare import Later, Looks, Sample
 from prony.compare.noninferiority import (
-    Asked,
     Change,
+    MarginTest,
     changes,
     changes_from_earlier,
     settled,
@@ -24,8 +24,8 @@ from prony.steady.approach import approach
 
 LOOKS = Looks(5, 12)
 RATE, TIME = "requests_per_s", "p99_ms"
-ASKED = Asked("base", "candidate", {RATE: True, TIME: False}, 0.03)
-ONE = Asked("base", "candidate", {TIME: False}, 0.03)
+ASKED = MarginTest("base", "candidate", {RATE: True, TIME: False}, 0.03)
+ONE = MarginTest("base", "candidate", {TIME: False}, 0.03)
 
 
 def trials(
@@ -99,7 +99,7 @@ def test_noise_is_no_verdict() -> None:
     assert rate.smallest_margin > 0.03
 
 
-def test_nothing_is_said_before_the_first_look() -> None:
+def test_nothing_is_reported_before_the_first_look() -> None:
     found = changes({RATE: trials(0.5, blocks=4), TIME: trials(2.0, blocks=4)}, ASKED, LOOKS)
     assert found.change is Change.CANNOT_TELL
     assert all(one.low is None for one in found.figures)
@@ -110,7 +110,7 @@ def made(low: float, high: float) -> RatioResult:
 
 
 def test_holm_tests_the_surest_figure_hardest_and_the_others_at_what_is_left() -> None:
-    asked = Asked("base", "candidate", {"a": False, "b": False, "c": False}, 0.03)
+    test = MarginTest("base", "candidate", {"a": False, "b": False, "c": False}, 0.03)
     levels: dict[str, list[float]] = {"a": [], "b": [], "c": []}
 
     def measured(figure: str, decided_from: float) -> RatioResult:
@@ -124,22 +124,22 @@ def test_holm_tests_the_surest_figure_hardest_and_the_others_at_what_is_left() -
 
         return measure
 
-    found = settled({"a": of("a", 0.99), "b": of("b", 0.98), "c": of("c", 0.96)}, asked, 0.05)
+    found = settled({"a": of("a", 0.99), "b": of("b", 0.98), "c": of("c", 0.96)}, test, 0.05)
     assert levels["a"] == pytest.approx([1 - 0.05 / 3])
     assert levels["b"] == pytest.approx([1 - 0.05 / 3, 1 - 0.05 / 2], abs=1e-9)
     assert levels["c"][-1] == pytest.approx(0.95)
-    assert all(asked.side(name, one.low, one.high) is Change.NO_WORSE for name, one in found.items())
+    assert all(test.side(name, one.low, one.high) is Change.NO_WORSE for name, one in found.items())
 
 
 def test_holm_stops_where_nothing_more_is_decided() -> None:
-    asked = Asked("base", "candidate", {"a": False, "b": False}, 0.03)
+    test = MarginTest("base", "candidate", {"a": False, "b": False}, 0.03)
     seen: list[float] = []
 
     def measure(confidence: float) -> RatioResult:
         seen.append(confidence)
         return made(0.9, 1.1)
 
-    settled({"a": measure, "b": measure}, asked, 0.05)
+    settled({"a": measure, "b": measure}, test, 0.05)
     assert seen == pytest.approx([0.975, 0.975])
 
 
@@ -170,9 +170,9 @@ def test_trials_without_a_figure_could_have_made_the_difference() -> None:
         one._replace(conforms=False, why="errors") if (one.server, one.block) == ("candidate", 0) else one
         for one in trials(1.0, 8, spread=0.02)
     ]
-    (found,) = changes({TIME: samples}, Asked("base", "candidate", {TIME: False}, 0.045), LOOKS).figures
+    (found,) = changes({TIME: samples}, MarginTest("base", "candidate", {TIME: False}, 0.045), LOOKS).figures
     (whole,) = changes(
-        {TIME: trials(1.0, 8, spread=0.02)}, Asked("base", "candidate", {TIME: False}, 0.045), LOOKS
+        {TIME: trials(1.0, 8, spread=0.02)}, MarginTest("base", "candidate", {TIME: False}, 0.045), LOOKS
     ).figures
     assert found.worst_high is not None
     assert found.high is not None
@@ -192,8 +192,8 @@ def test_the_margin_must_hold_with_every_source_at_its_worst() -> None:
 
 
 def test_a_figure_may_have_a_margin_of_its_own() -> None:
-    asked = Asked("base", "candidate", {TIME: False}, 0.03, {TIME: 0.2})
-    assert changes({TIME: trials(1.1)}, asked, LOOKS).change is Change.NO_WORSE
+    test = MarginTest("base", "candidate", {TIME: False}, 0.03, {TIME: 0.2})
+    assert changes({TIME: trials(1.1)}, test, LOOKS).change is Change.NO_WORSE
     assert changes({TIME: trials(1.1)}, ONE, LOOKS).change is Change.WORSE
 
 

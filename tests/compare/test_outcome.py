@@ -7,8 +7,8 @@ import pytest
 from prony.compare.capacity import (
     LONGEST_S,
     Outcome,
-    held_against,
     lowest_rate,
+    objectives_met,
     outcome_of,
     search_of,
     window_for,
@@ -127,7 +127,7 @@ def test_a_rate_holds_by_the_upper_end_of_the_interval_and_fails_by_the_lower() 
     assert p99.low_ms < p99.value_ms < p99.high_ms
     said = {}
     for limit_ms in (p99.high_ms * 1.01, (p99.value_ms + p99.high_ms) / 2, p99.low_ms * 0.99):
-        outcome, share = held_against(objectives(f"p99<{limit_ms:.6f}ms"), record, {})
+        outcome, share = objectives_met(objectives(f"p99<{limit_ms:.6f}ms"), record, {})
         said[outcome] = share
     assert list(said) == [Outcome.MET, Outcome.UNDECIDED, Outcome.MISSED]
     share = said[Outcome.UNDECIDED]
@@ -138,19 +138,19 @@ def test_a_rate_holds_by_the_upper_end_of_the_interval_and_fails_by_the_lower() 
 def test_failed_requests_miss_an_objective_that_the_responses_meet() -> None:
     figures = {"max_ms": 10.0}
     failing = factory.constant(factory.record("spring-tomcat"), 10.0, failed=600)  # 3 % of 20,600
-    assert held_against(GOAL, failing, figures) == (Outcome.MISSED, None)
+    assert objectives_met(GOAL, failing, figures) == (Outcome.MISSED, None)
     some = factory.constant(factory.record("spring-tomcat"), 10.0, failed=20)  # 0.1 %
-    assert held_against(GOAL, some, figures)[0] is Outcome.MET
-    assert held_against(objectives("max<50ms"), some, figures) == (Outcome.MISSED, None)
-    assert held_against(objectives("mean<50ms"), some, {"mean_ms": 10.0})[0] is Outcome.UNDECIDED
+    assert objectives_met(GOAL, some, figures)[0] is Outcome.MET
+    assert objectives_met(objectives("max<50ms"), some, figures) == (Outcome.MISSED, None)
+    assert objectives_met(objectives("mean<50ms"), some, {"mean_ms": 10.0})[0] is Outcome.UNDECIDED
     borderline = factory.constant(factory.record("spring-tomcat"), 10.0, failed=202)  # 1 %
-    assert held_against(GOAL, borderline, figures)[0] is Outcome.UNDECIDED
+    assert objectives_met(GOAL, borderline, figures)[0] is Outcome.UNDECIDED
 
 
 def test_nothing_that_can_be_printed_is_unusable() -> None:
     record = factory.record("spring-tomcat")
     few = record.model_copy(update={"evidence": record.evidence.model_copy(update={"engine": None})})
-    assert held_against(GOAL, few, {}) == (Outcome.UNUSABLE, None)
+    assert objectives_met(GOAL, few, {}) == (Outcome.UNUSABLE, None)
 
 
 def test_a_mean_holds_by_its_interval_and_not_by_its_point() -> None:
@@ -161,7 +161,7 @@ def test_a_mean_holds_by_its_interval_and_not_by_its_point() -> None:
     assert low_ms < times.mean_ms < high_ms < 1.1 * times.mean_ms
     figures = {"mean_ms": times.mean_ms}
     said = [
-        held_against(objectives(f"mean<{limit_ms:.6f}ms"), record, figures)[0]
+        objectives_met(objectives(f"mean<{limit_ms:.6f}ms"), record, figures)[0]
         for limit_ms in (high_ms * 1.001, (times.mean_ms + high_ms) / 2, low_ms * 0.999)
     ]
     assert said == [Outcome.MET, Outcome.UNDECIDED, Outcome.MISSED]
@@ -173,13 +173,13 @@ def test_a_mean_without_seconds_has_no_interval() -> None:
     assert engine is not None
     rowless = record.evidence.model_copy(update={"engine": engine.model_copy(update={"rows": ()})})
     blind = record.model_copy(update={"evidence": rowless})
-    assert held_against(objectives("mean<1s"), blind, {"mean_ms": 10.0}) == (Outcome.UNDECIDED, 0.01)
+    assert objectives_met(objectives("mean<1s"), blind, {"mean_ms": 10.0}) == (Outcome.UNDECIDED, 0.01)
 
 
 def test_no_maximum_is_shown_to_hold_by_the_requests_that_were_sent() -> None:
     record = spread_times(10.0)
-    assert held_against(objectives("max<1s"), record, {"max_ms": 40.0}) == (Outcome.UNDECIDED, 0.04)
-    assert held_against(objectives("max<30ms"), record, {"max_ms": 40.0})[0] is Outcome.MISSED
+    assert objectives_met(objectives("max<1s"), record, {"max_ms": 40.0}) == (Outcome.UNDECIDED, 0.04)
+    assert objectives_met(objectives("max<30ms"), record, {"max_ms": 40.0})[0] is Outcome.MISSED
 
 
 def test_seconds_that_differ_leave_a_wide_percentile_to_its_interval() -> None:
@@ -192,5 +192,5 @@ def test_seconds_that_differ_leave_a_wide_percentile_to_its_interval() -> None:
     evidence = record.evidence.model_copy(update={"engine": engine.model_copy(update={"rows": apart})})
     clustered = record.model_copy(update={"evidence": evidence})
     assert percentiles(evidence)["p99_ms"].open
-    assert held_against(objectives("p99<10s"), clustered, {})[0] is Outcome.UNDECIDED
-    assert held_against(objectives("p99<1ms"), clustered, {})[0] is Outcome.MISSED
+    assert objectives_met(objectives("p99<10s"), clustered, {})[0] is Outcome.UNDECIDED
+    assert objectives_met(objectives("p99<1ms"), clustered, {})[0] is Outcome.MISSED

@@ -44,7 +44,7 @@ def test_without_an_effect_one_in_twenty_is_found() -> None:
 
 
 @pytest.mark.parametrize(("servers", "blocks"), [(1, 5), (2, 1)])
-def test_position_that_cannot_be_told_is_none(servers: int, blocks: int) -> None:
+def test_position_that_cannot_be_distinguished_is_none(servers: int, blocks: int) -> None:
     assert experiment(np.random.default_rng(3), servers, blocks, effect=0.03) is None
     assert position_effect([1.0, 2.0] * 4, [0, 1] * 4, [0, 0, 1, 1, 2, 2, 3, 3], [0, 1] * 4) is None
 

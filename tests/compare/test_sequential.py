@@ -117,7 +117,7 @@ class TestComparison:
         assert found.low == pytest.approx(math.exp(-half))
         assert found.high == pytest.approx(math.exp(half))
 
-    def test_before_the_first_look_nothing_is_said(self) -> None:
+    def test_before_the_first_look_nothing_is_reported(self) -> None:
         pair = compare(
             samples(np.random.default_rng(1), {"a": 2, "b": 1}, 4), "requests_per_s", looks=self.LOOKS
         ).pairs[0]

@@ -126,7 +126,7 @@ def test_without_an_effect_one_in_twenty_is_found() -> None:
 
 
 @pytest.mark.parametrize(("servers", "blocks"), [("a", 1), ("a", 2)])
-def test_what_cannot_be_told_is_none(servers: str, blocks: int) -> None:
+def test_what_cannot_be_distinguished_is_none(servers: str, blocks: int) -> None:
     found = order_effects(trials(servers=servers, blocks=blocks))
     assert found is not None
     assert found.carry_over is None

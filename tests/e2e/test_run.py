@@ -199,7 +199,7 @@ def test_results_go_to_another_machine_and_are_put_beside_each_other(small: Lab)
     assert done.returncode == 0, done.stderr
     elsewhere = ("--db", str(small.folder / "elsewhere.db"))
     assert "3 new trials" in small.run("results", "import", str(file), *elsewhere).stdout
-    assert "everything was there already" in small.run("results", "import", str(file), *elsewhere).stdout
+    assert "nothing new" in small.run("results", "import", str(file), *elsewhere).stdout
     shown = small.json("results", "show", first["id"], *elsewhere)
     assert shown["parts"] == first["parts"]
     lines = small.run("results", "csv", first["id"], "--format", "wrk").stdout.splitlines()

@@ -221,7 +221,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
                 made.current = current
         if process is None:
             return outcome_of(plan)
-        running = process.found()
+        running = process.running()
         if running is None:
             running = FakeProcess()
             made.processes.append(running)

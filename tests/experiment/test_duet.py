@@ -113,7 +113,7 @@ REFUSED: dict[str, Plan] = {
 
 @pytest.mark.parametrize("why", REFUSED)
 def test_what_cannot_take_turns_is_refused_before_anything_starts(why: str) -> None:
-    with pytest.raises(UsageError, match="a duet does not apply"):
+    with pytest.raises(UsageError, match="--duet"):
         refuse_duets(REFUSED[why], Targets())
 
 
@@ -168,7 +168,7 @@ def test_an_older_engine_is_named_before_anything_starts(
         refuse_duets(of(), Targets())
 
 
-def test_the_design_of_a_comparison_is_said_with_its_reason() -> None:
+def test_the_design_of_a_comparison_is_reported_with_its_reason() -> None:
     duet = of(command="compare")
     assert [one.split(":")[0] for one in design(duet, Targets())] == ["in turns"]
     plain = duet.model_copy(update={"parts": (duet.parts[0].model_copy(update={"duet": False}),)})

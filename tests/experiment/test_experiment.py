@@ -92,7 +92,7 @@ def server_with(limit_per_s: float, client_per_s: float = math.inf) -> Callable[
 def test_a_search_grows_until_the_bracket_is_narrow(bench: Bench) -> None:
     bench.answer = server_with(2000)
     stored, found = bench.run(search_plan())
-    search = search_so_far(stored, stored.parts[0], found).found
+    search = search_so_far(stored, stored.parts[0], found).result
     assert search.end is End.FOUND
     assert search.held_per_s is not None
     assert search.failed_per_s is not None
@@ -110,7 +110,7 @@ def test_the_client_is_no_server(bench: Bench) -> None:
     search = asked.parts[0].search
     assert search is not None
     stored, found = bench.run(search_plan(cell("a", load=open_load(100, search))))
-    end = search_so_far(stored, stored.parts[0], found).found
+    end = search_so_far(stored, stored.parts[0], found).result
     assert (end.end, end.failed_per_s) == (End.CLIENT, None)
     assert end.held_per_s is not None
     assert end.held_per_s <= 700
@@ -121,7 +121,7 @@ def test_no_rate_is_too_low_for_its_percentile(bench: Bench) -> None:
     search = search_plan().parts[0].search
     assert search is not None
     stored, found = bench.run(search_plan(cell("a", load=open_load(1000, search))))
-    assert search_so_far(stored, stored.parts[0], found).found.end is End.NEVER
+    assert search_so_far(stored, stored.parts[0], found).result.end is End.NEVER
     rates = {rate_of(one): one.trial.measured_s for one in stored.cells}
     assert min(rates) >= lowest_rate(objectives(search.objectives), LONGEST_S)
     assert rates[min(rates)] == LONGEST_S > rates[max(rates)]
@@ -188,8 +188,8 @@ def test_a_second_pass_without_a_capacity_is_on_record_with_its_reason(bench: Be
     assert {(one.part, one.server) for one in stored.skipped} == {
         (part, server) for part in (OWN, COMMON) for server in ("a", "b")
     }
-    assert all("the capacity of b, of which no trial counts" in one.why for one in stored.skipped)
-    assert any("capacity of b" in said for said in bench.progress.said)
+    assert all("of b counts in part 'capacity'" in one.why for one in stored.skipped)
+    assert any(stored.skipped[0].why in said for said in bench.progress.said)
 
 
 # Until it is clear.
@@ -200,7 +200,6 @@ def test_blocks_are_added_until_every_pair_is_clear(bench: Bench) -> None:
     bench.answer = lambda cell, number: ({"requests_per_s": speed[cell.server] * (1 + 0.001 * number)}, ())
     _, found = bench.run(plan(cell("a", 3), cell("b", 3), parts=(comparison(until_clear=20),)))
     assert 6 <= len(found) < 40
-    assert any("every pair is clear" in said for said in bench.progress.said)
 
 
 def test_a_second_pass_is_watched_too_each_server_at_a_rate_of_its_own(bench: Bench) -> None:
@@ -364,7 +363,7 @@ def test_a_disturbed_trial_is_repeated_and_stays_on_record(bench: Bench) -> None
     assert [one.judgement.bias("requests_per_s").counts for one in found] == [True, True, False]
     assert len({(one.record.cell, one.record.block) for one in found}) == 1
     assert len({one.record.id for one in found}) == 3
-    assert any(said.endswith("isolation said so; the trial is repeated") for said in bench.progress.said)
+    assert any("isolation said so" in said for said in bench.progress.said)
 
 
 def test_it_is_repeated_no_more_often_than_allowed(bench: Bench) -> None:
@@ -438,7 +437,7 @@ def test_a_search_ends_where_its_server_is_gone_and_claims_nothing(bench: Bench)
     assert [one.record.failure for one in found] == [None] * 3
     bench.faults.clear()
     bench.experiment(stored).resume(experiment.identifier)
-    assert search_so_far(*_with_part(bench.stored(experiment.identifier))).found.end is End.FOUND
+    assert search_so_far(*_with_part(bench.stored(experiment.identifier))).result.end is End.FOUND
 
 
 def _with_part(stored: tuple[Plan, list[StoredTrial]]) -> tuple[Plan, Part, list[StoredTrial]]:
@@ -459,9 +458,9 @@ def test_an_interrupt_while_a_trial_is_judged_does_not_lose_it(
     assert "not judged: KeyboardInterrupt" in found.judgement.findings[0].reason
 
 
-def test_a_clock_that_went_back_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_went_back_is_reported(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.run(plan(cell("a")))
     assert not any("clock" in note for note in bench.progress.said)
     monkeypatch.setattr(type(bench.store), "ahead_s", lambda _: 3600.0)
     bench.run(plan(cell("a")))
-    assert any("60 min newer than this host's clock" in note for note in bench.progress.said)
+    assert any("60 min ahead" in note for note in bench.progress.said)

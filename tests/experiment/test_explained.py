@@ -143,7 +143,7 @@ def test_an_experiment_without_a_measured_trial_has_nothing_to_explain() -> None
         (PermissionError(13, "Permission denied"), r"fetching it failed: PermissionError: \[Errno 13\]"),
     ],
 )
-def test_a_profiler_that_cannot_be_fetched_is_said_by_the_profile(
+def test_a_profiler_that_cannot_be_fetched_is_reported_by_the_profile(
     monkeypatch: pytest.MonkeyPatch, fault: Exception, said: str
 ) -> None:
     monkeypatch.undo()

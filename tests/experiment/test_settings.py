@@ -5,7 +5,7 @@ from prony.judge.checks.host import HostLimits, host
 from tests.judge.factory import healthy, part
 
 
-def test_a_change_between_blocks_is_said() -> None:
+def test_a_change_between_blocks_is_reported() -> None:
     later = with_settings(healthy(), ("net.core.somaxconn",))
     finding = host(later, HostLimits())
     assert (finding.conforms, finding.code, bool(finding.provided)) == (True, "changed", True)

@@ -440,7 +440,7 @@ def kind_and_code(finding: Finding | None) -> tuple[Kind, str]:
     return finding.kind, finding.code
 
 
-def told(finding: Finding | None) -> tuple[Kind, str]:
+def kind_code(finding: Finding | None) -> tuple[Kind, str]:
     """Kind and code; a condition is named where, and only where, it is one."""
     finding = present(finding)
     assert bool(finding.provided) == (finding.kind is Kind.PROVIDED)

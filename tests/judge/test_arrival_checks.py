@@ -18,7 +18,7 @@ from prony.judge.limits import CheckLimits
 from prony.judge.times import NAMED
 from prony_hosts.load.adding import uniform_distance
 from tests.judge import factory as f
-from tests.judge.factory import kind_and_code as told
+from tests.judge.factory import kind_and_code as kind_code
 from tests.judge.factory import present
 
 LIMITS = CheckLimits()
@@ -31,7 +31,7 @@ class TestSchedule:
 
     def test_quiet_when_the_rate_is_kept(self) -> None:
         finding = present(schedule(f.open_model(), LIMITS))
-        assert told(finding) == (FINE, "ok")
+        assert kind_code(finding) == (FINE, "ok")
         assert (finding.value, finding.advice) == (1, "")
 
     def test_one_slow_row_fires(self) -> None:
@@ -39,7 +39,7 @@ class TestSchedule:
         assert base.engine is not None
         slow = tuple(r.model_copy(update={"sent": 7000}) if r.t_ms == 45_000 else r for r in base.engine.rows)
         finding = present(schedule(f.engine(base, rows=slow), LIMITS))
-        assert told(finding) == (NOT_CONFORMING, "backlog")
+        assert kind_code(finding) == (NOT_CONFORMING, "backlog")
         assert finding.value == pytest.approx(7000 / 8000)
 
     def test_a_slow_row_outside_the_window_does_not(self) -> None:
@@ -72,7 +72,7 @@ class TestSchedule:
         times = f.of_values([2_000_000] * 79_900 + [3_000_000] * 90 + [40_000_000] * 10)
         hiccup = f.window(hiccup, latency=times, service_time=times)
         finding = present(schedule(hiccup, LIMITS))
-        assert told(finding) == (BUDGET, "caught_up")
+        assert kind_code(finding) == (BUDGET, "caught_up")
         # p99.9 is 3 ms and p99.867 is 2 ms; the 10 longest are among what may have been late.
         assert finding.bias["p999_ms"].low == pytest.approx(2 / 3 - 1, rel=0.01)
         assert finding.bias["mean_ms"].low == pytest.approx(-(10 * 38 + 17 * 1) / 80_000 / 2.006, rel=0.1)
@@ -81,12 +81,12 @@ class TestSchedule:
 
     def test_a_backlog_that_remains_does_not_conform(self) -> None:
         finding = schedule(self.backlogged({45_000: 900, 46_000: 1000, 47_000: 1100}), LIMITS)
-        assert told(finding) == (NOT_CONFORMING, "backlog")
+        assert kind_code(finding) == (NOT_CONFORMING, "backlog")
 
     def test_a_rate_that_is_slowly_missed_does_not_conform(self) -> None:
         """985 of 1000 in every row: each row is near the limit, and the backlog grows."""
         slow = self.backlogged(dict.fromkeys(range(1000, 53_000, 1000), 985))
-        assert told(schedule(slow, LIMITS)) == (NOT_CONFORMING, "backlog")
+        assert kind_code(schedule(slow, LIMITS)) == (NOT_CONFORMING, "backlog")
 
     @pytest.mark.parametrize(
         ("unsent", "in_all", "kind"), [(5, 0, BUDGET), (5, 3, NOT_CONFORMING), (900, 0, NOT_CONFORMING)]
@@ -97,13 +97,13 @@ class TestSchedule:
         """Of 1,000 that were due: 995 were sent in the window of the 1,000."""
         late = f.window(self.backlogged({}, due_unsent=in_all), due_unsent=unsent, offered=1000)
         finding = present(schedule(late, LIMITS))
-        assert told(finding) == (kind, "unsent")
+        assert kind_code(finding) == (kind, "unsent")
         assert finding.bias["requests_per_s"].high == pytest.approx(1000 / (1000 - unsent) - 1)
 
     @pytest.mark.parametrize("field", ["due_unsent", "blocked"])
     def test_unsent_and_blocked_fire(self, field: str) -> None:
         finding = schedule(f.window(f.open_model(), **{field: 3}), LIMITS)
-        assert told(finding) == (NOT_CONFORMING, {"due_unsent": "unsent"}.get(field, field))
+        assert kind_code(finding) == (NOT_CONFORMING, {"due_unsent": "unsent"}.get(field, field))
 
     def late(self, freezes_ms: list[float], service_ms: float) -> Evidence:
         """10 s at 1000/s; who is due in a freeze of the client is sent at its end."""
@@ -120,7 +120,7 @@ class TestSchedule:
 
     def test_a_freeze_that_made_the_p99_does_not_conform_although_it_was_caught_up(self) -> None:
         """900 ms in 10 s: 9 % of the arrivals are late, and p99 is how long the client stood still."""
-        assert told(schedule(self.late([900.0], 2.0), LIMITS)) == (NOT_CONFORMING, "late_sends")
+        assert kind_code(schedule(self.late([900.0], 2.0), LIMITS)) == (NOT_CONFORMING, "late_sends")
 
     @pytest.mark.parametrize(
         ("freezes_ms", "service_ms", "kind"),
@@ -171,12 +171,12 @@ class TestSchedule:
     def test_late_sends_that_are_not_in_the_p99_or_cannot_be_compared_are_bounded_too(self) -> None:
         frozen = self.late([900.0], 2.0)
         unread = f.window(frozen, service_time=None, response_time=None)
-        assert told(schedule(unread, LIMITS)) == (BUDGET, "late_sends")
+        assert kind_code(schedule(unread, LIMITS)) == (BUDGET, "late_sends")
         assert frozen.engine is not None
         assert frozen.engine.window is not None
         equal = f.window(frozen, service_time=frozen.engine.window.latency)
         bunched = present(schedule(equal, LIMITS))
-        assert told(bunched) == (BUDGET, "late_sends")
+        assert kind_code(bunched) == (BUDGET, "late_sends")
         # All 9 % that were late may have held each other up: p90 is at least p81 now, p99 at least p90.
         latency = decode(frozen.engine.window.latency or f.histogram())
         p99, p90 = latency.percentile_ns(99), latency.percentile_ns(90.03)
@@ -192,7 +192,7 @@ class TestSchedule:
             service_time=f.histogram(mean_ms=148),
         )
         finding = present(schedule(slow_server, LIMITS))
-        assert (told(finding), finding.advice) == ((BUDGET, "lag"), "")
+        assert (kind_code(finding), finding.advice) == ((BUDGET, "lag"), "")
         assert finding.bias["mean_ms"].low == pytest.approx(-2 / 150, rel=0.01)
 
     @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ class TestSchedule:
     @pytest.mark.parametrize("field", ["due_unsent", "blocked", "send_lag"])
     def test_uncounted_is_a_condition(self, field: str) -> None:
         finding = present(schedule(f.window(f.open_model(), **{field: None}), LIMITS))
-        assert told(finding) == (PROVIDED, "unread")
+        assert kind_code(finding) == (PROVIDED, "unread")
         assert finding.provided
 
     def test_constant_arrivals_need_no_counter_of_what_was_due(self) -> None:
@@ -223,7 +223,7 @@ class TestSchedule:
         bare = tuple(r.model_copy(update={"offered": None}) for r in base.engine.rows)
         assert present(schedule(f.engine(base, rows=bare), LIMITS)).kind is FINE
         poisson = f.part(f.engine(base, rows=bare), "load", arrivals="poisson")
-        assert told(schedule(poisson, LIMITS)) == (PROVIDED, "unread")
+        assert kind_code(schedule(poisson, LIMITS)) == (PROVIDED, "unread")
 
 
 class TestArrivals:
@@ -252,12 +252,12 @@ class TestArrivals:
         assert present(arrivals(self.with_gaps(gaps), LIMITS)).kind is FINE
 
     def test_even_spacing_does_not_conform(self) -> None:
-        assert told(arrivals(self.with_gaps(np.ones(200)), LIMITS)) == (NOT_CONFORMING, "not_poisson")
+        assert kind_code(arrivals(self.with_gaps(np.ones(200)), LIMITS)) == (NOT_CONFORMING, "not_poisson")
 
     def test_slightly_wrong_gaps_are_a_condition(self) -> None:
         gaps = np.random.default_rng(11).gamma(1.12, 1 / 1.12, size=2500)
         finding = present(arrivals(self.with_gaps(gaps), LIMITS))
-        assert told(finding) == (PROVIDED, "not_poisson")
+        assert kind_code(finding) == (PROVIDED, "not_poisson")
         assert (finding.bias, bool(finding.provided)) == ({}, True)
 
     @pytest.mark.parametrize("busy", [0.015, 0.05, 0.2, 0.35])
@@ -283,7 +283,7 @@ class TestArrivals:
     def test_a_client_that_works_all_the_time_cannot_be_tested(self) -> None:
         gaps = np.random.default_rng(15).exponential(size=5000)
         found = present(arrivals(self.with_gaps(gaps, busy=0.9), LIMITS))
-        assert told(found) == (PROVIDED, "unread")
+        assert kind_code(found) == (PROVIDED, "unread")
 
     def test_what_was_stored_without_these_distances_is_judged_too(self) -> None:
         """A distance of 0.015 at 1,000 requests/s of 15 µs each: all of it is the sends'."""
@@ -302,4 +302,4 @@ class TestArrivals:
 
     def test_untested_is_a_condition(self) -> None:
         untested = f.window(f.open_model("poisson"), arrival_gaps_ks=None)
-        assert told(arrivals(untested, LIMITS)) == (PROVIDED, "unread")
+        assert kind_code(arrivals(untested, LIMITS)) == (PROVIDED, "unread")

@@ -202,7 +202,7 @@ class TestSignals:
         assert of(**slow).code == "saturated"
         assert judged(f.window(f.by_url(), users_integral_s=100.0, **slow)).code == "busy"
 
-    def test_an_age_is_held_against_what_the_responses_took(self) -> None:
+    def test_an_age_is_compared_with_what_the_responses_took(self) -> None:
         """1.45 ms at the p99: of 3.7 s (a server at its worker threads) 0.04 %, of 60 ms 2.4 %."""
         late = thread(30, 10, 1450)
         codes = [of(threads=(late,), **took(ms, 20_000)).code for ms in (3700, 80, 60)]
@@ -243,7 +243,7 @@ class TestKeptFromItsCpu:
             ((10, 4, 900), 1000, "kept_from_cpu"),  # one response in fifty
         ],
     )
-    def test_waits_are_held_against_what_the_responses_took(
+    def test_waits_are_compared_with_what_the_responses_took(
         self, ages_us: tuple[float, float, float], took_us: int, code: str
     ) -> None:
         """Their sum is 3.2 % of the window in each case."""

@@ -30,13 +30,13 @@ class TestContent:
 
     def test_quiet(self) -> None:
         for quiet in (f.healthy(), self.declared()):
-            assert f.told(content(quiet, LIMITS)) == (FINE, "ok")
+            assert f.kind_code(content(quiet, LIMITS)) == (FINE, "ok")
             assert content(quiet, LIMITS).bias == {}
 
     @pytest.mark.parametrize(("wrong", "kind"), [(1, BUDGET), (800, BUDGET), (1600, NOT_CONFORMING)])
     def test_responses_that_miss_the_declaration(self, wrong: int, kind: Kind) -> None:
         finding = content(self.declared(failed=wrong, errors={"expect_body": wrong}), LIMITS)
-        assert f.told(finding) == (kind, "wrong_responses")
+        assert f.kind_code(finding) == (kind, "wrong_responses")
         assert finding.value == pytest.approx(wrong / 80_000)
 
     @pytest.mark.parametrize("wrong_ms", [1, 200])
@@ -67,12 +67,12 @@ class TestContent:
             ResponseCount(status=200, body_bytes=512, count=800),
         )
         finding = content(f.window(f.healthy(), answers=responses), LIMITS)
-        assert f.told(finding) == (PROVIDED, "differ")
+        assert f.kind_code(finding) == (PROVIDED, "differ")
         assert finding.value == pytest.approx(0.01)
         assert finding.bias == {}
 
     def test_responses_beyond_the_table_count_as_different(self) -> None:
-        assert f.told(content(f.window(f.healthy(), answers_other=5), LIMITS)) == (PROVIDED, "differ")
+        assert f.kind_code(content(f.window(f.healthy(), answers_other=5), LIMITS)) == (PROVIDED, "differ")
 
     def test_each_step_has_its_own_probe(self) -> None:
         two = f.healthy().model_copy(
@@ -87,7 +87,7 @@ class TestContent:
             ResponseCount(status=200, body_bytes=f.BODY, count=40_000),
             ResponseCount(status=201, body_bytes=20, count=40_000),
         )
-        assert f.told(content(f.window(two, answers=responses), LIMITS)) == (FINE, "ok")
+        assert f.kind_code(content(f.window(two, answers=responses), LIMITS)) == (FINE, "ok")
 
     @pytest.mark.parametrize(
         ("counts", "code"),
@@ -115,7 +115,7 @@ class TestContent:
         known = probe.model_copy(update={"step": "a", "body_sha256": RIGHT})
         base = f.part(f.healthy(), "load", content_declared=declared, constant=True)
         base = f.window(base.model_copy(update={"probes": (known,)}), bodies=bodies)
-        assert f.told(content(base, LIMITS)) == (FINE if code == "ok" else PROVIDED, code)
+        assert f.kind_code(content(base, LIMITS)) == (FINE if code == "ok" else PROVIDED, code)
         for without in (
             f.part(base, "load", constant=False),
             base.model_copy(update={"probes": (probe.model_copy(update={"step": "a"}),)}),
@@ -127,7 +127,7 @@ class TestContent:
             update={"probes": (Probe(step="a", status=302, body_bytes=0, meets_expectation=True),)}
         )
         away = f.window(away, answers=(ResponseCount(status=302, body_bytes=0, count=80_000),))
-        assert f.told(content(away, LIMITS)) == (PROVIDED, "status")
+        assert f.kind_code(content(away, LIMITS)) == (PROVIDED, "status")
 
     @pytest.mark.parametrize(("status", "code"), [(302, "ok"), (500, "status")])
     def test_without_a_request_before_the_load_the_most_frequent_response_is_the_usual_one(
@@ -138,7 +138,7 @@ class TestContent:
         assert content(f.window(alone, answers=(usual,)), LIMITS).code == code
         odd = (usual, usual.model_copy(update={"status": 200, "count": 1000}))
         found = content(f.window(alone, answers=odd), LIMITS)
-        assert f.told(found) == (PROVIDED, "differ")
+        assert f.kind_code(found) == (PROVIDED, "differ")
         assert found.value == pytest.approx(1 / 80)
 
     def test_a_wrong_probe_does_not_conform(self) -> None:
@@ -149,16 +149,16 @@ class TestContent:
                 )
             }
         )
-        assert f.told(content(wrong, LIMITS)) == (NOT_CONFORMING, "preflight")
+        assert f.kind_code(content(wrong, LIMITS)) == (NOT_CONFORMING, "preflight")
 
     def test_without_a_window_there_is_no_figure(self) -> None:
         finding = content(f.engine(f.healthy(), window=None), LIMITS)
-        assert f.told(finding) == (NOT_CONFORMING, "no_window")
+        assert f.kind_code(finding) == (NOT_CONFORMING, "no_window")
 
     def test_without_probe_or_declaration_it_is_a_condition(self) -> None:
         nobody = f.healthy().model_copy(update={"probes": ()})
         for unread in (nobody, f.window(f.healthy(), answers=()), self.declared(completed=0, answers=())):
-            assert f.told(content(unread, LIMITS)) == (PROVIDED, "unread")
+            assert f.kind_code(content(unread, LIMITS)) == (PROVIDED, "unread")
 
 
 class TestConformance:
@@ -175,7 +175,7 @@ class TestConformance:
 
     def test_quiet(self) -> None:
         finding = conformance(f.healthy(), LIMITS)
-        assert f.told(finding) == (FINE, "ok")
+        assert f.kind_code(finding) == (FINE, "ok")
         assert finding is not None
         assert finding.value == "passed 3 of 3"
 
@@ -186,14 +186,14 @@ class TestConformance:
 
     def test_whatever_else_is_not_as_expected_is_a_condition(self) -> None:
         finding = self.found(failed=(self.CLOSES,))
-        assert f.told(finding) == (PROVIDED, "deviation")
+        assert f.kind_code(finding) == (PROVIDED, "deviation")
         assert finding is not None
         assert self.CLOSES.found in finding.reason
         assert finding.advice
 
-    def test_what_is_declared_is_said_and_is_no_fault(self) -> None:
+    def test_what_is_declared_is_reported_and_is_no_fault(self) -> None:
         finding = self.found(declared=(self.CLOSES,), passed=3)
-        assert f.told(finding) == (FINE, "ok")
+        assert f.kind_code(finding) == (FINE, "ok")
         assert finding is not None
         assert self.CLOSES.found in finding.reason
 
@@ -214,14 +214,14 @@ class TestStatusOnly:
 
     def test_cut_pages_are_seen(self) -> None:
         sizes = {f.BODY: 9_800, f.BODY // 2: 200}
-        assert f.told(self.judged(sizes, length_from_preflight=True)) == (PROVIDED, "differ")
-        assert f.told(self.judged(sizes)) == (FINE, "ok"), "a body that is declared may have any length"
+        assert f.kind_code(self.judged(sizes, length_from_preflight=True)) == (PROVIDED, "differ")
+        assert f.kind_code(self.judged(sizes)) == (FINE, "ok"), "a body that is declared may have any length"
         both = self.judged(sizes, wrong=400, length_from_preflight=True)
         assert (both.kind, both.code, bool(both.provided)) == (BUDGET, "wrong_responses", True)
         assert both.bias["requests_per_s"].low == pytest.approx(-0.005)
 
     def test_whole_pages_pass(self) -> None:
-        assert f.told(self.judged({f.BODY: 10_000}, length_from_preflight=True)) == (FINE, "ok")
+        assert f.kind_code(self.judged({f.BODY: 10_000}, length_from_preflight=True)) == (FINE, "ok")
 
     def test_a_workload_knows_when_its_lengths_are_fixed(self) -> None:
         def one(**step: Any) -> bool:

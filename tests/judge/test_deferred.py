@@ -34,7 +34,7 @@ def test_cpu_time_after_the_load_may_be_the_windows() -> None:
 
 
 def test_closing_connections_is_no_work_of_requests() -> None:
-    assert f.told(found(0.004 * CPU_S)) == (Kind.FINE, "ok")
+    assert f.kind_code(found(0.004 * CPU_S)) == (Kind.FINE, "ok")
 
 
 def test_requests_in_flight_at_the_end_are_answered_after_it() -> None:
@@ -52,10 +52,10 @@ def test_a_server_that_is_still_busy_has_no_bound() -> None:
 
 
 def test_files_written_after_the_load_are_a_condition() -> None:
-    assert f.told(found(0.0, 20.0)) == (Kind.PROVIDED, "written")
-    assert f.told(found(0.0, 20.0, disk_bytes=300 * f.MIB)) == (Kind.FINE, "ok")
-    assert f.told(found(0.0, 0.5)) == (Kind.FINE, "ok")
-    assert f.told(found(0.0, None)) == (Kind.FINE, "ok")
+    assert f.kind_code(found(0.0, 20.0)) == (Kind.PROVIDED, "written")
+    assert f.kind_code(found(0.0, 20.0, disk_bytes=300 * f.MIB)) == (Kind.FINE, "ok")
+    assert f.kind_code(found(0.0, 0.5)) == (Kind.FINE, "ok")
+    assert f.kind_code(found(0.0, None)) == (Kind.FINE, "ok")
 
 
 def test_a_server_that_was_not_watched_has_no_finding() -> None:

@@ -25,12 +25,12 @@ def hosts_of(evidence: Evidence) -> Finding:
     return found
 
 
-def told(evidence: Evidence) -> tuple[Kind, str]:
-    return f.told(hosts_of(evidence))
+def kind_code(evidence: Evidence) -> tuple[Kind, str]:
+    return f.kind_code(hosts_of(evidence))
 
 
 def test_quiet() -> None:
-    assert told(THREE) == (FINE, "ok")
+    assert kind_code(THREE) == (FINE, "ok")
     assert hosts_of(THREE).value == pytest.approx(0.2)
     assert hosts_of(THREE).advice == ""
     assert hosts(f.healthy(), LIMITS) is None
@@ -38,20 +38,20 @@ def test_quiet() -> None:
 
 def test_every_lost_host_is_named_with_its_reason() -> None:
     gone = f.host(f.host(THREE, "load2", lost="its worker ended"), "server", lost="no sign of life for 5 s")
-    assert told(gone) == (NOT_CONFORMING, "lost")
+    assert kind_code(gone) == (NOT_CONFORMING, "lost")
     for said in ("load2", "its worker ended", "server", "no sign of life for 5 s"):
         assert said in hosts_of(gone).reason
 
 
 def test_a_host_lost_before_the_window_is_the_cause_that_there_is_none() -> None:
     early = f.host(THREE, "load1", lost="its worker ended", engine=None, host_window=None, clock=None)
-    assert told(early.model_copy(update={"engine": None})) == (NOT_CONFORMING, "lost")
-    assert told(THREE.model_copy(update={"engine": None})) == (NOT_CONFORMING, "no_window")
+    assert kind_code(early.model_copy(update={"engine": None})) == (NOT_CONFORMING, "lost")
+    assert kind_code(THREE.model_copy(update={"engine": None})) == (NOT_CONFORMING, "no_window")
 
 
 def test_a_load_host_without_figures_does_not_conform() -> None:
     blind = f.host(THREE, "load3", engine=None)
-    assert told(blind) == (NOT_CONFORMING, "no_window")
+    assert kind_code(blind) == (NOT_CONFORMING, "no_window")
     assert "load3" in hosts_of(blind).reason
 
 
@@ -76,15 +76,15 @@ def test_what_a_late_host_lacks_of_the_window_bounds_the_rate() -> None:
 
 
 def test_when_rows_came_is_not_made_up() -> None:
-    assert told(f.host(THREE, "load1", row_late_max_s=3.5)) == (NOT_CONFORMING, "late_rows")
+    assert kind_code(f.host(THREE, "load1", row_late_max_s=3.5)) == (NOT_CONFORMING, "late_rows")
     assert THREE.engine is not None
     row = IntervalRow(t_ms=2000, duration_ms=1000, completed=1, failed=0, in_window=True)
     engine = THREE.engine.model_copy(update={"rows": (row,)})
-    assert told(f.host(THREE, "load1", row_late_max_s=None, engine=engine)) == (PROVIDED, "unread")
+    assert kind_code(f.host(THREE, "load1", row_late_max_s=None, engine=engine)) == (PROVIDED, "unread")
 
 
 def test_clocks() -> None:
-    assert told(f.host(THREE, "load1", clock=None)) == (PROVIDED, "unread")
+    assert kind_code(f.host(THREE, "load1", clock=None)) == (PROVIDED, "unread")
     skewed = hosts_of(f.host(THREE, "server", clock={"skew_s": 0.0101}))
     assert (skewed.kind, skewed.code) == (BUDGET, "clock")
     assert skewed.value == pytest.approx(10.1)
@@ -94,7 +94,7 @@ def test_clocks() -> None:
     far = hosts_of(f.host(THREE, "server", clock={"skew_s": 0.0101, "uncertainty_s": 0.01}))
     assert far.advice != skewed.advice
     # An offset is no error: every host counts from its own start.
-    assert told(f.host(THREE, "load1", clock={"offset_s": 3e6})) == (FINE, "ok")
+    assert kind_code(f.host(THREE, "load1", clock={"offset_s": 3e6})) == (FINE, "ok")
 
 
 def slower(name: str, factor: float, evidence: Evidence = THREE) -> Evidence:
@@ -104,8 +104,8 @@ def slower(name: str, factor: float, evidence: Evidence = THREE) -> Evidence:
 
 def test_the_host_that_differs_is_named_and_not_the_others() -> None:
     capacity, latency = slower("load2", 1.5), slower("load2", 1.5, f.part(THREE, "load", claim="latency"))
-    assert told(capacity) == (FINE, "ok")
-    assert told(latency) == (PROVIDED, "service_times")
+    assert kind_code(capacity) == (FINE, "ok")
+    assert kind_code(latency) == (PROVIDED, "service_times")
     for evidence in (capacity, latency):
         reason = hosts_of(evidence).reason
         assert ("load1" in reason, "load2" in reason, "load3" in reason) == (False, True, False)
@@ -140,10 +140,10 @@ def test_of_many_hosts_that_are_alike_one_is_seldom_named() -> None:
 
 def test_a_host_that_fails_more_than_the_others() -> None:
     failing = f.host_engine(THREE, "load3", failed=2000, completed=24_000)
-    assert told(failing) == (PROVIDED, "errors")
+    assert kind_code(failing) == (PROVIDED, "errors")
     assert "load3" in hosts_of(failing).reason
     few = f.host_engine(THREE, "load3", failed=1, completed=20)
-    assert told(few) == (FINE, "ok")
+    assert kind_code(few) == (FINE, "ok")
 
 
 def test_how_many_hosts_share_a_load() -> None:

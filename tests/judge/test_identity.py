@@ -22,7 +22,7 @@ def found(evidence: Evidence) -> Finding:
     return finding
 
 
-def told(evidence: Evidence) -> tuple[Kind, str]:
+def kind_code(evidence: Evidence) -> tuple[Kind, str]:
     return found(evidence).kind, found(evidence).code
 
 
@@ -31,7 +31,7 @@ WATCHED = f.part(f.by_url(), "server", owns_port_at_end=True, listeners=4, liste
 
 @pytest.mark.parametrize("evidence", [f.healthy(), WATCHED])
 def test_quiet(evidence: Evidence) -> None:
-    assert told(evidence) == (Kind.FINE, "ok")
+    assert kind_code(evidence) == (Kind.FINE, "ok")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_quiet(evidence: Evidence) -> None:
     ],
 )
 def test_another_server_or_none_does_not_conform(evidence: Evidence, code: str) -> None:
-    assert told(evidence) == (Kind.NOT_CONFORMING, code)
+    assert kind_code(evidence) == (Kind.NOT_CONFORMING, code)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_another_server_or_none_does_not_conform(evidence: Evidence, code: str) 
     ],
 )
 def test_what_nothing_bounds_is_a_condition(evidence: Evidence, code: str) -> None:
-    assert told(evidence) == (Kind.PROVIDED, code)
+    assert kind_code(evidence) == (Kind.PROVIDED, code)
 
 
 def test_who_came_is_named() -> None:
@@ -69,26 +69,28 @@ def test_who_came_is_named() -> None:
 class TestProxy:
     """A proxy says so by Via; another program under load by its Server header."""
 
-    def told(self, *, via: str | None = None, head: str | None = None, **server: bool) -> tuple[Kind, str]:
+    def kind_code(
+        self, *, via: str | None = None, head: str | None = None, **server: bool
+    ) -> tuple[Kind, str]:
         probe = f.healthy().probes[0].model_copy(update={"via": via, "server_header": "Jetty"})
         base = f.totals(f.part(f.healthy(), "server", **server), first_head=head)
-        return told(base.model_copy(update={"probes": (probe,)}))
+        return kind_code(base.model_copy(update={"probes": (probe,)}))
 
     def test_it_names_itself(self) -> None:
         between = (Kind.PROVIDED, "proxy")
-        assert self.told(via="1.1 nginx") == between
-        assert self.told(via="1.1 nginx", owned=False) == between
-        assert self.told(head="HTTP/1.1 200 OK\r\nVia: 2 edge\r\n\r\n") == between
+        assert self.kind_code(via="1.1 nginx") == between
+        assert self.kind_code(via="1.1 nginx", owned=False) == between
+        assert self.kind_code(head="HTTP/1.1 200 OK\r\nVia: 2 edge\r\n\r\n") == between
 
     def test_a_declared_proxy_is_what_is_measured(self) -> None:
-        assert self.told(via="1.1 varnish", forwards=True) == (Kind.FINE, "ok")
-        other = self.told(via="1.1 varnish", forwards=True, owns_port_at_end=False)
+        assert self.kind_code(via="1.1 varnish", forwards=True) == (Kind.FINE, "ok")
+        other = self.kind_code(via="1.1 varnish", forwards=True, owns_port_at_end=False)
         assert other == (Kind.NOT_CONFORMING, "other_listener")
 
     def test_another_program_responds_under_load(self) -> None:
         head = "HTTP/1.1 200 OK\r\nServer: nginx\r\n\r\n"
-        assert self.told(head=head) == (Kind.PROVIDED, "other_program")
+        assert self.kind_code(head=head) == (Kind.PROVIDED, "other_program")
 
     def test_the_same_program_is_left_alone(self) -> None:
-        assert self.told(head="HTTP/1.1 200 OK\r\nserver: Jetty\r\n\r\n") == (Kind.FINE, "ok")
-        assert self.told() == (Kind.FINE, "ok")
+        assert self.kind_code(head="HTTP/1.1 200 OK\r\nserver: Jetty\r\n\r\n") == (Kind.FINE, "ok")
+        assert self.kind_code() == (Kind.FINE, "ok")

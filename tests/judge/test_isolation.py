@@ -118,7 +118,7 @@ class TestTaken:
         found = judged(f.part(stolen(0.02), "server_window", cpu_user_s=None))
         assert up(found) == pytest.approx(1 / 0.98 - 1)
 
-    def test_what_belongs_to_a_foreign_server_cannot_be_told(self) -> None:
+    def test_what_belongs_to_a_foreign_server_cannot_be_distinguished(self) -> None:
         crowded = f.part(quiet(), "host_window", others_on_server_cpus=0.6)
         found = judged(f.part(crowded, "server", owned=False))
         assert (found.kind, found.code) == (Kind.BUDGET, "other_processes")
@@ -186,7 +186,7 @@ class TestSoftInterrupts:
         assert self.judged(0.2, None).code == "unread"
         assert self.judged(0.02, None).code == "ok"
 
-    def test_packets_of_a_backing_service_cannot_be_told_apart(self) -> None:
+    def test_packets_of_a_backing_service_cannot_be_distinguished(self) -> None:
         assert self.judged(0.2, 5_000_000, services=True).kind is Kind.FINE
 
 

@@ -16,7 +16,7 @@ from prony.judge.finding import Kind
 from prony.judge.histogram import decode
 from prony.judge.limits import CheckLimits
 from tests.judge import factory as f
-from tests.judge.factory import kind_and_code as told
+from tests.judge.factory import kind_and_code as kind_code
 from tests.judge.factory import present
 
 LIMITS = CheckLimits()
@@ -26,14 +26,14 @@ NOT_CONFORMING, BUDGET, PROVIDED, FINE = Kind
 class TestErrors:
     def test_quiet_without_failures(self) -> None:
         finding = errors(f.healthy(), LIMITS)
-        assert told(finding) == (FINE, "ok")
+        assert kind_code(finding) == (FINE, "ok")
         assert (finding.value, finding.bias) == (0, {})
 
     @pytest.mark.parametrize(("failed", "kind"), [(1, FINE), (800, BUDGET), (900, NOT_CONFORMING)])
     def test_fires_by_share(self, failed: int, kind: Kind) -> None:
         broken = f.window(f.healthy(), failed=failed, completed=80_000 - failed, errors={"timeout": failed})
         finding = errors(broken, LIMITS)
-        assert told(finding) == (kind, "failed")
+        assert kind_code(finding) == (kind, "failed")
         assert finding.value == pytest.approx(failed / 80_000)
 
     def test_users_who_wait_for_what_times_out_ask_nothing_else_meanwhile(self) -> None:
@@ -44,7 +44,7 @@ class TestErrors:
             lost_time_sum_s=20.0, clipped_cycle_s=100.0, clipped_turnaround_s=0.0,
         )  # fmt: skip
         finding = errors(broken, LIMITS)
-        assert told(finding) == (BUDGET, "failed")
+        assert kind_code(finding) == (BUDGET, "failed")
         share = 20 / 64_020
         rate, mean = finding.bias["requests_per_s"], finding.bias["mean_ms"]
         assert rate.high == pytest.approx(1 / (0.8 * (1 - share)) - 1)
@@ -65,7 +65,7 @@ class TestErrors:
         times = f.of_values(right * 792 + [10_000] * 800)
         fast = f.window(f.healthy(), status={"200": 79_200, "503": 800}, service_time=times)
         finding = errors(fast, LIMITS)
-        assert told(finding) == (BUDGET, "failed")
+        assert kind_code(finding) == (BUDGET, "failed")
         for name, percentile in {"p50_ms": 50, "p90_ms": 90, "p95_ms": 95}.items():
             measured = decode(times).percentile_ns(percentile)
             high = finding.bias[name].high
@@ -85,19 +85,19 @@ class TestErrors:
 
     def test_fast_503s_count_though_nobody_declared_anything(self) -> None:
         broken = f.window(f.healthy(), status={"200": 78_400, "503": 1600})
-        assert told(errors(broken, LIMITS)) == (NOT_CONFORMING, "failed")
+        assert kind_code(errors(broken, LIMITS)) == (NOT_CONFORMING, "failed")
 
     def test_a_declared_404_is_a_response(self) -> None:
         declared = f.part(f.window(f.healthy(), status={"404": 80_000}), "load", content_declared=True)
-        assert told(errors(declared, LIMITS)) == (FINE, "ok")
+        assert kind_code(errors(declared, LIMITS)) == (FINE, "ok")
 
     def test_silence_does_not_conform(self) -> None:
         silent = f.window(f.healthy(), completed=0, status={})
-        assert told(errors(silent, LIMITS)) == (NOT_CONFORMING, "none_completed")
+        assert kind_code(errors(silent, LIMITS)) == (NOT_CONFORMING, "none_completed")
 
     def test_without_a_window_there_is_no_figure(self) -> None:
         finding = errors(f.engine(f.healthy(), window=None), LIMITS)
-        assert told(finding) == (NOT_CONFORMING, "no_window")
+        assert kind_code(finding) == (NOT_CONFORMING, "no_window")
 
     @pytest.mark.parametrize("kind", ["client", "answer_memory", "tls", "connect_refused", "protocol"])
     def test_each_kind_has_its_advice(self, kind: str) -> None:
@@ -107,7 +107,7 @@ class TestErrors:
         assert one.advice != other.advice
 
     def test_errors_outside_the_window_do_not_decide(self) -> None:
-        assert told(errors(f.totals(f.healthy(), failed=7), LIMITS)) == (FINE, "ok")
+        assert kind_code(errors(f.totals(f.healthy(), failed=7), LIMITS)) == (FINE, "ok")
 
     def test_limits_can_be_set(self) -> None:
         broken = f.window(f.healthy(), failed=900, errors={"read": 900})
@@ -118,7 +118,7 @@ class TestErrors:
 class TestLittle:
     def test_quiet_when_all_users_are_there(self) -> None:
         finding = little(f.healthy(), LIMITS)
-        assert told(finding) == (FINE, "ok")
+        assert kind_code(finding) == (FINE, "ok")
         assert finding.value == pytest.approx(-0.0005)
 
     @pytest.mark.parametrize(("simulated", "code"), [(13_092, "users_missing"), (17_000, "too_many_users")])
@@ -126,7 +126,7 @@ class TestLittle:
         crowd = f.part(f.healthy(), "load", users=16_000)
         broken = f.window(crowd, clipped_cycle_s=simulated * f.WINDOW_S, clipped_turnaround_s=0.0)
         finding = little(broken, LIMITS)
-        assert told(finding) == (NOT_CONFORMING, code)
+        assert kind_code(finding) == (NOT_CONFORMING, code)
         assert finding.value == pytest.approx(simulated / 16_000 - 1)
 
     def test_the_clients_own_time_and_connecting_are_user_time(self) -> None:
@@ -142,12 +142,12 @@ class TestLittle:
 
     def test_users_who_are_gone_are_not_explained_by_the_clients_own_time(self) -> None:
         gone = f.window(f.healthy(), clipped_cycle_s=88.0, clipped_turnaround_s=1.9, clipped_back_off_s=10.0)
-        assert told(little(gone, LIMITS)) == (NOT_CONFORMING, "users_missing")
+        assert kind_code(little(gone, LIMITS)) == (NOT_CONFORMING, "users_missing")
 
     def test_an_engine_that_did_not_count_turnaround_leaves_a_deficit_open(self) -> None:
         old = f.window(f.healthy(), clipped_cycle_s=90.0, clipped_turnaround_s=None, clipped_connect_s=None)
         finding = little(old, LIMITS)
-        assert told(finding) == (PROVIDED, "unread")
+        assert kind_code(finding) == (PROVIDED, "unread")
         assert finding.value == pytest.approx(-0.1)
         more = f.window(old, clipped_cycle_s=103.0)
         assert little(more, LIMITS).kind is NOT_CONFORMING
@@ -155,7 +155,7 @@ class TestLittle:
     def test_fires_when_the_integral_contradicts_the_service_times(self) -> None:
         for by in (0.8, 1.2):
             broken = f.window(f.healthy(), in_flight_integral_s=f.USERS * f.WINDOW_S * by)
-            assert told(little(broken, LIMITS)) == (NOT_CONFORMING, "counters_disagree")
+            assert kind_code(little(broken, LIMITS)) == (NOT_CONFORMING, "counters_disagree")
 
     def test_time_spent_in_failed_requests_is_counted(self) -> None:
         failing = {"in_flight_integral_s": 120.0, "failed": 4, "errors": {"timeout": 4}}
@@ -168,13 +168,13 @@ class TestLittle:
     )
     def test_books_that_lack_a_part_are_a_condition(self, part: str) -> None:
         broken = f.window(f.healthy(), **{part: None, "in_flight_integral_s": 120.0})
-        assert told(little(broken, LIMITS)) == (PROVIDED, "unread")
+        assert kind_code(little(broken, LIMITS)) == (PROVIDED, "unread")
 
     def test_a_freeze_over_the_end_of_the_window_is_in_the_ages(self) -> None:
         # 10 users and a freeze of 240 ms that begins 120 ms before the end of a window of 10 s.
         freeze = {"service_time_sum_s": 98.8, "in_flight_integral_s": 100.0}
         ages = {"in_flight_age_open_s": 0.006, "in_flight_age_close_s": 1.206}
-        assert told(little(f.window(f.healthy(), **freeze, **ages), LIMITS)) == (FINE, "ok")
+        assert kind_code(little(f.window(f.healthy(), **freeze, **ages), LIMITS)) == (FINE, "ok")
         lost_count = {**ages, "in_flight_age_close_s": 0.006}
         assert little(f.window(f.healthy(), **freeze, **lost_count), LIMITS).kind is NOT_CONFORMING
 
@@ -187,7 +187,7 @@ class TestLittle:
         assert little(f.window(f.healthy(), clipped_cycle_s=None), LIMITS).kind is PROVIDED
 
     def test_only_the_second_form_in_an_open_model(self) -> None:
-        assert told(little(f.window(f.open_model(), clipped_cycle_s=None), LIMITS)) == (FINE, "ok")
+        assert kind_code(little(f.window(f.open_model(), clipped_cycle_s=None), LIMITS)) == (FINE, "ok")
 
     def test_users_who_leave_after_their_iterations_are_not_missed(self) -> None:
         leaving = f.rows([f.RATE] * 52)
@@ -203,7 +203,7 @@ class TestLittle:
         # A script may send them home (thread:stop()), though not by its faults.
         assert little(f.engine(stopped, script=ScriptReport()), LIMITS).kind is FINE
         faulty = f.engine(stopped, script=ScriptReport(error="x.lua:1"))
-        assert told(little(faulty, LIMITS)) == (NOT_CONFORMING, "users_missing")
+        assert kind_code(little(faulty, LIMITS)) == (NOT_CONFORMING, "users_missing")
 
     def test_a_run_that_is_over_before_late_users_count_is_too_short_to_tell(self) -> None:
         """One request: the user began 3.5 ms late, and the run lasted 4.6 ms."""
@@ -214,14 +214,14 @@ class TestLittle:
             service_time=f.of_values([750_000]), service_time_sum_s=0.0008, in_flight_integral_s=0.0008,
             in_flight_age_open_s=0.0, in_flight_age_close_s=0.0, **lived,
         )  # fmt: skip
-        assert told(little(short, LIMITS)) == (PROVIDED, "late_begin")
+        assert kind_code(little(short, LIMITS)) == (PROVIDED, "late_begin")
         # Who backed off was alive and did nothing; who was gone before the last second did not begin late.
         assert little(f.window(short, users_integral_s=0.0046), LIMITS).kind is NOT_CONFORMING
         gone = f.engine(short, rows=f.rows([f.RATE] * 3, users=0))
         assert little(gone, LIMITS).kind is NOT_CONFORMING
         # By the clock: the user is still there at its end, or it is not.
         timed = f.engine(short, reason="duration")
-        assert told(little(f.window(timed, users=1), LIMITS)) == (PROVIDED, "late_begin")
+        assert kind_code(little(f.window(timed, users=1), LIMITS)) == (PROVIDED, "late_begin")
         assert little(timed, LIMITS).kind is NOT_CONFORMING
         # More than a second is no wait for a CPU, and a window that opens later has everybody in it.
         assert little(f.window(short, duration_s=1.2), LIMITS).kind is NOT_CONFORMING
@@ -321,7 +321,7 @@ class TestThink:
         assert think(f.open_model(), LIMITS) is None
 
     def test_quiet_when_kept(self) -> None:
-        assert told(think(self.thinking(100.02), LIMITS)) == (FINE, "ok")
+        assert kind_code(think(self.thinking(100.02), LIMITS)) == (FINE, "ok")
 
     @pytest.mark.parametrize("late_ms", [0.8, -0.8])
     def test_a_small_deviation_moves_the_rate_by_its_part_of_a_cycle(self, late_ms: float) -> None:
@@ -329,7 +329,7 @@ class TestThink:
         measured = 10 / (0.120 + late_ms / 1000)
         waiting = f.window(self.thinking(100 + late_ms), service_time=f.of_values([20_000_000] * 1000))
         finding = present(think(waiting, LIMITS))
-        assert told(finding) == (BUDGET, "deviation")
+        assert kind_code(finding) == (BUDGET, "deviation")
         assert set(finding.bias) == {"requests_per_s"}
         bias = finding.bias["requests_per_s"]
         moved = bias.high if late_ms > 0 else bias.low
@@ -345,7 +345,7 @@ class TestThink:
     @pytest.mark.parametrize("actual_s", [95.0, 104.0])
     def test_fires_when_stretched_or_cut(self, actual_s: float) -> None:
         finding = present(think(self.thinking(actual_s), LIMITS))
-        assert told(finding) == (NOT_CONFORMING, "deviation")
+        assert kind_code(finding) == (NOT_CONFORMING, "deviation")
         assert finding.value == pytest.approx(actual_s / 100 - 1)
 
     def test_late_timers_may_send_bursts(self) -> None:
@@ -384,6 +384,6 @@ class TestThink:
 
     def test_uncounted_is_a_condition(self) -> None:
         base = f.window(self.thinking(100), think_actual_sum_s=None)
-        assert told(think(base, LIMITS)) == (PROVIDED, "unread")
-        assert told(think(f.window(base, think_count=0), LIMITS)) == (PROVIDED, "unread")
-        assert told(think(f.window(base, think_overshoot=None), LIMITS)) == (PROVIDED, "unread")
+        assert kind_code(think(base, LIMITS)) == (PROVIDED, "unread")
+        assert kind_code(think(f.window(base, think_count=0), LIMITS)) == (PROVIDED, "unread")
+        assert kind_code(think(f.window(base, think_overshoot=None), LIMITS)) == (PROVIDED, "unread")

@@ -55,7 +55,7 @@ class TestAcceptQueue:
         connecting = f.window(HEALTHY, **{"connect_attempts": 40_000, "connect_time": times} | window)
         return judged(counted(connecting, listen_overflows=900))
 
-    def test_of_another_server_is_not_held_against_this_one(self) -> None:
+    def test_of_another_server_is_not_compared_with_this_one(self) -> None:
         assert self.refused().kind is Kind.FINE
 
     def test_what_the_connects_waited_is_user_time(self) -> None:

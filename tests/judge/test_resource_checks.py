@@ -16,7 +16,7 @@ from prony.judge.checks.ports import forecast_ports, ports
 from prony.judge.finding import Finding, Kind
 from prony.judge.limits import CheckLimits
 from tests.judge import factory as f
-from tests.judge.factory import kind_and_code as told
+from tests.judge.factory import kind_and_code as kind_code
 
 LIMITS = CheckLimits()
 NOT_CONFORMING, BUDGET, PROVIDED, FINE = Kind
@@ -30,7 +30,7 @@ def per_request(rate: float | None, **more: Any) -> LoadFacts:
 class TestPortForecast:
     def test_keep_alive_needs_one_port_per_user(self) -> None:
         finding = forecast_ports(LoadFacts(model="closed", users=1000), DEFAULT_RANGE)
-        assert told(finding) == (FINE, "ok")
+        assert kind_code(finding) == (FINE, "ok")
         assert finding.value == pytest.approx(1000 / 28_232)
 
     @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ class TestPortForecast:
         """28,232 ports held for 60 s: 470 new connections a second at most (experiment B asked
         for 60,000).
         """
-        assert told(forecast_ports(per_request(rate), DEFAULT_RANGE)) == (kind, code)
+        assert kind_code(forecast_ports(per_request(rate), DEFAULT_RANGE)) == (kind, code)
 
     def test_all_three_remedies_are_named(self) -> None:
         advice = forecast_ports(per_request(60_000), DEFAULT_RANGE).advice
@@ -85,13 +85,13 @@ class TestPortForecast:
         assert finding.kind is NOT_CONFORMING
         assert "fewer users" in finding.advice
         few = load.model_copy(update={"users": 1000})
-        assert told(forecast_ports(few, DEFAULT_RANGE)) == (PROVIDED, "unread")
+        assert kind_code(forecast_ports(few, DEFAULT_RANGE)) == (PROVIDED, "unread")
 
     def test_an_unknown_rate_refuses_nothing_and_says_what_would_fit(self) -> None:
         finding = forecast_ports(per_request(None), DEFAULT_RANGE)
-        assert told(finding) == (PROVIDED, "unread")
+        assert kind_code(finding) == (PROVIDED, "unread")
         assert "376" in finding.reason
-        assert told(forecast_ports(per_request(10), None)) == (PROVIDED, "unread")
+        assert kind_code(forecast_ports(per_request(10), None)) == (PROVIDED, "unread")
 
 
 class TestPortsDuring:
@@ -101,7 +101,7 @@ class TestPortsDuring:
     @pytest.mark.parametrize("changes", [{"eaddrnotavail": 12}, {"errors": {"address_unavailable": 12}}])
     def test_the_kernel_refused(self, changes: dict[str, Any]) -> None:
         finding = ports(f.totals(f.healthy(), **changes), LIMITS)
-        assert told(finding) == (NOT_CONFORMING, "refused")
+        assert kind_code(finding) == (NOT_CONFORMING, "refused")
         assert finding.value == 12
         assert finding.advice
 
@@ -112,7 +112,7 @@ class TestPortsDuring:
     @pytest.mark.parametrize("by_client", [26_990, None])
     def test_near_the_edge_is_a_condition(self, by_client: int | None) -> None:
         finding = ports(self.churn(connections_closed_by_client=by_client), LIMITS)
-        assert told(finding) == (PROVIDED, "near")
+        assert kind_code(finding) == (PROVIDED, "near")
         assert (finding.bias, bool(finding.provided)) == ({}, True)
 
     def test_an_estimate_above_the_range_is_no_refusal(self) -> None:
@@ -120,9 +120,9 @@ class TestPortsDuring:
         seen = f.part(reuse, "host_window", sockets_close={"TIME_WAIT": 43_604})
         counted = {"connections_opened": 10**7, "connect_attempts": 10**7}
         finding = ports(f.totals(seen, **counted, connections_closed_by_client=10**7), LIMITS)
-        assert (told(finding), finding.advice) == ((FINE, "ok"), "")
+        assert (kind_code(finding), finding.advice) == ((FINE, "ok"), "")
         short = f.engine(f.totals(seen, **counted, connections_closed_by_client=10**7), elapsed_ms=900.0)
-        assert told(ports(short, LIMITS)) == (PROVIDED, "near")
+        assert kind_code(ports(short, LIMITS)) == (PROVIDED, "near")
 
     def test_nobody_looked(self) -> None:
         blind = f.part(
@@ -155,7 +155,7 @@ class TestPortsDuring:
             f.totals(f.healthy(), eaddrnotavail=None),
             f.healthy().model_copy(update={"limits": None}),
         ):
-            assert told(ports(blind, LIMITS)) == (PROVIDED, "unread")
+            assert kind_code(ports(blind, LIMITS)) == (PROVIDED, "unread")
 
 
 class TestDescriptors:
@@ -177,7 +177,7 @@ class TestDescriptors:
             Limits(descriptors_soft=1024, descriptors_hard=4096, io_uring=False),
             ServerIdentity(name="x", descriptor_limit_soft=100_000),
         )
-        assert told(finding) == (NOT_CONFORMING, "too_few")
+        assert kind_code(finding) == (NOT_CONFORMING, "too_few")
         assert finding.value == 1064
         assert self.forecast(1000, 1024, hard=1024) is NOT_CONFORMING
 
@@ -237,7 +237,7 @@ class TestDescriptors:
 
     def test_an_open_load_is_doubted_for_what_it_may_open(self) -> None:
         assert self.open_forecast(6000, 20_000).kind is FINE
-        assert told(self.open_forecast(6000, 1024)) == (PROVIDED, "near")
+        assert kind_code(self.open_forecast(6000, 1024)) == (PROVIDED, "near")
 
     def test_an_open_load_is_refused_for_what_it_begins_with(self) -> None:
         assert self.open_forecast(6000, 1024, begins_with=10).kind is PROVIDED
@@ -249,14 +249,14 @@ class TestDescriptors:
     def test_during_refused(self) -> None:
         for counted in ({"emfile": 3}, {"errors": {"descriptors": 1}}):
             finding = descriptors(f.totals(f.healthy(), **counted), LIMITS)
-            assert told(finding) == (NOT_CONFORMING, "refused")
+            assert kind_code(finding) == (NOT_CONFORMING, "refused")
 
     def test_during_uncounted_is_a_condition(self) -> None:
-        assert told(descriptors(f.totals(f.healthy(), emfile=None), LIMITS)) == (PROVIDED, "unread")
+        assert kind_code(descriptors(f.totals(f.healthy(), emfile=None), LIMITS)) == (PROVIDED, "unread")
 
     def test_during_a_server_near_its_limit(self) -> None:
         finding = descriptors(f.part(f.healthy(), "server_window", descriptors_end=19_000), LIMITS)
-        assert told(finding) == (PROVIDED, "near")
+        assert kind_code(finding) == (PROVIDED, "near")
         assert finding.value == pytest.approx(0.95)
 
     def test_during_a_wrong_forecast_does_not_convict(self) -> None:
@@ -276,12 +276,12 @@ class TestConnections:
 
     def test_quiet(self) -> None:
         finding = connections(f.healthy(), LIMITS)
-        assert (told(finding), finding.bias, finding.advice) == ((FINE, "ok"), {}, "")
+        assert (kind_code(finding), finding.bias, finding.advice) == ((FINE, "ok"), {}, "")
         assert finding.value == 1
 
     def test_every_response_closed_though_keep_alive_was_asked(self) -> None:
         broken = f.totals(f.healthy(), connections_opened=416_000, connections_closed_by_server=415_990)
-        assert told(connections(broken, LIMITS)) == (NOT_CONFORMING, "extra")
+        assert kind_code(connections(broken, LIMITS)) == (NOT_CONFORMING, "extra")
 
     def reconnecting(self, **window: Any) -> Evidence:
         """One request in a hundred (Tomcat's default) waited 5 ms for a connection: a mean of 1.3 ms in place
@@ -295,7 +295,7 @@ class TestConnections:
 
     def test_connections_that_are_opened_again_bound_what_they_cost(self) -> None:
         finding = connections(self.reconnecting(), LIMITS)
-        assert told(finding) == (BUDGET, "extra")
+        assert kind_code(finding) == (BUDGET, "extra")
         rate, mean = finding.bias["requests_per_s"], finding.bias["mean_ms"]
         assert [rate.low, rate.high] == pytest.approx([0, 80_000 / 76_923 - 1], rel=0.001)
         assert [mean.low, mean.high] == pytest.approx([1.25 / 1.3 - 1, 0], rel=0.001)
@@ -306,15 +306,15 @@ class TestConnections:
     def test_in_a_handshake_the_user_waits_too(self) -> None:
         tls = f.part(self.reconnecting(tls_time=f.of_values([10_000_000] * 769)), "load", tls=True)
         assert connections(tls, LIMITS).bias["mean_ms"].low == pytest.approx(-0.01 * 15 / 1.3, rel=0.001)
-        assert told(connections(f.window(tls, tls_time=None), LIMITS)) == (PROVIDED, "extra")
+        assert kind_code(connections(f.window(tls, tls_time=None), LIMITS)) == (PROVIDED, "extra")
 
     def test_connections_outside_the_window_bend_nothing_in_it(self) -> None:
         finding = connections(self.reconnecting(connections_opened=0), LIMITS)
-        assert (told(finding), finding.advice) == ((FINE, "ok"), "")
+        assert (kind_code(finding), finding.advice) == ((FINE, "ok"), "")
 
     def test_where_it_is_not_known_how_long_they_took_it_is_a_condition(self) -> None:
         finding = connections(self.reconnecting(connect_time=None), LIMITS)
-        assert told(finding) == (PROVIDED, "extra")
+        assert kind_code(finding) == (PROVIDED, "extra")
         assert finding.provided
 
     def test_unless_the_server_says_so(self) -> None:
@@ -352,11 +352,11 @@ class TestConnections:
         few = f.part(f.healthy(), "load", users=50)
         assert self.kind(20, few, sent=20, completed=20) is FINE
 
-    def test_handshakes_are_told(self) -> None:
+    def test_handshakes_are_reported(self) -> None:
         tls = f.totals(f.part(f.healthy(), "load", tls=True), tls_handshakes=10, tls_resumptions=2)
         assert "10 TLS handshakes, 2 of them resumed" in connections(tls, LIMITS).reason
 
-    def test_what_was_agreed_and_an_unchecked_certificate_are_told(self) -> None:
+    def test_what_was_agreed_and_an_unchecked_certificate_are_reported(self) -> None:
         agreed = TlsAgreed(version="1.3", cipher_suite="TLS13_AES_256_GCM_SHA384", count=10)
         tls = f.totals(
             f.part(f.healthy(), "load", tls=True),
@@ -375,4 +375,4 @@ class TestConnections:
 
     def test_uncounted_is_a_condition(self) -> None:
         finding = connections(f.totals(f.healthy(), connections_opened=None), LIMITS)
-        assert told(finding) == (PROVIDED, "unread")
+        assert kind_code(finding) == (PROVIDED, "unread")

@@ -34,7 +34,7 @@ def test_enough_for_the_percentile_that_was_asked_for(count: int, code: str) -> 
     assert bool(found.advice) is (code == "few")
 
 
-def test_requests_that_share_a_pause_are_worth_fewer_and_both_numbers_are_said() -> None:
+def test_requests_that_share_a_pause_are_worth_fewer_and_both_numbers_are_reported() -> None:
     evidence = with_samples(3000)
     p99_ns = decode(f.histogram(count=3000)).percentile_ns(99.0)
     evidence = f.window(evidence, duration_s=30.0)
@@ -54,7 +54,7 @@ def test_a_run_that_is_too_small_keeps_the_figures_it_has() -> None:
     assert found.requests_per_s is not None
 
 
-def test_p999_of_2000_samples_is_not_printed_and_that_is_said() -> None:
+def test_p999_of_2000_samples_is_not_printed_and_that_is_reported() -> None:
     evidence = with_samples(2000)
     assert figures(evidence).p99_ms is not None
     assert figures(evidence).p999_ms is None

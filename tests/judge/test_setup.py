@@ -50,13 +50,13 @@ def writing(calls: float, disk: float = 0.0, **server: Any) -> Evidence:
 
 
 def test_equal_servers_differ_in_nothing_and_a_single_one_has_no_finding() -> None:
-    assert f.told(found(a=f.healthy(), b=f.healthy())) == (Kind.FINE, "ok")
+    assert f.kind_code(found(a=f.healthy(), b=f.healthy())) == (Kind.FINE, "ok")
     assert setup({"a": [f.healthy(), f.healthy()]}) is None
 
 
 def test_a_weaker_cipher_and_missing_tls_are_named() -> None:
     weak = found(a=secured(), b=secured("TLS13_AES_128_GCM_SHA256"))
-    assert f.told(weak) == (Kind.PROVIDED, "protocols")
+    assert f.kind_code(weak) == (Kind.PROVIDED, "protocols")
     assert "HTTP/1.1, TLS 1.3, TLS13_AES_128_GCM_SHA256 (b)" in weak.reason
     assert found(a=secured(), b=f.healthy()).code == "protocols"
     assert found(a=f.healthy(), b=f.part(f.healthy(), "load", http_version="2")).code == "protocols"
@@ -102,7 +102,7 @@ JAR = ("-jar", "app.jar", "--threads=5")
 )
 def test_flags_of_the_same_runtime_are_compared(other: Evidence, named: str) -> None:
     finding = found(a=started("java", "-Djava.io.tmpdir=/tmp/x", *JAR), b=other)
-    assert f.told(finding) == ((Kind.PROVIDED, "flags") if named else (Kind.FINE, "ok"))
+    assert f.kind_code(finding) == ((Kind.PROVIDED, "flags") if named else (Kind.FINE, "ok"))
     assert named in finding.reason
 
 
@@ -120,7 +120,7 @@ def test_a_log_is_what_is_written_beside_the_responses() -> None:
     assert written_per_request(writing(response)) == 0
     assert written_per_request(f.healthy()) is None
     logs = found(a=writing(response), b=writing(1.05 * response + 200))
-    assert f.told(logs) == (Kind.PROVIDED, "writes")
+    assert f.kind_code(logs) == (Kind.PROVIDED, "writes")
     assert found(a=writing(0.0), b=writing(1.05 * response + 30)).code == "ok"
 
 

@@ -179,14 +179,14 @@ class TestOnePartOfTheServer:
         of_step = f.window(f.healthy(), steps=(step,), response_time=slow_connects)
         assert judged(of_step).code == "part_stalled"
 
-    def test_a_gap_is_held_against_the_times_that_are_printed(self) -> None:
+    def test_a_gap_is_compared_with_the_times_that_are_printed(self) -> None:
         """Handshakes of 30 ms: a pause of 200 ms is not ten times the p99 that users see."""
         paused = f.window(f.healthy(), gaps=(gap(42, 200, 10),))
         assert judged(paused).code == "stall"
         connecting = f.window(paused, response_time=f.histogram(count=3000, mean_ms=30, sigma=0.02))
         assert judged(connecting).kind is Kind.FINE
 
-    def test_each_step_is_held_against_its_own_p99(self) -> None:
+    def test_each_step_is_compared_with_its_own_p99(self) -> None:
         quick, slow = [2_000_000] * 79_960, [2_000_000_000] * 40
         whole = f.window(f.healthy(), service_time=f.of_values(quick + slow))
         assert judged(whole).code == "part_stalled"

@@ -37,7 +37,7 @@ def judged(evidence: Evidence) -> Finding:
     return finding
 
 
-def told(evidence: Evidence) -> tuple[Kind, str]:
+def kind_code(evidence: Evidence) -> tuple[Kind, str]:
     return judged(evidence).kind, judged(evidence).code
 
 
@@ -46,14 +46,14 @@ def test_a_load_over_another_version_has_no_streams() -> None:
 
 
 def test_without_counts_it_is_a_condition() -> None:
-    assert told(f.window(over_http2(), http2=None)) == (PROVIDED, "unread")
-    assert told(f.engine(over_http2(), window=None)) == (NOT_CONFORMING, "no_window")
+    assert kind_code(f.window(over_http2(), http2=None)) == (PROVIDED, "unread")
+    assert kind_code(f.engine(over_http2(), window=None)) == (NOT_CONFORMING, "no_window")
     assert judged(f.window(over_http2(), http2=None)).provided
 
 
 def test_streams_without_waits_are_fine_and_say_what_headers_cost() -> None:
     finding = judged(over_http2(max_concurrent_streams=100))
-    assert told(over_http2(max_concurrent_streams=100)) == (FINE, "ok")
+    assert kind_code(over_http2(max_concurrent_streams=100)) == (FINE, "ok")
     assert (finding.bias, finding.advice) == ({}, "")
     assert "5 header bytes per request" in finding.reason
 
@@ -90,13 +90,13 @@ def test_waits_for_the_first_settings_of_few_requests_are_no_ones_queue() -> Non
     idle = f.part(over_http2(max_concurrent_streams=100, **few), "server_window", cpu_user_s=2.0)
     assert bound(idle, BoundLimits()).name != "streams"
     more = few | {"stream_waits": f.USERS}  # than one connection has at its start
-    assert told(over_http2(max_concurrent_streams=100, **more)) == (NOT_CONFORMING, "streams")
-    assert told(over_http2(max_concurrent_streams=f.USERS - 1, **few)) == (NOT_CONFORMING, "streams")
+    assert kind_code(over_http2(max_concurrent_streams=100, **more)) == (NOT_CONFORMING, "streams")
+    assert kind_code(over_http2(max_concurrent_streams=f.USERS - 1, **few)) == (NOT_CONFORMING, "streams")
 
 
 def test_a_window_of_the_server_that_holds_bodies_back_is_named() -> None:
     held = over_http2(send_blocks=500, send_blocked_sum_s=50.0)
-    assert told(held) == (NOT_CONFORMING, "flow_control")
+    assert kind_code(held) == (NOT_CONFORMING, "flow_control")
     assert judged(held).value == pytest.approx(0.5)
 
 
@@ -121,7 +121,7 @@ def test_a_limit_of_the_protocol_is_a_bound_where_the_server_has_cpu_left(
     assert bound(few, BoundLimits()).name == "unknown"
 
 
-def test_goaway_is_said_by_its_code() -> None:
+def test_goaway_is_reported_by_its_code() -> None:
     assert "NO_ERROR 32" in judged(over_http2(goaways_received={"NO_ERROR": 32})).reason
 
 

@@ -23,7 +23,7 @@ from prony.plan.response import Expectation
 from prony.plan.step import Step
 from prony.plan.workload import Workload
 from prony.server import certificates
-from tests.asked import answers
+from tests.responses import answers
 
 HELLO = Workload(name="hello", steps=(Step(path="/", expect=Expectation(status=(200,))),))
 DRIVERS = ("io_uring", "epoll")
@@ -227,7 +227,7 @@ def test_an_engine_that_is_killed_is_an_error_and_not_a_hang(reference: Referenc
         run.run_to_end(20)
 
 
-def test_an_engine_that_does_not_stop_is_ended_and_that_is_said(
+def test_an_engine_that_does_not_stop_is_ended_and_that_is_reported(
     reference: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "STOP_GRACE_S", 0.3)

@@ -71,8 +71,8 @@ def test_what_does_not_fit_together_is_refused(given: dict[str, Any], sentence: 
 
 def test_a_server_of_http_2_is_loaded_over_it_and_the_load_says_so() -> None:
     trial = quick_trial(workload.load("hello"), 10, None)
-    assert trial.spoken(None) is trial
-    over = trial.spoken("2")
+    assert trial.in_http_version(None) is trial
+    over = trial.in_http_version("2")
     assert over.connections.http_version == "2"
     assert over.load_name == trial.load_name + "-h2"
     shared = over.model_copy(update={"connections": Connections(http_version="2", streams=5)})

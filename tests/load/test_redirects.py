@@ -15,7 +15,7 @@ from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.plan.load import ClosedLoad
 from prony.plan.workload import Workload
-from tests.asked import answers
+from tests.responses import answers
 
 
 class Shop(BaseHTTPRequestHandler):

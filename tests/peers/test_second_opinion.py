@@ -24,7 +24,7 @@ from prony.plan.workload import from_url
 from prony.report.progress_state import SilentProgress
 from prony.server import proc
 from prony.store import Store
-from prony.trial.run import around
+from prony.trial.measured_load import peers_around
 from prony_peers import PEERS, Claim, Command, LoadGenerator, NotOffered, PeerLoad
 from prony_peers import around_trial as peer_tools
 from prony_peers.ab import Ab
@@ -279,7 +279,7 @@ def test_a_round_whose_tools_were_interrupted_is_run_again(
             raise KeyboardInterrupt
         return ToolRun(tool=name, requests=5, errors=0, seconds=1.0, wall_s=1.0)
 
-    monkeypatch.setattr("prony.trial.run.around", lambda tools, _: ([], list(tools)))
+    monkeypatch.setattr("prony.trial.measured_load.peers_around", lambda tools, _: ([], list(tools)))
     monkeypatch.setattr(peer_tools, "run_tool", run_tool)
     plan = cross_check(serve().url, ("wrk", "ab"), trials=2)
     experiment = experiment_of(plan, front)
@@ -313,7 +313,7 @@ def test_a_tool_that_fails_is_no_failure_of_the_trial(
 
 def test_the_order_of_a_round_is_drawn_and_holds_each_tool_once() -> None:
     tools = ("a", "b", "c")
-    drawn = {(tuple(before), tuple(after)) for before, after in (around(tools, n) for n in range(400))}
+    drawn = {(tuple(before), tuple(after)) for before, after in (peers_around(tools, n) for n in range(400))}
     assert all(sorted((*before, *after)) == list(tools) for before, after in drawn)
     assert len(drawn) == 24
 

@@ -108,7 +108,7 @@ def test_several_that_are_not_shown_to_differ_share_a_sentence() -> None:
     assert sentences.index(JETTY) < sentences.index("3.2 %") < sentences.index(TOMCAT)
 
 
-def test_what_would_settle_one_of_them_soonest_is_told() -> None:
+def test_what_would_settle_one_of_them_soonest_is_reported() -> None:
     part = as_claimed(factory.full(), {of(UNDERTOW, JETTY): Claim.OPEN, of(UNDERTOW, TOMCAT): Claim.OPEN})
     takes = {JETTY: Settles("blocks", 600.0, 4), TOMCAT: Settles("blocks", 120.0, 2)}
 
@@ -224,7 +224,7 @@ def test_a_part_says_no_more_than_a_screen_holds() -> None:
     assert len(part.bars) == 20
 
 
-def test_what_comes_later_is_said_once() -> None:
+def test_what_comes_later_is_reported_once() -> None:
     part = as_claimed(factory.full(), BESIDE)
     later = replace(part, pairs=tuple(replace(p, sentence=f"{p.sentence}, then open") for p in part.pairs))
     now = ranked(part)

@@ -88,7 +88,9 @@ def test_the_first_screen_says_which_by_how_much_and_how_sure(
 
 
 @pytest.mark.parametrize("width", [1280, 375, 320])
-def test_drawings_of_a_table_have_one_scale_whatever_is_said_beside_them(width: int, tmp_path: Path) -> None:
+def test_drawings_of_a_table_have_one_scale_whatever_is_reported_beside_them(
+    width: int, tmp_path: Path
+) -> None:
     page = tmp_path / "report.html"
     results = Path(__file__).resolve().parents[2] / "docs" / "results" / "sync-vs-async" / "results.prony"
     write_text(render_html(load_exported(results)), page)

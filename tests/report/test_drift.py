@@ -8,7 +8,7 @@ import pytest
 
 from prony.compare import Claim
 from prony.evidence.trial import Evidence
-from prony.judge.drift import coming, is_asked, level_stretch
+from prony.judge.drift import claims_plateau, level_stretch, pooled_drift
 from prony.judge.judging import judge
 from prony.report.cell_view import TrialView
 from prony.report.export import to_json
@@ -27,7 +27,7 @@ def level(seed: int, noise: float) -> Evidence:
 
 def widest(trials: list[Evidence], horizon_s: float = 60.0) -> float:
     """The farther end of residual drift, as a log ratio."""
-    later = coming([level_stretch(trial) for trial in trials], horizon_s)
+    later = pooled_drift([level_stretch(trial) for trial in trials], horizon_s)
     assert later is not None
     assert later.low <= 0 <= later.high, "they are level"
     return max(-later.low, later.high)
@@ -40,12 +40,15 @@ def test_trials_together_show_what_each_cannot() -> None:
 
 def test_a_trial_whose_rows_cannot_tell_is_never_left_out() -> None:
     trials = [level(seed, 0.003) for seed in range(6)]
-    assert coming([level_stretch(trial) for trial in (*trials, f.engine(trials[0], rows=()))], 60.0) is None
+    assert (
+        pooled_drift([level_stretch(trial) for trial in (*trials, f.engine(trials[0], rows=()))], 60.0)
+        is None
+    )
 
 
 def test_of_a_protocol_no_plateau_is_claimed() -> None:
-    assert is_asked(level(1, 0.008))
-    assert not is_asked(f.part(level(1, 0.008), "load", claim="protocol"))
+    assert claims_plateau(level(1, 0.008))
+    assert not claims_plateau(f.part(level(1, 0.008), "load", claim="protocol"))
 
 
 def result(noise: float, claim: str = "capacity") -> ResultView:

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from prony.compare.bias import Source
 from prony.compare.noninferiority import Change, FigureChange
-from prony.compare.worst import Source
 from prony.report.gate import against, change_numbers, undecided_because
 from prony.report.gate_files import junit, junit_fault, markdown, markdown_fault, svg
 from prony.report.result import GateView, ResultView

@@ -94,7 +94,7 @@ def test_a_percentile_among_failed_requests_is_a_lower_bound_everywhere() -> Non
     assert rows["server_cpu_us_per_request"]["low"] == ""
 
 
-def test_where_nothing_failed_nothing_is_said_of_it() -> None:
+def test_where_nothing_failed_nothing_is_reported_of_it() -> None:
     view = failing(0)
     assert times_lines(view.trials[0]) == ()
     assert failed_lines(view.cells) == []

@@ -67,7 +67,7 @@ def test_a_window_that_was_interrupted_is_left_out() -> None:
     assert stretches(windowed(20), 2, least_s=19.8) == pytest.approx([550, 1550])
 
 
-def test_of_an_open_loop_whose_schedule_sets_the_throughput_nothing_is_said() -> None:
+def test_of_an_open_loop_whose_schedule_sets_the_throughput_nothing_is_reported() -> None:
     trials = [
         factory.trial(factory.record(server, block, place))
         for block in range(4)

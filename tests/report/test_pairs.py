@@ -182,7 +182,7 @@ def test_a_row_per_pair_has_both_intervals_and_the_later_one() -> None:
     )
 
 
-def test_an_open_pair_is_hollow_and_one_side_without_a_bound_is_said() -> None:
+def test_an_open_pair_is_hollow_and_one_side_without_a_bound_is_reported() -> None:
     shown, open_ = (
         ratio_rows.pairs(view.parts[0], headline=True)
         for view in (faster(), faster(factory.finding("warm", bias={HEADLINE: Bias(low=None)}, reason="why")))

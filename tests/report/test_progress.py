@@ -96,7 +96,7 @@ def test_plain_lines_tell_every_change_and_where_it_stands_every_five_seconds() 
     ]
 
 
-def test_failures_and_missing_figures_are_said() -> None:
+def test_failures_and_missing_figures_are_reported() -> None:
     clock, stream = Clock(), io.StringIO()
     progress = PlainProgress(stream, clock=clock)
     progress.trial_started(1, "x", 0, 100)

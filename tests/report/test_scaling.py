@@ -124,8 +124,8 @@ def test_a_search_is_concluded_again_from_its_trials() -> None:
     view = capacity()
     search = view.parts[0].search
     assert search is not None
-    assert search.found.end is End.FOUND
-    assert (search.found.held_per_s, search.found.failed_per_s) == (1681.792830507429, 2000.0)
+    assert search.result.end is End.FOUND
+    assert (search.result.held_per_s, search.result.failed_per_s) == (1681.792830507429, 2000.0)
     assert view.conforms
     text = printed(view)
     assert "1,682 requests/s held, 2,000 requests/s did not (7 trials)." in text

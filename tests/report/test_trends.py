@@ -108,7 +108,7 @@ def test_the_order_is_that_of_storing_when_the_clock_went_back() -> None:
     assert (point.last, point.trial) == (trials[19], trials[20])
 
 
-def test_too_few_trials_are_said_and_not_searched() -> None:
+def test_too_few_trials_are_reported_and_not_searched() -> None:
     trend = of([trial(k, 100.0 if k < 4 else 50.0) for k in range(8)])
     assert trend.changes == ()
     assert trend.words.startswith("Not searched for changes: no setting has 10 trials that count")

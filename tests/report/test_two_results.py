@@ -13,7 +13,7 @@ from prony.plan.target import Launch
 from prony.report.delivery import as_plain
 from prony.report.reading import build
 from prony.report.result import ResultView
-from prony.report.two_results import TwoResults, beside, to_json
+from prony.report.two_results import TwoResults, compared, to_json
 from tests.report import factory
 
 ARM = factory.FINGERPRINT.model_copy(update={"key": "arm", "architecture": "aarch64", "hostname": "other"})
@@ -52,7 +52,7 @@ SLOW: dict[str, list[float]] = {"a": [1000, 1004, 996, 1002, 999], "b": [500, 50
 
 
 def two(second: Fingerprint = ARM) -> TwoResults:
-    return beside(result("one", factory.FINGERPRINT, FAST), result("two", second, SLOW))
+    return compared(result("one", factory.FINGERPRINT, FAST), result("two", second, SLOW))
 
 
 def test_ratios_are_those_within_each_machine() -> None:
@@ -94,7 +94,7 @@ def test_the_change_between_two_days_of_one_host_is_given_for_the_same_protocol_
         for cell in second.parts[0].cells
     )
     other = replace(second, parts=(replace(second.parts[0], cells=longer),))
-    two_results = beside(result("one", factory.FINGERPRINT, FAST), other)
+    two_results = compared(result("one", factory.FINGERPRINT, FAST), other)
     assert two_results.figures
     assert all(figure.change is None for figure in two_results.figures)
 
@@ -105,14 +105,14 @@ def test_what_differs_is_listed_field_by_field() -> None:
     assert "cpus" not in differing
 
 
-def test_another_order_is_said() -> None:
+def test_another_order_is_reported() -> None:
     turned = {"a": SLOW["b"], "b": SLOW["a"]}
-    two_results = beside(result("one", factory.FINGERPRINT, FAST), result("two", ARM, turned))
+    two_results = compared(result("one", factory.FINGERPRINT, FAST), result("two", ARM, turned))
     assert two_results.ratios[0].words == "another order"
 
 
-def test_parts_of_a_plan_are_kept_apart_and_what_only_one_has_is_said() -> None:
-    two_results = beside(
+def test_parts_of_a_plan_are_kept_apart_and_what_only_one_has_is_reported() -> None:
+    two_results = compared(
         result("one", factory.FINGERPRINT, FAST, ("x", "z")),
         result("two", ARM, {"a": SLOW["a"]}, ("y", "z")),
     )

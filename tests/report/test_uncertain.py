@@ -64,7 +64,7 @@ def test_one_source_names_the_side_that_it_bends(low: float | None, high: float 
         (0.0, 0.0, None, "at least 0 requests/s"),
     ],
 )
-def test_of_what_is_bounded_on_one_side_that_end_is_told(
+def test_of_what_is_bounded_on_one_side_that_end_is_reported(
     value: float, low: float | None, high: float | None, text: str
 ) -> None:
     assert bounded(value, low, high, per_s) == text

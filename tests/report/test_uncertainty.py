@@ -158,7 +158,7 @@ def test_of_too_few_requests_for_a_p99_a_lower_percentile_is_asked() -> None:
     (cell,) = part.cells
     planned = cell.cell.model_copy(update={"trial": factory.trial_plan(OpenLoad(rate_per_s=100))})
     replanned = replace(view, parts=(replace(part, cells=(replace(cell, cell=planned),)),))
-    assert cell_of(replanned).asked_figure == replanned.parts[0].asked_figure == "p95_ms"
+    assert cell_of(replanned).headline_figure == replanned.parts[0].headline_figure == "p95_ms"
     assert exit_code(replanned, 0.5) == ExitCode.OK
     assert exit_code(replanned, 1e-6) == ExitCode.NO_FIGURE
 

@@ -25,8 +25,8 @@ from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
 from prony.server.jdk import find_jdks
 from prony.server.launch import RunningServer, launch
-from tests.asked import answers
 from tests.entries import requests
+from tests.responses import answers
 from tests.single import single
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("hasty_jvm")]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from prony.errors import EnvironmentFault, UsageError
-from prony.load.asked import Preflight
+from prony.load.preflight import Preflight
 from prony.server import proc
 from prony.server.build import Built
 from prony.server.launch import RunningServer, launch

@@ -12,7 +12,7 @@ from prony.server.build import build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import launch
 from prony.server.probe import status_probe
-from tests.asked import answers
+from tests.responses import answers
 from tests.single import single
 
 

@@ -19,7 +19,7 @@ from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue, Settings
 from prony.server.launch import RunningServer, launch
 from prony.server.probe import status_probe
-from tests.asked import answers
+from tests.responses import answers
 from tests.single import single
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("hasty_jvm")]

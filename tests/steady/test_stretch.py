@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from prony.steady.limits import SteadyLimits
-from prony.steady.stretch import Stretch, level_up_to, still_to_come
-from prony.trial.warming import ComingWindow, SteadyWatch
+from prony.steady.stretch import Stretch, level_up_to, residual_drift
+from prony.trial.warming import NextWindow, SteadyWatch
 from tests.judge import factory as f
 
 
@@ -28,7 +28,7 @@ def test_the_warm_up_on_other_cpus_has_a_level_of_its_own() -> None:
     own = f.rows(f.noisy(8000, 60, 0.005), first_s=30)
     found = made(level_up_to(own, before, opens_ms=60_000.0).of("rate"))
     assert set(found.regime) == {0, 1}
-    bound = still_to_come([found])
+    bound = residual_drift([found])
     assert bound is not None
     assert bound.bound < 0.03
     assert made(level_up_to([*before, *own], opens_ms=60_000.0).of("rate")).at_s[0] >= 30
@@ -57,11 +57,11 @@ def test_trials_together_show_what_each_cannot() -> None:
         made(level_up_to(f.rows(f.noisy(8000 * by, 60, 0.01, seed)), opens_ms=30_000.0).of("rate"))
         for seed, by in enumerate((1.0, 1.05, 0.97, 1.02, 1.01))
     ]
-    alone = [found.bound for one in trials if (found := still_to_come([one])) is not None]
-    together = still_to_come(trials)
+    alone = [found.bound for one in trials if (found := residual_drift([one])) is not None]
+    together = residual_drift(trials)
     assert together is not None
     assert together.bound < 0.03 < min(alone)
-    assert still_to_come([]) is None
+    assert residual_drift([]) is None
 
 
 def test_a_weak_trend_in_each_of_five_trials_is_a_strong_one() -> None:
@@ -75,7 +75,7 @@ def test_a_weak_trend_in_each_of_five_trials_is_a_strong_one() -> None:
         )
         for seed in range(5)
     ]
-    together = still_to_come(trials)
+    together = residual_drift(trials)
     assert together is not None
     assert together.bound > 0.03
     assert together.remaining > 0
@@ -84,7 +84,7 @@ def test_a_weak_trend_in_each_of_five_trials_is_a_strong_one() -> None:
 def test_a_watch_waits_until_the_window_can_be_expected_to_be_shown() -> None:
     rates = f.noisy(8000, 200, 0.01)
 
-    def length_s(coming: ComingWindow | None) -> int:
+    def length_s(coming: NextWindow | None) -> int:
         watch = SteadyWatch(6, 150, 0.0, 6, coming)
         for row in f.rows(rates):
             if watch.row(row, None):
@@ -92,12 +92,12 @@ def test_a_watch_waits_until_the_window_can_be_expected_to_be_shown() -> None:
         return len(watch.rows)
 
     alone = length_s(None)
-    waited = length_s(ComingWindow(30.0))
+    waited = length_s(NextWindow(30.0))
     assert alone < 15
     assert 40 <= waited < 150
     earlier = tuple(f.rows(f.noisy(8000, 60, 0.01, seed=3)))
     later = [row.model_copy(update={"t_ms": row.t_ms - 60_000}) for row in earlier]
-    assert length_s(ComingWindow(30.0, same_cpus=later)) < waited
+    assert length_s(NextWindow(30.0, same_cpus=later)) < waited
 
 
 def test_the_watch_waits_by_the_limits_that_the_window_is_judged_by() -> None:
@@ -105,7 +105,7 @@ def test_the_watch_waits_by_the_limits_that_the_window_is_judged_by() -> None:
 
     def length_s(remaining: float, change: float = 0.02) -> int:
         limits = SteadyLimits(change=change, remaining=remaining)
-        watch = SteadyWatch(6, 150, 0.0, 6, ComingWindow(30.0), limits)
+        watch = SteadyWatch(6, 150, 0.0, 6, NextWindow(30.0), limits)
         for row in f.rows(f.noisy(8000, 200, 0.01)):
             if watch.row(row, None):
                 break
@@ -130,10 +130,10 @@ def test_the_watch_calls_level_what_the_plan_does() -> None:
 
 def test_a_rising_server_is_waited_for_until_the_cap_and_what_is_cut_off_is_known() -> None:
     rates = np.array(f.noisy(8000, 40, 0.01)) * (1 - 0.3 * np.exp(-np.arange(40) / 60))
-    watch = SteadyWatch(6, 30, 0.0, 6, ComingWindow(30.0))
+    watch = SteadyWatch(6, 30, 0.0, 6, NextWindow(30.0))
     for row in f.rows(list(rates)):
         if watch.row(row, None):
             break
     assert len(watch.rows) == 30
-    assert watch.still_to_come is not None
-    assert watch.still_to_come > 0.1
+    assert watch.residual_drift is not None
+    assert watch.residual_drift > 0.1

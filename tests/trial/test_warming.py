@@ -60,7 +60,7 @@ def warmed(
     surroundings = Surroundings(CpuPartition(server=(0,), client=(1,)), Limits())
     listener = SimpleNamespace(phase=lambda *_: None, row=lambda _: None, note=lambda _: None)
     phases = Phases((0,))
-    warming = Warming(trial, surroundings, True, listener, phases, found=found, new=new)
+    warming = Warming(trial, surroundings, True, listener, phases, already_running=found, new_workload=new)
     went = warming.warm(cast(LoadRun, seconds))
     assert went is not None
     return went, {one.name: (one.end_ms - one.start_ms) / 1000 for one in phases.ended}

@@ -83,8 +83,8 @@ def further(subject: Subject) -> tuple[bool, str]:
 def _as_declared(subject: Subject, workload: Workload) -> tuple[bool, str]:
     run = subject.ask(workload)
     count = len(run.probes)
-    if run.silence is not None:
-        return False, f"{run.silence}, after {count} responses"
+    if run.no_response is not None:
+        return False, f"{run.no_response}, after {count} responses"
     if run.wrong is not None:
         return False, f"{run.probes[-1].step}: {run.wrong}"
     return True, "1 response" if count == 1 else f"all {count} responses"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.conformance import START, CheckOutcome, CheckResult, CheckStatus, Conformance
 from prony.evidence.server import Probe
-from prony.load.asked import Asked, Preflight
 from prony.load.contract import EngineLoad
+from prony.load.preflight import Preflight, Responses
 from prony.load.short import short_load
 from prony.plan.load import Connections
 from prony.plan.workload import Workload
@@ -154,8 +154,8 @@ class _Readiness:
         self._first_response_s: float | None = None
 
     @property
-    def asked(self) -> Asked:
-        return self._asking.asked
+    def result(self) -> Responses:
+        return self._asking.result
 
     def __call__(self) -> Probe | None:
         probe = self._asking()

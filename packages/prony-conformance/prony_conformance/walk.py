@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import h11
 
-from prony.load.asked import Asked, ask_once
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
+from prony.load.preflight import Responses, request_once
 from prony.load.short import short_load, walk_once
 from prony.plan import captured_values
 from prony.plan.load import Connections
@@ -71,9 +71,9 @@ class Subject:
         """With what its preparation captured."""
         return captured_values.knowing(self.afresh(), self.known)
 
-    def ask(self, workload: Workload) -> Asked:
+    def ask(self, workload: Workload) -> Responses:
         """Every leading step once, by the engine. Raises EnvironmentFault."""
-        return ask_once(self._load(workload), self.known)
+        return request_once(self._load(workload), self.known)
 
     def sample(self) -> tuple[Step, WireRequest]:
         """The first GET that should succeed, else the first step. Raises WireError."""

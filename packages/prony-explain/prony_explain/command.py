@@ -7,7 +7,7 @@ import typer
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
-from prony.cli.targets import KINDS, AskedTrial
+from prony.cli.targets import KINDS, TrialOptions
 from prony.errors import UsageError
 
 TRIALS, QUICK_TRIALS = 3, 1
@@ -24,7 +24,7 @@ def command(
         None, "--trials", help="Number of measured trials before the explained one [default: 3, quick: 1]."
     ),
     *,
-    trial_options: AskedTrial,
+    trial_options: TrialOptions,
     common: Common,
 ) -> int:
     """Explain a server: measured trials, then one with a profiler. For a stored experiment, one trial with a
@@ -37,7 +37,7 @@ def command(
     if what is None:
         raise UsageError(f"expected {targets.LAUNCHED}, or an experiment (prony results list)")
     if what == "latest" or Store.open(common.db).has(what):
-        if trials is not None or trial_options != AskedTrial():
+        if trials is not None or trial_options != TrialOptions():
             raise UsageError(
                 f"{what} is a stored experiment with its own load and trials; omit those options"
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from prony.evidence.host import CpuPartition
-from prony.load.asked import ReadyProbe
+from prony.load.preflight import ReadyProbe
 from prony.plan.target import TlsOptions, Url
 from prony.targets.base import RunningTarget
 from prony.targets.external import ExternalServer, RunningExternal

@@ -21,7 +21,7 @@ from prony.evidence.server import (
     StartUp,
 )
 from prony.host.sampler import HostSampler
-from prony.load.asked import Asked, Preflight
+from prony.load.preflight import Preflight, Responses
 from prony.load.reference import Certificate, reference_server
 from prony.plan.target import Launch, Url
 from prony.plan.workload import Workload
@@ -199,16 +199,16 @@ class ServerHost(MeasuredHost):
 
     def wait_ready(
         self, preflight: Preflight | None, timeout_s: float, contents: Mapping[str, bytes]
-    ) -> tuple[StartUp, Asked]:
+    ) -> tuple[StartUp, Responses]:
         """Waits until it answers correctly; probed from here, so the network adds nothing."""
         launched = self._it()
         assert not isinstance(launched, RunningExternal), "an external server is probed by the laboratory"
         if preflight is None:
-            return launched.wait_ready(None, timeout_s), Asked()
+            return launched.wait_ready(None, timeout_s), Responses()
         here = files.put(contents, Path(self._scratch.name))
         asking = Preflight(files.moved(preflight.load, here))
         start_up = launched.wait_ready(asking, timeout_s)
-        return start_up, asking.asked
+        return start_up, asking.result
 
     def reading(self) -> Reading:
         """All readings for an edge of the window."""

@@ -21,7 +21,7 @@ from prony.evidence.server import (
     StartUp,
 )
 from prony.evidence.trial import Ceiling
-from prony.load.asked import Preflight, ReadyProbe
+from prony.load.preflight import Preflight, ReadyProbe
 from prony.plan.target import Launch, TlsOptions
 from prony.plan.trial import TrialPlan
 from prony.plan.workload import Workload
@@ -192,7 +192,7 @@ class RunningHosted:
             "wait_ready", asking, timeout_s, contents, timeout_s=timeout_s + START_S
         )
         if probe is not None:
-            probe.asked = requests
+            probe.result = requests
         started: StartUp = start_up
         if started.process is None:
             return started

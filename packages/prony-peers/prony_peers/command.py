@@ -77,7 +77,7 @@ def command(
         warm_up=fixed(0.0),
         connections=over,
         preflight=at.owned,
-    ).spoken(_spoken(named))
+    ).in_http_version(_spoken(named))
     check = available(wanted, trial, base)
     trial = trial.model_copy(update={"beside": tuple(check.versions)})
     plan = one_part(

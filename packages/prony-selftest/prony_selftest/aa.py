@@ -7,7 +7,7 @@ from typer import Argument, Option
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
-from prony.cli.targets import KINDS, LAUNCHED, AskedTrial
+from prony.cli.targets import KINDS, LAUNCHED, TrialOptions
 from prony.errors import UsageError
 
 TRIALS, QUICK_TRIALS = 20, 12
@@ -27,7 +27,7 @@ def command(
         EXPERIMENTS, "--experiments", help="Number of experiments drawn from the trials."
     ),
     *,
-    typed: AskedTrial,
+    typed: TrialOptions,
     common: Common,
 ) -> int:
     """How often is a server called different from itself on this host? Fresh processes of one server,

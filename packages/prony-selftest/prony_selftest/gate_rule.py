@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prony.compare import Looks, Sample
-from prony.compare.noninferiority import Asked, Change, changes
+from prony.compare.noninferiority import Change, MarginTest, changes
 from prony_selftest.statistics import SEED, Rate
 from prony_selftest.tables import Say, prose, table
 from prony_selftest.violations import VIOLATIONS, ViolationWorld
@@ -63,11 +63,13 @@ def gates(
     """Gates over `len(losses)` independent figures (the most false alarms); lower is better."""
     rng = np.random.default_rng(seed)
     names = FIGURES[: len(losses)]
-    test = Asked(BASE, CANDIDATE, dict.fromkeys(names, False), margin)
+    test = MarginTest(BASE, CANDIDATE, dict.fromkeys(names, False), margin)
     return [_one(draw, dict(zip(names, losses, strict=True)), test, looks, rng) for _ in range(rounds)]
 
 
-def _one(draw: Draw, losses: dict[str, float], test: Asked, looks: Looks, rng: np.random.Generator) -> Ended:
+def _one(
+    draw: Draw, losses: dict[str, float], test: MarginTest, looks: Looks, rng: np.random.Generator
+) -> Ended:
     drawn = {
         figure: [
             sample

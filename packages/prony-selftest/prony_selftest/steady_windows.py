@@ -16,8 +16,8 @@ from prony.evidence.engine import IntervalRow
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.plan.trial import QUICK_WARM_UP, WarmUpPlan
 from prony.steady.detector import HOLD_ROWS
-from prony.steady.stretch import level_up_to, still_to_come
-from prony.trial.warming import ComingWindow, SteadyWatch
+from prony.steady.stretch import level_up_to, residual_drift
+from prony.trial.warming import NextWindow, SteadyWatch
 
 SEED = 20261122
 OFF = 0.03
@@ -81,12 +81,12 @@ def simulate(server: Server, protocol: Protocol, rng: np.random.Generator) -> Ju
     rows = [*rows[:moved], *_rows(logs[moved:], moved, LEVEL_PER_S / 2)]
     hold = max(3, min(HOLD_ROWS, round(warm.settle_min_s)))
     shown = warm.settle_until == "shown"
-    ahead = ComingWindow(protocol.window_s, other_cpus=rows[:moved]) if shown else None
+    ahead = NextWindow(protocol.window_s, other_cpus=rows[:moved]) if shown else None
     settle = SteadyWatch(warm.settle_min_s, warm.settle_cap_s, moved * 1000.0, hold, ahead)
     opened = moved + _followed(settle, rows[moved:])
     closed = opened + protocol.window_s
     level = level_up_to(rows[moved:closed], rows[:moved], opens_ms=opened * 1000.0).of("rate")
-    bound = None if level is None else still_to_come([level], horizon_s=HORIZON_S)
+    bound = None if level is None else residual_drift([level], horizon_s=HORIZON_S)
     later = math.log1p(-server.gap * math.exp(-(closed + HORIZON_S) / server.time_constant_s))
     coming = later - float(truth[opened:closed].mean())
     return Judged(

@@ -15,7 +15,7 @@ NAMED = 20
 
 
 def push(
-    which: str = typer.Argument(None, metavar="[ID]", help="An id, the beginning of one, or 'latest'."),
+    which: str = typer.Argument(None, metavar="[ID]", help="An id or its beginning, or 'latest'."),
     to: str | None = typer.Option(
         None, "--to", metavar="URL", help="Elasticsearch or OpenSearch, such as http://127.0.0.1:9200."
     ),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from prony.evidence.trial import Ceiling, Evidence
 from prony.judge.check import Share, check
-from prony.judge.checks.client import ClientLimits, client_bound, thread_tells
+from prony.judge.checks.client import ClientLimits, client_bound, thread_shows_load
 from prony.judge.checks.streams import StreamsLimits, only_at_the_start, waits
 from prony.judge.effects import both
 from prony.judge.finding import CAPACITY, Bias, Finding, no_window
@@ -214,42 +214,42 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
     )
 
 
-def _room(evidence: Evidence, found: Bound, limits: BoundLimits) -> tuple[float, str]:
-    if found.name in {NETWORK, CLIENT, OFFERED_LOAD, FLOW_CONTROL, STREAMS}:
+def _room(evidence: Evidence, bottleneck: Bound, limits: BoundLimits) -> tuple[float, str]:
+    if bottleneck.name in {NETWORK, CLIENT, OFFERED_LOAD, FLOW_CONTROL, STREAMS}:
         return math.inf, ""
     probe = probed(evidence, limits, limits.client_cpu_max)
     if probe is not None and probe.high is not None and (probe.level or probe.rising):
-        return math.log1p(max(0.0, probe.high)), probe.said
-    text = probe.said if probe is not None else "not probed with more users"
-    if any(ceiling.name == found.name for ceiling in evidence.ceilings):
+        return math.log1p(max(0.0, probe.high)), probe.text
+    text = probe.text if probe is not None else "not probed with more users"
+    if any(ceiling.name == bottleneck.name for ceiling in evidence.ceilings):
         return math.log1p(limits.bound_tolerance), ""
-    if found.name == SERVER_THREAD and thread_tells(evidence, limits):
-        used = max(found.cpu_share or 0.0, busiest_server_thread_share(evidence) or 0.0)
+    if bottleneck.name == SERVER_THREAD and thread_shows_load(evidence, limits):
+        used = max(bottleneck.cpu_share or 0.0, busiest_server_thread_share(evidence) or 0.0)
         return -math.log(min(1.0, used)), text
-    if found.name == SERVER_CPU and found.cpu_share and (probe is None or not probe.client_busy):
+    if bottleneck.name == SERVER_CPU and bottleneck.cpu_share and (probe is None or not probe.client_busy):
         # Below the limit something other than its own CPU use holds it: a quota, a neighbour.
-        used = found.cpu_share if found.cpu_share >= limits.bound_cpu_min else 1.0
+        used = bottleneck.cpu_share if bottleneck.cpu_share >= limits.bound_cpu_min else 1.0
         return -math.log(min(1.0, used)), text
-    if found.name == SERVICE_CPU:
+    if bottleneck.name == SERVICE_CPU:
         return -math.log(limits.bound_cpu_min), text
     return math.inf, text
 
 
 def _service(evidence: Evidence, share: float | None, cpu: str, limits: BoundLimits) -> Bound | None:
     together = share or 0.0
-    beside: list[str] = []
+    services: list[str] = []
     for service in evidence.services:
         if service.cpu_s is None or not service.wall_s or not service.cpus:
             continue
         used = service.cpu_s / service.wall_s / len(service.cpus)
         if service.shares_server_cpus:
             together += used
-            beside.append(f"{service.name} on the same CPUs {percent(used)}")
+            services.append(f"{service.name} on the same CPUs {percent(used)}")
         elif used >= limits.bound_cpu_min:
             text = f"backing service {service.name} at {percent(used)} of its CPU; {cpu}"
             return Bound(SERVICE_CPU, share, text)
-    if share is not None and beside and together >= limits.bound_cpu_min:
-        return Bound(SERVER_CPU, share, f"{cpu} and {' and '.join(beside)}")
+    if share is not None and services and together >= limits.bound_cpu_min:
+        return Bound(SERVER_CPU, share, f"{cpu} and {' and '.join(services)}")
     return None
 
 

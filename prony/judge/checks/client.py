@@ -1,7 +1,4 @@
-"""client: by how much the load generator moved a figure.
-
-In a closed loop it costs throughput only as far as the server had CPU left.
-"""
+"""client: bias of a figure by the load generator; of throughput only as far as the server had CPU left."""
 
 from __future__ import annotations
 
@@ -55,19 +52,13 @@ class ClientLimits(ServerCpuLimits, MoreUsersLimits):
     client_cpu_max: Share = 0.85
     """CPU ÷ wall of the busiest engine thread."""
     client_lag_max_ms: Positive = 1.0
-    """p99 receive delay by the kernel's time stamps, where it is also `client_run_delay_max` of the response
-    times; with too few stamps, loop lag.
-    """
+    """p99 receive delay (kernel stamps; loop lag with too few), if also `client_run_delay_max` of times."""
     client_ceiling_max: Share = 0.80
     """Throughput ÷ this client's calibrated ceiling for the request shape (against the reference server)."""
     client_gain_max: Share = 0.05
-    """Throughput gain without turn-around. Against the reference server: 1 % with one user, 3 to 10 % with
-    more, at full server CPU.
-    """
+    """Throughput gain without turn-around; reference server at full CPU: 1 % (1 user), 3 to 10 % (more)."""
     client_run_delay_max: Share = 0.02
-    """Run delay of an engine thread ÷ wall time; the practical band of a comparison. A wake-up on an idle CPU
-    costs 0.4 µs: 1 % at 20,000 wake-ups a second.
-    """
+    """Run delay of a thread ÷ wall time: the practical band. 0.4 µs per wake-up is 1 % at 20,000 a second."""
     client_run_delay_alone: Share = 0.10
     """Run delay that decides by itself, where each wait is also this share of a service time."""
 
@@ -178,9 +169,7 @@ def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
 
 
 def _throttled(evidence: Evidence, window: Window, limits: ClientLimits) -> list[Signal]:
-    """The share is an upper bound: the kernel adds up a group's throttled time over its CPUs. It counts only
-    where it decides by itself, as run delay may include it.
-    """
+    """The share, an upper bound, is summed over a group's CPUs; it counts only where it decides by itself."""
     throttle = evidence.client_throttle
     if throttle is None or not throttle.periods:
         return []
@@ -229,17 +218,17 @@ def _turnaround(evidence: Evidence, window: Window, limits: ClientLimits) -> lis
 
 
 def ceiling_decides(evidence: Evidence, limits: ClientLimits) -> bool:
-    """Whether a calibrated ceiling can change the finding: as the second signal over its limit, or as one of
-    too few.
-    """
+    """Whether a calibrated ceiling can change the finding: as the second signal, or one of too few."""
     if each_load_host(evidence):
         return False  # each is judged without
-    found, _ = signals(evidence.model_copy(update={"calibration": None}), limits)
-    over = [signal for signal in found if signal.over]
-    return len(found) < SIGNALS_NEEDED or (bool(over) and sum(one.counts for one in over) < SIGNALS_NEEDED)
+    every, _ = signals(evidence.model_copy(update={"calibration": None}), limits)
+    over = [signal for signal in every if signal.over]
+    return len(every) < SIGNALS_NEEDED or (
+        bool(over) and sum(signal.counts for signal in over) < SIGNALS_NEEDED
+    )
 
 
-def thread_tells(evidence: Evidence, limits: ClientLimits) -> bool:
+def thread_shows_load(evidence: Evidence, limits: ClientLimits) -> bool:
     """Whether a busy server thread shows a busy server: polling threads are busy without requests."""
     window = measured(evidence)
     cpu = None if window is None else window.busiest_thread_share
@@ -250,11 +239,11 @@ def thread_tells(evidence: Evidence, limits: ClientLimits) -> bool:
 
 
 def _saturated(
-    found: Sequence[Signal], evidence: Evidence, limits: ClientLimits, claimed: frozenset[MovedFigure]
+    every: Sequence[Signal], evidence: Evidence, limits: ClientLimits, claimed: frozenset[MovedFigure]
 ) -> list[Signal]:
     if is_exhausted(evidence, limits):
         claimed = claimed - {MovedFigure.THROUGHPUT}
-    against = [s for s in found if s.over and s.counts and s.moves & claimed]
+    against = [s for s in every if s.over and s.counts and s.moves & claimed]
     window = measured(evidence)
     if window is not None and window.completed + window.failed < REQUESTS_NEEDED:
         against = [signal for signal in against if signal.alone]
@@ -289,7 +278,7 @@ def _bias(evidence: Evidence, window: Window, limits: ClientLimits) -> Biases:
         return bias
     beside = min(1.0, (window.clipped_turnaround_s or 0.0) / users_s) if users_s else 0.0
     within = share * min(1.0, in_requests_s / users_s) if users_s else share
-    room = headroom(evidence, by_thread=thread_tells(evidence, limits))
+    room = headroom(evidence, by_thread=thread_shows_load(evidence, limits))
     gain = math.expm1(lost(min(1.0, beside + within)))
     busy = (window.busiest_thread_share or 0.0) >= limits.client_cpu_max
     if busy and not all(_is_stamped(thread) for thread in window.threads):

@@ -24,9 +24,7 @@ class ConnectionsLimits(DeclaredLimits):
     connections_ratio_max: Positive = 2.0
     """Opened ÷ expected, and its inverse where fewer were opened ..."""
     connections_share_max: Share = 0.05
-    """... and unexpected connections ÷ requests. Beyond both, keep-alive is practically off: fewer than 20
-    requests each.
-    """
+    """... and unexpected connections ÷ requests: beyond both, fewer than 20 requests per connection."""
 
 
 def expected_connections(load: LoadFacts, sent: int, totals: Counters) -> tuple[float, float] | None:
@@ -67,7 +65,7 @@ def _kept(load: LoadFacts, sent: int, totals: Counters) -> float | None:
 @check(ConnectionsLimits, order=140)
 def connections(evidence: Evidence, limits: ConnectionsLimits) -> Finding:
     limit = (
-        f"opened ÷ expected at most {limits.connections_ratio_max:g}, or the extra ones at most "
+        f"opened ÷ expected at most {limits.connections_ratio_max:g}, or the excess at most "
         f"{percent(limits.connections_share_max)} of the requests"
     )
     report = evidence.engine

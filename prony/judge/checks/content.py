@@ -15,20 +15,19 @@ from prony.numbers import number, percent
 CHECK = "content"
 SOURCE = "a fast wrong response is not a response"
 HOW_TO_DECLARE = (
-    "inspect a response and declare the correct one in the workload "
-    "(expect: status, body_contains, body_bytes)"
+    "inspect a response and declare it in the workload (expect: status, body_contains, body_bytes)"
 )
 
 
 SAMPLES_NEEDED = 10
 """Sampled bodies of a step from which others than the preflight's are reported."""
 OTHER_SHARE_MAX = 0.5
-"""Other bodies ÷ sampled ones above which the body changes by itself (a date, an id)."""
+"""Other bodies ÷ sampled bodies above which the body varies by design (a date, an id)."""
 
 
 class ContentLimits(DeclaredLimits):
     content_share_max: Share = 0.01
-    """Wrong ÷ all responses above which the figure describes the wrong ones."""
+    """Wrong ÷ all responses above which the figure is that of wrong responses."""
 
 
 @check(ContentLimits, order=180)
@@ -94,7 +93,7 @@ def _other_bodies(window: Window, evidence: Evidence, limit: str) -> Finding | N
     identifier) is none of them: it has neither the preflight's in most samples nor one other in all. A
     declared body may have changed once, as a list of metrics does with the first request.
     """
-    found: list[tuple[float, str]] = []
+    finding: list[tuple[float, str]] = []
     if not evidence.load.constant or (evidence.engine is not None and evidence.engine.script is not None):
         return None
     body_declared = evidence.load.content_declared and not evidence.load.length_from_preflight
@@ -111,8 +110,8 @@ def _other_bodies(window: Window, evidence: Evidence, limit: str) -> Finding | N
             text = (
                 f"{percent(share)} of {number(sampled)} sampled bodies of {step} differ from the preflight's"
             )
-            found.append((share, text))
-    share, reason = max(found, default=(0.0, ""))
+            finding.append((share, text))
+    share, reason = max(finding, default=(0.0, ""))
     if not share:
         return None
     return Finding(

@@ -13,7 +13,7 @@ from prony.numbers import milliseconds, number, percent
 
 MIB = 2**20
 IN_FLIGHT = 2.0
-"""CPU time of a request that was in flight at the end ÷ the mean, at most: longer ones are likelier to be."""
+"""Largest CPU time of a request in flight at the end ÷ the mean: long requests are overrepresented."""
 CLOSING = 0.005
 """CPU time after the load ÷ in the window, below which it is that of closing connections."""
 WRITTEN_SHARE = 0.1

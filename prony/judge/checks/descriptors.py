@@ -18,8 +18,8 @@ CHECK = "descriptors"
 SOURCE = "experiment B: Too many open files at ulimit 1024"
 LIMIT = "one descriptor per connection (in the client with epoll only) plus a reserve, on both sides"
 ENOUGH = "client and server had enough descriptors"
-UNTOLD = partial(unread, CHECK, provided=ENOUGH, limit=LIMIT, source=SOURCE)
-TOLD = partial(Finding, check=CHECK, limit=LIMIT, source=SOURCE)
+UNREAD = partial(unread, CHECK, provided=ENOUGH, limit=LIMIT, source=SOURCE)
+FINDING = partial(Finding, check=CHECK, limit=LIMIT, source=SOURCE)
 
 
 class DescriptorsLimits(DeclaredLimits):
@@ -50,7 +50,7 @@ def forecast_descriptors(
     if load.users is None and load.most_at_once is not None:
         return _forecast_open(load, load.most_at_once, host, server, limits)
     if load.users is None:
-        return UNTOLD("the number of open connections is not known")
+        return UNREAD("the number of open connections is not known")
     unread_sides: list[str] = []
     fits: list[str] = []
     client_soft = None if host is None else host.descriptors_soft
@@ -68,13 +68,13 @@ def forecast_descriptors(
         if soft is None:
             unread_sides.append(side)
         elif need > soft and side == "client" and direct is None:
-            return UNTOLD(
+            return UNREAD(
                 f"the client needs {number(need)} descriptors with epoll, limit {number(soft)}; io_uring "
                 "would need none per connection, but the driver was not probed"
             )
         elif need > soft:
             hard = host.descriptors_hard if side == "client" and host is not None else None
-            return TOLD(
+            return FINDING(
                 code="too_few",
                 conforms=False,
                 value=float(need),
@@ -85,7 +85,7 @@ def forecast_descriptors(
             fits.append(f"the {side} needs {number(need)} of {number(soft)}")
     if unread_sides:
         fits.append(f"the limit of the {' and the '.join(unread_sides)} could not be read")
-    finding = UNTOLD if unread_sides else TOLD
+    finding = UNREAD if unread_sides else FINDING
     return finding(reason="; ".join(fits)).model_copy(update={"value": float(load.users)})
 
 
@@ -124,10 +124,10 @@ def _client_need(users: int, direct: bool, soft: int | None, limits: Descriptors
 def descriptors(evidence: Evidence, limits: DescriptorsLimits) -> Finding:
     report = evidence.engine
     if report is None:
-        return UNTOLD("the engine reported nothing")
+        return UNREAD("the engine reported nothing")
     refused = max(report.totals.emfile or 0, report.totals.errors.get("descriptors", 0))
     if refused > 0:
-        return TOLD(
+        return FINDING(
             code="refused",
             conforms=False,
             value=float(refused),
@@ -137,7 +137,7 @@ def descriptors(evidence: Evidence, limits: DescriptorsLimits) -> Finding:
     used = evidence.server_window.descriptors_end if evidence.server_window is not None else None
     soft = evidence.server.descriptor_limit_soft
     if used is not None and soft and used > limits.descriptors_used_max * soft:
-        return TOLD(
+        return FINDING(
             code="near",
             provided=ENOUGH,
             value=used / soft,
@@ -145,7 +145,7 @@ def descriptors(evidence: Evidence, limits: DescriptorsLimits) -> Finding:
             advice=_advice(2 * used, None),
         )
     if report.totals.emfile is None:
-        return UNTOLD("EMFILE was not counted")
+        return UNREAD("EMFILE was not counted")
     # No refusals were counted: a failed forecast did no harm to this run.
     load = evidence.load
     if load.users is None:

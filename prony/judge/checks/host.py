@@ -27,16 +27,12 @@ class HostLimits(DeclaredLimits):
     host_frequency_drop: Share = 0.05
     """Allowed drop of the CPU clock, within the window and between compared trials."""
     host_major_faults_per_s: Positive = 1.0
-    """Major faults of the server per second from which its pages were not in memory: at up to 10 ms each (a
-    seek of a disk) 1 % of a thread's time.
-    """
+    """Major faults of the server per second from which its memory was paged out (10 ms each: 1 % of time)."""
 
 
 @check(HostLimits, order=50)
 def host(evidence: Evidence, limits: HostLimits) -> Finding:
-    """CPU clock and memory of the server's host; swap-ins, major faults, kernel log and changed settings only
-    add conditions.
-    """
+    """Clock and memory of the server's host; swap-ins, major faults, kernel log, settings: conditions."""
     allowed = percent(limits.host_frequency_drop)
     limit = f"CPU clock within {allowed}, no swapping, kernel warnings or changed settings"
     there = [machine for machine in evidence.hosts if machine.lost is None]
@@ -96,13 +92,11 @@ def _stalled(window: HostWindow) -> float:
 
 
 def _short_of_memory(evidence: Evidence) -> dict[str, Bias]:
-    """As if the server had stood still whenever a task of the host waited for memory; reclaiming also costs
-    CPU time of the task that waits.
-    """
+    """As if the server stood still while any task waited for memory; reclaiming also costs CPU time."""
     window = evidence.host_window
     share, used = 0.0 if window is None else _stalled(window), server_cpu_used(evidence)
     bias = together(cpu_lost(evidence, share), both(CPU, down=lost(share / used) if used else 0.0))
-    return bias if any(one.counts for one in bias.values()) else {}
+    return bias if any(effect.counts for effect in bias.values()) else {}
 
 
 def _major_faults(evidence: Evidence, limits: HostLimits) -> list[str]:
@@ -116,9 +110,9 @@ def _major_faults(evidence: Evidence, limits: HostLimits) -> list[str]:
     return [f"the server read {many} pages from disk or swap (major faults), {number(per_s)} per second"]
 
 
-def _seen_from(evidence: Evidence, one: HostEvidence) -> Evidence:
+def _seen_from(evidence: Evidence, of_host: HostEvidence) -> Evidence:
     return evidence.model_copy(
-        update={"hosts": (), "host_window": one.host_window, "host_rows": one.host_rows}
+        update={"hosts": (), "host_window": of_host.host_window, "host_rows": of_host.host_rows}
     )
 
 

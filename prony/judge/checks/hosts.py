@@ -35,17 +35,11 @@ PART = partial(Finding, check=CHECK, source=SOURCE, unit="ms")
 
 class HostsLimits(DeclaredLimits):
     hosts_late_max: Share = 0.10
-    """Latest opening of a host's window, in rows of one second: that part of the first row is missing from
-    the sum of the hosts.
-    """
+    """Latest opening of a host's window, rows of a second: that part of the first row is not in the sum."""
     hosts_row_late_max_s: Positive = 3.0
-    """Latest arrival of a row at the laboratory: the warm-up is judged, and the window closed, without later
-    ones.
-    """
+    """Latest arrival of a row at the laboratory, which judges the warm-up and closes the window."""
     hosts_differ_max: Share = 0.10
-    """Kolmogorov-Smirnov distance of a host's service times from the others' from which it is named. At 0.1
-    its median is at most the others' p60.
-    """
+    """Kolmogorov-Smirnov distance of a host's service times from the others'; at 0.1 p50 <= their p60."""
     hosts_errors_differ_max: Share = 0.01
     """A host's share of errors minus that of the others, above which it is named."""
 

@@ -17,8 +17,8 @@ LIMIT = (
     "request"
 )
 LIMIT_OF_URL = "the same processes, and no others, listen from the beginning to the end of the load"
-TOLD = partial(Finding, check=CHECK, limit=LIMIT, source=SOURCE)
-TOLD_OF_URL = partial(Finding, check=CHECK, limit=LIMIT_OF_URL, source=SOURCE)
+FINDING = partial(Finding, check=CHECK, limit=LIMIT, source=SOURCE)
+FINDING_OF_URL = partial(Finding, check=CHECK, limit=LIMIT_OF_URL, source=SOURCE)
 
 
 @check(DeclaredLimits, order=20)
@@ -39,72 +39,72 @@ def identity(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
 def _owned(evidence: Evidence) -> Finding:
     server = evidence.server
     if server.owns_port is False:
-        return TOLD(
+        return FINDING(
             code="other_listener",
             conforms=False,
-            reason=f"a process other than the launched one listens on port {server.port}",
+            reason=f"port {server.port} belongs to a process other than the launched server",
             advice="stop that process (`ss -ltnp` names it) or let Prony choose a free port",
         )
     if server.owns_port_at_end is False:
-        return TOLD(
+        return FINDING(
             code="other_listener",
             conforms=False,
             reason=f"another process listened on port {server.port} under load{_who(server)}",
             advice="it may have sent responses: stop it, or let Prony choose a free port",
         )
     if evidence.server_window is not None and evidence.server_window.died is not None:
-        return TOLD(
+        return FINDING(
             code="died",
             conforms=False,
             reason=f"the server died in the window: {evidence.server_window.died}",
             advice="see the end of the server's log; `dmesg` names an out-of-memory kill",
         )
     if server.listeners_gone:
-        return _gone(server, TOLD)
+        return _gone(server, FINDING)
     if server.owns_port is None:
-        return TOLD(
+        return FINDING(
             code="unread",
             provided="the launched process sent the responses",
             reason="the owner of the listening socket could not be read",
             advice="run Prony as the user who owns the server's processes",
         )
     if evidence.clean_stop is False:
-        return TOLD(
+        return FINDING(
             code="still_running",
             provided="the server ended before the next trial",
             reason="the server was still running after the request to stop",
             advice="stop it before the next trial: it takes CPU from its successor",
         )
-    return TOLD(reason="the launched process owns the listening socket")
+    return FINDING(reason="the launched process owns the listening socket")
 
 
 def _of_url(server: ServerIdentity) -> Finding:
     if server.owns_port_at_end is False:
-        return TOLD_OF_URL(
+        return FINDING_OF_URL(
             code="new_listener",
             provided="the new process on the port sent none of the responses",
             reason=f"a new process listened on port {server.port} under load{_who(server)}",
             advice="it may have sent responses, and its CPU is not counted: start all server processes first",
         )
     if server.listeners_gone:
-        return _gone(server, TOLD_OF_URL)
+        return _gone(server, FINDING_OF_URL)
     if server.owns_port_at_end is None:
-        return TOLD_OF_URL(
+        return FINDING_OF_URL(
             code="unread",
             provided="the same processes listened to the end",
             reason="listeners were not watched: the server is on another host or in another network "
             "namespace, or its processes may not be read",
             advice="" if server.pid is None else "run Prony as the user who owns the server's processes",
         )
-    return TOLD_OF_URL(reason="the same processes listened from beginning to end")
+    return FINDING_OF_URL(reason="the same processes listened from beginning to end")
 
 
 def _who(server: ServerIdentity) -> str:
     return f": {server.other_listener}" if server.other_listener else ""
 
 
-def _gone(server: ServerIdentity, told: partial[Finding]) -> Finding:
-    return told(
+def _gone(server: ServerIdentity, finding: partial[Finding]) -> Finding:
+    return finding(
         code="listeners_gone",
         provided="the lost workers did not change the server",
         reason=f"{server.listeners_gone} of {server.listeners} listening sockets were closed under load",

@@ -26,7 +26,7 @@ SHARED_CORE = 0.5
 """Most of a core's speed that a busy hardware thread takes from its sibling."""
 LONGEST_PERIOD_S = 1.0
 """Of a CPU quota, by the kernel."""
-UNTOLD_IRQ = 0.05
+CERTAIN_IRQ = 0.05
 """Share of soft interrupts of unknown origin that is reported."""
 SEGMENT_BYTES = 1400
 """Least payload of a packet, except the last of a message."""
@@ -38,9 +38,7 @@ response, each with an acknowledgement and a TLS record of its own; a TLS handsh
 
 class IsolationLimits(DeclaredLimits):
     isolation_repeat_min: Share = 0.05
-    """Bias of the rate or the median from outside client and server, from which the trial is repeated: the
-    size of typical effects.
-    """
+    """Bias of the rate or the median by other load, from which the trial is repeated: a typical effect."""
 
 
 class Taken(NamedTuple):
@@ -70,7 +68,7 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         (reading for reading in readings if isinstance(reading, Taken) and reading.share > 0),
         key=lambda reading: -reading.share,
     )
-    untold_of = [reading for reading in readings if isinstance(reading, str)]
+    unreadable = [reading for reading in readings if isinstance(reading, str)]
     bias = cpu_lost(evidence, sum(reading.share for reading in taken))
     stolen = sum(reading.share for reading in taken if reading.code in {"steal", "siblings"})
     used = server_cpu_used(evidence) or 0.0
@@ -78,21 +76,21 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         # Both are charged to the process: time that the guest did not run, and that its core was shared.
         bias = together(bias, both(CPU, down=lost(stolen / used)))
     bends = any(reading.counts for reading in bias.values())
-    provided = NOTHING_ELSE if untold_of else ""
+    provided = NOTHING_ELSE if unreadable else ""
     if not evidence.server.owned and any(
         reading.code in {"other_processes", "soft_interrupts"} for reading in taken
     ):
         provided = provided or THEIRS
-    placed = [_placed(evidence)] if not (bends or untold_of) else []
+    placed = [_placed(evidence)] if not (bends or unreadable) else []
     return Finding(
         check=CHECK,
-        code=taken[0].code if bends else "unread" if untold_of else "ok",
+        code=taken[0].code if bends else "unread" if unreadable else "ok",
         bias=bias,
         provided=provided,
         assumption=ASSUMPTION if bends else "",
         value=sum(reading.share for reading in taken),
         limit=limit,
-        reason="; ".join((*(reading.text for reading in taken if bends), *untold_of, *placed)),
+        reason="; ".join((*(reading.text for reading in taken if bends), *unreadable, *placed)),
         advice=taken[0].advice if bends else "",
         source=SOURCE,
         outside=bends and not any(reading.code in {"throttled", "shared_cpus"} for reading in taken),
@@ -102,8 +100,10 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
 def _placed(evidence: Evidence) -> str:
     sides = evidence.partition
     texts = [] if sides is None else [f"server on {list(sides.server)}, client on {list(sides.client)}"]
-    beside = [service.name for service in evidence.services if service.shares_server_cpus]
-    return "; ".join([*texts, f"{', '.join(beside)} on the server's CPUs"] if beside else texts) or "nothing"
+    sharing = [service.name for service in evidence.services if service.shares_server_cpus]
+    return (
+        "; ".join([*texts, f"{', '.join(sharing)} on the server's CPUs"] if sharing else texts) or "nothing"
+    )
 
 
 def _steal(evidence: Evidence) -> Taken | str:
@@ -176,7 +176,7 @@ def _soft_interrupts(evidence: Evidence) -> Taken | str | None:
     if not own or len(counts) < len(own) or window.bytes_sent is None or window.bytes_received is None:
         return (
             None
-            if irq < UNTOLD_IRQ
+            if irq < CERTAIN_IRQ
             else "the origin of soft interrupts on the server's CPUs could not be read"
         )
     load = (window.bytes_sent + window.bytes_received) / SEGMENT_BYTES

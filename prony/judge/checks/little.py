@@ -41,14 +41,14 @@ def little(evidence: Evidence, limits: LittleLimits) -> Finding:
     return joined(parts).model_copy(update={"value": value, "limit": limit})
 
 
-def _told(text: str, deviation: float | None = None, code: str = "ok", advice: str = "") -> Finding:
+def _finding(text: str, deviation: float | None = None, code: str = "ok", advice: str = "") -> Finding:
     conforms = code == "ok"
     return Finding(
         check=CHECK, code=code, conforms=conforms, value=deviation, reason=text, advice=advice, source=SOURCE
     )
 
 
-def _untold(text: str, deviation: float | None = None, *, provided: str, advice: str = "") -> Finding:
+def _unread(text: str, deviation: float | None = None, *, provided: str, advice: str = "") -> Finding:
     finding = unread(CHECK, text, provided=provided, advice=advice, source=SOURCE)
     return finding.model_copy(update={"value": deviation})
 
@@ -57,42 +57,42 @@ def _users(window: Window, report: EngineReport, evidence: Evidence, limits: Lit
     expected, note = expected_users(window, report, evidence)
     there = "all users were active all the time"
     if window.user_time_s is None or expected is None:
-        return _untold("user cycles could not be read", provided=there)
+        return _unread("user cycles could not be read", provided=there)
     if expected <= 0:
-        return _untold("no users expected", provided=there)
+        return _unread("no users expected", provided=there)
     simulated = window.user_time_s / window.duration_s
     deviation = simulated / expected - 1
     text = f"{number(simulated)} of {number(expected)} users simulated{note}"
     if deviation > limits.little_deviation + _last_responses(window, evidence) / expected:
         advice = "more user time than users: a defect in the engine, report it with the evidence"
-        return _told(text, deviation, "too_many_users", advice)
+        return _finding(text, deviation, "too_many_users", advice)
     if deviation >= -(limits.little_deviation + _tail_allowance(window, report)):
-        return _told(text, deviation)
+        return _finding(text, deviation)
     if window.clipped_turnaround_s is None:
-        return _untold(text + "; the client's turn-around was not counted", deviation, provided=there)
+        return _unread(text + "; the client's turn-around was not counted", deviation, provided=there)
     if (late_s := _late_s(window, report, expected)) is not None:
         text += f": users started {milliseconds(late_s * 1000)} late in a run of "
         text += f"{milliseconds(window.duration_s * 1000)}, which is too short to judge"
         advice = "measure longer, so that the start matters less"
-        late = _untold(text, deviation, provided=there, advice=advice)
+        late = _unread(text, deviation, provided=there, advice=advice)
         return late.model_copy(update={"code": "late_begin"})
     if window.clipped_back_off_s:
         text += f", {number(window.clipped_back_off_s / window.duration_s)} backed off"
     if window.users is not None and evidence.load.users is not None and window.users < evidence.load.users:
         text += f", {number(window.users)} alive at the end"
     advice = "users stopped, or backed off after failed attempts to connect: see errors"
-    return _told(text, deviation, "users_missing", advice)
+    return _finding(text, deviation, "users_missing", advice)
 
 
-def _late_s(window: Window, report: EngineReport, asked: float) -> float | None:
+def _late_s(window: Window, report: EngineReport, planned: float) -> float | None:
     """Mean late start of users (s), where it alone explains the missing user time."""
     lives_s = window.users_integral_s
     if window.opened_ms > 0 or lives_s is None or window.user_time_s is None:
         return None
     ends_with_requests = report.reason == "total_requests"
-    stayed = ends_with_requests or window.users == asked
-    stayed = stayed and all(row.users == asked for row in report.rows[:-1])
-    late_s = window.duration_s - lives_s / asked
+    stayed = ends_with_requests or window.users == planned
+    stayed = stayed and all(row.users == planned for row in report.rows[:-1])
+    late_s = window.duration_s - lives_s / planned
     most_s = LATE_START_S + (_longest_s(window) if ends_with_requests else 0.0)
     counted = abs(window.user_time_s - lives_s) <= 0.01 * lives_s
     return late_s if stayed and counted and late_s <= most_s else None
@@ -174,20 +174,20 @@ def _in_flight(window: Window, limits: LittleLimits) -> Finding:
     """
     measured_s, counted_s = window.in_flight_integral_s, _counted_s(window)
     if measured_s is None or counted_s is None:
-        return _untold("the in-flight integral could not be read", provided="the engine's books balance")
+        return _unread("the in-flight integral could not be read", provided="the engine's books balance")
     if counted_s <= 0 or measured_s <= 0:
         if counted_s == measured_s:
-            return _untold("nothing was in flight", provided="the engine's books balance")
+            return _unread("nothing was in flight", provided="the engine's books balance")
         text = "only one of two counters saw load (in flight, service time)"
-        return _told(text, None, "counters_disagree", DISAGREE)
+        return _finding(text, None, "counters_disagree", DISAGREE)
     deviation = measured_s / counted_s - 1
     text = (
         f"bookkeeping: mean in flight {number(measured_s / window.duration_s)}, "
         f"{number(counted_s / window.duration_s)} by the requests' times"
     )
     if abs(deviation) <= limits.little_deviation:
-        return _told(text, deviation)
-    return _told(text, deviation, "counters_disagree", DISAGREE)
+        return _finding(text, deviation)
+    return _finding(text, deviation, "counters_disagree", DISAGREE)
 
 
 def _counted_s(window: Window) -> float | None:

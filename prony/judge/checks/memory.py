@@ -26,16 +26,12 @@ EVEN_SHARE = 0.15
 
 class MemoryLimits(DeclaredLimits):
     memory_growth: NotNegative = 0.25
-    """Growth of the server's resident memory, in every third of the window, ÷ its start, from which a short
-    window is flagged.
-    """
+    """Growth of resident memory, in every third of the window, ÷ its start, that flags a short window."""
     memory_growth_long: NotNegative = 0.05
     """The same for windows from `memory_long_s`, in which a heap had time to level off."""
     memory_long_s: Positive = 60.0
     memory_uncollected: Share = 0.05
-    """Growth of a JVM's heap ÷ its maximum, from which a window without a collection is flagged: the figure
-    lacks its cost.
-    """
+    """Growth of a JVM's heap ÷ its maximum that flags a window without a collection and its cost."""
 
 
 @check(MemoryLimits, order=155)

@@ -28,9 +28,7 @@ CHECK = "network"
 SOURCE = "tcp(7): an initial SYN timeout of 1 s, a least RTO of 200 ms, a delayed acknowledgement of 40 ms"
 NOTHING_LOST = "no request waited for a TCP timer"
 DELAYED_MS = (39.0, 58.0)
-"""A delayed acknowledgement takes 40 ms (TCP_DELACK_MIN) plus a tick of up to 4 ms; the rest allows for the
-server's own time.
-"""
+"""A delayed acknowledgement takes 40 ms (TCP_DELACK_MIN) and a tick of 4 ms; the rest is the server's."""
 DELAYED_ACK_MS = 40.0
 SYN_AGAIN_MS = 1000.0
 """Retransmission timeout of a SYN ..."""
@@ -107,7 +105,7 @@ def _counts(evidence: Evidence) -> TcpCounts | None:
 
 
 def _accept_queue(
-    evidence: Evidence, window: Window, counts: TcpCounts, found: Callable[..., Finding]
+    evidence: Evidence, window: Window, counts: TcpCounts, finding: Callable[..., Finding]
 ) -> Finding | None:
     """Counts if connects took a SYN's retransmission or failed, as the counter covers the namespace."""
     refused = max(counts.listen_overflows, counts.listen_drops)
@@ -121,7 +119,7 @@ def _accept_queue(
     reason = f"{number(refused)} connection attempts met a full accept queue"
     if counts.syn_retransmitted:
         reason += f", {number(counts.syn_retransmitted)} SYNs retransmitted after 1 s or more"
-    return found(
+    return finding(
         code="accept_queue",
         bias=_waited(evidence, requests, all_ms / requests, window.completed),
         assumption="a repeated connection attempt costs its request only the wait",
@@ -131,7 +129,7 @@ def _accept_queue(
 
 
 def _lost(
-    evidence: Evidence, window: Window, counts: TcpCounts | None, found: Callable[..., Finding]
+    evidence: Evidence, window: Window, counts: TcpCounts | None, finding: Callable[..., Finding]
 ) -> Finding | None:
     """No more requests waited for a retransmission than took that long, TLS handshake included; each at most
     for all of its time, as timers double and segments are lost again.
@@ -154,17 +152,17 @@ def _lost(
         text = f"{share} of the segments retransmitted{most_retransmitted(evidence)}" + f"; {text}" * bool(
             text
         )
-    return found(
+    return finding(
         code="retransmitted" if again else "dropped",
         bias=_waited(evidence, requests, waited_ms / requests, window.completed),
         assumption="" if took[0] is not None else "a lost segment costs its request 200 ms",
         reason=f"{text}: up to {number(requests)} requests waited 200 ms or more for a retransmission",
-        advice="find the loss (ss -ti, ethtool -S, nstat), or quote the figure as one of this network",
+        advice="find the loss (ss -ti, ethtool -S, nstat), or quote the figure with this network",
     )
 
 
 def _delayed(
-    evidence: Evidence, window: Window, counts: TcpCounts, found: Callable[..., Finding]
+    evidence: Evidence, window: Window, counts: TcpCounts, finding: Callable[..., Finding]
 ) -> Finding | None:
     """Nagle's algorithm on the server holds the end of a response until the client's delayed acknowledgement
     (RFC 896, RFC 1122 4.2.3.2). A server that takes 40 ms itself differs in its preflight, its CPU and the
@@ -180,7 +178,7 @@ def _delayed(
     itself = below > held or (busy >= IDLE_SHARE and quick < QUICK_SHARE * times.count)
     if not held or itself or counts.delayed_acks < DELAYED_PER_RESPONSE * held:
         return None
-    return found(
+    return finding(
         code="delayed_acks",
         bias=_waited(evidence, held, DELAYED_ACK_MS, window.completed),
         reason=f"{percent(share)} of the responses took about 40 ms, the time of a delayed acknowledgement",

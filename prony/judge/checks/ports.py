@@ -44,11 +44,11 @@ class Need:
 def forecast_ports(load: LoadFacts, host: Limits | None, limits: PortsLimits | None = None) -> Finding:
     """Before the run: open connections plus those in TIME_WAIT ÷ ports. Not conforming: refuse the run."""
     limits = limits or PortsLimits()
-    untold = _untold(limits)
+    unread_ports = _unread(limits)
     if load.transport == "unix":
         return _no_ports(limits)
     if host is None or host.ports is None:
-        return untold("the range of ephemeral ports could not be read")
+        return unread_ports("the range of ephemeral ports could not be read")
     hold_s = _hold_s(host, limits)
     available = _available(load, host)
     rate = connections_per_s(load)
@@ -58,9 +58,9 @@ def forecast_ports(load: LoadFacts, host: Limits | None, limits: PortsLimits | N
         rate = 0.0  # the open connections alone are too many at any rate of new ones
     if rate is None:
         most = available * limits.ports_warn_share / hold_s
-        return untold(f"unknown rate of new connections; up to {most:,.0f}/s fit")
+        return unread_ports(f"unknown rate of new connections; up to {most:,.0f}/s fit")
     if held is None and rate == 0:
-        return untold("the number of open connections is not known")
+        return unread_ports("the number of open connections is not known")
     spell_s = hold_s if load.duration_s is None else min(hold_s, load.duration_s)
     need = Need(rate * spell_s + (held or 0), available, hold_s)
     new = (
@@ -87,10 +87,10 @@ def connections_per_s(load: LoadFacts) -> float | None:
 @check(PortsLimits, order=60)
 def ports(evidence: Evidence, limits: PortsLimits) -> Finding:
     """During the run: only EADDRNOTAVAIL makes a trial not conforming."""
-    untold = _untold(limits)
+    unread_ports = _unread(limits)
     report = evidence.engine
     if report is None:
-        return untold("the engine reported nothing")
+        return unread_ports("the engine reported nothing")
     if report.ready.transport == "unix":
         return _no_ports(limits)
     totals = report.totals
@@ -108,9 +108,9 @@ def ports(evidence: Evidence, limits: PortsLimits) -> Finding:
             advice=_remedies(evidence.load, host, None),
         )
     if totals.eaddrnotavail is None or totals.connections_opened is None or report.elapsed_ms < 1:
-        return untold("connections and EADDRNOTAVAIL were not counted")
+        return unread_ports("connections and EADDRNOTAVAIL were not counted")
     if host is None or host.ports is None:
-        return untold("the range of ephemeral ports could not be read")
+        return unread_ports("the range of ephemeral ports could not be read")
     elapsed_s = report.elapsed_ms / 1000
     need = _used(evidence, host, limits, totals, elapsed_s)
     estimate = _judged(need, evidence.load, host, limits, f"about {number(need.ports)} ports in use at once")
@@ -126,7 +126,7 @@ def ports(evidence: Evidence, limits: PortsLimits) -> Finding:
     return estimate.model_copy(update={"reason": reason, **update})
 
 
-def _untold(limits: PortsLimits) -> partial[Finding]:
+def _unread(limits: PortsLimits) -> partial[Finding]:
     return partial(unread, CHECK, provided=ENOUGH, limit=_limit(limits), source=SOURCE)
 
 

@@ -18,9 +18,7 @@ EVEN = "another distribution of connections gives the same figure"
 
 class SpreadLimits(DeclaredLimits):
     spread_factor: float = 1.5
-    """Connections of the fullest process ÷ the mean, from which it is flagged: it reaches its limit first,
-    and other port numbers give another figure.
-    """
+    """Connections of the fullest process ÷ the mean that is flagged: it reaches its limit first."""
 
 
 @check(SpreadLimits, order=145)

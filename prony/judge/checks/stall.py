@@ -77,10 +77,10 @@ def stalls(window: Window, p99_ms: float, limits: StallLimits) -> list[Gap]:
     return sorted((g for g in window.gaps if g.duration_ms > least), key=lambda g: -g.duration_ms)
 
 
-def client_stalls(window: Window, found: list[Gap], least: float) -> list[ClientStall]:
+def client_stalls(window: Window, gaps: list[Gap], least: float) -> list[ClientStall]:
     if len(window.threads) == 1:
         return []
-    of_all = [(gap.start_ms, gap.start_ms + gap.duration_ms) for gap in found]
+    of_all = [(gap.start_ms, gap.start_ms + gap.duration_ms) for gap in gaps]
 
     def is_own(gap: Gap) -> bool:
         middle_ms = gap.start_ms + gap.duration_ms / 2
@@ -119,7 +119,7 @@ def _sum_ms(gaps: Sequence[Gap]) -> float:
     return sum(gap.duration_ms for gap in gaps)
 
 
-def long_requests(kinds: Sequence[Decoded], limits: StallLimits, found: Sequence[Gap]) -> LongRequests:
+def long_requests(kinds: Sequence[Decoded], limits: StallLimits, gaps: Sequence[Gap]) -> LongRequests:
     """Requests far above the p99 of their kind (step), without time in flight during gaps of all users."""
     count = longest_ms = taken_s = all_s = every = 0.0
     for kind in kinds:
@@ -133,7 +133,7 @@ def long_requests(kinds: Sequence[Decoded], limits: StallLimits, found: Sequence
         taken_s += float(time_s[long].sum())
         all_s += float(time_s.sum())
         longest_ms = max(longest_ms, kind.max_ns / 1e6 if bool(np.any(long)) else 0.0)
-    in_gaps_s = sum(gap.duration_ms / 1000 * gap.in_flight for gap in found)
+    in_gaps_s = sum(gap.duration_ms / 1000 * gap.in_flight for gap in gaps)
     return LongRequests(
         count=count,
         frequency=count / every if every else 0.0,
@@ -251,18 +251,18 @@ def _higher(now: Decoded, then: Decoded, names: Mapping[str, float]) -> Biases:
     return biases
 
 
-def _gaps(window: Window, found: Sequence[Gap]) -> str:
-    many, longest_ms = "s" if len(found) > 1 else "", milliseconds(found[0].duration_ms)
-    silent = percent(_sum_ms(found) / 1000 / window.duration_s)
+def _gaps(window: Window, gaps: Sequence[Gap]) -> str:
+    many, longest_ms = "s" if len(gaps) > 1 else "", milliseconds(gaps[0].duration_ms)
+    silent = percent(_sum_ms(gaps) / 1000 / window.duration_s)
     return (
-        f"{len(found)} stall{many}: nothing completed for up to {longest_ms}, {silent} of the window in total"
+        f"{len(gaps)} stall{many}: nothing completed for up to {longest_ms}, {silent} of the window in total"
     )
 
 
-def _of_client(window: Window, found: Sequence[Gap]) -> str:
-    if not found or not window.threads:
+def _of_client(window: Window, server_gaps: Sequence[Gap]) -> str:
+    if not server_gaps or not window.threads:
         return ""
-    begin_ms, end_ms = found[0].start_ms, found[0].start_ms + found[0].duration_ms
+    begin_ms, end_ms = server_gaps[0].start_ms, server_gaps[0].start_ms + server_gaps[0].duration_ms
     words = []
     for thread in window.threads:
         gaps = [g for g in thread.gaps if g.start_ms < end_ms and g.start_ms + g.duration_ms > begin_ms]
@@ -271,10 +271,10 @@ def _of_client(window: Window, found: Sequence[Gap]) -> str:
     return causes[0] if causes and "" not in words else ""
 
 
-def _thread(window: Window, one: ClientStall) -> str:
-    longest_ms = max(gap.duration_ms for gap in one.gaps)
-    times = f"{len(one.gaps)} time{'s' if len(one.gaps) > 1 else ''}"
+def _thread(window: Window, stalled: ClientStall) -> str:
+    longest_ms = max(gap.duration_ms for gap in stalled.gaps)
+    times = f"{len(stalled.gaps)} time{'s' if len(stalled.gaps) > 1 else ''}"
     return (
-        f"thread {one.thread + 1} of the load generator's {len(window.threads)} stalled {times}, up to "
-        f"{milliseconds(longest_ms)}, while the others ran: {one.text}"
+        f"thread {stalled.thread + 1} of the load generator's {len(window.threads)} stalled {times}, up to "
+        f"{milliseconds(longest_ms)}, while the others ran: {stalled.text}"
     )

@@ -11,7 +11,7 @@ from pydantic import Field
 from prony.evidence.engine import IntervalRow
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Positive, Share, check
-from prony.judge.drift import MOST, coming, is_asked, level_of, level_rows, plateau_of, series_of
+from prony.judge.drift import MOST, claims_plateau, level_of, level_rows, plateau_of, pooled_drift, series_of
 from prony.judge.finding import Finding, Plateau, no_window
 from prony.judge.window import measured
 from prony.numbers import number, percent
@@ -60,14 +60,14 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
     )
     main: Series = "p50" if evidence.load.model == "open" else "rate"
     moved = _largest_change(rows, main, limits)
-    claimed = is_asked(evidence)
+    claimed = claims_plateau(evidence)
     drifts: dict[Series, Approach | None] = {}
     plateau: dict[str, Plateau] = {}
     if claimed:
         level = level_of(evidence, limits.steady)
         for figure, (series, sign) in series_of(evidence.load).items():
             if series not in drifts:
-                drifts[series] = coming([None if level is None else level.of(series)], horizon_s)
+                drifts[series] = pooled_drift([None if level is None else level.of(series)], horizon_s)
             plateau[figure] = plateau_of(drifts[series], sign, horizon_s)
     bound = drifts.get(main)
     name = "p50" if main == "p50" else "throughput"
@@ -116,7 +116,7 @@ def _changes(rows: Sequence[IntervalRow], series: Series, limits: SteadyWindowLi
 
 def _advice(code: str, bound: Approach | None, evidence: Evidence, limits: SteadyWindowLimits) -> str:
     if code == "protocol":
-        return "for a claim beyond the window, measure a steady one"
+        return "for a claim beyond the window, measure a steady window"
     if bound is None:
         return f"measure for at least {limits.steady_min_rows + 2} s"
     if code == "moving":

@@ -115,7 +115,7 @@ def _advice(counts: Http2Counts, waited: float, blocked: float, beginning: bool)
         )
     if blocked > waited:
         return (
-            "the server's window bounds uploads: raise its initial window, or quote the figure as one of "
+            "the server's window bounds uploads: raise its initial window, or quote the figure with "
             "this window"
         )
     most = counts.max_concurrent_streams

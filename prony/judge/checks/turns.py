@@ -1,4 +1,4 @@
-"""turns: in a duet, did the other servers rest in this one's turns, and was its own work done in them."""
+"""turns: in a duet, the rest of the other servers, and work put off beyond the server's own turns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ASSUMED = "CPU time at rest is work that was put off; a turn settles within its 
 
 @check(DeclaredLimits, order=42)
 def turns(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
-    """None where the window was one stretch."""
+    """None outside of a duet."""
     del limits
     duet, window, server = evidence.turns, measured(evidence), evidence.server_window
     if duet is None or window is None:
@@ -38,7 +38,7 @@ def turns(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
         both(THROUGHPUT, down=late + fast, up=slow),
         both((*TIMES, *CPU), down=slow, up=late + fast),
     )
-    bends = any(one.counts for one in bias.values())
+    bends = any(effect.counts for effect in bias.values())
     codes = {"busy": lost(min(busy, 1.0)), "put_off": late, "settling": abs(settling)}
     collected = (
         f"; {duet.collections_outside} collections between its turns" if duet.collections_outside else ""
@@ -54,7 +54,7 @@ def turns(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
         f"{number(duet.left_out_s)} s of each left out; CPU of the others in them: "
         f"{'not read' if others_s is None else f'{percent(busy)} of the CPUs'}; own CPU at rest: "
         f"{'not read' if resting_s is None else f'{percent(off)} of that in its turns'}{collected}",
-        advice="measure one server at a time (leave --duet out)" if max(codes.values()) > MUCH else "",
+        advice="measure one server at a time (omit --duet)" if max(codes.values()) > MUCH else "",
         source=SOURCE,
     )
 

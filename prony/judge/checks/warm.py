@@ -19,7 +19,7 @@ CHECK = "warm"
 SOURCE = "HttpArena#1417"
 JVM_RUNTIMES = ("jvm", "java", "jdk")
 LONGER = "warm up longer: code was being compiled"
-COLD = "the protocol ends the warm-up here: quote the figure as one of a process that is warming up"
+COLD = "the protocol ends the warm-up here: quote the figure as that of a process during warm-up"
 STARVED = (
     "warm up with a few users first (warm_up: closed_users, docs/plans.md): under this load the server's "
     "threads starve the JIT compiler"
@@ -36,9 +36,7 @@ class WarmLimits(DeclaredLimits):
     warm_class_cost_ms: NotNegative = 0.3
     """CPU per loaded class, an estimate: Spring Boot loads about 10,000 classes in about 3 s of one CPU."""
     warm_waiting_share: Share = WAITING_SHARE_MAX
-    """Time in which compilations waited for a CPU ÷ length of the window, from which the compiler is starved:
-    code that waits for compilation is slow.
-    """
+    """Waits of compilations for a CPU ÷ length of the window, from which the compiler is starved."""
 
 
 @check(WarmLimits, order=160)

@@ -46,7 +46,7 @@ class Format:
     suffix: str
     """Of a file in this format, with the dot."""
     one_trial: bool = False
-    """A file holds one trial: `write` gets a view with one."""
+    """A file holds a single trial: `write` gets a view with one."""
     binary: bool = False
 
 

@@ -1,4 +1,4 @@
-"""The report as one self-contained page. Jinja and what draws are imported only when a page is written."""
+"""The report as a self-contained page. Jinja and what draws are imported only when a page is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a part to the chapters of its page, which stand behind its answer; its shape says which they are."""
+"""Chapters of a part's page after its answer, as its shape lists them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from prony.report.shapes import FindingGroup, finding_groups, hosts, shape_of
 from prony.report.wording import counted, good_to
 
 BESIDE = ("p50_ms", "p99_ms", "time_to_steady_s")
-"""Of a trial, beside its throughput."""
+"""Further figures of a trial."""
 MANY_TRIALS = 40
 """Maximum trials drawn over time; beyond it only median trials are."""
 Key = tuple[Markup, str]
@@ -41,7 +41,7 @@ Key = tuple[Markup, str]
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """Charts: one large one, or a grid of small ones."""
+    """A large chart, or a grid of small ones."""
 
     drawings: tuple[Drawing, ...]
     keys: tuple[Key, ...] = ()
@@ -124,7 +124,7 @@ def _explained(part: PartView) -> Chapter:
 def _hosts(part: PartView) -> Chapter:
     lead = (
         "Each load host by its own engine, each link by its host's counters. The round trip before the load "
-        "is of the way and both kernels alone; under load it is an upper bound."
+        "is of the path and both kernels; under load it is an upper bound."
     )
     return Chapter("hosts", "Hosts", tuple(hosts(part)), lead)
 
@@ -141,7 +141,7 @@ def _ratios(drawer: Drawer) -> Chapter:
         else "No pair of servers has enough trials for an interval."
     )
     if len(pairs.drawn_pairs(part)) < len(part.pairs):
-        lead += " Drawn: each server beside the one with the best median, and beside the next one down."
+        lead += " Drawn: each server with the best median, and with the next one down."
     items: list[Item] = [first] if first is not None else []
     if others is not None:
         items.append(Folded("Other figures", (others,)))
@@ -169,7 +169,7 @@ def _throughput(drawer: Drawer) -> Chapter:
     requests = f"{comparison.published_requests(part.trials):,}"
     owned = any(trial.record.evidence.server.owned for trial in part.trials)
     keys: list[Key] = [(swatch("window"), "measured window"), (DASH, "change of level")]
-    lead = "Completed requests per second, without the users who came first. Only the window counts."
+    lead = "Completed requests per second, without the first users' load. Only the window counts."
     if owned:
         keys = [(swatch("settle"), "settling on the server's own CPUs"), *keys]
     if any(charts.mark_s(trial) is not None for trial in part.trials):
@@ -235,7 +235,7 @@ ABOVE: Mapping[str, Callable[[Drawer], Sequence[Drawing]]] = {
 def _findings(part: PartView) -> Chapter:
     groups, fine = finding_groups(part), finding_groups(part, fine=True)
     items: list[Item] = []
-    lead = "No check found anything that bends a figure." if part.trials else ""
+    lead = "No check detected a bias of a figure." if part.trials else ""
     if groups:
         lead = "What does not conform, what may bend a figure, and what cannot be known."
         items.append(Findings(groups))

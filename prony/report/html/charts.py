@@ -34,7 +34,7 @@ from prony.steady.detector import full_rows
 
 @dataclass(frozen=True, slots=True)
 class Dots:
-    """One server's values of one figure, one per trial."""
+    """A server's values of a figure, one per trial."""
 
     series: Series
     values: tuple[float, ...]
@@ -45,7 +45,7 @@ class Dots:
 
 @dataclass(frozen=True, slots=True)
 class PairedSeries:
-    """One server's two kinds of value on one scale (published and measured, client and server)."""
+    """A server's two kinds of value (published and measured, client and server)."""
 
     series: Series
     hollow: tuple[float, ...]
@@ -71,7 +71,7 @@ def throughput(
     title: str,
     width: int = WIDTH,
 ) -> str:
-    """Completed requests per second over one trial. `phases`: name, beginning and end in s."""
+    """Completed requests per second over a trial. `phases`: name, beginning and end in s."""
     plot = Plot(seconds_axis(until_s), count_axis(most_per_s), width=width, height=HEIGHT)
     for name, start_s, end_s in phases:
         if name in PHASE_COLOURS:
@@ -90,7 +90,7 @@ STEP = 28
 
 
 def strips(rows: Sequence[Dots], *, key: str, title: str) -> str:
-    """One figure: a row per server, a mark per trial, a bar from zero to the median, and the median."""
+    """A figure: a row per server, a mark per trial, a bar from zero to the median, and the median."""
     most = max([v for r in rows for v in r.values], default=1.0) or 1.0
     words = max(text_width(row.words, 13) for row in rows) + GAP
     scale = Axis(Scale(0, most * 1.03))
@@ -116,7 +116,7 @@ def dumbbells(
     title: str,
     width: int,
 ) -> str:
-    """Rows of hollow and solid marks: two kinds of value on one scale, how far apart and in which order."""
+    """Rows of hollow and solid marks: two kinds of value on a common scale, with gap and order."""
     scale = Scale(*domain)
     ticks = [(t, format(t, tick_format)) for t in round_ticks(scale, 6)]
     plot = Plot(Axis(scale, ticks, axis or "", grid=True), None, width=width, height=STEP * len(rows))
@@ -139,7 +139,7 @@ LABEL = 13
 
 @dataclass(frozen=True, slots=True)
 class CeilingRow:
-    """One server: rates of its trials, and its ceilings as (name, requests per second)."""
+    """A server: rates of its trials, and its ceilings as (name, requests per second)."""
 
     series: Series
     values: tuple[float, ...]
@@ -190,7 +190,7 @@ def _names(row: CeilingRow, scale: Scale, width: float) -> list[tuple[int, float
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One trial's latency by percentile: (share below, milliseconds), ascending."""
+    """A trial's latency by percentile: (share below, milliseconds), ascending."""
 
     series: Series
     points: tuple[tuple[float, float], ...]

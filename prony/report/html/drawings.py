@@ -26,7 +26,7 @@ WIDE, NARROW = 860, 372
 MIDDLE, HEIGHT = 420, 230
 """Width and plot-area height, in CSS pixels, of charts in the two-column grid."""
 FAR = 3.0
-"""A ceiling of more than this many times the highest rate would only flatten the chart: words tell of it."""
+"""Ceilings above this multiple of the highest rate are in words: they would flatten the chart."""
 STARTING = (
     "time_to_ready_s",
     "jvm_memory_used_mb",
@@ -39,7 +39,7 @@ STARTING = (
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """One chart: `narrow` is None when the wide one is small enough for a phone."""
+    """A chart: `narrow` is None if the wide one fits a phone."""
 
     words: str
     wide: Markup
@@ -51,7 +51,7 @@ class Drawing:
 
 
 def image(picture: Picture) -> Drawing:
-    """A stored one as an image, in which nothing runs: the result may come from elsewhere."""
+    """A stored drawing as an image, in which no script runs: the result may be imported."""
     coded = b64encode(picture.svg.encode()).decode()
     shown = '<img alt="{}" style="width:100%;background:#fff" src="data:image/svg+xml;base64,{}">'
     return Drawing(picture.words, Markup(shown).format(picture.words, coded))
@@ -59,7 +59,7 @@ def image(picture: Picture) -> Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Drawer:
-    """One part, the place of each server on the page (its colour and mark), and a prefix for ids."""
+    """A part, each server's position on the page (its colour and mark), and a prefix for ids."""
 
     part: PartView
     places: Mapping[str, int]
@@ -93,7 +93,7 @@ class Drawer:
         return self.both("latency", words, lambda w, key: draw(w, 340 if w == WIDE else 280, key))
 
     def throughput(self, *, all_of_them: bool = True) -> list[Drawing]:
-        """One small chart per trial on common axes; or only of each cell's median trial."""
+        """A small chart per trial, or per cell's median trial, on common axes."""
         shown = [(cell, cell.every if all_of_them else _typical(cell)) for cell in self.part.cells]
         drawn = [t for _, trials in shown for t in trials if charts.interval_rows(t)]
         if not drawn:
@@ -223,7 +223,7 @@ class Drawer:
         return made
 
     def questions(self) -> dict[str, list[CellView]]:
-        """Cells that answer the same question: all servers under one workload and load; none of a sweep."""
+        """Cells of the same question: all servers under a workload and load; none of a sweep."""
         by_load: dict[str, list[CellView]] = {}
         if not self.part.swept:
             for view in self.part.cells:
@@ -305,7 +305,7 @@ def socket_states() -> list[tuple[str, Markup]]:
 
 
 def sockets(drawer: Drawer) -> list[Drawing]:
-    """Of each server's median trial; of several cells, of the one with most sockets."""
+    """Of each server's median trial, in the cell with most sockets."""
     made: list[Drawing] = []
     for server in drawer.part.servers:
         cells = [cell for cell in drawer.part.of(server.address) if _most_sockets(cell)]

@@ -122,7 +122,7 @@ def _reached(bar: Bar) -> tuple[float, float]:
 
 
 def segments(bar: Bar, colours: dict[str, Colour]) -> list[Segment]:
-    """The interval, then each source beyond the one before it: together they end where `good to` says."""
+    """The interval, then each source stacked on it, up to the bounds of `good to`."""
     low, high = bar.off.low, bar.off.high
     place = {source: at for at, source in enumerate(colours)}
     lines = sorted(bar.budget, key=lambda line: place.get(line.source, len(place)))

@@ -20,7 +20,7 @@ from prony.report.wording import bytes_in_words, counted, number, printable, ran
 
 _NOTHING = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 POLICY = f"{_NOTHING}; form-action 'none'"
-"""Nothing may be loaded, run or sent: the page is complete as it stands."""
+"""Nothing may be loaded, run or sent: the page is self-contained."""
 SITE_POLICY = f"{_NOTHING}; form-action 'self'"
 """For a served page, whose header has a form (the logout button)."""
 
@@ -184,8 +184,8 @@ def _always(view: ResultView) -> list[str]:
         "and none of their interrupts. Figures over a network differ."
         if not external
         else "The network between client and server is part of every time.",
-        "The servers ran with the settings of the plan below and their defaults otherwise. Nothing is said "
-        "about how far tuning would carry each of them."
+        "The servers ran with the settings of the plan below and their defaults otherwise; the "
+        "effect of tuning is unknown."
         if not external
         else "The server was already running: its settings, its age and its CPUs are not known.",
     ]

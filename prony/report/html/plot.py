@@ -24,7 +24,7 @@ MOST_OF_A_UNIT = 3
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One server's mark: accent and shape."""
+    """A server's mark: accent and shape."""
 
     label: str
     colour: Colour
@@ -70,7 +70,7 @@ class Plot:
         self._axes()
 
     def x(self, value: float) -> float:
-        """The place of a value in px from the left; of one beyond the scale, the edge."""
+        """Position of a value, px from the left, clipped to the scale."""
         return self._left + (self._right - self._left) * self._x.scale.at(value) / 100
 
     def y(self, value: float) -> float:

@@ -1,4 +1,4 @@
-"""Ratios as rows of a table, each with its intervals drawn on one log scale."""
+"""Ratios as rows of a table, with intervals drawn on a common log scale."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from prony.compare.noninferiority import Change
 from prony.report.html.scale import Interval, Scale, axis, ratio, ratio_ticks
 from prony.report.html.theme import AT_WORST, INK, MUTED, drawn, square
 from prony.report.labels import label_of
-from prony.report.pairs import CLAIM_WORDS, asked_figures, better_first, drawn_pairs
+from prony.report.pairs import CLAIM_WORDS, better_first, drawn_pairs, headline_figures
 from prony.report.result import GateView, PairView, PartView
 from prony.report.wording import ABSENT, signed, within
 from prony.report.wording import ratio as written
@@ -25,7 +25,7 @@ Key = tuple[Markup, str]
 
 @dataclass(frozen=True, slots=True)
 class RatioRow:
-    """A ratio: its label, its intervals, and the cells beside its drawing."""
+    """A ratio: its label, its intervals, and the cells next to its drawing."""
 
     label: str
     value: float
@@ -40,7 +40,7 @@ class RatioRow:
 
 @dataclass(frozen=True, slots=True)
 class RatioTable:
-    """Rows on one scale."""
+    """Rows on a common scale."""
 
     caption: str
     heading: str
@@ -52,7 +52,7 @@ class RatioTable:
 
 def pairs(part: PartView, *, headline: bool) -> RatioTable | None:
     """Pairs in the headline figures, or in all others; None if no pair has an interval."""
-    figures = asked_figures(part)
+    figures = headline_figures(part)
     shown = [better_first(pair) for pair in drawn_pairs(part) if (pair.figure in figures) is headline]
     band = (1 / (1 + part.part.band), 1 + part.part.band)
     later_s = next((pair.horizon_s for pair in shown if pair.horizon_s is not None), None)
@@ -129,7 +129,7 @@ def _scale(rows: Sequence[RatioRow]) -> Scale:
 
 
 def _ends(ends: Interval | None, text: Callable[[float], str] = written) -> str:
-    """1.02 to 1.10; of one that is not bounded on a side: above 1.02, below 1.10."""
+    """1.02 to 1.10; where one side is not bounded: above 1.02, below 1.10."""
     if ends is None or (ends.low is None and ends.high is None):
         return ABSENT if ends is None else "not bounded"
     if ends.high is None:

@@ -1,4 +1,4 @@
-"""Marks on one horizontal scale, a drawing per row of a table; places are per cent of the row's width."""
+"""Marks on a horizontal scale, a drawing per row of a table; positions are per cent of its width."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Scale:
     log: bool = False
 
     def at(self, value: float) -> float:
-        """The place in per cent; what lies beyond the scale stands at its end."""
+        """Position in per cent, clipped to the scale."""
         low, high, x = (math.log(max(v, FINEST)) if self.log else v for v in (self.low, self.high, value))
         return min(100.0, max(0.0, 100 * (x - low) / ((high - low) or 1.0)))
 
@@ -46,7 +46,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One part of a stacked bar. `words`: its tooltip."""
+    """A part of a stacked bar. `words`: its tooltip."""
 
     low: float
     high: float
@@ -150,7 +150,7 @@ LADDERS: tuple[tuple[float, ...], ...] = (
 
 
 def ratio_ticks(scale: Scale) -> list[float]:
-    """Round ratios, at most this many: a fine ladder where all of it is near to one."""
+    """Round ratios, at most this many; fine steps near 1."""
     for ladder in LADDERS:
         inside = [tick for tick in ladder if scale.holds(tick)]
         if ladder[0] <= scale.low and ladder[-1] >= scale.high and len(inside) <= MOST_RATIO_TICKS:

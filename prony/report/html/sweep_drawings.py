@@ -21,7 +21,7 @@ from prony.report.wording import number
 
 @dataclass(frozen=True, slots=True)
 class SweepLine:
-    """One server: (users, value), ascending; `dashed` for what others published."""
+    """A server: (users, value), ascending; `dashed` for published figures."""
 
     series: Series
     points: tuple[tuple[int, float], ...]
@@ -89,7 +89,7 @@ def capacity_chart(
 
 CURVE_POINTS = 120
 LARGE = 300
-"""Height of the chart beside an answer."""
+"""Height of the chart next to an answer."""
 SWEPT = ((HEADLINE, False), ("mean_ms", True), ("p99_ms", True))
 """What is drawn over users, and whether on a log axis."""
 

@@ -1,4 +1,4 @@
-"""Colours in light and dark: a chart is drawn in the light ones, and CSS rules replace them in the dark."""
+"""Colours for light and dark: charts use the light ones, which CSS rules replace in dark mode."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 @dataclass(frozen=True, slots=True)
 class Colour:
-    """One role of colour: its light and its dark value."""
+    """A colour role: its light and dark value."""
 
     name: str
     light: str
@@ -64,7 +64,7 @@ _ALL = (*ROLES, *SOURCES, *ACCENTS)
 SHAPES = (
     "circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left",
 )  # fmt: skip
-"""A mark per server beside its colour, for readers and printers that see no colour."""
+"""A mark per server in addition to its colour, for readers and printers without colour."""
 
 
 def accent(index: int) -> Colour:
@@ -72,7 +72,7 @@ def accent(index: int) -> Colour:
 
 
 def shape(index: int) -> str:
-    """The mark of the server at this place of the plan; another one when the colours begin again."""
+    """The mark of the server at this position of the plan; different where colours repeat."""
     return SHAPES[(index + index // len(ACCENTS)) % len(SHAPES)]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from prony.judge.cross_trial import JudgedTrial, clock
 from prony.judge.finding import Kind
-from prony.judge.together import JudgedTrial, clock
 from prony.plan.load import ClosedLoad, Connections
 from prony_selftest.faults.disturbances import burner, cpu_quota, deep_link, foreign_traffic, shallow_link
 from prony_selftest.faults.edited import (

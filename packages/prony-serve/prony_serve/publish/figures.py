@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from prony.errors import UsageError
 from prony.judge.finding import Kind
-from prony.report import comparison
+from prony.report import matrix
 from prony.report.answer import Answer, answer, quick_words
 from prony.report.blocks import KIND_WORDS, Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cell_view import HEADLINE, CellView
@@ -70,9 +70,9 @@ def _table(table: Table) -> str:
 
 def _cell(cell: TableCell) -> str:
     if cell.kind is not None:
-        return escaped(f"{cell.text}, {cell.beside}" if cell.spread else cell.text)
+        return escaped(f"{cell.text}, {cell.spread_text}" if cell.spread else cell.text)
     text = f"**{escaped(cell.text)}**" if cell.best else escaped(cell.text)
-    return f"{text} {escaped(cell.beside)}" if cell.spread else text
+    return f"{text} {escaped(cell.spread_text)}" if cell.spread else text
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -199,7 +199,7 @@ def _of_servers(part: PartView) -> Table:
     for figure in dict.fromkeys((*SERVERS_AS_COLUMNS, *theirs)):
         if any(cell.figure(figure) for cell in cells):
             rows.append(figure_row(part, figure, _name(figure)))
-        if figure == part.asked_figure:
+        if figure == part.headline_figure:
             rows.append(Row(GOOD_TO, tuple(_good_to(cell, figure) for cell in cells)))
         if figure in theirs:
             name, values = theirs[figure]
@@ -216,8 +216,8 @@ def _good_to(cell: CellView, figure: str) -> TableCell:
 
 def _of_cells(part: PartView) -> Table:
     """A row per cell with its main figures, each followed by its published value."""
-    whole = comparison.cells_table(part)
-    figures = comparison.columns(part)
+    whole = matrix.cells_table(part)
+    figures = matrix.columns(part)
     theirs = _theirs(part.cells)
     words = len(whole.columns) - 1 - len(figures)
     shown = [
@@ -230,7 +230,7 @@ def _of_cells(part: PartView) -> Table:
         yield from own[:words]
         for at, figure in shown:
             yield own[at]
-            if figure == part.asked_figure:
+            if figure == part.headline_figure:
                 yield good
             if figure in theirs:
                 yield published(figure)
@@ -240,7 +240,7 @@ def _of_cells(part: PartView) -> Table:
         return lambda figure: _printed(figure, theirs[figure][1].get(cell.cell.id))
 
     rows = tuple(
-        Row(row.label, tuple(beside(row.cells, _good_to(cell, part.asked_figure), of(cell))))
+        Row(row.label, tuple(beside(row.cells, _good_to(cell, part.headline_figure), of(cell))))
         for row, cell in zip(whole.sections[0].rows, part.cells, strict=True)
     )
     columns = beside(whole.columns, Column(GOOD_TO), lambda figure: Column(theirs[figure][0]))

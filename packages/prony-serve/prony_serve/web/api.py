@@ -10,7 +10,7 @@ from prony.errors import StoreError, UsageError
 from prony.report.export import to_json
 from prony.report.listings import ListOut
 from prony.report.reading import load_result, remember_answer
-from prony.report.two_results import beside
+from prony.report.two_results import compared
 from prony.report.two_results import to_json as two_to_json
 from prony.store import transfer
 from prony_serve import running
@@ -45,7 +45,7 @@ def compare(site: Site, request: Request) -> Response:
     first, second = (load_result(site.store, request.path_params[name]) for name in ("first", "second"))
     if first.id == second.id:
         raise Refusal(400, f"{first.id} is named twice; expected two results")
-    return as_json(two_to_json(beside(first, second)))
+    return as_json(two_to_json(compared(first, second)))
 
 
 def trends(site: Site, request: Request) -> Response:

@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from prony.host.fingerprint import differences
 from prony.report.html.page import SITE_POLICY, policy, render_html
 from prony.report.reading import load_result, remember_answer
-from prony.report.two_results import beside, blocks
+from prony.report.two_results import blocks, compared
 from prony.store import Search
 from prony_serve import running
 from prony_serve.host_facts import describe
@@ -87,7 +87,7 @@ def two(site: Site, request: Request) -> Response:
     first, second = (site.store.experiment(request.path_params[name]).id for name in ("first", "second"))
     if first == second:
         raise Refusal(400, f"{first} is named twice; expected two results")
-    pair = beside(load_result(site.store, first), load_result(site.store, second))
+    pair = compared(load_result(site.store, first), load_result(site.store, second))
     return site.page("two.html.j2", here="/", pair=pair, blocks=blocks(pair))
 
 

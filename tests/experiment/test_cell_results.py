@@ -1,4 +1,4 @@
-"""The figure of a cell is told when its last trial has ended, and no earlier."""
+"""The figure of a cell appears after its last trial, and not before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rates(of: Cell, number: int) -> Answer:
 
 
 def lines(bench: Bench) -> list[str]:
-    """Without the one of the design."""
+    """Without the note on the design."""
     return sorted(line for line in bench.progress.said if "one server at a time" not in line)
 
 

@@ -10,8 +10,8 @@ from prony.evidence.host import HostRow
 from prony.evidence.server import Probe
 from prony.evidence.trial import Evidence
 from prony.judge.checks.host import HostLimits, host
+from prony.judge.cross_trial import JudgedTrial, clock, responses
 from prony.judge.finding import Kind
-from prony.judge.together import JudgedTrial, clock, responses
 from tests.judge import factory as f
 
 
@@ -56,7 +56,7 @@ class TestClock:
     def test_a_trial_with_a_lower_clock_than_the_others_is_named(self) -> None:
         found = clock(trials(a=(with_clock(2600, 2600), with_clock(2600, 2590)), b=(with_clock(2000, 2000),)))
         assert found is not None
-        assert (f.told(found), found.outside) == ((Kind.BUDGET, "slower"), True)
+        assert (f.kind_code(found), found.outside) == ((Kind.BUDGET, "slower"), True)
         assert found.value == pytest.approx(6 / 26)
         assert "b in block 1" in found.reason
         assert found.advice
@@ -73,14 +73,14 @@ class TestClock:
     def test_equal_clocks_are_no_finding_and_unread_ones_none(self) -> None:
         level = clock(trials(a=(with_clock(2600),), b=(with_clock(2580),)))
         assert level is not None
-        assert (f.told(level), level.bias, level.outside) == ((Kind.FINE, "ok"), {}, False)
+        assert (f.kind_code(level), level.bias, level.outside) == ((Kind.FINE, "ok"), {}, False)
         assert clock(trials(a=(f.healthy(),), b=(f.healthy(),))) is None
 
 
 class TestResponses:
     def test_equal_ones_pass_whatever_the_charset(self) -> None:
         found = responses(trials(a=(with_response(),), b=(with_response(media="text/plain;charset=UTF-8"),)))
-        assert f.told(found) == (Kind.FINE, "ok")
+        assert f.kind_code(found) == (Kind.FINE, "ok")
 
     @pytest.mark.parametrize(
         ("other", "kind", "code"),
@@ -96,7 +96,7 @@ class TestResponses:
         self, other: Evidence, kind: Kind, code: str
     ) -> None:
         found = responses(trials(a=(with_response(),) * 2, b=(other,) * 2))
-        assert f.told(found) == (kind, code)
+        assert f.kind_code(found) == (kind, code)
         assert found is not None
         assert (found.bias, bool(found.advice)) == ({}, True)
 
@@ -113,7 +113,7 @@ class TestResponses:
     ) -> None:
         why = "each lists its own metrics"
         found = responses(trials(a=(with_response(),), b=(other,)), why)
-        assert f.told(found) == (kind, code)
+        assert f.kind_code(found) == (kind, code)
         assert found is not None
         assert found.reason.endswith(why) == (code != "ok")
 
@@ -142,9 +142,9 @@ class TestResponses:
     def test_what_one_servers_own_trials_differ_in_is_not_compared(self) -> None:
         dated = (with_response(digest="mon"), with_response(digest="tue"))
         found = responses(trials(a=dated, b=(with_response(digest="wed"), with_response(digest="thu"))))
-        assert f.told(found) == (Kind.FINE, "ok")
+        assert f.kind_code(found) == (Kind.FINE, "ok")
 
     def test_one_server_has_nobody_to_differ_from_and_no_probe_is_a_condition(self) -> None:
         assert responses(trials(a=(with_response(),))) is None
         silent = f.healthy().model_copy(update={"probes": ()})
-        assert f.told(responses(trials(a=(silent,), b=(silent,)))) == (Kind.PROVIDED, "unread")
+        assert f.kind_code(responses(trials(a=(silent,), b=(silent,)))) == (Kind.PROVIDED, "unread")

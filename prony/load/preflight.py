@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from prony.errors import LoadRefused, UsageError
-from prony.evidence.engine import EngineReport, ToldResponse, headers_of
+from prony.evidence.engine import EngineReport, RecordedResponse, headers_of
 from prony.evidence.server import Probe
 from prony.load.base import StartEngine
 from prony.load.contract import EngineLoad
@@ -28,10 +28,10 @@ ANY_BUT_ERRORS = Expectation(status=(), not_status=tuple(range(400, 600)))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Responses:
     probes: tuple[Probe, ...] = ()
-    silence: str | None = None
-    """Why the next request has no response; None if all sent ones have."""
+    no_response: str | None = None
+    """Why the next request has no response; None if every request has."""
     timed_out: bool = False
     """Whether that request was sent but not answered in time: the server may be busy."""
     without_tls: bool = False
@@ -46,7 +46,7 @@ class Asked:
 
 class ReadyProbe(Protocol):
     @property
-    def asked(self) -> Asked:
+    def result(self) -> Responses:
         """The latest responses, or why there are none."""
 
     def __call__(self) -> Probe | None:
@@ -60,48 +60,48 @@ class Preflight:
     load: EngineLoad
     start: StartEngine | None = None
     """None: on this host. A host is sent values only, and no function."""
-    asked: Asked = Asked()
+    result: Responses = Responses()
 
     @property
     def possible(self) -> bool:
         return any(walk.leading for walk in self.load.workload.walks)
 
     def ask(self, known: Mapping[str, str] | None = None) -> Probe | None:
-        """Sends every step once; returns the first wrong response, else the last, or None without one."""
-        self.asked = ask_once(self.load, known, self.start or EngineRun)
-        return None if self.asked.silence is not None else self.asked.probes[-1]
+        """Sends every step once; returns the first wrong response, else the last; None without a response."""
+        self.result = request_once(self.load, known, self.start or EngineRun)
+        return None if self.result.no_response is not None else self.result.probes[-1]
 
     def __call__(self) -> Probe | None:
         return self.ask()
 
     @property
     def wrong_request(self) -> Step | None:
-        if self.asked.wrong is None:
+        if self.result.wrong is None:
             return None
         steps = [step for walk in self.load.workload.walks for step in walk.leading]
-        return next((step for step in steps if step.name == self.asked.probes[-1].step), steps[0])
+        return next((step for step in steps if step.name == self.result.probes[-1].step), steps[0])
 
 
-def ask_once(
+def request_once(
     load: EngineLoad, known: Mapping[str, str] | None = None, start: StartEngine = EngineRun
-) -> Asked:
+) -> Responses:
     """Sends every step of every scenario up to its first block, until a wrong or missing response. `known`:
     values captured by a preparation. Raises UsageError for requests that cannot be sent as written.
     """
     probes: list[Probe] = []
-    result = Asked()
+    result = Responses()
     for scenario in load.workload.walks:
         if scenario.leading:
             result = _ask_scenario(load, scenario, known or {}, start)
             probes += result.probes
-            if result.silence is not None or result.wrong is not None:
+            if result.no_response is not None or result.wrong is not None:
                 break
     return replace(result, probes=tuple(probes))
 
 
 def _ask_scenario(
     load: EngineLoad, scenario: Scenario, known: Mapping[str, str], start: StartEngine
-) -> Asked:
+) -> Responses:
     steps = scenario.leading
     alone = load.workload.model_copy(
         update={
@@ -123,14 +123,14 @@ def _ask_scenario(
     probes = tuple(_probe(steps[response.step_index], response, report) for response in responses)
     answered_s = responses[-1].ended_monotonic_ns / 1e9 if responses else None
     if len(responses) == len(steps) or wrong is not None:
-        return Asked(probes, answered_monotonic_s=answered_s)
+        return Responses(probes, answered_monotonic_s=answered_s)
     kind = next(iter(report.totals.errors), None)
     if kind in NO_CONNECTION:
         for address in report.ready.addresses[1:]:  # some of a name's addresses may have no listener
             other = load.model_copy(update={"addresses": (address,)})
-            if (result := _ask_scenario(other, scenario, known, start)).silence is None:
+            if (result := _ask_scenario(other, scenario, known, start)).no_response is None:
                 return result
-    return Asked(probes, in_words(kind, report), kind == "timeout", kind == "tls", answered_s)
+    return Responses(probes, in_words(kind, report), kind == "timeout", kind == "tls", answered_s)
 
 
 def _once(step: Step) -> Step:
@@ -139,7 +139,7 @@ def _once(step: Step) -> Step:
     return step.model_copy(update={"repeat": 1, "ends_run_on_error": True, "expect": expect})
 
 
-def _probe(step: Step, response: ToldResponse, report: EngineReport) -> Probe:
+def _probe(step: Step, response: RecordedResponse, report: EngineReport) -> Probe:
     headers = headers_of(response.head)
     why_not = _why_not(step, response, headers, report)
     return Probe(
@@ -160,7 +160,9 @@ def _probe(step: Step, response: ToldResponse, report: EngineReport) -> Probe:
     )
 
 
-def _why_not(step: Step, response: ToldResponse, headers: dict[str, str], report: EngineReport) -> str | None:
+def _why_not(
+    step: Step, response: RecordedResponse, headers: dict[str, str], report: EngineReport
+) -> str | None:
     """The fault of a response by the engine, and by its digest, which the engine does not check."""
     expect = step.expect
     if response.error is None and (expect is None or expect.body_sha256 is None):

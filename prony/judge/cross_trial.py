@@ -1,6 +1,4 @@
-"""Findings across the trials of a comparison: a slower clock in one, servers with different responses or
-set-ups.
-"""
+"""Findings across the trials of a comparison: slower clocks, different responses, different set-ups."""
 
 from __future__ import annotations
 
@@ -22,8 +20,7 @@ LENGTH_APART = 0.1
 """Difference of body lengths, as a share, above which they are different work."""
 UNEQUAL = "the ratio compares different work: make the servers send the same response"
 DECLARED = (
-    "the ratio includes each server's own response: for equal work compare them on a request with one "
-    "response for all"
+    "the ratio includes each server's own response: for equal work compare a request with the same response"
 )
 
 
@@ -33,10 +30,10 @@ class JudgedTrial(NamedTuple):
     evidence: Evidence
 
 
-def together(
+def cross_trial(
     trials: Sequence[JudgedTrial], limits: HostLimits | None = None, declared: str = ""
 ) -> tuple[Finding, ...]:
-    """Of one workload and load. `declared`: why correct responses differ between servers."""
+    """Of a single workload and load. `declared`: why correct responses differ between servers."""
     by_server: dict[str, list[Evidence]] = {}
     for trial in trials:
         by_server.setdefault(trial.server, []).append(trial.evidence)

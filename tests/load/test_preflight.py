@@ -1,4 +1,4 @@
-"""What is asked before a load: it is sent and read as the load is, and why nothing came is said."""
+"""Preflight: sent and read as the load is, with the reason for a missing response."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from prony.errors import UsageError
 from prony.judge.checks.identity import identity
 from prony.judge.finding import Kind
 from prony.judge.limits import CheckLimits
-from prony.load.asked import Asked, ask_once
+from prony.load.preflight import Responses, request_once
 from prony.load.short import short_load
 from prony.plan.response import Capture, Expectation
 from prony.plan.step import Step
 from prony.plan.target import TlsOptions
 from prony.plan.workload import Feeder, Workload, from_url
 from prony.server import certificates
-from tests.asked import answers
 from tests.entries import requests
 from tests.judge import factory as f
 from tests.ports import refusing
+from tests.responses import answers
 
 OK = b"HTTP/1.1 200 OK\r\n%sContent-Length: 2\r\n\r\nok"
 HEADS = {
@@ -85,15 +85,15 @@ def peer(answer: Callable[[bytes], bytes], tls: ssl.SSLContext | None = None) ->
     running.listener.close()
 
 
-def asked(url: str, *steps: Step, tls: TlsOptions | None = None, timeout_ms: int = 10_000) -> Asked:
-    load = short_load(url, Workload(name="asked", steps=steps or (Step(path="/"),)), tls=tls)
-    return ask_once(load.model_copy(update={"request_timeout_ms": timeout_ms}))
+def responses(url: str, *steps: Step, tls: TlsOptions | None = None, timeout_ms: int = 10_000) -> Responses:
+    load = short_load(url, Workload(name="preflight", steps=steps or (Step(path="/"),)), tls=tls)
+    return request_once(load.model_copy(update={"request_timeout_ms": timeout_ms}))
 
 
-def only(found: Asked) -> tuple[int, str | None]:
+def only(result: Responses) -> tuple[int, str | None]:
     """Status and what is wrong, of the one response."""
-    assert found.silence is None
-    (probe,) = found.probes
+    assert result.no_response is None
+    (probe,) = result.probes
     return probe.status, probe.why_not
 
 
@@ -101,7 +101,7 @@ def only(found: Asked) -> tuple[int, str | None]:
 def test_one_server_is_one_server_whatever_bytes_its_name_has(name: str) -> None:
     line, expected = HEADS[name]
     with peer(lambda _: OK % (line + b"\r\n")) as server:
-        (probe,) = asked(f"http://127.0.0.1:{server.port}").probes
+        (probe,) = responses(f"http://127.0.0.1:{server.port}").probes
     assert probe.server_header == expected
     head = (OK % (line + b"\r\n")).partition(b"ok")[0].decode("utf-8", "replace")
     evidence = f.totals(f.healthy(), first_head=head)
@@ -114,36 +114,36 @@ def test_one_server_is_one_server_whatever_bytes_its_name_has(name: str) -> None
 def test_urls_and_headers_outside_ascii_are_sent_as_the_load_sends_them() -> None:
     with peer(lambda _: OK % b"") as server:
         (step,) = requests(from_url("/münchen%20b?q=€&r=[1]", headers={"X-Name": "Zoë €"}).steps)
-        assert only(asked(f"http://127.0.0.1:{server.port}", step)) == (200, None)
+        assert only(responses(f"http://127.0.0.1:{server.port}", step)) == (200, None)
     assert server.heads[0].startswith(b"GET /m%C3%BCnchen%20b?q=%E2%82%AC&r=[1] HTTP/1.1\r\n")
     assert "\r\nX-Name: Zoë €\r\n".encode() in server.heads[0] + b"\r\n"
 
 
-def test_a_slow_server_is_waited_for_and_asked_once() -> None:
+def test_a_slow_server_gets_one_request() -> None:
     def slowly(_: bytes) -> bytes:
         time.sleep(2.5)
         return OK % b""
 
     with peer(slowly) as server:
-        found = asked(f"http://127.0.0.1:{server.port}")
-        assert only(found) == (200, None)
-        assert found.probes[0].elapsed_ms is not None
-        assert found.probes[0].elapsed_ms >= 2500
+        result = responses(f"http://127.0.0.1:{server.port}")
+        assert only(result) == (200, None)
+        assert result.probes[0].elapsed_ms is not None
+        assert result.probes[0].elapsed_ms >= 2500
         assert len(server.heads) == 1
-        late = asked(f"http://127.0.0.1:{server.port}", timeout_ms=200)
-    assert (late.probes, late.silence, late.timed_out) == ((), "no response in time", True)
+        late = responses(f"http://127.0.0.1:{server.port}", timeout_ms=200)
+    assert (late.probes, late.no_response, late.timed_out) == ((), "no response in time", True)
 
 
 @pytest.mark.parametrize("lines", [110, 2_000])
 def test_only_bytes_limit_a_head(lines: int) -> None:
     with peer(lambda _: OK % b"".join(b"Set-Cookie: c%d=%d\r\n" % (n, n) for n in range(lines))) as server:
-        assert only(asked(f"http://127.0.0.1:{server.port}")) == (200, None)
+        assert only(responses(f"http://127.0.0.1:{server.port}")) == (200, None)
 
 
 def test_a_body_may_be_of_any_length() -> None:
     body = bytes(70 << 20)
     with peer(lambda _: b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)) as server:
-        (probe,) = asked(f"http://127.0.0.1:{server.port}").probes
+        (probe,) = responses(f"http://127.0.0.1:{server.port}").probes
     assert (probe.body_bytes, probe.why_not, probe.body_digest) == (70 << 20, None, None)
 
 
@@ -164,15 +164,15 @@ def test_a_client_certificate_and_a_server_name_are_given(tmp_path: Path) -> Non
     )
     with peer(lambda _: OK % b"", context) as server:
         url = f"https://127.0.0.1:{server.port}"
-        assert only(asked(url, tls=given)) == (200, None)
-        refused = asked(url, tls=TlsOptions(insecure=True))
+        assert only(responses(url, tls=given)) == (200, None)
+        refused = responses(url, tls=TlsOptions(insecure=True))
     assert names[0] == "shop.test"
-    assert refused.silence is not None
+    assert refused.no_response is not None
 
 
-def test_why_nothing_came_is_said() -> None:
+def test_why_there_is_no_response() -> None:
     with refusing() as port:
-        assert asked(f"http://127.0.0.1:{port}").silence == "connection refused"
+        assert responses(f"http://127.0.0.1:{port}").no_response == "connection refused"
     alert = bytes((21, 3, 3, 0, 2, 2, 10))
     for response, words in (
         (alert, "a response that is not HTTP: the response is a TLS alert"),
@@ -180,21 +180,21 @@ def test_why_nothing_came_is_said() -> None:
         (b"", "connection closed before a response"),
     ):
         with peer(lambda _, response=response: response) as server:  # type: ignore[misc]
-            found = asked(f"http://127.0.0.1:{server.port}")
-        assert found.silence is not None
-        assert found.silence.startswith(words)
-        assert not found.timed_out
+            result = responses(f"http://127.0.0.1:{server.port}")
+        assert result.no_response is not None
+        assert result.no_response.startswith(words)
+        assert not result.timed_out
 
 
-def test_nobody_need_listen_at_every_address() -> None:
-    workload = Workload(name="asked", steps=(Step(path="/"),))
+def test_one_listening_address_is_enough() -> None:
+    workload = Workload(name="preflight", steps=(Step(path="/"),))
     with refusing() as closed, peer(lambda _: OK % b"") as server:
         load = short_load(f"http://127.0.0.1:{closed}", workload)
         addresses = (f"127.0.0.1:{closed}", f"127.0.0.1:{server.port}")
-        assert only(ask_once(load.model_copy(update={"addresses": addresses}))) == (200, None)
+        assert only(request_once(load.model_copy(update={"addresses": addresses}))) == (200, None)
 
 
-def test_asking_ends_with_the_first_wrong_response() -> None:
+def test_a_preflight_ends_with_the_first_wrong_response() -> None:
     def answer(head: bytes) -> bytes:
         return OK % b"" if head.startswith(b"GET /right") else b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"
 
@@ -202,22 +202,22 @@ def test_asking_ends_with_the_first_wrong_response() -> None:
     with peer(answer) as server:
         url = f"http://127.0.0.1:{server.port}"
         right, gone = Step(name="right", path="/right"), Step(name="gone", path="/gone")
-        found = asked(url, right, gone, right)
-        assert [(probe.step, probe.why_not) for probe in found.probes] == [
+        result = responses(url, right, gone, right)
+        assert [(probe.step, probe.why_not) for probe in result.probes] == [
             ("right", None), ("gone", "status 404")
         ]  # fmt: skip
-        assert found.wrong == "status 404"
-        missing = asked(url, Step(path="/gone", expect=Expectation()))
+        assert result.wrong == "status 404"
+        missing = responses(url, Step(path="/gone", expect=Expectation()))
         assert missing.wrong == "status 404, expected 200"
-        other = asked(url, right.model_copy(update={"expect": declared}))
-        assert other.wrong == "the body (2 bytes) differs from the declared one"
-        nothing = asked(url, right.model_copy(update={"capture": {"id": Capture(header="X-Id")}}), right)
+        other = responses(url, right.model_copy(update={"expect": declared}))
+        assert other.wrong == "the body (2 bytes) differs from the declared body"
+        nothing = responses(url, right.model_copy(update={"capture": {"id": Capture(header="X-Id")}}), right)
         assert nothing.wrong == "nothing to capture"
         digest = Expectation(body_bytes=2, body_sha256="0" * 64)
-        assert "SHA-256" in (asked(url, right.model_copy(update={"expect": digest})).wrong or "")
-        # Whoever has just started is slow.
+        assert "SHA-256" in (responses(url, right.model_copy(update={"expect": digest})).wrong or "")
+        # A new server is slow.
         timed = right.model_copy(update={"expect": Expectation(max_ms=0.000_001)})
-        assert asked(url, timed).wrong is None
+        assert responses(url, timed).wrong is None
 
 
 def test_numbers_are_those_before_the_first_and_captured_values_are_known() -> None:
@@ -228,16 +228,16 @@ def test_numbers_are_those_before_the_first_and_captured_values_are_known() -> N
         )
         feeder = Feeder(columns=("name",), rows=(("Ada",),), order="sequence", at_end="recycle")
         workload = Workload(name="w", steps=steps, feeders={"p": feeder})
-        found = ask_once(short_load(f"http://127.0.0.1:{server.port}", workload), {"known": "${x}"})
-        assert found.wrong is None
+        result = request_once(short_load(f"http://127.0.0.1:{server.port}", workload), {"known": "${x}"})
+        assert result.wrong is None
         lines = [head.split(b" HTTP")[0] for head in server.heads]
         assert lines == [b"GET /8", b"GET /a%20b/Ada/${x}"]
         with pytest.raises(UsageError, match="idd"):
-            asked(f"http://127.0.0.1:{server.port}", Step(path="/${idd}"))
+            responses(f"http://127.0.0.1:{server.port}", Step(path="/${idd}"))
 
 
 def test_whether_the_connection_stays_is_as_the_server_says() -> None:
     with peer(lambda head: OK % (b"Connection: close\r\n" if b"/close" in head else b"")) as server:
         steps = (Step(path="/"), Step(path="/close"))
-        found = answers(f"http://127.0.0.1:{server.port}", Workload(name="w", steps=steps))
-    assert [probe.keeps_alive for probe in found] == [True, False]
+        result = answers(f"http://127.0.0.1:{server.port}", Workload(name="w", steps=steps))
+    assert [probe.keeps_alive for probe in result] == [True, False]

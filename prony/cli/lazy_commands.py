@@ -11,8 +11,8 @@ from prony import seams
 from prony.cli.shortened import Command
 
 
-class Elsewhere(TyperCommand):
-    """Stands for a command of another package."""
+class LazyCommand(TyperCommand):
+    """Imports a command of another package when it is run or completed."""
 
     key: str = ""
 
@@ -39,13 +39,13 @@ class FrontEnd(TyperCommand):
 
 
 class Group(TyperGroup):
-    """Commands, some of them elsewhere."""
+    """Commands, some in other packages."""
 
     _listing = False
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         command = super().get_command(ctx, cmd_name)
-        if not isinstance(command, Elsewhere) or self._listing:
+        if not isinstance(command, LazyCommand) or self._listing:
             return command
         if ctx.resilient_parsing and not seams.installed(seams.COMMANDS, command.key):  # completion
             return command
@@ -59,10 +59,10 @@ class Group(TyperGroup):
             self._listing = False
 
 
-def elsewhere(app: typer.Typer, name: str, within: str = "") -> None:
+def add(app: typer.Typer, name: str, within: str = "") -> None:
     """Adds a command of another package, as `prony WITHIN NAME`."""
     key = f"{within} {name}".strip()
-    app.command(name, cls=type("_Elsewhere", (Elsewhere,), {"key": key}))(_unread)
+    app.command(name, cls=type("_LazyCommand", (LazyCommand,), {"key": key}))(_unread)
 
 
 def front_end(app: typer.Typer, name: str) -> None:
@@ -71,4 +71,4 @@ def front_end(app: typer.Typer, name: str) -> None:
 
 
 def _unread() -> int:
-    raise AssertionError("its arguments are read elsewhere")
+    raise AssertionError("prony.cli.main reads its arguments")

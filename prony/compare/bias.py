@@ -14,9 +14,7 @@ from prony.compare.summary import clopper_pearson
 from prony.judge.finding import NO_BIAS, Bias
 
 CANCELLING = frozenset({"isolation", "host", "client"})
-"""Sources that bend both servers of a block by the same rule: with the same share of each bound real, their
-difference remains.
-"""
+"""Sources that bend both servers of a block alike: only the difference of the bounds remains."""
 MISSING, POSITION, ORDER, DRIFT = "missing", "position", "order", "steady"
 TREND, CORRELATION = "trend", "correlation"
 BALANCED = 1e-6
@@ -41,24 +39,24 @@ class Source:
 def sources(
     a: ServerValues,
     b: ServerValues,
-    found: RatioResult,
+    ratio: RatioResult,
     position: PositionEffect | None,
     higher_is_better: bool | None = None,
     *more: Source,
 ) -> tuple[Source, ...]:
     """Largest first, with `more` that is known."""
-    pairs = _pairs(a, b) if found.paired else None
+    pairs = _pairs(a, b) if ratio.paired else None
     names = dict.fromkeys(name for side in (a, b) for budget in side.budgets for name in budget)
     candidates = [_source(name, a, b, pairs) for name in names]
-    candidates.append(_missing(a, b, found, higher_is_better))
-    candidates += [_position(a, b, found, position), *more]
+    candidates.append(_missing(a, b, ratio, higher_is_better))
+    candidates += [_position(a, b, ratio, position), *more]
     real = [source for source in candidates if source.down > 0 or source.up > 0]
     return tuple(sorted(real, key=lambda source: -max(source.down, source.up)))
 
 
-def total(found: Sequence[Source]) -> tuple[float, float]:
+def total(every: Sequence[Source]) -> tuple[float, float]:
     """(down, up), every source at its worst."""
-    return math.fsum(source.down for source in found), math.fsum(source.up for source in found)
+    return math.fsum(source.down for source in every), math.fsum(source.up for source in every)
 
 
 def widened(low: float, high: float, down: float, up: float) -> tuple[float | None, float | None]:
@@ -94,7 +92,7 @@ def _source(
     return Source(name, lower, upper, cancelled=down + up - lower - upper)
 
 
-def _missing(a: ServerValues, b: ServerValues, found: RatioResult, higher_is_better: bool | None) -> Source:
+def _missing(a: ServerValues, b: ServerValues, ratio: RatioResult, higher_is_better: bool | None) -> Source:
     """Trials without a figure at their worst admissible values (Manski 1989): as far as any trial of either
     server, or a non-conforming one; their share is its upper bound (Clopper & Pearson 1934).
     """
@@ -105,8 +103,8 @@ def _missing(a: ServerValues, b: ServerValues, found: RatioResult, higher_is_bet
     )
     lowest = min(seen + (gone if higher_is_better is True else []))
     highest = max(seen + (gone if higher_is_better is False else []))
-    centre = math.log(found.ratio)
-    if not found.paired:
+    centre = math.log(ratio.ratio)
+    if not ratio.paired:
         down = up = 0.0
         for side, sign in ((a, 1), (b, -1)):
             share = _most_often(len(side.missing), side.trials)
@@ -131,11 +129,11 @@ def _most_often(hits: int, count: int) -> float:
 
 
 def _position(
-    a: ServerValues, b: ServerValues, found: RatioResult, position: PositionEffect | None
+    a: ServerValues, b: ServerValues, ratio: RatioResult, position: PositionEffect | None
 ) -> Source:
     if position is None or not position.found:
         return Source(POSITION, 0.0, 0.0)
-    places = places_later(a, b, paired=found.paired)
+    places = places_later(a, b, paired=ratio.paired)
     if abs(places) < BALANCED:
         return Source(POSITION, 0.0, 0.0)
     lowest, highest = position.moves(places)
