@@ -143,7 +143,7 @@ def test_data_files_whose_names_hold_variables_are_named_with_the_others() -> No
     assert str(fault.value) == (
         "p.jmx:5: 5 data files are missing: data/a.csv (line 5, written ${here}/a.csv), ${folder}/b.csv "
         "(line 5; no value for folder), 1.csv (line 5, written ${__P(set)}.csv), c.csv (line 5), d.txt (line "
-        "5); define the variables, put them beside the plan, or name their folder with --csv-dir"
+        "5); define the variables, put them next to the plan, or name their folder with --csv-dir"
     )
     with pytest.raises(UsageError, match=r"1 data file is missing: a/b\.csv \(line 5, written"):
         load_of(variables(folder="a") + rows("${folder}/b.csv") + sampler())
@@ -152,7 +152,7 @@ def test_data_files_whose_names_hold_variables_are_named_with_the_others() -> No
 @pytest.mark.parametrize("names", ["", "town,place"])
 def test_a_data_file_that_rows_name_is_no_missing_one(names: str) -> None:
     of_rows = element("CSVDataSet", prop("filename", "people.csv"), prop("variableNames", names))
-    with pytest.raises(UsageError, match=r"'\$\{town\}\.csv' changes from request to request"):
+    with pytest.raises(UsageError, match=r"'\$\{town\}\.csv' varies"):
         load_of(of_rows + rows("${town}.csv") + sampler("/${town}"))
 
 

@@ -228,7 +228,7 @@ PLACES = {
     ("h:82", "82"): ("http://h:82", "/x", "fails with an exception"),
     ("[::1]", "82"): ("http://[::1]:82", "/x", ""),
     ("::1", ""): ("http://[::1]:80", "/x", ""),
-    ("h", "${nothing}"): ("http://h:80", "/x", "is not a number; 80 is used, as in JMeter"),
+    ("h", "${nothing}"): ("http://h:80", "/x", "80 is used"),
 }
 """Server name and port -> where the request goes, its path, and a part of the note."""
 

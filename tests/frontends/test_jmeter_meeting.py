@@ -93,7 +93,7 @@ LOOP = element("LoopController", prop("LoopController.loops", 2), below=sampler(
         (timer(0) + sampler(), threads(2, 1, 3), "a request that is repeated"),
         (LOOP, threads(2, 1), "a request that is repeated"),
         (timer(2) + timer(2) + sampler(), threads(2, 1), "2 of them in one group"),
-        (timer(3) + sampler(), threads(4, 1), "of 4 threads 1 would wait for ever"),
+        (timer(3) + sampler(), threads(4, 1), "expected groups of 3 threads, or a timeout: 1 of 4"),
         (timer(2, -1) + sampler(), threads(4, 1), "a timeout of at least 0"),
         (timer(2) + sampler(), threads(1002, 1), "501 groups of threads"),
     ],

@@ -74,8 +74,9 @@ def titled(feeder: Feeder, lines: Iterable[str]) -> tuple[list[tuple[str, ...]],
 
 
 def _csv(lines: Iterable[str], delimiter: str, quotes: bool, strict: bool = False) -> Iterator[list[str]]:
-    quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
-    return csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=strict)
+    return csv.reader(
+        lines, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE, strict=strict
+    )
 
 
 def share_mode(node: JmxNode) -> str:
