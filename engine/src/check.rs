@@ -15,7 +15,7 @@ use crate::plan::{
     Window,
 };
 pub use crate::refusal::{PlanError, refuse};
-use crate::refusal::{check_think, duration};
+use crate::refusal::{check_think, duration, within};
 
 /// More users than this do not fit the indices that the engine keeps per user.
 pub const MAX_USERS: u32 = 16_000_000;
@@ -46,7 +46,12 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             plan.version
         ));
     }
-    check_threads(plan)?;
+    let cpus = plan.threads.cpus.len();
+    if cpus > 1024 {
+        return refuse(format!(
+            "threads.cpus lists {cpus} CPUs, expected at most 1024"
+        ));
+    }
     share::check(plan)?;
     population::check(plan)?;
     check_load(plan)?;
@@ -97,12 +102,7 @@ fn check_slowest(plan: &Plan) -> Result<(), PlanError> {
             "slowest.share is {share}, expected above 0 and at most 1"
         ));
     }
-    if !(1..=MAX_SLOWEST).contains(&most) {
-        return refuse(format!(
-            "slowest.most is {most}, expected 1 to {MAX_SLOWEST}"
-        ));
-    }
-    Ok(())
+    within("slowest.most", most, 1..=MAX_SLOWEST)
 }
 
 fn check_faults(plan: &Plan) -> Result<(), PlanError> {
@@ -134,17 +134,6 @@ fn check_faults(plan: &Plan) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn check_threads(plan: &Plan) -> Result<(), PlanError> {
-    let cpus = &plan.threads.cpus;
-    if cpus.len() > 1024 {
-        return refuse(format!(
-            "threads.cpus lists {} CPUs, expected at most 1024",
-            cpus.len()
-        ));
-    }
-    Ok(())
-}
-
 fn check_load(plan: &Plan) -> Result<(), PlanError> {
     match &plan.load {
         Load::Closed {
@@ -156,10 +145,8 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
             ramp_down_steps,
             populations: _,
         } => {
-            if let Some(users) = *users
-                && !(1..=MAX_USERS).contains(&users)
-            {
-                return refuse(format!("load.users is {users}, expected 1 to {MAX_USERS}"));
+            if let Some(users) = *users {
+                within("load.users", users, 1..=MAX_USERS)?;
             }
             check_ramp("load.ramp_up", *ramp_up_ms, *ramp_up_steps)?;
             check_ramp("load.ramp_down", *ramp_down_ms, *ramp_down_steps)?;

@@ -32,7 +32,6 @@ use crate::script::{Language, Script};
 use crate::sources;
 use crate::target::{MAX_ADDRESSES, ResolvedTarget};
 use crate::tls::config::ClientTls;
-use shape::LoadShape;
 
 pub use http2::Http2Job;
 pub use quota::Quota;
@@ -114,7 +113,6 @@ impl Job {
         let mut target = ResolvedTarget::resolve(plan)?;
         let others = ResolvedTarget::resolve_others(plan)?;
         let faults = Faults::new(&plan.injected_faults);
-        let shape = LoadShape::new(&plan.load, faults);
         let populations = Populations::new(plan);
         let (script, called_script) = load_script(plan, &target, threads, language)?;
         let script_addresses = script_addresses(script.as_ref(), &mut target)?;
@@ -133,7 +131,7 @@ impl Job {
         let mut fixed = Vec::new();
         let mut steps = Vec::new();
         let all = plan.scenarios.iter().flat_map(|scenario| {
-            let think = plan.think_of(&scenario.name).unwrap_or(shape.think);
+            let think = plan.think_of(&scenario.name).unwrap_or(*plan.load.think());
             let steps = scenario.requests().into_iter();
             steps.map(move |step| (step, step.think.unwrap_or(think)))
         });
@@ -212,7 +210,7 @@ impl Job {
             scenarios,
             users: populations.users(),
             populations,
-            ramp_down: shape.ramp_down,
+            ramp_down: shape::ramp_down(&plan.load),
             per_session: plan.connection.reuse == Reuse::PerSession,
             max_requests: match plan.connection.reuse {
                 Reuse::KeepAlive | Reuse::PerSession => {
@@ -235,7 +233,7 @@ impl Job {
             reads_files,
             interval_ns: ms_to_ns(plan.interval_ms),
             after_ns: plan.stop.after_ms.map(ms_to_ns),
-            open: shape.open,
+            open: OpenJob::new(&plan.load, faults),
             script,
             called_script,
             script_addresses,
@@ -335,7 +333,7 @@ fn script_addresses(
 ) -> Result<Vec<usize>, PlanError> {
     let said: Vec<Option<Address>> = script.map_or_else(Vec::new, |script| {
         (0..script.threads())
-            .map(|thread| script.address(thread))
+            .map(|thread| script.address(thread).map(Address::new))
             .collect()
     });
     if said.iter().all(Option::is_none) {

@@ -16,6 +16,21 @@ pub enum Payload {
     Owned(Outgoing),
 }
 
+impl Payload {
+    /// Bytes, with nothing behind them.
+    pub fn bytes(bytes: Vec<u8>) -> Self {
+        Self::Owned(Outgoing::new(bytes, None))
+    }
+
+    /// The bytes to send now, by those of fixed payloads.
+    pub fn now<'a>(&'a self, fixed: &'a [Vec<u8>]) -> &'a [u8] {
+        match self {
+            Self::Fixed(index) => &fixed[*index as usize],
+            Self::Owned(outgoing) => outgoing.bytes(),
+        }
+    }
+}
+
 /// No thread that measures reads, or encrypts, more of a body in one turn: what others wait for
 /// comes between two pieces.
 pub const PIECE_BYTES: usize = 64 * 1024;

@@ -62,7 +62,6 @@ pub struct Plan {
     pub cookies: Option<CookiePlan>,
     /// Whether each user remembers what a cache would, and asks again only whether a response has
     /// changed.
-    #[serde(default)]
     pub cache: Option<CachePlan>,
     #[serde(default)]
     pub connection: Connection,
@@ -70,7 +69,6 @@ pub struct Plan {
     #[serde(default)]
     pub http_version: HttpVersion,
     /// Only with `http_version` 2.
-    #[serde(default)]
     pub http2: Option<Http2Plan>,
     pub stop: Stop,
     #[serde(default)]
@@ -83,14 +81,12 @@ pub struct Plan {
     #[serde(default)]
     pub parts: bool,
     /// `window.slowest` lists the slowest requests of the window.
-    #[serde(default)]
     pub slowest: Option<SlowestPlan>,
     /// Whether the kernel is asked when it took in the responses of one connection in 16 per thread;
     /// it then stamps every packet of the host that it receives. Not of a Unix socket.
     #[serde(default = "yes")]
     pub receive_stamps: bool,
     /// A file for one row per request, as CSV; written anew.
-    #[serde(default)]
     pub log: Option<PathBuf>,
     /// Credentials of the plan, which stand as `REDACTED` in the log.
     #[serde(default)]
@@ -101,7 +97,7 @@ pub struct Plan {
     /// Counts of completed requests (all threads together) at which a `mark` event is sent.
     #[serde(default)]
     pub marks: Vec<u64>,
-    /// Names of captured values: what was last captured of each, by any user, is told in `finished.values`.
+    /// Names of captured values: what was last captured of each, by any user, is given in `finished.values`.
     #[serde(default)]
     pub report: Vec<String>,
     /// Whether `finished.responses` lists the first responses, with head and body.
@@ -109,21 +105,18 @@ pub struct Plan {
     pub responses: bool,
     /// A script that says what is sent, in place of the one step; or one that the scenarios' blocks
     /// call.
-    #[serde(default)]
     pub script: Option<ScriptPlan>,
     /// Completed requests per second are counted in short spans; only then `finished.rates` is there.
-    #[serde(default)]
     pub rates: Option<RatesPlan>,
     /// Seed of everything that is drawn.
     #[serde(default)]
     pub seed: u64,
     /// Which part of the load this engine offers, of several that offer it together; everything else
     /// in the plan is that of the whole. `null`: it offers all.
-    #[serde(default)]
     pub share: Option<SharePlan>,
     #[serde(default)]
     pub start: Start,
-    /// Defects of the client, for a self-test of whoever judges its output; runs on epoll and without TLS.
+    /// Defects of the client, for a self-test of the judge of its output; runs on epoll and without TLS.
     #[serde(default)]
     pub injected_faults: Vec<Fault>,
 }
@@ -158,7 +151,6 @@ pub struct ScriptPlan {
     #[serde(default)]
     pub args: Vec<String>,
     /// The URL as it was given; number 0 of what `init` is given.
-    #[serde(default)]
     pub url: Option<String>,
     /// Interpreters among which the users are shared out; at least one per thread of the engine.
     #[serde(default = "one")]
@@ -208,17 +200,14 @@ pub enum DriverChoice {
 
 /// The threads that offer the load.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Threads {
     /// One thread per listed CPU; an empty list means one thread that is not pinned.
-    #[serde(default)]
     pub cpus: Vec<usize>,
     /// Whether each thread is pinned to its CPU.
-    #[serde(default)]
     pub pin: bool,
     /// Whether a pinned thread goes before every ordinary one of its CPU (`SCHED_FIFO`). Only for
     /// CPUs on which nothing that is measured runs.
-    #[serde(default)]
     pub realtime: bool,
 }
 
@@ -226,13 +215,10 @@ pub struct Threads {
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
-    #[serde(default)]
     pub after_ms: Option<f64>,
     /// Exactly so many requests, over all threads.
-    #[serde(default)]
     pub total_requests: Option<u64>,
     /// A user ends after walking its scenario so many times.
-    #[serde(default)]
     pub iterations_per_user: Option<u64>,
 }
 
@@ -258,27 +244,23 @@ pub enum Command {
     /// Begins the load of a plan whose `start` is `commanded`.
     Start {
         /// By CLOCK_MONOTONIC; at once when it is not given or has passed.
-        #[serde(default)]
         at_monotonic_ns: Option<u64>,
     },
     /// Opens a measured window; a second one replaces the first. Only in mode `commanded`.
     Window {
         duration_ms: f64,
         /// As of `start`.
-        #[serde(default)]
         at_monotonic_ns: Option<u64>,
     },
     /// Closes the window that is open before its time; nothing when none is.
     CloseWindow {
         /// As of `start`.
-        #[serde(default)]
         at_monotonic_ns: Option<u64>,
     },
     /// Users of a closed load rest: a user that is due to send waits, with its connection open, for
     /// a turn.
     Rest {
         /// As of `start`.
-        #[serde(default)]
         at_monotonic_ns: Option<u64>,
     },
     /// Opens a window that consists of turns of users who rest between them. As `window`.
@@ -286,13 +268,11 @@ pub enum Command {
         /// Of each, in ms from `at_monotonic_ns`: its begin, from when it is measured, its end.
         turns: Vec<[f64; 3]>,
         /// As of `start`.
-        #[serde(default)]
         at_monotonic_ns: Option<u64>,
     },
     /// Ends the run in order.
     Stop {
         /// As of `start`.
-        #[serde(default)]
         at_monotonic_ns: Option<u64>,
     },
 }

@@ -51,7 +51,7 @@ fn pieces<'a>(message: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
 }
 
 /// How one exchange ended when the server closed after its bytes. Refused and incomplete are one:
-/// whether garbage is told early or when the connection ends may depend on the pieces, what a
+/// whether garbage is reported early or when the connection ends may depend on the pieces, what a
 /// response is may not.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReadOutcome {

@@ -1,13 +1,16 @@
 //! How a plan is refused, and the bounds that several of its readers know: of durations and think
 //! times. It must not know what else is in a plan.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
 use crate::plan::Think;
 
 /// A plan that cannot be run: one sentence for the person who wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanError(pub String);
 
-impl std::fmt::Display for PlanError {
+impl Display for PlanError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.0)
     }
@@ -48,6 +51,19 @@ pub fn check_think(key: &str, think: &Think) -> Result<(), PlanError> {
             duration(&format!("{key}.offset_ms"), offset_ms, true)
         }
     }
+}
+
+/// Checks that a number lies within these bounds; `name`: where it stands in the plan.
+pub fn within<T: PartialOrd + Display>(
+    name: &str,
+    value: T,
+    bounds: RangeInclusive<T>,
+) -> Result<(), PlanError> {
+    if bounds.contains(&value) {
+        return Ok(());
+    }
+    let (least, most) = bounds.into_inner();
+    refuse(format!("{name} is {value}, expected {least} to {most}"))
 }
 
 /// Checks a duration; `name`: where it stands in the plan.

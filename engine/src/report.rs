@@ -1,14 +1,31 @@
 //! The events that `prony-engine run` writes, one JSON object per line. Types and their making from
 //! counters; no decisions.
 
+/// Declares an event, or a part of one: its fields, each with what it is made of.
+macro_rules! report {
+    ($(#[$about:meta])* $name:ident($($from:ident: $kind:ty),*) {
+        $($(#[$doc:meta])* $field:ident: $shown:ty = $made:expr,)*
+    }) => {
+        $(#[$about])*
+        #[derive(Debug, Serialize, JsonSchema)]
+        pub struct $name { $($(#[$doc])* pub $field: $shown,)* }
+
+        impl $name {
+            pub fn new($($from: $kind),*) -> Self {
+                Self { $($field: $made,)* }
+            }
+        }
+    };
+}
+
 mod counters;
 mod histogram;
-mod http2;
 mod response;
 mod window;
 
 use std::collections::BTreeMap;
 
+use prony_script::{Figures, Printed};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -20,8 +37,10 @@ use crate::fault::Fault;
 use crate::log::LogReport;
 use crate::measure::counters::{Counters, ErrorKind};
 use crate::measure::edges::Edges;
+use crate::measure::interval::IntervalRow;
 use crate::script::Script;
 use crate::tls::config::TlsReady;
+use crate::units::ms;
 
 /// One line on stdout.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -89,44 +108,47 @@ pub struct ThreadReady {
     pub realtime: bool,
 }
 
-/// What ended in one interval, over all threads.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Interval {
-    /// End of the row, after the start of the run.
-    pub t_ms: f64,
-    pub duration_ms: f64,
-    /// Whether the whole row lies in the measured window.
-    pub in_window: bool,
-    pub completed: u64,
-    pub failed: u64,
-    pub errors: BTreeMap<ErrorKind, u64>,
-    pub bytes_received: u64,
-    /// At the end of the row.
-    pub in_flight: u64,
-    pub users: u64,
-    pub connections_open: u64,
-    pub connections_opened: u64,
-    pub mean_ns: Option<u64>,
-    pub p50_ns: Option<u64>,
-    pub p90_ns: Option<u64>,
-    pub p99_ns: Option<u64>,
-    pub max_ns: Option<u64>,
-    /// CPU time of the threads divided by their wall time: 1 when all are busy all the time.
-    pub client_cpu: f64,
-    pub loop_lag_p99_ns: Option<u64>,
-    pub sent: u64,
-    /// Open load: requests that became due in the row.
-    pub offered: Option<u64>,
-    /// Open load: arrivals that found no place.
-    pub blocked: Option<u64>,
-    /// Of the requests that ended in the row; only with a `share`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub service_time: Option<HistogramReport>,
-    /// Open load: from the intended send, of what ended in the row.
-    pub latency_p50_ns: Option<u64>,
-    pub latency_p99_ns: Option<u64>,
-    /// Open load: actual minus intended send, of what was sent in the row.
-    pub send_lag_p99_ns: Option<u64>,
+report! {
+    /// What ended in one interval, over all threads.
+    Interval(row: &IntervalRow, from_ns: u64, started_ns: u64, open: bool, adds_up: bool) {
+        /// End of the row, after the start of the run.
+        t_ms: f64 = ms(row.to_ns - started_ns),
+        duration_ms: f64 = ms(row.to_ns - from_ns),
+        /// Whether the whole row lies in the measured window.
+        in_window: bool = !row.outside_window,
+        completed: u64 = row.counters.completed,
+        failed: u64 = row.counters.failed,
+        errors: BTreeMap<ErrorKind, u64> = row.counters.errors.clone(),
+        bytes_received: u64 = row.counters.bytes_received,
+        /// At the end of the row.
+        in_flight: u64 = row.in_flight,
+        users: u64 = row.users,
+        connections_open: u64 = row.connections_open,
+        connections_opened: u64 = row.counters.connections_opened,
+        mean_ns: Option<u64> = row.service_time.mean_ns(),
+        p50_ns: Option<u64> = row.service_time.quantile_ns(0.5),
+        p90_ns: Option<u64> = row.service_time.quantile_ns(0.9),
+        p99_ns: Option<u64> = row.service_time.quantile_ns(0.99),
+        max_ns: Option<u64> = row.service_time.max_ns(),
+        /// CPU time of the threads divided by their wall time: 1 when all are busy all the time.
+        client_cpu: f64 = row.cpu_ns as f64 / row.wall_ns.max(1) as f64,
+        loop_lag_p99_ns: Option<u64> = row.loop_lag.quantile_ns(0.99),
+        sent: u64 = row.counters.sent,
+        /// Open load: requests that became due in the row.
+        offered: Option<u64> = open.then_some(row.counters.offered),
+        /// Open load: arrivals that found no place.
+        blocked: Option<u64> = open.then_some(row.counters.blocked),
+        /// Of the requests that ended in the row; only with a `share`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        service_time: Option<HistogramReport> = adds_up
+            .then(|| HistogramReport::new(&row.service_time))
+            .flatten(),
+        /// Open load: from the intended send, of what ended in the row.
+        latency_p50_ns: Option<u64> = row.latency.quantile_ns(0.5),
+        latency_p99_ns: Option<u64> = row.latency.quantile_ns(0.99),
+        /// Open load: actual minus intended send, of what was sent in the row.
+        send_lag_p99_ns: Option<u64> = row.send_lag.quantile_ns(0.99),
+    }
 }
 
 /// So many requests have completed since the start of the run.
@@ -199,7 +221,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Of a run that was told to end while it was being prepared: nothing was sent.
+    /// Of a run that a command ended while it was being prepared: nothing was sent.
     /// `injected_faults`: those of the plan, once it was read.
     pub fn without_a_load(reason: Reason, injected_faults: Vec<Fault>) -> Self {
         Self {
@@ -218,62 +240,44 @@ impl Finished {
     }
 }
 
-/// What a script did beside its requests.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ScriptReport {
-    /// Its interpreters that sent requests.
-    pub threads: usize,
-    /// It was called for every send; otherwise its request was fixed before the load.
-    pub dynamic: bool,
-    /// Requests in the first piece that it sent.
-    pub pipeline: u32,
-    /// File, line and reason.
-    pub error: Option<String>,
-    /// What it counted itself, by name; only of one that is called by blocks.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub counters: BTreeMap<String, u64>,
-    /// How often each thing happened of which it asked for the rate.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub rates: BTreeMap<String, u64>,
-    /// Values that it gave, by name: each, rounded to a tenth, with how often.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub histograms: BTreeMap<String, Vec<(f64, u64)>>,
-    /// What it printed before the load, during it, and in `done`.
-    pub printed_setup: String,
-    pub printed_run: String,
-    pub printed_done: String,
-    /// More was printed than is kept.
-    pub printed_left_out: bool,
+report! {
+    /// What a script did beside its requests.
+    ScriptReport(script: &Script, figures: Figures, printed: Printed) {
+        /// Its interpreters that sent requests.
+        threads: usize = script.threads(),
+        /// It was called for every send; otherwise its request was fixed before the load.
+        dynamic: bool = script.dynamic,
+        /// Requests in the first piece that it sent.
+        pipeline: u32 = script.pipeline,
+        /// File, line and reason.
+        error: Option<String> = script.error(),
+        /// What it counted itself, by name; only of one that is called by blocks.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        counters: BTreeMap<String, u64> = figures.counters,
+        /// How often each thing happened of which it asked for the rate.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        rates: BTreeMap<String, u64> = figures.rates,
+        /// Values that it gave, by name: each, rounded to a tenth, with how often.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        histograms: BTreeMap<String, Vec<(f64, u64)>> = figures
+            .histograms
+            .into_iter()
+            .map(|(name, values)| (name, in_tenths(values)))
+            .collect(),
+        /// What it printed before the load, during it, and in `done`.
+        printed_setup: String = printed.setup,
+        printed_run: String = printed.run,
+        printed_done: String = printed.done,
+        /// More was printed than is kept.
+        printed_left_out: bool = printed.left_out,
+    }
 }
 
-impl ScriptReport {
-    pub fn new(script: &Script) -> Self {
-        let printed = script.printed();
-        let figures = script.figures();
-        let spread = |values: BTreeMap<i64, u64>| {
-            let values = values.into_iter();
-            values
-                .map(|(tenths, count)| (tenths as f64 / 10.0, count))
-                .collect()
-        };
-        Self {
-            counters: figures.counters,
-            rates: figures.rates,
-            histograms: figures
-                .histograms
-                .into_iter()
-                .map(|(name, values)| (name, spread(values)))
-                .collect(),
-            threads: script.threads(),
-            dynamic: script.dynamic,
-            pipeline: script.pipeline,
-            error: script.error(),
-            printed_setup: printed.setup,
-            printed_run: printed.run,
-            printed_done: printed.done,
-            printed_left_out: printed.left_out,
-        }
-    }
+fn in_tenths(values: BTreeMap<i64, u64>) -> Vec<(f64, u64)> {
+    let values = values.into_iter();
+    values
+        .map(|(tenths, count)| (tenths as f64 / 10.0, count))
+        .collect()
 }
 
 /// Something that ended the run before it could be finished.

@@ -64,9 +64,9 @@ impl Client {
         id
     }
 
-    /// Says farewell.
+    /// Sends GOAWAY.
     pub fn leave(&self, code: ErrorCode, out: &mut Vec<u8>) {
-        // A client is told of no streams of the server's: there is no push.
+        // A client knows of no streams of the server's: there is no push.
         frame::write_goaway(0, code, out);
     }
 }

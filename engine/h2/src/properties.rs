@@ -18,7 +18,7 @@ const CONFIG: Config = Config {
 
 /// What a client made of some bytes: its events, and how it ended.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Heard {
+struct Received {
     events: Vec<String>,
     /// The body of a stream, piece by piece, is one event.
     bodies: Vec<(u32, Vec<u8>)>,
@@ -39,45 +39,45 @@ fn client(out: &mut Vec<u8>) -> Client {
     client
 }
 
-fn hear<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Heard {
-    let mut heard = Heard::default();
-    let mut client = client(&mut heard.out);
+fn receive_all<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Received {
+    let mut received = Received::default();
+    let mut client = client(&mut received.out);
     for mut piece in pieces {
         loop {
-            match client.read(&mut piece, &mut heard.out) {
+            match client.read(&mut piece, &mut received.out) {
                 Ok(Some(Event::Data { key, bytes, end })) => {
-                    let known = heard.bodies.iter_mut().find(|body| body.0 == key);
+                    let known = received.bodies.iter_mut().find(|body| body.0 == key);
                     match known {
                         Some(body) => body.1.extend_from_slice(bytes),
-                        None => heard.bodies.push((key, bytes.to_vec())),
+                        None => received.bodies.push((key, bytes.to_vec())),
                     }
                     if end {
-                        heard.events.push(format!("end of {key}"));
+                        received.events.push(format!("end of {key}"));
                     }
                 }
                 Ok(Some(event)) => {
                     if let Event::Broken { key, .. } = event {
                         // How much was handed on before depends on the cuts.
-                        heard.bodies.retain(|body| body.0 != key);
+                        received.bodies.retain(|body| body.0 != key);
                     }
-                    heard.events.push(format!("{event:?}"));
+                    received.events.push(format!("{event:?}"));
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    heard.error = Some(error.to_string());
-                    return heard;
+                    received.error = Some(error.to_string());
+                    return received;
                 }
             }
         }
         assert!(piece.is_empty(), "bytes were left");
     }
-    heard
+    received
 }
 
 /// A client reads any bytes the same way however they are cut, and holds no more than a frame, a
 /// header block and what its streams need.
 pub fn client_reads(bytes: &[u8], cuts: &[usize]) {
-    let whole = hear(std::iter::once(bytes));
+    let whole = receive_all(std::iter::once(bytes));
     let mut at = 0;
     let mut pieces = Vec::new();
     for cut in cuts {
@@ -86,11 +86,11 @@ pub fn client_reads(bytes: &[u8], cuts: &[usize]) {
         at = to;
     }
     pieces.push(&bytes[at..]);
-    let cut = hear(pieces.into_iter());
+    let cut = receive_all(pieces.into_iter());
     assert_eq!(whole, cut);
 }
 
-/// A server hears the same of a client's frames however they are cut, takes no more streams than it
+/// A server receives the same of a client's frames however they are cut, takes no more streams than it
 /// allows, and answers what it took.
 pub fn server_reads(bytes: &[u8], cuts: &[usize]) {
     let mut at = 0;
@@ -105,11 +105,11 @@ pub fn server_reads(bytes: &[u8], cuts: &[usize]) {
     assert_eq!(whole, serve(pieces.into_iter()));
 }
 
-/// What a server is told of requests, and how it ended. What it is told of bodies depends on the
+/// What a server gets of requests, and how it ended. What it gets of bodies depends on the
 /// cuts, but for their ends.
 fn serve<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Option<String>) {
     const MAX_STREAMS: u32 = 5;
-    let (mut told, mut out) = (Vec::new(), Vec::new());
+    let (mut events, mut out) = (Vec::new(), Vec::new());
     let mut server = Server::new(CONFIG, MAX_STREAMS, &mut out);
     let mut response = Fields::default();
     response.push(b":status", b"200", Indexing::Kept);
@@ -124,9 +124,9 @@ fn serve<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Option<Str
                 Ok(Some(event @ Event::Trailers { key })) => (Some(key), format!("{event:?}")),
                 Ok(Some(event)) => (None, format!("{event:?}")),
                 Ok(None) => break,
-                Err(error) => return (told, Some(error.to_string())),
+                Err(error) => return (events, Some(error.to_string())),
             };
-            told.push(said);
+            events.push(said);
             assert!(server.open_streams() <= MAX_STREAMS as usize);
             if let Some(key) = answered {
                 server.respond(key, &response, false, &mut out);
@@ -135,7 +135,7 @@ fn serve<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Option<Str
         }
         assert!(piece.is_empty(), "bytes were left");
     }
-    (told, None)
+    (events, None)
 }
 
 /// No header block panics or becomes more than is allowed, and what was read can be written again.

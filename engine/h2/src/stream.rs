@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Streams of which we said that we are done with them are told apart from those that the server
+/// Streams of which we said that we are done with them are distinguished from those that the server
 /// ended, among so many of the last.
 const REMEMBERED_RESETS: usize = 1024;
 

@@ -73,7 +73,7 @@ impl Pair {
     fn tries(&mut self, mut bytes: &[u8]) -> Result<Vec<String>, ConnectionError> {
         let mut events = Vec::new();
         while let Some(event) = self.client.read(&mut bytes, &mut self.out)? {
-            events.push(told(&event));
+            events.push(described(&event));
         }
         assert!(bytes.is_empty());
         Ok(events)
@@ -162,7 +162,7 @@ fn request(method: &str) -> Fields {
 }
 
 /// An event in a few words.
-fn told(event: &Event<'_>) -> String {
+fn described(event: &Event<'_>) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("\r\n", ",");
     let ends = |end: bool| if end { " end" } else { "" };
     match event {

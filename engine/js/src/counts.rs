@@ -16,7 +16,7 @@ pub struct Counts(Mutex<Figures>);
 
 impl Counts {
     fn with<T>(&self, act: impl FnOnce(&mut Figures) -> T) -> T {
-        // Whoever panicked with the lock in hand has left counts that are still counts.
+        // A thread that panicked with the lock in hand has left counts that are still counts.
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

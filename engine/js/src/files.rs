@@ -105,11 +105,11 @@ mod tests {
 
     #[test]
     fn modules_are_told_by_their_ending_or_by_their_words() {
-        let told = |file: &str, text: &str| is_module(Path::new(file), text);
-        assert!(told("a.mjs", "") && !told("a.cjs", "export function f() {}"));
-        assert!(told("a.js", "// x\nexport function f() {}"));
-        assert!(told("a.js", "import { a } from './b.js'"));
-        assert!(!told(
+        let by_text = |file: &str, text: &str| is_module(Path::new(file), text);
+        assert!(by_text("a.mjs", "") && !by_text("a.cjs", "export function f() {}"));
+        assert!(by_text("a.js", "// x\nexport function f() {}"));
+        assert!(by_text("a.js", "import { a } from './b.js'"));
+        assert!(!by_text(
             "a.js",
             "exports.f = 1\nmodule.exports = {}\nimporter()"
         ));
@@ -127,12 +127,14 @@ mod tests {
         write("lib/old/package.json", r#"{"type": "commonjs"}"#);
         write("unsaid/package.json", "{}");
         write("node_modules/p/index.js", "");
-        let told = |file: &str, text: &str| is_module(&folder.path().join(file), text);
-        assert!(told("a.js", "") && told("lib/a.js", "") && !told("lib/old/a.js", "export {}"));
-        assert!(!told("a.cjs", "") && told("lib/old/a.mjs", ""));
-        assert!(!told("unsaid/a.js", "") && told("unsaid/a.js", "export {}"));
+        let by_text = |file: &str, text: &str| is_module(&folder.path().join(file), text);
+        assert!(
+            by_text("a.js", "") && by_text("lib/a.js", "") && !by_text("lib/old/a.js", "export {}")
+        );
+        assert!(!by_text("a.cjs", "") && by_text("lib/old/a.mjs", ""));
+        assert!(!by_text("unsaid/a.js", "") && by_text("unsaid/a.js", "export {}"));
         // What is installed is not of the package that it is installed in.
-        assert!(!told("node_modules/p/index.js", "exports.a = 1"));
+        assert!(!by_text("node_modules/p/index.js", "exports.a = 1"));
     }
 
     #[test]

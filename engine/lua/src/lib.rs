@@ -92,32 +92,32 @@ impl LuaScript {
         })
     }
 
-    fn call_done(&self, told: Summary) -> Result<(), Error> {
+    fn call_done(&self, figures: Summary) -> Result<(), Error> {
         if !self.main.has("done")? {
             return Ok(());
         }
         let lua = &self.main.lua;
         let summary = lua.create_table()?;
         for (name, value) in [
-            ("duration", told.duration_us),
-            ("requests", told.requests),
-            ("bytes", told.bytes),
+            ("duration", figures.duration_us),
+            ("requests", figures.requests),
+            ("bytes", figures.bytes),
         ] {
             summary.set(name, value as f64)?;
         }
         let errors = lua.create_table()?;
         for (name, value) in [
-            ("connect", told.connect_errors),
-            ("read", told.read_errors),
-            ("write", told.write_errors),
-            ("status", told.status_errors),
-            ("timeout", told.timeouts),
+            ("connect", figures.connect_errors),
+            ("read", figures.read_errors),
+            ("write", figures.write_errors),
+            ("status", figures.status_errors),
+            ("timeout", figures.timeouts),
         ] {
             errors.set(name, value as f64)?;
         }
         summary.set("errors", errors)?;
-        let latency = lua.create_userdata(Stats(told.latency))?;
-        let rates = lua.create_userdata(Stats(told.rates))?;
+        let latency = lua.create_userdata(Stats(figures.latency))?;
+        let rates = lua.create_userdata(Stats(figures.rates))?;
         self.main.call(Call::Done, (summary, latency, rates))
     }
 }

@@ -33,7 +33,7 @@ pub struct Output {
 
 impl Output {
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        // Whoever panicked with the lock in hand has left text that is still text.
+        // A thread that panicked with the lock in hand has left text that is still text.
         act(&mut self
             .state
             .lock()

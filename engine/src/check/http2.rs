@@ -1,6 +1,6 @@
 //! Refuses what a plan asks of HTTP/2 and cannot have. Pure functions of the plan.
 
-use super::{PlanError, refuse};
+use super::{PlanError, refuse, within};
 use crate::pace::share::Part;
 use crate::plan::{Close, HttpVersion, Load, Plan, Reuse, Scenario};
 
@@ -58,18 +58,10 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
 
 fn check_http2(plan: &Plan) -> Result<(), PlanError> {
     let http2 = plan.http2.clone().unwrap_or_default();
-    let window = http2.stream_window_bytes;
-    if !(1..=MAX_WINDOW_BYTES).contains(&window) {
-        return refuse(format!(
-            "http2.stream_window_bytes is {window}, expected 1 to {MAX_WINDOW_BYTES}"
-        ));
-    }
-    let window = http2.connection_window_bytes;
-    if !(MIN_CONNECTION_WINDOW_BYTES..=MAX_WINDOW_BYTES).contains(&window) {
-        return refuse(format!(
-            "http2.connection_window_bytes is {window}, expected {MIN_CONNECTION_WINDOW_BYTES} to {MAX_WINDOW_BYTES}"
-        ));
-    }
+    let (stream, connection) = (http2.stream_window_bytes, http2.connection_window_bytes);
+    within("http2.stream_window_bytes", stream, 1..=MAX_WINDOW_BYTES)?;
+    let bounds = MIN_CONNECTION_WINDOW_BYTES..=MAX_WINDOW_BYTES;
+    within("http2.connection_window_bytes", connection, bounds)?;
     let table = http2.header_table_bytes;
     if table > MAX_TABLE_BYTES {
         return refuse(format!(

@@ -1,6 +1,6 @@
 //! Refuses what a plan asks of HTTP and cannot have. Pure functions of the plan.
 
-use super::{PlanError, refuse};
+use super::{PlanError, refuse, within};
 use crate::plan::{HttpVersion, Load, Plan, Reuse, Scenario, Session, walks_branches};
 
 /// A status line and a few fields must fit; a longer head than the upper bound is no head, and
@@ -11,14 +11,11 @@ const HEADER_BYTES: std::ops::RangeInclusive<u32> = 256..=1024 * 1024;
 const MIN_PARTIAL_BYTES: u64 = 64 * 1024;
 
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
-    let bytes = plan.limits.header_bytes;
-    if !HEADER_BYTES.contains(&bytes) {
-        return refuse(format!(
-            "limits.header_bytes is {bytes}, expected {} to {}",
-            HEADER_BYTES.start(),
-            HEADER_BYTES.end()
-        ));
-    }
+    within(
+        "limits.header_bytes",
+        plan.limits.header_bytes,
+        HEADER_BYTES,
+    )?;
     let bytes = plan.limits.partial_response_bytes;
     if bytes < MIN_PARTIAL_BYTES {
         return refuse(format!(

@@ -1,6 +1,6 @@
 //! Refuses scenarios that cannot be run. What is inside placeholders is checked when they are compiled.
 
-use super::{PlanError, check_think, refuse};
+use super::{PlanError, check_think, refuse, within};
 use crate::plan::{PathForm, Plan, Scenario, Step};
 
 const MAX_STEPS: usize = 1_000;
@@ -196,12 +196,7 @@ fn check_step(step: &Step) -> Result<(), PlanError> {
             ));
         }
     }
-    if !(1..=MAX_LOOPS).contains(&step.repeat) {
-        return refuse(format!(
-            "repeat is {}, expected 1 to {MAX_LOOPS}",
-            step.repeat
-        ));
-    }
+    within("repeat", step.repeat, 1..=MAX_LOOPS)?;
     if step.follow_redirects > MAX_REDIRECTS {
         return refuse(format!(
             "follow_redirects is {}, expected at most {MAX_REDIRECTS}",

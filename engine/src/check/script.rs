@@ -1,6 +1,6 @@
 //! Refuses scripts beside what a script decides itself, and rates that cannot be counted.
 
-use super::{PlanError, duration, refuse};
+use super::{PlanError, duration, refuse, within};
 use crate::plan::{HttpVersion, Load, Node, Plan, Reuse, Session};
 
 const MAX_THREADS: u32 = 1_000;
@@ -31,12 +31,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         }
         return Ok(());
     };
-    if script.threads == 0 || script.threads > MAX_THREADS {
-        return refuse(format!(
-            "script.threads is {}, expected 1 to {MAX_THREADS}",
-            script.threads
-        ));
-    }
+    within("script.threads", script.threads, 1..=MAX_THREADS)?;
     duration("script.call_timeout_ms", script.call_timeout_ms, false)?;
     if script.call_timeout_ms < MIN_CALL_TIMEOUT_MS {
         return refuse(format!(

@@ -1,6 +1,6 @@
 //! Refuses a share of a load that is none, and loads that several engines cannot offer together.
 
-use super::{PlanError, refuse};
+use super::{PlanError, refuse, within};
 use crate::plan::Plan;
 
 /// More do not make weights any better.
@@ -10,12 +10,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let Some(share) = &plan.share else {
         return Ok(());
     };
-    if share.of == 0 || share.of > MAX_SLOTS {
-        return refuse(format!(
-            "share.of is {}, expected 1 to {MAX_SLOTS}",
-            share.of
-        ));
-    }
+    within("share.of", share.of, 1..=MAX_SLOTS)?;
     let rises = share.slots.is_sorted_by(|one, next| one < next);
     if share.slots.is_empty() || !rises || share.slots.iter().any(|slot| *slot >= share.of) {
         return refuse(format!(

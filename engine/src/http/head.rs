@@ -111,13 +111,15 @@ pub fn read_head(
     Ok(Some((length, head)))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Coding {
+    #[default]
     None,
     Chunked,
     Other,
 }
 
+#[derive(Default)]
 struct Fields {
     length: Option<u64>,
     coded: Coding,
@@ -127,12 +129,7 @@ struct Fields {
 
 impl Fields {
     fn read(headers: &[httparse::Header<'_>]) -> Result<Self, BadResponse> {
-        let mut fields = Self {
-            length: None,
-            coded: Coding::None,
-            close: false,
-            keep_alive: false,
-        };
+        let mut fields = Self::default();
         for header in headers {
             match header.name.len() {
                 14 if header.name.eq_ignore_ascii_case("content-length") => {

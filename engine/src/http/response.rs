@@ -331,7 +331,7 @@ fn head_of(
     Ok(found)
 }
 
-/// Adds to an incomplete head and says whether reading it again can tell anything new: when its end
+/// Adds to an incomplete head and says whether reading it again can show anything new: when its end
 /// may be there, or, to refuse garbage early without reading a dripping head at every byte, when it
 /// has grown by a kilobyte or is still short.
 fn extend_head(stored: &mut Vec<u8>, input: &[u8]) -> bool {

@@ -25,7 +25,7 @@ impl<D: Driver> Http2Driver<D> {
         {
             place.state = PlaceState::Attached;
             place.side = side;
-            return self.tell(NetEvent::Joined(conn));
+            return self.push_event(NetEvent::Joined(conn));
         }
         place.state = PlaceState::Joining;
         group.joining.push(conn);
@@ -51,19 +51,19 @@ impl<D: Driver> Http2Driver<D> {
         };
         group.leader = group.joining.first().copied();
         self.sides[side].state = SideState::Connecting;
-        self.figures.connect_attempts += 1;
+        self.figures.connections.connect_attempts += 1;
         self.wire.connect(side as ConnId, group.address);
     }
 
     pub(super) fn on_connected(&mut self, side: ConnId) {
         let number = side as usize / SIDES;
-        self.figures.connections_opened += 1;
+        self.figures.connections.connections_opened += 1;
         let group = &mut self.groups[number];
         if group.leader.is_none() {
             group.leader = group.joining.first().copied();
         }
         if let Some(leader) = group.leader {
-            self.tell(NetEvent::Connected(leader));
+            self.push_event(NetEvent::Connected(leader));
         }
         if self.is_secure(number) {
             self.sides[side as usize].state = SideState::Securing;
@@ -101,10 +101,10 @@ impl<D: Driver> Http2Driver<D> {
             place.side = side;
             match secured {
                 Some(secured) if leader == Some(conn) => {
-                    self.tell(NetEvent::Secured(conn, secured))
+                    self.push_event(NetEvent::Secured(conn, secured))
                 }
                 None if leader == Some(conn) => {}
-                _ => self.tell(NetEvent::Joined(conn)),
+                _ => self.push_event(NetEvent::Joined(conn)),
             }
         }
         self.mark_dirty(side);
@@ -115,7 +115,7 @@ impl<D: Driver> Http2Driver<D> {
         self.shut(side);
         let number = side as usize / SIDES;
         for conn in self.take_joining(number) {
-            self.tell(NetEvent::ConnectFailed(conn, code));
+            self.push_event(NetEvent::ConnectFailed(conn, code));
         }
         let broken = End::Broken(crate::net::Direction::Write, code);
         self.lose_waiting(number, &broken);

@@ -1,13 +1,13 @@
-//! How connections that users share end, and what becomes of the users: told at once where a request
+//! How connections that users share end, and what becomes of the users: notified at once where a request
 //! was lost, sent elsewhere where it had not gone out.
 
 use prony_h2::{ErrorCode, Tally};
 
-use super::{Group, Http2Driver, PlaceState, SIDES, SideState, Told};
+use super::{Group, Http2Driver, Pending, PlaceState, SIDES, SideState};
 use crate::measure::counters::ErrorKind;
 use crate::measure::http2::Http2Figures;
 use crate::net::{ConnId, Driver, Lost, NetEvent};
-use crate::payload::{Outgoing, Payload};
+use crate::payload::Payload;
 
 pub(super) fn add_tally(figures: &mut Http2Figures, tally: &Tally) {
     figures.streams_opened += tally.streams_opened;
@@ -63,7 +63,7 @@ impl<D: Driver> Http2Driver<D> {
         joining
     }
 
-    /// Requests that wait for a stream do so in vain.
+    /// Requests that wait for a stream get none.
     pub(super) fn lose_waiting(&mut self, number: usize, end: &End) {
         for conn in std::mem::take(&mut self.groups[number].waiting) {
             let place = &mut self.places[conn as usize];
@@ -72,15 +72,15 @@ impl<D: Driver> Http2Driver<D> {
                 place.state = PlaceState::Detached;
                 self.groups[number].members -= 1;
             }
-            self.tell_end(conn, end);
+            self.push_end(conn, end);
         }
     }
 
-    fn tell_end(&mut self, conn: ConnId, end: &End) {
-        self.tell(end.event(conn));
+    fn push_end(&mut self, conn: ConnId, end: &End) {
+        self.push_event(end.event(conn));
         if let End::Fault(..) = end {
             // Its user takes the connection to be there still.
-            self.tell(NetEvent::Closed(conn));
+            self.push_event(NetEvent::Closed(conn));
         }
     }
 
@@ -98,8 +98,8 @@ impl<D: Driver> Http2Driver<D> {
         if self.sides[side as usize].state != SideState::Open {
             let leader = self.groups[number].leader;
             for conn in self.take_joining(number) {
-                self.tell(match end {
-                    // Only the leader is told of the handshake.
+                self.push_event(match end {
+                    // Only the leader is notified of the handshake.
                     End::Unsecured(reason) if leader != Some(conn) => {
                         lost(conn, ErrorKind::Tls, reason.clone())
                     }
@@ -119,9 +119,9 @@ impl<D: Driver> Http2Driver<D> {
                     // What came of a response that is not whole is of no use.
                     self.forget(conn);
                     self.detach(conn);
-                    self.tell_end(conn, end);
+                    self.push_end(conn, end);
                 } else {
-                    self.told.push_back(Told::Leaves(conn));
+                    self.pending.push_back(Pending::Leaves(conn));
                 }
             }
             if self.groups[number].current == Some(side) {
@@ -137,9 +137,9 @@ impl<D: Driver> Http2Driver<D> {
 
     pub(super) fn count_closed(&mut self, by_server: bool) {
         if by_server {
-            self.figures.connections_closed_by_server += 1;
+            self.figures.connections.connections_closed_by_server += 1;
         } else {
-            self.figures.connections_closed_by_client += 1;
+            self.figures.connections.connections_closed_by_client += 1;
         }
     }
 
@@ -184,11 +184,11 @@ impl<D: Driver> Http2Driver<D> {
         for conn in self.on_side(side) {
             let place = &self.places[conn as usize];
             if place.stream == 0 && place.waiting.is_none() {
-                self.told.push_back(Told::Leaves(conn));
+                self.pending.push_back(Pending::Leaves(conn));
             }
         }
         if !useful {
-            // Whoever goes away before the first response would do so again.
+            // A server that goes away before the first response would do so again.
             let end = End::Fault(ErrorKind::GoAway, reason.to_owned());
             self.lose_waiting(number, &end);
         }
@@ -218,7 +218,7 @@ impl<D: Driver> Http2Driver<D> {
                 SideState::Connecting => {}
                 SideState::Securing => self.count_closed(false),
                 SideState::Open => {
-                    self.say_farewell(side as ConnId);
+                    self.send_goaway(side as ConnId);
                     self.count_closed(false);
                 }
             }
@@ -227,7 +227,7 @@ impl<D: Driver> Http2Driver<D> {
     }
 
     /// GOAWAY, which must be on its way before the connection is closed.
-    pub(super) fn say_farewell(&mut self, side: ConnId) {
+    pub(super) fn send_goaway(&mut self, side: ConnId) {
         let slot = &mut self.sides[side as usize];
         if let Some(client) = &slot.client {
             client.leave(ErrorCode::NO_ERROR, &mut slot.out);
@@ -236,9 +236,8 @@ impl<D: Driver> Http2Driver<D> {
             return;
         }
         let out = std::mem::take(&mut slot.out);
-        self.figures.bytes_sent += out.len() as u64;
-        self.wire
-            .send_last(side, Payload::Owned(Outgoing::new(out, None)));
+        self.figures.connections.bytes_sent += out.len() as u64;
+        self.wire.send_last(side, Payload::bytes(out));
         // A driver that cannot flush says so at its next wait.
         let _ = self.wire.flush();
     }

@@ -87,7 +87,7 @@ fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&line[..at], line[at + 1..].trim_ascii()))
 }
 
-/// How the end of a response's body is told in the form of HTTP/1.1.
+/// How the end of a response's body is given in the form of HTTP/1.1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Framing {
     /// There is none, or the head that came says how long it is.

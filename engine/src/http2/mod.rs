@@ -20,7 +20,9 @@ use prony_h2::{Client, Fields};
 use crate::measure::http2::Http2Figures;
 use crate::net::read_ahead::ReadAhead;
 use crate::net::sys::Waker;
-use crate::net::{Config, ConnId, Driver, NetEvent, Owners, Received, Sharing};
+use crate::net::{
+    Config, ConnId, Driver, NetEvent, Owners, Received, Sharing, over_another_driver,
+};
 use crate::payload::{Outgoing, Payload};
 use crate::tls::config::ClientTls;
 use message::Text;
@@ -101,7 +103,7 @@ struct Group {
     /// The side on which requests go out.
     current: Option<ConnId>,
     address: usize,
-    /// The user who is told how the connection comes about.
+    /// The user who is notified how the connection comes about.
     leader: Option<ConnId>,
     joining: Vec<ConnId>,
     /// Users whose requests wait for a stream, the first first.
@@ -140,9 +142,9 @@ struct Side {
     sent_last: usize,
 }
 
-/// What users are to be told.
+/// What users are still to be notified of.
 #[derive(Debug)]
-enum Told {
+enum Pending {
     Net(NetEvent),
     /// Something of a response has come.
     Text(ConnId),
@@ -168,7 +170,7 @@ pub struct Http2Driver<D> {
     places: Vec<Place>,
     groups: Vec<Group>,
     sides: Vec<Side>,
-    told: VecDeque<Told>,
+    pending: VecDeque<Pending>,
     /// The bytes of the last [`NetEvent::Received`].
     shown: Vec<u8>,
     /// Of the bytes of the wire that were read last.
@@ -221,8 +223,8 @@ impl<D: Driver> Http2Driver<D> {
             .is_some_and(|tls| tls.name(address).is_some())
     }
 
-    fn tell(&mut self, event: NetEvent) {
-        self.told.push_back(Told::Net(event));
+    fn push_event(&mut self, event: NetEvent) {
+        self.pending.push_back(Pending::Net(event));
     }
 
     fn mark_dirty(&mut self, side: ConnId) {
@@ -233,13 +235,13 @@ impl<D: Driver> Http2Driver<D> {
         }
     }
 
-    /// What came for a user and was not told concerns a connection that it has given up.
+    /// What came for a user and was not returned concerns a connection that it has given up.
     fn forget(&mut self, conn: ConnId) {
         self.places[conn as usize].text.clear();
-        if !self.told.is_empty() {
-            self.told.retain(|told| match told {
-                Told::Net(event) => event.conn() != Some(conn),
-                Told::Text(of) | Told::Leaves(of) => *of != conn,
+        if !self.pending.is_empty() {
+            self.pending.retain_mut(|pending| match pending {
+                Pending::Net(event) => !event.is_of(conn),
+                Pending::Text(of) | Pending::Leaves(of) => *of != conn,
             });
         }
     }
@@ -276,7 +278,7 @@ impl<D: Driver> Driver for Http2Driver<D> {
             places: (0..config.connections).map(|_| Place::default()).collect(),
             groups: (0..groups).map(|_| Group::default()).collect(),
             sides: (0..groups * SIDES).map(|_| Side::default()).collect(),
-            told: VecDeque::new(),
+            pending: VecDeque::new(),
             shown: Vec::new(),
             arrived_ns: None,
             dirty: Vec::new(),
@@ -320,10 +322,6 @@ impl<D: Driver> Driver for Http2Driver<D> {
         place.accepted_ns
     }
 
-    fn take_put_off(&mut self) -> u64 {
-        self.wire.take_put_off()
-    }
-
     fn take_http2(&mut self) -> Option<Box<Http2Figures>> {
         for side in &mut self.sides {
             if let Some(client) = &mut side.client {
@@ -339,7 +337,7 @@ impl<D: Driver> Driver for Http2Driver<D> {
 
     fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
         self.submit();
-        let until_ns = if self.told.is_empty() {
+        let until_ns = if self.pending.is_empty() {
             until_ns
         } else {
             Some(self.now_ns())
@@ -349,9 +347,9 @@ impl<D: Driver> Driver for Http2Driver<D> {
 
     fn next(&mut self) -> Option<NetEvent> {
         loop {
-            match self.told.pop_front() {
-                Some(Told::Net(event)) => return Some(event),
-                Some(Told::Text(conn)) => {
+            match self.pending.pop_front() {
+                Some(Pending::Net(event)) => return Some(event),
+                Some(Pending::Text(conn)) => {
                     let place = &mut self.places[conn as usize];
                     if !place.text.is_empty() {
                         place.text.take(&mut self.shown);
@@ -360,7 +358,7 @@ impl<D: Driver> Driver for Http2Driver<D> {
                         return Some(NetEvent::Received(Received::new(conn, length, stamped)));
                     }
                 }
-                Some(Told::Leaves(conn)) => {
+                Some(Pending::Leaves(conn)) => {
                     let place = &self.places[conn as usize];
                     let idle = place.stream == 0 && place.waiting.is_none();
                     if idle && place.state == PlaceState::Attached {
@@ -376,7 +374,7 @@ impl<D: Driver> Driver for Http2Driver<D> {
                         if !self.dirty.is_empty() {
                             self.submit();
                         }
-                        if self.told.is_empty() {
+                        if self.pending.is_empty() {
                             return None;
                         }
                     }
@@ -385,25 +383,5 @@ impl<D: Driver> Driver for Http2Driver<D> {
         }
     }
 
-    #[inline]
-    fn bytes(&self, _received: &Received) -> &[u8] {
-        &self.shown
-    }
-
-    #[inline]
-    fn arrived_ns(&self, _received: &Received) -> Option<u64> {
-        self.arrived_ns
-    }
-
-    #[inline]
-    fn release(&mut self, _received: Received) {}
-
-    fn waker(&self) -> Waker {
-        self.waker.clone()
-    }
-
-    #[inline]
-    fn now_ns(&self) -> u64 {
-        self.wire.now_ns()
-    }
+    over_another_driver!(shown);
 }

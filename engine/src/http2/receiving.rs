@@ -1,11 +1,11 @@
-//! What comes on connections that users share, told to each of them as its response.
+//! What comes on connections that users share, passed to each of them as its response.
 
 use prony_h2::{Client, ErrorCode, Event};
 
 use super::ending::{End, lost};
-use super::{Http2Driver, SideState, Told};
+use super::{Http2Driver, Pending, SideState};
 use crate::measure::counters::ErrorKind;
-use crate::measure::http2::Http2Figures;
+use crate::measure::http2::{Http2Figures, smallest};
 use crate::net::{ConnId, Driver, NetEvent, Received};
 
 /// What is written in return may wait for a server that does not read up to this.
@@ -54,10 +54,10 @@ impl<D: Driver> Http2Driver<D> {
         let mut out = std::mem::take(&mut self.sides[side as usize].out);
         let before = out.len();
         let mut input = self.wire.bytes(&received);
-        self.figures.bytes_received += input.len() as u64;
+        self.figures.connections.bytes_received += input.len() as u64;
         let mut view = View {
             places: &mut self.places,
-            told: &mut self.told,
+            pending: &mut self.pending,
             figures: &mut self.figures,
             now_ns,
             completed: 0,
@@ -75,7 +75,7 @@ impl<D: Driver> Http2Driver<D> {
             let place = &mut self.places[conn as usize];
             if std::mem::take(&mut place.touched) {
                 place.text.show();
-                self.told.push_back(Told::Text(conn));
+                self.pending.push_back(Pending::Text(conn));
             }
         }
         self.wire.release(received);
@@ -85,8 +85,7 @@ impl<D: Driver> Http2Driver<D> {
         slot.completed += completed;
         let overflows = slot.out.len() > MAX_UNREAD_BYTES;
         if let Some(limit) = client.max_streams() {
-            let known = self.figures.max_concurrent_streams.into_iter();
-            self.figures.max_concurrent_streams = known.chain([limit]).min();
+            smallest(&mut self.figures.max_concurrent_streams, &Some(limit));
         }
         let used_up = client.is_closing() && follows.goaway.is_none() && !slot.draining;
         match result {
@@ -111,7 +110,7 @@ impl<D: Driver> Http2Driver<D> {
         }
     }
 
-    /// The server broke the protocol: it is told, and the connection closed.
+    /// The server broke the protocol: it is sent the reason, and the connection closed.
     fn fail(&mut self, side: ConnId, client: Box<Client>, code: ErrorCode, reason: &str) {
         let slot = &mut self.sides[side as usize];
         client.leave(code, &mut slot.out);
@@ -131,7 +130,7 @@ impl<D: Driver> Http2Driver<D> {
 /// What an event of a connection changes.
 struct View<'a> {
     places: &'a mut [super::Place],
-    told: &'a mut std::collections::VecDeque<Told>,
+    pending: &'a mut std::collections::VecDeque<Pending>,
     figures: &'a mut Http2Figures,
     now_ns: u64,
     /// Responses that came whole.
@@ -158,7 +157,7 @@ impl View<'_> {
             }
             Event::Trailers { key } => self.came(key, true, touched),
             Event::Reset { key, code } => {
-                *self.figures.resets_received.entry(code.0).or_default() += 1;
+                self.figures.was_reset(code);
                 follows.more = true;
                 self.lose(key, ErrorKind::StreamReset, format!("RST_STREAM: {code}"));
             }
@@ -204,9 +203,9 @@ impl View<'_> {
         place.touched = false;
         place.give_up(self.now_ns, self.figures);
         self.completed += 1;
-        self.told.push_back(Told::Text(conn));
+        self.pending.push_back(Pending::Text(conn));
         if self.draining {
-            self.told.push_back(Told::Leaves(conn));
+            self.pending.push_back(Pending::Leaves(conn));
         }
     }
 
@@ -215,9 +214,10 @@ impl View<'_> {
         place.text.clear();
         place.touched = false;
         place.give_up(self.now_ns, self.figures);
-        self.told.push_back(Told::Net(lost(conn, kind, reason)));
+        self.pending
+            .push_back(Pending::Net(lost(conn, kind, reason)));
         if self.draining {
-            self.told.push_back(Told::Leaves(conn));
+            self.pending.push_back(Pending::Leaves(conn));
         }
     }
 }

@@ -120,7 +120,7 @@ impl<D: Driver> Http2Driver<D> {
             &mut self.sides[side as usize],
         );
         let (Some(written), Some(client)) = (read, &mut slot.client) else {
-            return self.tell(NetEvent::Refused(conn, libc::EINVAL));
+            return self.push_event(NetEvent::Refused(conn, libc::EINVAL));
         };
         let Written {
             head_bytes,
@@ -217,7 +217,7 @@ impl<D: Driver> Http2Driver<D> {
             Progress::Failed(code) => {
                 client.reset(stream, ErrorCode::CANCEL, &mut slot.out);
                 self.places[conn as usize].stream = 0;
-                self.tell(NetEvent::Broken(conn, Direction::Write, code));
+                self.push_event(NetEvent::Broken(conn, Direction::Write, code));
                 return false;
             }
         }
@@ -255,9 +255,8 @@ impl<D: Driver> Http2Driver<D> {
             spare.clear();
             let slot = &mut self.sides[side as usize];
             let out = std::mem::replace(&mut slot.out, spare);
-            self.figures.bytes_sent += out.len() as u64;
-            let outgoing = Outgoing::new(out, None);
-            self.wire.send(side, Payload::Owned(outgoing));
+            self.figures.connections.bytes_sent += out.len() as u64;
+            self.wire.send(side, Payload::bytes(out));
             // What the windows allow of bodies follows when the kernel has taken this.
             if !self.can_send_more(side) {
                 return !self.reads(side);

@@ -11,7 +11,6 @@ use prony_h2::frame::{self, FrameHeader, HEADER_BYTES, flag, kind};
 use prony_h2::hpack::{Encoder, Indexing};
 
 use super::*;
-use crate::measure::counters::ErrorKind;
 use crate::net::Sharing;
 use crate::net::address::Address;
 
@@ -272,7 +271,13 @@ fn users_share_connections_and_each_gets_its_response() {
     test.responds(0, 1, b"hi");
     assert_eq!(test.events(), [format!("0: {OK}"), format!("2: {OK}")]);
     let figures = test.figures();
-    assert_eq!((figures.connections_opened, figures.streams_opened), (1, 2));
+    assert_eq!(
+        (
+            figures.connections.connections_opened,
+            figures.streams_opened
+        ),
+        (1, 2)
+    );
     assert_eq!(figures.stream_waits, 0);
     assert_eq!(figures.max_concurrent_streams, Some(100));
 }

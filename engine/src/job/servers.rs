@@ -52,7 +52,7 @@ pub fn tls(
     let usual = plan::Tls::default();
     let mut asked = plan.target.tls.clone().unwrap_or_default();
     if plan.http_version == HttpVersion::V2 && asked.alpn == usual.alpn {
-        // What any client of HTTP/2 offers; a server that then chooses the other is told apart.
+        // What any client of HTTP/2 offers; a server that then chooses the other is distinguished.
         asked.alpn = vec!["h2".to_owned(), "http/1.1".to_owned()];
     }
     let hosts = all().flat_map(|server| {

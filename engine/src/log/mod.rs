@@ -49,7 +49,7 @@ const BATCH_ROWS: usize = 512;
 const BATCHES_WAITING: usize = 64;
 
 /// One request that ended, or a note, in the clock of the run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Row {
     /// The actual send; of a request that found no connection, the begin of the attempt.
     pub start_ns: u64,
@@ -81,16 +81,10 @@ pub struct Row {
     pub note: Option<(usize, String)>,
 }
 
-/// Rows of one thread.
-#[derive(Debug)]
-struct RowBatch {
-    thread: usize,
-    rows: Vec<Row>,
-}
-
 #[derive(Debug)]
 enum LogMessage {
-    Rows(RowBatch),
+    /// Rows of a thread.
+    Rows(usize, Vec<Row>),
     End,
 }
 
@@ -133,16 +127,16 @@ impl Log {
     }
 
     /// The rows of a thread; waits while the writer has too many.
-    fn submit(&self, batch: RowBatch) {
-        let message = match self.batches.try_send(LogMessage::Rows(batch)) {
+    fn submit(&self, thread: usize, rows: Vec<Row>) {
+        let message = match self.batches.try_send(LogMessage::Rows(thread, rows)) {
             Ok(()) => return,
             Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => message,
         };
         let from_ns = monotonic_ns();
         if let Err(unsent) = self.batches.send(message)
-            && let LogMessage::Rows(batch) = unsent.0
+            && let LogMessage::Rows(_, rows) = unsent.0
         {
-            let rows = batch.rows.len() as u64;
+            let rows = rows.len() as u64;
             self.costs.lost.fetch_add(rows, Ordering::Relaxed);
         }
         let waited_ns = monotonic_ns() - from_ns;
@@ -151,7 +145,7 @@ impl Log {
 
     /// Nothing more is coming.
     pub fn end(&self) {
-        // Without a writer there is nobody to be told.
+        // Without a writer there is nobody to notify.
         let _ = self.batches.send(LogMessage::End);
     }
 }
@@ -182,10 +176,7 @@ impl Rows {
     pub fn submit(&mut self, log: &Log) {
         if !self.rows.is_empty() {
             let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(BATCH_ROWS));
-            log.submit(RowBatch {
-                thread: self.thread,
-                rows,
-            });
+            log.submit(self.thread, rows);
         }
     }
 }

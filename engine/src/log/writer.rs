@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{COLUMNS, Costs, LogMessage, Row, RowBatch, target_of};
+use super::{COLUMNS, Costs, LogMessage, Row, target_of};
 use crate::measure::counters::ErrorKind;
 use crate::net::sys::thread_cpu_ns;
 use crate::plan::Plan;
@@ -69,6 +69,7 @@ impl Write for Counted {
 }
 
 /// The file of a request log, and what it takes to write its rows.
+#[derive(Debug)]
 pub struct LogFile {
     path: PathBuf,
     csv: csv::Writer<Counted>,
@@ -76,15 +77,8 @@ pub struct LogFile {
     costs: Arc<Costs>,
     steps: Vec<StepCells>,
     hides: Vec<String>,
-    errors: Vec<String>,
     rows: u64,
     error: Option<String>,
-}
-
-impl std::fmt::Debug for LogFile {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "LogFile({})", self.path.display())
-    }
 }
 
 /// The text with a mark where it holds one of these.
@@ -99,7 +93,7 @@ fn hidden<'a>(text: &'a str, hides: &[String]) -> Cow<'a, str> {
 }
 
 /// As in the counters.
-fn name_of(kind: &ErrorKind) -> String {
+fn name_of(kind: ErrorKind) -> String {
     let name = serde_json::to_value(kind).unwrap_or_default();
     name.as_str().unwrap_or_default().to_owned()
 }
@@ -171,7 +165,6 @@ impl LogFile {
             costs,
             steps: steps.collect(),
             hides: hides.clone(),
-            errors: ErrorKind::ALL.iter().map(name_of).collect(),
             rows: 0,
             error: None,
         })
@@ -194,7 +187,7 @@ impl LogFile {
                 }
             };
             match message {
-                LogMessage::Rows(batch) => self.write_batch(&batch, started),
+                LogMessage::Rows(thread, rows) => self.write_rows(thread, &rows, started),
                 LogMessage::End => ended = true,
             }
         }
@@ -229,17 +222,17 @@ impl LogFile {
         self.costs.lost.fetch_add(rows, Ordering::Relaxed);
     }
 
-    fn write_batch(&mut self, batch: &RowBatch, started: Started) {
-        for (at, row) in batch.rows.iter().enumerate() {
+    fn write_rows(&mut self, thread: usize, rows: &[Row], started: Started) {
+        for (at, row) in rows.iter().enumerate() {
             let written = match self.error {
-                None => self.write_row(row, batch.thread, started),
+                None => self.write_row(row, thread, started),
                 Some(_) => Ok(()),
             };
             if let Err(error) = written {
                 self.give_up(&error);
             }
             if self.error.is_some() {
-                let left = (batch.rows.len() - at) as u64;
+                let left = (rows.len() - at) as u64;
                 self.costs.lost.fetch_add(left, Ordering::Relaxed);
                 return;
             }
@@ -277,7 +270,7 @@ impl LogFile {
         csv.write_field(number.format(row.user))?;
         csv.write_field(number.format(thread))?;
         csv.write_field(row.status.map_or("", |status| number.format(status)))?;
-        csv.write_field(row.error.map_or("", |kind| &self.errors[kind as usize]))?;
+        csv.write_field(row.error.map_or_else(String::new, name_of))?;
         for value in [row.bytes_out, row.bytes_in, row.body_bytes] {
             csv.write_field(number.format(value))?;
         }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Sum;
+
 /// Digests of a step that are counted one by one; the body of a step with more changes.
 const MAX_DISTINCT: usize = 16;
 
@@ -17,16 +19,18 @@ impl BodyCounts {
         *self.0.entry((step, digest.filter(|_| known))).or_default() += count;
     }
 
-    pub fn add(&mut self, other: &Self) {
-        for ((step, digest), count) in &other.0 {
-            self.count(*step, *digest, *count);
-        }
-    }
-
     pub fn all(&self) -> impl Iterator<Item = (usize, Option<u64>, u64)> + '_ {
         self.0
             .iter()
             .map(|((step, digest), count)| (*step, *digest, *count))
+    }
+}
+
+impl Sum for BodyCounts {
+    fn add(&mut self, other: &Self) {
+        for ((step, digest), count) in &other.0 {
+            self.count(*step, *digest, *count);
+        }
     }
 }
 

@@ -57,101 +57,73 @@ pub enum ErrorKind {
     /// HTTP/2: the server went away and had not looked at the request.
     #[serde(rename = "goaway")]
     GoAway,
-    /// A body that the end of the connection ends, and TLS's farewell (close_notify) was missing.
+    /// A body that the end of the connection ends, and TLS's close_notify was missing.
     TlsTruncated,
 }
 
-impl ErrorKind {
-    pub const ALL: [Self; 24] = [
-        Self::ConnectRefused,
-        Self::ConnectTimeout,
-        Self::ConnectOther,
-        Self::Tls,
-        Self::AddressUnavailable,
-        Self::Descriptors,
-        Self::Write,
-        Self::Read,
-        Self::PrematureClose,
-        Self::Timeout,
-        Self::Protocol,
-        Self::HeaderTooLong,
-        Self::ExpectStatus,
-        Self::ExpectHeader,
-        Self::ExpectBody,
-        Self::Capture,
-        Self::ExpectSize,
-        Self::ExpectDuration,
-        Self::ExpectRedirect,
-        Self::Client,
-        Self::ResponseMemory,
-        Self::StreamReset,
-        Self::GoAway,
-        Self::TlsTruncated,
-    ];
-}
-
-/// Counters of one thread over one span, or of many added up.
-#[derive(Debug, Clone, Default)]
-pub struct Counters {
-    pub sent: u64,
-    pub completed: u64,
-    pub failed: u64,
-    pub abandoned: u64,
-    errors: [u64; ErrorKind::ALL.len()],
-    pub responses: ResponseCounts,
-    pub bodies: BodyCounts,
-    pub bytes_sent: u64,
-    pub bytes_received: u64,
-    pub connections_opened: u64,
-    pub connections_closed_by_server: u64,
-    pub connections_closed_by_client: u64,
-    pub connections_closed_first_by_server: u64,
-    pub connect_attempts: u64,
-    pub tls_handshakes: u64,
-    pub tls_resumptions: u64,
-    /// How often each version, cipher suite and protocol was agreed on; `resumed` is always false here.
-    pub tls_agreed: BTreeMap<Secured, u64>,
-    /// From the attempt to connect to the connection.
-    pub connect_time: Durations,
-    /// From the connection to the end of the TLS handshake.
-    pub tls_time: Durations,
-    /// In words, the first reason that was found for a kind of error.
-    pub reasons: BTreeMap<ErrorKind, String>,
-    /// The head of the first response of a thread.
-    pub first_head: Option<String>,
-    /// Σ service time of what completed.
-    pub service_time_ns: u128,
-    /// Σ time in flight of what ended without a response.
-    pub lost_time_ns: u128,
-    /// ∫ in-flight dt.
-    pub in_flight_integral_ns: i128,
-    /// Σ of the client's own times before sends.
-    pub turnaround_ns: u128,
-    pub turnaround: Durations<2>,
-    pub think_drawn_ns: u128,
-    pub think_actual_ns: u128,
-    pub think_count: u64,
-    pub think_overshoot: Durations,
-    pub eaddrnotavail: u64,
-    pub emfile: u64,
-    /// How often the client's kernel refused submissions for the moment.
-    pub submissions_put_off: u64,
-    /// Cookies that were too long, or made room for newer ones.
-    pub cookies_dropped: u64,
-    /// Open load: requests that became due.
-    pub offered: u64,
-    /// Open load: arrivals that found no place.
-    pub blocked: u64,
-    /// Open load: requests whose deadline had passed before they could be sent.
-    pub expired: u64,
-    /// ∫ users dt.
-    pub users_integral_ns: u128,
-    /// Open load of users who walk: those that found a place, and those that came to the end of
-    /// their scenario.
-    pub sessions_begun: u64,
-    pub sessions_completed: u64,
-    /// Only of HTTP/2.
-    pub http2: Option<Box<Http2Figures>>,
+sums! {
+    /// Counters of one thread over one span, or of many added up.
+    Counters {
+        sent: u64,
+        completed: u64,
+        failed: u64,
+        abandoned: u64,
+        errors: BTreeMap<ErrorKind, u64>,
+        responses: ResponseCounts,
+        bodies: BodyCounts,
+        bytes_sent: u64,
+        bytes_received: u64,
+        connections_opened: u64,
+        connections_closed_by_server: u64,
+        connections_closed_by_client: u64,
+        connections_closed_first_by_server: u64,
+        connect_attempts: u64,
+        tls_handshakes: u64,
+        tls_resumptions: u64,
+        /// How often each version, cipher suite and protocol was agreed on; `resumed` is always false here.
+        tls_agreed: BTreeMap<Secured, u64>,
+        /// From the attempt to connect to the connection.
+        connect_time: Durations,
+        /// From the connection to the end of the TLS handshake.
+        tls_time: Durations,
+        /// In words, the first reason that was found for a kind of error.
+        reasons: BTreeMap<ErrorKind, String> = first_of_each,
+        /// The head of the first response of a thread.
+        first_head: Option<String> = first,
+        /// Σ service time of what completed.
+        service_time_ns: u128,
+        /// Σ time in flight of what ended without a response.
+        lost_time_ns: u128,
+        /// ∫ in-flight dt.
+        in_flight_integral_ns: i128,
+        /// Σ of the client's own times before sends.
+        turnaround_ns: u128,
+        turnaround: Durations<2>,
+        think_drawn_ns: u128,
+        think_actual_ns: u128,
+        think_count: u64,
+        think_overshoot: Durations,
+        eaddrnotavail: u64,
+        emfile: u64,
+        /// How often the client's kernel refused submissions for the moment.
+        submissions_put_off: u64,
+        /// Cookies that were too long, or made room for newer ones.
+        cookies_dropped: u64,
+        /// Open load: requests that became due.
+        offered: u64,
+        /// Open load: arrivals that found no place.
+        blocked: u64,
+        /// Open load: requests whose deadline had passed before they could be sent.
+        expired: u64,
+        /// ∫ users dt.
+        users_integral_ns: u128,
+        /// Open load of users who walk: those that found a place, and those that came to the end of
+        /// their scenario.
+        sessions_begun: u64,
+        sessions_completed: u64,
+        /// Only of HTTP/2.
+        http2: Option<Box<Http2Figures>>,
+    }
 }
 
 impl ErrorKind {
@@ -194,6 +166,18 @@ impl ErrorKind {
     }
 }
 
+fn first(mine: &mut Option<String>, other: &Option<String>) {
+    if mine.is_none() {
+        mine.clone_from(other);
+    }
+}
+
+fn first_of_each(mine: &mut BTreeMap<ErrorKind, String>, other: &BTreeMap<ErrorKind, String>) {
+    for (kind, reason) in other {
+        mine.entry(*kind).or_insert_with(|| reason.clone());
+    }
+}
+
 impl From<BadResponse> for ErrorKind {
     fn from(bad: BadResponse) -> Self {
         match bad {
@@ -219,7 +203,7 @@ impl Counters {
     /// Counts a request that failed, by kind.
     pub fn fail(&mut self, kind: ErrorKind) {
         self.failed += 1;
-        self.errors[kind as usize] += 1;
+        *self.errors.entry(kind).or_default() += 1;
     }
 
     /// Keeps the first reason for a kind of error.
@@ -240,67 +224,20 @@ impl Counters {
         self.tls_time.record(ns);
     }
 
-    /// The kinds that occurred, with their counts.
-    pub fn errors(&self) -> impl Iterator<Item = (ErrorKind, u64)> + '_ {
-        ErrorKind::ALL
-            .into_iter()
-            .map(|kind| (kind, self.errors[kind as usize]))
-            .filter(|(_, count)| *count > 0)
-    }
-
     /// In words, a reason for each kind that occurred and has one.
     pub fn reasons(&self) -> BTreeMap<ErrorKind, String> {
         let fixed = self
-            .errors()
-            .filter_map(|(kind, _)| Some((kind, kind.reason()?.to_owned())));
+            .errors
+            .keys()
+            .filter_map(|kind| Some((*kind, kind.reason()?.to_owned())));
         self.reasons.clone().into_iter().chain(fixed).collect()
-    }
-
-    pub fn add(&mut self, other: &Self) {
-        for (mine, theirs) in self.errors.iter_mut().zip(other.errors) {
-            *mine += theirs;
-        }
-        add_fields! { self, other;
-            sent, completed, failed, abandoned, bytes_sent, bytes_received,
-            connections_opened, connections_closed_by_server,
-            connections_closed_by_client, connections_closed_first_by_server,
-            connect_attempts, tls_handshakes, tls_resumptions, service_time_ns,
-            lost_time_ns, in_flight_integral_ns, turnaround_ns, think_drawn_ns,
-            think_actual_ns, think_count, eaddrnotavail, emfile, submissions_put_off,
-            cookies_dropped, offered, blocked, expired, users_integral_ns,
-            sessions_begun, sessions_completed,
-        }
-        self.responses.add(&other.responses);
-        self.bodies.add(&other.bodies);
-        self.think_overshoot.add(&other.think_overshoot);
-        for (agreed, count) in &other.tls_agreed {
-            *self.tls_agreed.entry(*agreed).or_default() += count;
-        }
-        self.connect_time.add(&other.connect_time);
-        self.tls_time.add(&other.tls_time);
-        if self.first_head.is_none() {
-            self.first_head.clone_from(&other.first_head);
-        }
-        for (kind, reason) in &other.reasons {
-            self.reasons.entry(*kind).or_insert_with(|| reason.clone());
-        }
-        self.turnaround.add(&other.turnaround);
-        if let Some(figures) = &other.http2 {
-            self.http2.get_or_insert_default().add(figures);
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn kinds_are_indexed_by_their_order() {
-        for (index, kind) in ErrorKind::ALL.into_iter().enumerate() {
-            assert_eq!(kind as usize, index);
-        }
-    }
+    use crate::measure::Sum;
 
     #[test]
     fn failures_add_up_by_kind() {
@@ -312,10 +249,8 @@ mod tests {
         sum.add(&counters);
         sum.add(&counters);
         assert_eq!(sum.failed, 6);
-        assert_eq!(
-            sum.errors().collect::<Vec<_>>(),
-            vec![(ErrorKind::Read, 2), (ErrorKind::Timeout, 4)]
-        );
+        let expected = [(ErrorKind::Read, 2), (ErrorKind::Timeout, 4)];
+        assert_eq!(sum.errors, BTreeMap::from(expected));
     }
 
     #[test]

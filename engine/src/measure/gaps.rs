@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 pub const SHORTEST_GAP_NS: u64 = 20_000_000;
 /// The longest so many are kept one by one.
 const MAX_KEPT: usize = 256;
-/// Of a window with more silences than this they are not told: an hour of 18 a second.
+/// Of a window with more silences than this they are not listed: an hour of 18 a second.
 const MAX_SILENCES: usize = 65_536;
 
 /// A span in which one thread completed nothing.
@@ -45,7 +45,7 @@ pub struct Gap {
 }
 
 /// Lays the quiet spans of several threads over each other as they come in.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Gaps {
     threads: Vec<Thread>,
     /// Up to here all threads are known and laid over each other.
@@ -70,7 +70,7 @@ pub struct Found {
     pub silences: Option<Vec<Quiet>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Thread {
     pieces: VecDeque<Piece>,
     known_to_ns: u64,
@@ -83,16 +83,12 @@ impl Gaps {
         Self {
             threads: (0..threads)
                 .map(|_| Thread {
-                    pieces: VecDeque::new(),
                     known_to_ns: from_ns,
-                    quiet_to_the_end: false,
+                    ..Thread::default()
                 })
                 .collect(),
             settled_ns: from_ns,
-            open: None,
-            kept: Vec::new(),
-            total: 0,
-            silences: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -2,7 +2,9 @@
 
 use hdrhistogram::Histogram;
 
-/// The longest duration told apart: an hour. A longer one is recorded as this and counted as saturated.
+use super::Sum;
+
+/// The longest duration distinguished: an hour. A longer one is recorded as this and counted as saturated.
 pub const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Durations from 1 ns to 1 h, with so many digits: three for what is compared, as service times are; two,
@@ -33,18 +35,6 @@ impl<const DIGITS: u8> Durations<DIGITS> {
         if let Ok(mut histogram) = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS) {
             histogram.saturating_record(ns.max(1));
             self.histogram = Some(Box::new(histogram));
-        }
-    }
-
-    pub fn add(&mut self, other: &Self) {
-        self.saturated += other.saturated;
-        match (&mut self.histogram, &other.histogram) {
-            (Some(mine), Some(theirs)) => {
-                // Same bounds and digits: nothing can be out of range.
-                let _ = mine.add(theirs.as_ref());
-            }
-            (mine @ None, Some(theirs)) => *mine = Some(theirs.clone()),
-            (_, None) => {}
         }
     }
 
@@ -92,6 +82,20 @@ impl<const DIGITS: u8> Durations<DIGITS> {
         self.histogram
             .as_deref()
             .filter(|histogram| !histogram.is_empty())
+    }
+}
+
+impl<const DIGITS: u8> Sum for Durations<DIGITS> {
+    fn add(&mut self, other: &Self) {
+        self.saturated += other.saturated;
+        match (&mut self.histogram, &other.histogram) {
+            (Some(mine), Some(theirs)) => {
+                // Same bounds and digits: nothing can be out of range.
+                let _ = mine.add(theirs.as_ref());
+            }
+            (mine @ None, Some(theirs)) => *mine = Some(theirs.clone()),
+            (_, None) => {}
+        }
     }
 }
 

@@ -1,96 +1,138 @@
-//! What happened on the connections of HTTP/2 in a span of time, and its sum. Plain numbers; units are
-//! in the names.
+//! What happened on the connections of HTTP/2 in a span of time, and its sum, as an event shows it.
+//! Plain numbers; units are in the names.
 
 use std::collections::BTreeMap;
 
-/// Figures of one thread over one span, or of many added up.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Http2Figures {
-    pub connect_attempts: u64,
-    pub connections_opened: u64,
-    pub connections_closed_by_server: u64,
-    pub connections_closed_by_client: u64,
-    /// Frames, without TLS.
-    pub bytes_sent: u64,
-    pub bytes_received: u64,
-    pub streams_opened: u64,
-    /// RST_STREAM of the server, by code.
-    pub resets_received: BTreeMap<u32, u64>,
-    /// Streams on which the server broke the protocol, by the code of our RST_STREAM.
-    pub stream_errors: BTreeMap<u32, u64>,
-    /// GOAWAY of the server, by code.
-    pub goaways_received: BTreeMap<u32, u64>,
-    /// Connections on which the server broke the protocol, by the code of our GOAWAY.
-    pub connection_errors: BTreeMap<u32, u64>,
-    /// Streams that GOAWAY said were not looked at.
-    pub streams_unprocessed: u64,
-    pub pings_received: u64,
-    pub settings_received: u64,
-    /// Header lists as RFC 9113, section 6.5.2, counts them, and the blocks that they became.
-    pub header_list_bytes_sent: u64,
-    pub header_block_bytes_sent: u64,
-    pub header_list_bytes_received: u64,
-    pub header_block_bytes_received: u64,
-    pub header_fields_received: u64,
-    /// The smallest SETTINGS_MAX_CONCURRENT_STREAMS of a server; `None`: none said any.
-    pub max_concurrent_streams: Option<u32>,
-    /// Requests that waited in the client because the server took no more streams at once, or for a
-    /// connection to take the place of one that went away.
-    pub stream_waits: u64,
-    pub stream_wait_ns: u128,
-    pub longest_stream_wait_ns: u64,
-    /// Bodies that waited because the server's windows were used up.
-    pub send_blocks: u64,
-    pub send_blocked_ns: u128,
-    pub longest_send_block_ns: u64,
-    /// How often the server had used up a window of the client.
-    pub receive_window_used_up: u64,
-}
+use prony_h2::ErrorCode;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
-fn add_all(mine: &mut BTreeMap<u32, u64>, theirs: &BTreeMap<u32, u64>) {
-    for (code, count) in theirs {
-        *mine.entry(*code).or_default() += count;
+use crate::units;
+
+sums! {
+    /// Connections and streams of HTTP/2, and what held requests back.
+    #[derive(PartialEq, Eq, Serialize, JsonSchema)]
+    #[schemars(rename = "Http2Report")]
+    Http2Figures {
+        /// Among those of all connections.
+        #[serde(skip)]
+        connections: SharedConnections,
+        streams_opened: u64,
+        /// RST_STREAM of the server, by its code.
+        #[serde(serialize_with = "by_name")]
+        #[schemars(with = "BTreeMap<String, u64>")]
+        resets_received: BTreeMap<u32, u64>,
+        /// How many of them were REFUSED_STREAM.
+        streams_refused: u64,
+        /// Streams on which the server broke the protocol, by the code that was sent to it.
+        #[serde(serialize_with = "by_name")]
+        #[schemars(with = "BTreeMap<String, u64>")]
+        stream_errors: BTreeMap<u32, u64>,
+        /// GOAWAY of the server, by its code.
+        #[serde(serialize_with = "by_name")]
+        #[schemars(with = "BTreeMap<String, u64>")]
+        goaways_received: BTreeMap<u32, u64>,
+        /// Connections on which the server broke the protocol, by the code that was sent to it.
+        #[serde(serialize_with = "by_name")]
+        #[schemars(with = "BTreeMap<String, u64>")]
+        connection_errors: BTreeMap<u32, u64>,
+        /// Requests that GOAWAY said were not looked at.
+        streams_unprocessed: u64,
+        pings_received: u64,
+        settings_received: u64,
+        /// Header lists as RFC 9113 counts them (section 6.5.2), and what was sent of them.
+        header_list_bytes_sent: u64,
+        header_block_bytes_sent: u64,
+        header_list_bytes_received: u64,
+        header_block_bytes_received: u64,
+        /// Fields of the lists received, each of which counts 32 bytes beside its name and value.
+        header_fields_received: u64,
+        /// The smallest SETTINGS_MAX_CONCURRENT_STREAMS of the server; `null`: it named none.
+        max_concurrent_streams: Option<u32> = smallest,
+        /// Requests that waited in the client for a stream: those of a new connection until the server's
+        /// SETTINGS come, and those beyond `max_concurrent_streams`. Their service time counts it.
+        stream_waits: u64,
+        #[serde(rename = "stream_wait_sum_s", serialize_with = "seconds")]
+        #[schemars(with = "f64")]
+        stream_wait_ns: u128,
+        #[serde(rename = "stream_wait_max_ms", serialize_with = "ms")]
+        #[schemars(with = "f64")]
+        longest_stream_wait_ns: u64 = longest,
+        /// Bodies of requests that waited for the server's windows.
+        send_blocks: u64,
+        #[serde(rename = "send_blocked_sum_s", serialize_with = "seconds")]
+        #[schemars(with = "f64")]
+        send_blocked_ns: u128,
+        #[serde(rename = "send_blocked_max_ms", serialize_with = "ms")]
+        #[schemars(with = "f64")]
+        longest_send_block_ns: u64 = longest,
+        /// How often the server had used up a window of the client, and had to wait for more.
+        receive_window_used_up: u64,
     }
 }
 
+sums! {
+    /// What users who share connections cannot count.
+    #[derive(PartialEq, Eq)]
+    SharedConnections {
+        connect_attempts: u64,
+        connections_opened: u64,
+        connections_closed_by_server: u64,
+        connections_closed_by_client: u64,
+        /// Frames, without TLS.
+        bytes_sent: u64,
+        bytes_received: u64,
+    }
+}
+
+fn longest(mine: &mut u64, other: &u64) {
+    *mine = (*mine).max(*other);
+}
+
+pub fn smallest(mine: &mut Option<u32>, other: &Option<u32>) {
+    *mine = mine.iter().chain(other).min().copied();
+}
+
+fn by_name<S: Serializer>(counts: &BTreeMap<u32, u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut named = BTreeMap::new();
+    for (code, count) in counts {
+        *named.entry(ErrorCode(*code).name()).or_insert(0) += count;
+    }
+    named.serialize(serializer)
+}
+
+fn seconds<S: Serializer>(ns: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(units::seconds(*ns))
+}
+
+fn ms<S: Serializer>(ns: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(units::ms(*ns))
+}
+
 impl Http2Figures {
-    pub fn add(&mut self, other: &Self) {
-        add_fields! { self, other;
-            connect_attempts, connections_opened, connections_closed_by_server,
-            connections_closed_by_client, bytes_sent, bytes_received, streams_opened,
-            streams_unprocessed, pings_received, settings_received,
-            header_list_bytes_sent, header_block_bytes_sent, header_list_bytes_received,
-            header_block_bytes_received, header_fields_received, stream_waits,
-            stream_wait_ns, send_blocks, send_blocked_ns, receive_window_used_up,
-        }
-        add_all(&mut self.resets_received, &other.resets_received);
-        add_all(&mut self.stream_errors, &other.stream_errors);
-        add_all(&mut self.goaways_received, &other.goaways_received);
-        add_all(&mut self.connection_errors, &other.connection_errors);
-        let limits = self.max_concurrent_streams.into_iter();
-        self.max_concurrent_streams = limits.chain(other.max_concurrent_streams).min();
-        self.longest_stream_wait_ns = self
-            .longest_stream_wait_ns
-            .max(other.longest_stream_wait_ns);
-        self.longest_send_block_ns = self.longest_send_block_ns.max(other.longest_send_block_ns);
+    /// RST_STREAM of the server.
+    pub fn was_reset(&mut self, code: ErrorCode) {
+        *self.resets_received.entry(code.0).or_default() += 1;
+        self.streams_refused += u64::from(code == ErrorCode::REFUSED_STREAM);
     }
 
     pub fn waited_for_stream(&mut self, ns: u64) {
         self.stream_waits += 1;
         self.stream_wait_ns += u128::from(ns);
-        self.longest_stream_wait_ns = self.longest_stream_wait_ns.max(ns);
+        longest(&mut self.longest_stream_wait_ns, &ns);
     }
 
     pub fn was_blocked(&mut self, ns: u64) {
         self.send_blocks += 1;
         self.send_blocked_ns += u128::from(ns);
-        self.longest_send_block_ns = self.longest_send_block_ns.max(ns);
+        longest(&mut self.longest_send_block_ns, &ns);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Sum;
 
     #[test]
     fn figures_add_up_and_the_smallest_limit_and_the_longest_wait_stay() {

@@ -1,15 +1,17 @@
 //! Requests that waited for their own connection: their response times count from the begin of the
 //! attempt to connect, those of all others are their service times. Knows nothing of connections.
 
+use super::Sum;
 use super::histogram::Durations;
 
-/// The requests of a closed load that opened a connection.
-#[derive(Debug, Clone, Default)]
-pub struct Opened {
-    /// Of those that are in the histogram of all service times.
-    service_time: Durations,
-    /// From the begin of the attempt to connect; also of attempts that timed out.
-    response_time: Durations,
+sums! {
+    /// The requests of a closed load that opened a connection.
+    Opened {
+        /// Of those that are in the histogram of all service times.
+        service_time: Durations,
+        /// From the begin of the attempt to connect; also of attempts that timed out.
+        response_time: Durations,
+    }
 }
 
 impl Opened {
@@ -19,11 +21,6 @@ impl Opened {
         if let Some(service_ns) = service_ns {
             self.service_time.record(service_ns);
         }
-    }
-
-    pub fn add(&mut self, other: &Self) {
-        self.service_time.add(&other.service_time);
-        self.response_time.add(&other.response_time);
     }
 
     /// The response times of all requests, of which these are the service times; `None` where no
@@ -49,7 +46,7 @@ mod tests {
             all.record(service_ns);
         }
         assert!(opened.response_time(&all).is_none());
-        // The longest and the shortest had to connect first, a fourth did so in vain.
+        // The longest and the shortest had to connect first, a fourth failed to.
         opened.record(50_000, Some(3_000));
         opened.record(9_000, Some(1_000));
         opened.record(1_000_000, None);

@@ -3,14 +3,15 @@
 
 use super::histogram::Durations;
 
-/// The reads of one thread.
-#[derive(Debug, Clone, Default)]
-pub struct ReceiveDelay {
-    /// All of them, also those of which nothing else is known.
-    pub reads: u64,
-    /// Of those whose arrival is known: from the arrival of their last packet to the time that their
-    /// bytes are given.
-    pub delays: Durations<2>,
+sums! {
+    /// The reads of one thread.
+    ReceiveDelay {
+        /// All of them, also those of which nothing else is known.
+        reads: u64,
+        /// Of those whose arrival is known: from the arrival of their last packet to the time that their
+        /// bytes are given.
+        delays: Durations<2>,
+    }
 }
 
 impl ReceiveDelay {
@@ -20,10 +21,5 @@ impl ReceiveDelay {
         if let Some(arrived_ns) = arrived_ns {
             self.delays.record(at_ns.saturating_sub(arrived_ns));
         }
-    }
-
-    pub fn add(&mut self, other: &Self) {
-        self.reads += other.reads;
-        self.delays.add(&other.delays);
     }
 }

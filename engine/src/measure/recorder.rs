@@ -1,17 +1,15 @@
 //! The record of one thread: everything that happens goes into the current segment, and segments
-//! are cut at instants that all threads agree on. It is told the time of each change. Only sends
-//! may be told ahead of ends that came before them.
+//! are cut at instants that all threads agree on. The time of each change is passed to it. Only sends
+//! may be reported ahead of ends that came before them.
 
+use super::Sum;
 use super::addresses::AddressFigures;
-use super::counters::{Counters, ErrorKind};
+use super::counters::ErrorKind;
 use super::edges::AtEdge;
 use super::gaps::{Quiet, SHORTEST_GAP_NS};
-use super::histogram::Durations;
 use super::http2::Http2Figures;
-use super::opened::Opened;
 use super::rates::Rates;
-use super::receive_delay::ReceiveDelay;
-use super::segment::{Cut, OpenLoad, PartTimes, Segment};
+use super::segment::{Costs, Cut, Figures, Segment, ThreadWork};
 use super::slowest::Slowest;
 use super::steps::{RequestTimes, StepFigures};
 use super::uniformity::Uniformity;
@@ -21,30 +19,21 @@ use super::user_time::{LifePart, Lives, UserTime};
 const LONGEST_LOOK_NS: u64 = 10_000;
 
 /// The record of one thread, up to the next cut.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Recorder {
     thread: usize,
     row: u64,
     window: Option<u32>,
     window_from_ns: u64,
     from_ns: u64,
-    pub counters: Counters,
-    service_time: Durations,
-    pub opened: Opened,
-    steps: Vec<StepFigures>,
-    addresses: Vec<AddressFigures>,
-    pub loop_lag: Durations<2>,
-    pub receive_delay: ReceiveDelay,
-    pub open_load: OpenLoad,
-    pub parts: PartTimes,
+    pub figures: Figures,
+    pub work: ThreadWork,
     /// `None`: they are not asked for.
     pub slowest: Option<Box<Slowest>>,
     /// `None`: rates are not asked for.
     pub rates: Option<Rates>,
     /// Gaps of Poisson arrivals since the window opened.
     pub gaps: Uniformity,
-    pub loops: u64,
-    polled_ns: u64,
     quiet: Vec<Quiet>,
     in_flight: u64,
     /// Requests that wait for a connection of their own.
@@ -52,74 +41,47 @@ pub struct Recorder {
     changed_ns: u64,
     busy_since_ns: u64,
     last_end_ns: u64,
-    lives: Lives,
+    pub lives: Lives,
     /// When the window opened.
     user_time_before: UserTime,
     users: u64,
     users_changed_ns: u64,
     pub connections_open: u64,
-    cpu_before_ns: u64,
-    wall_before_ns: u64,
 }
 
 impl Recorder {
-    /// What happened on connections that users share, which none of them could tell.
-    pub fn shared(&mut self, figures: &Http2Figures) {
-        let counters = &mut self.counters;
-        counters.connect_attempts += figures.connect_attempts;
-        counters.connections_opened += figures.connections_opened;
-        counters.connections_closed_by_server += figures.connections_closed_by_server;
-        counters.connections_closed_by_client += figures.connections_closed_by_client;
-        counters.bytes_sent += figures.bytes_sent;
-        counters.bytes_received += figures.bytes_received;
-        counters.http2.get_or_insert_default().add(figures);
-        self.connections_open += figures.connections_opened;
-        self.connections_open -=
-            figures.connections_closed_by_server + figures.connections_closed_by_client;
-    }
-
-    /// `cpu_ns` and `wall_ns`: both clocks at the start.
-    pub fn new(thread: usize, from_ns: u64, cpu_ns: u64, wall_ns: u64) -> Self {
+    pub fn new(thread: usize, from_ns: u64) -> Self {
         Self {
             thread,
-            row: 0,
-            window: None,
             window_from_ns: from_ns,
             from_ns,
-            counters: Counters::default(),
-            service_time: Durations::default(),
-            opened: Opened::default(),
-            steps: Vec::new(),
-            addresses: Vec::new(),
-            loop_lag: Durations::default(),
-            receive_delay: ReceiveDelay::default(),
-            open_load: OpenLoad::default(),
-            parts: PartTimes::default(),
-            slowest: None,
-            rates: None,
-            gaps: Uniformity::default(),
-            loops: 0,
-            polled_ns: 0,
-            quiet: Vec::new(),
-            in_flight: 0,
-            waiting: 0,
             changed_ns: from_ns,
             busy_since_ns: from_ns,
             last_end_ns: from_ns,
-            lives: Lives::default(),
-            user_time_before: UserTime::default(),
-            users: 0,
             users_changed_ns: from_ns,
-            connections_open: 0,
-            cpu_before_ns: cpu_ns,
-            wall_before_ns: wall_ns,
+            ..Self::default()
         }
+    }
+
+    /// What happened on connections that users share, which none of them could report.
+    pub fn shared(&mut self, figures: &Http2Figures) {
+        let (counters, shared) = (&mut self.figures.counters, &figures.connections);
+        counters.connect_attempts += shared.connect_attempts;
+        counters.connections_opened += shared.connections_opened;
+        counters.connections_closed_by_server += shared.connections_closed_by_server;
+        counters.connections_closed_by_client += shared.connections_closed_by_client;
+        counters.bytes_sent += shared.bytes_sent;
+        counters.bytes_received += shared.bytes_received;
+        counters.http2.get_or_insert_default().add(figures);
+        self.connections_open += shared.connections_opened;
+        self.connections_open -=
+            shared.connections_closed_by_server + shared.connections_closed_by_client;
     }
 
     /// Keeps figures per step from now on, when there are several.
     pub fn with_steps(mut self, steps: usize) -> Self {
         if steps > 1 {
-            self.steps.resize_with(steps, StepFigures::default);
+            self.figures.steps.resize_with(steps, StepFigures::default);
         }
         self
     }
@@ -127,7 +89,9 @@ impl Recorder {
     /// Keeps figures per address of the target from now on, when there are several.
     pub fn with_addresses(mut self, addresses: usize) -> Self {
         if addresses > 1 {
-            self.addresses.resize(addresses, AddressFigures::default());
+            self.figures
+                .addresses
+                .resize(addresses, AddressFigures::default());
         }
         self
     }
@@ -135,24 +99,24 @@ impl Recorder {
     /// Where what goes to this address is counted; `None` with a single address.
     #[inline]
     pub fn address(&mut self, address: u16) -> Option<&mut AddressFigures> {
-        self.addresses.get_mut(usize::from(address))
+        self.figures.addresses.get_mut(usize::from(address))
     }
 
     #[inline]
     pub fn counts_steps(&self) -> bool {
-        !self.steps.is_empty()
+        !self.figures.steps.is_empty()
     }
 
     /// A whole response of this step was read; `failed`: it is not as declared.
     pub fn step_completed(&mut self, step: usize, times: RequestTimes, status: u16, failed: bool) {
-        if let Some(step) = self.steps.get_mut(step) {
+        if let Some(step) = self.figures.steps.get_mut(step) {
             step.complete(times, status, failed);
         }
     }
 
     /// A transaction was walked to its end; `failed`: one of its requests was.
     pub fn transaction_completed(&mut self, figure: usize, service_ns: u64, failed: bool) {
-        if let Some(figure) = self.steps.get_mut(figure) {
+        if let Some(figure) = self.figures.steps.get_mut(figure) {
             figure.completed += 1;
             figure.failed += u64::from(failed);
             figure.service_time.record(service_ns);
@@ -161,7 +125,7 @@ impl Recorder {
 
     /// A request of this step ended without a response; with the times that a timeout took.
     pub fn step_failed(&mut self, step: usize, times: RequestTimes) {
-        if let Some(step) = self.steps.get_mut(step) {
+        if let Some(step) = self.figures.steps.get_mut(step) {
             step.failed += 1;
             step.record(times);
         }
@@ -173,15 +137,16 @@ impl Recorder {
 
     #[inline]
     fn integrate(&mut self, at_ns: u64) {
-        // Signed, so that the order in which changes are told does not matter to the sum.
+        // Signed, so that the order in which changes are reported does not matter to the sum.
         let span = at_ns.wrapping_sub(self.changed_ns) as i64;
-        self.counters.in_flight_integral_ns += i128::from(self.in_flight) * i128::from(span);
+        self.figures.counters.in_flight_integral_ns +=
+            i128::from(self.in_flight) * i128::from(span);
         self.changed_ns = at_ns;
     }
 
     fn integrate_users(&mut self, at_ns: u64) {
         let span = at_ns.saturating_sub(self.users_changed_ns);
-        self.counters.users_integral_ns += u128::from(self.users) * u128::from(span);
+        self.figures.counters.users_integral_ns += u128::from(self.users) * u128::from(span);
         self.users_changed_ns = self.users_changed_ns.max(at_ns);
     }
 
@@ -234,7 +199,7 @@ impl Recorder {
             self.busy_since_ns = at_ns;
         }
         self.in_flight += 1;
-        self.counters.sent += 1;
+        self.figures.counters.sent += 1;
     }
 
     /// A whole response was read.
@@ -245,16 +210,16 @@ impl Recorder {
         self.integrate(at_ns);
         self.in_flight -= 1;
         let service_ns = at_ns.saturating_sub(sent_ns);
-        self.counters.completed += 1;
-        self.counters.service_time_ns += u128::from(service_ns);
-        self.counters.responses.count(status, body_bytes);
+        self.figures.counters.completed += 1;
+        self.figures.counters.service_time_ns += u128::from(service_ns);
+        self.figures.counters.responses.count(status, body_bytes);
         self.took(sent_ns, service_ns);
     }
 
     /// A sample of the service times.
     #[inline]
     fn took(&mut self, sent_ns: u64, service_ns: u64) {
-        self.service_time.record(service_ns);
+        self.figures.service_time.record(service_ns);
         if let Some(slowest) = &mut self.slowest {
             slowest.see(sent_ns, service_ns);
         }
@@ -265,9 +230,9 @@ impl Recorder {
     pub fn unsend(&mut self, at_ns: u64, sent_ns: u64) {
         self.integrate(at_ns);
         let from_ns = sent_ns.max(self.window_from_ns);
-        self.counters.in_flight_integral_ns -= i128::from(at_ns.saturating_sub(from_ns));
+        self.figures.counters.in_flight_integral_ns -= i128::from(at_ns.saturating_sub(from_ns));
         self.in_flight -= 1;
-        self.counters.sent -= 1;
+        self.figures.counters.sent -= 1;
     }
 
     /// A request in flight ended without a response.
@@ -275,8 +240,8 @@ impl Recorder {
         self.integrate(at_ns);
         self.close_quiet_span(at_ns);
         self.in_flight -= 1;
-        self.counters.lost_time_ns += u128::from(at_ns.saturating_sub(sent_ns));
-        self.counters.fail(kind);
+        self.figures.counters.lost_time_ns += u128::from(at_ns.saturating_sub(sent_ns));
+        self.figures.counters.fail(kind);
     }
 
     /// A request timed out: the time it had is kept as a sample, for without it the percentiles
@@ -286,28 +251,11 @@ impl Recorder {
         self.took(sent_ns, at_ns.saturating_sub(sent_ns));
     }
 
-    /// A user comes to a part of its life.
-    #[inline]
-    pub fn enters(&mut self, part: LifePart, at_ns: u64) {
-        self.lives.enter(part, at_ns);
-    }
-
-    /// A user leaves the part of its life that it came to last.
-    #[inline]
-    pub fn leaves(&mut self, part: LifePart, at_ns: u64) {
-        self.lives.leave(part, at_ns);
-    }
-
-    /// Users in a part of their lives at the moment.
-    pub fn users_in(&self, part: LifePart) -> i64 {
-        self.lives.users_in(part)
-    }
-
     /// A user has sent something, so long after what it did before.
     #[inline]
     pub fn turned_around(&mut self, ns: u64) {
-        self.counters.turnaround_ns += u128::from(ns);
-        self.counters.turnaround.record(ns);
+        self.figures.counters.turnaround_ns += u128::from(ns);
+        self.figures.counters.turnaround.record(ns);
     }
 
     /// The time from there to here of a user in this part of its life is denied, as far as it is in
@@ -357,9 +305,9 @@ impl Recorder {
     /// The thread looked for something to do and found nothing. What took longer than a look was an
     /// interruption, not the thread's work.
     #[inline]
-    pub fn looked_in_vain(&mut self, ns: u64) {
+    pub fn polled_idle(&mut self, ns: u64) {
         if ns <= LONGEST_LOOK_NS {
-            self.polled_ns += ns;
+            self.work.polled_ns += ns;
         }
     }
 
@@ -370,18 +318,15 @@ impl Recorder {
     }
 
     /// Ends the segment, and begins the next, at [`Self::earliest_cut_ns`] where that is later.
-    pub fn cut(
-        &mut self,
-        cut: Cut,
-        at_ns: u64,
-        at_edge: AtEdge,
-        cpu_ns: u64,
-        wall_ns: u64,
-    ) -> Segment {
+    pub fn cut(&mut self, cut: Cut, at_ns: u64, at_edge: AtEdge) -> Segment {
         let at_ns = at_ns.max(self.earliest_cut_ns());
         self.integrate(at_ns);
         self.integrate_users(at_ns);
         self.push_quiet(at_ns);
+        let ends_window = matches!(cut, Cut::WindowCloses(_) | Cut::TurnCloses(_) | Cut::Stop);
+        let next = Recorder::default()
+            .with_steps(self.figures.steps.len())
+            .with_addresses(self.figures.addresses.len());
         let segment = Segment {
             thread: self.thread,
             cut,
@@ -389,41 +334,25 @@ impl Recorder {
             window: self.window,
             from_ns: self.from_ns,
             to_ns: at_ns,
-            counters: std::mem::take(&mut self.counters),
-            service_time: std::mem::take(&mut self.service_time),
-            opened: std::mem::take(&mut self.opened),
-            steps: self.steps.iter_mut().map(std::mem::take).collect(),
-            addresses: self.addresses.iter_mut().map(std::mem::take).collect(),
-            loop_lag: std::mem::take(&mut self.loop_lag),
-            receive_delay: std::mem::take(&mut self.receive_delay),
-            loops: std::mem::take(&mut self.loops),
-            cpu_ns: cpu_ns - self.cpu_before_ns,
-            wall_ns: wall_ns.saturating_sub(self.wall_before_ns),
-            scheduled: None,
-            polled_ns: std::mem::take(&mut self.polled_ns),
+            figures: std::mem::replace(&mut self.figures, next.figures),
+            work: std::mem::take(&mut self.work),
+            costs: Costs::default(),
             quiet: std::mem::take(&mut self.quiet),
             at_edge,
-            open_load: std::mem::take(&mut self.open_load),
-            parts: std::mem::take(&mut self.parts),
-            slowest: match (cut, &mut self.slowest) {
-                (Cut::WindowCloses(_) | Cut::TurnCloses(_) | Cut::Stop, Some(slowest)) => {
-                    slowest.take()
-                }
+            slowest: match &mut self.slowest {
+                Some(slowest) if ends_window => slowest.take(),
                 _ => Vec::new(),
             },
             rates: self.rates.as_mut().map(Rates::take).unwrap_or_default(),
-            gaps: match cut {
-                Cut::WindowCloses(_) | Cut::TurnCloses(_) | Cut::Stop => {
-                    std::mem::take(&mut self.gaps)
-                }
-                _ => Uniformity::default(),
+            gaps: if ends_window {
+                std::mem::take(&mut self.gaps)
+            } else {
+                Uniformity::default()
             },
             in_flight: self.in_flight,
             users: self.users,
             connections_open: self.connections_open,
         };
-        self.cpu_before_ns = cpu_ns;
-        self.wall_before_ns = wall_ns.max(self.wall_before_ns);
         self.from_ns = at_ns;
         self.last_end_ns = at_ns;
         match cut {

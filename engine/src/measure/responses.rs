@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 
+use super::Sum;
+
 /// Different responses counted one by one; more than this (a server with random lengths) go to the
 /// others.
 const MAX_DISTINCT: usize = 4096;
@@ -47,16 +49,6 @@ impl ResponseCounts {
         }
     }
 
-    pub fn add(&mut self, other: &Self) {
-        for (response, count) in other.counts.iter().map(|(a, c)| (*a, *c)).chain(other.last) {
-            self.add_one(response, count);
-        }
-        for (status, count) in &other.others {
-            *self.others.entry(*status).or_default() += count;
-        }
-        self.settle();
-    }
-
     /// Count per status code.
     pub fn by_status(&self) -> BTreeMap<u16, u64> {
         let mut by_status = self.others.clone();
@@ -77,6 +69,18 @@ impl ResponseCounts {
         let rest: u64 = all.iter().skip(limit).map(|(_, count)| count).sum();
         all.truncate(limit);
         (all, rest + self.others.values().sum::<u64>())
+    }
+}
+
+impl Sum for ResponseCounts {
+    fn add(&mut self, other: &Self) {
+        for (response, count) in other.counts.iter().map(|(a, c)| (*a, *c)).chain(other.last) {
+            self.add_one(response, count);
+        }
+        for (status, count) in &other.others {
+            *self.others.entry(*status).or_default() += count;
+        }
+        self.settle();
     }
 }
 

@@ -6,7 +6,7 @@
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Running {
     count: i64,
-    /// Σ ends − Σ begins. Signed, so that the order in which they are told does not matter.
+    /// Σ ends − Σ begins. Signed, so that the order in which they are reported does not matter.
     sum_ns: i128,
 }
 

@@ -1,9 +1,10 @@
 //! What one thread did between two cuts, and why it was cut there. Nothing is recorded here.
 
+use super::Sum;
 use super::addresses::AddressFigures;
 use super::counters::Counters;
 use super::edges::AtEdge;
-use super::gaps::Quiet;
+use super::gaps::{Gaps, Quiet};
 use super::histogram::Durations;
 use super::opened::Opened;
 use super::rates::RateCounts;
@@ -33,42 +34,67 @@ pub enum Cut {
     Stop,
 }
 
-/// What only an open load is measured by; without one it takes no memory.
-#[derive(Debug, Clone, Default)]
-pub struct OpenLoad {
-    /// From the intended send to the last byte, or to the timeout.
-    pub latency: Durations,
-    /// From the intended send to the actual one, or to the attempt to connect where no connection was ready.
-    pub send_lag: Durations,
-    /// From the intended arrival of a user to the end of its last response; of those who walked to the end.
-    pub session_time: Durations,
-}
-
-impl OpenLoad {
-    pub fn add(&mut self, other: &Self) {
-        self.latency.add(&other.latency);
-        self.send_lag.add(&other.send_lag);
-        self.session_time.add(&other.session_time);
+sums! {
+    /// What only an open load is measured by; without one it takes no memory.
+    OpenLoad {
+        /// From the intended send to the last byte, or to the timeout.
+        latency: Durations,
+        /// From the intended send to the actual one, or to the attempt to connect where no connection was
+        /// ready.
+        send_lag: Durations,
+        /// From the intended arrival of a user to the end of its last response; of those who walked to the
+        /// end.
+        session_time: Durations,
     }
 }
 
-/// The parts of the service times of answered requests: together they are the service time.
-#[derive(Debug, Clone, Default)]
-pub struct PartTimes {
-    /// From the send to the moment when the kernel had taken the last byte of the request.
-    pub send: Durations,
-    /// From there to the first byte of the response.
-    pub wait: Durations,
-    /// From there to the last byte.
-    pub receive: Durations,
+sums! {
+    /// The parts of the service times of answered requests: together they are the service time.
+    PartTimes {
+        /// From the send to the moment when the kernel had taken the last byte of the request.
+        send: Durations,
+        /// From there to the first byte of the response.
+        wait: Durations,
+        /// From there to the last byte.
+        receive: Durations,
+    }
 }
 
-impl PartTimes {
-    pub fn add(&mut self, other: &Self) {
-        self.send.add(&other.send);
-        self.wait.add(&other.wait);
-        self.receive.add(&other.receive);
+sums! {
+    /// What came of the requests, of one thread or of all.
+    Figures {
+        counters: Counters,
+        service_time: Durations,
+        opened: Opened,
+        /// By step; empty with a single one.
+        steps: Vec<StepFigures>,
+        /// By address of the target; empty with a single one.
+        addresses: Vec<AddressFigures>,
+        open_load: OpenLoad,
+        parts: PartTimes,
     }
+}
+
+sums! {
+    /// What a thread did for it.
+    ThreadWork {
+        loop_lag: Durations<2>,
+        receive_delay: ReceiveDelay,
+        loops: u64,
+        /// Time that was spent on looking for something to do and finding nothing.
+        polled_ns: u64,
+    }
+}
+
+/// What a thread took between two cuts. All clocks are read when a cut is sent, which may be a little
+/// after its instant.
+#[derive(Debug, Default)]
+pub struct Costs {
+    pub cpu_ns: u64,
+    pub wall_ns: u64,
+    /// How long the thread was runnable and did not run, and how often it was put on a CPU; `None`
+    /// where that cannot be read.
+    pub scheduled: Option<Scheduled>,
 }
 
 /// What one thread did between two cuts.
@@ -82,29 +108,13 @@ pub struct Segment {
     pub window: Option<u32>,
     pub from_ns: u64,
     pub to_ns: u64,
-    pub counters: Counters,
-    pub service_time: Durations,
-    pub opened: Opened,
-    /// By step; empty with a single one.
-    pub steps: Vec<StepFigures>,
-    /// By address of the target; empty with a single one.
-    pub addresses: Vec<AddressFigures>,
-    pub loop_lag: Durations<2>,
-    pub receive_delay: ReceiveDelay,
-    pub loops: u64,
-    /// CPU and wall time, both read at the moment the cut was made, which may be a little later than `to_ns`.
-    pub cpu_ns: u64,
-    pub wall_ns: u64,
-    /// How long the thread was runnable and did not run, and how often it was put on a CPU; `None`
-    /// where that cannot be read.
-    pub scheduled: Option<Scheduled>,
-    /// Time that was spent on looking for something to do and finding nothing.
-    pub polled_ns: u64,
+    pub figures: Figures,
+    pub work: ThreadWork,
+    /// Not known here: the sender of the segment adds it.
+    pub costs: Costs,
     pub quiet: Vec<Quiet>,
     /// Only at the edges of a window and at the end of the run.
     pub at_edge: AtEdge,
-    pub open_load: OpenLoad,
-    pub parts: PartTimes,
     /// The slowest requests since the window opened, where they are asked for; only in the last
     /// segment of a window.
     pub slowest: Vec<Slow>,
@@ -116,4 +126,31 @@ pub struct Segment {
     pub in_flight: u64,
     pub users: u64,
     pub connections_open: u64,
+}
+
+/// What one thread did in a window.
+#[derive(Default)]
+pub struct ThreadSum {
+    pub span_ns: u64,
+    pub work: ThreadWork,
+    pub cpu_ns: u64,
+    pub wall_ns: u64,
+    /// `None` from the first segment on for which it could not be read.
+    pub scheduled: Option<Scheduled>,
+    /// Spans in which this thread completed nothing although it had requests in flight.
+    pub gaps: Gaps,
+}
+
+impl ThreadSum {
+    pub fn add(&mut self, segment: &Segment) {
+        self.span_ns += segment.to_ns - segment.from_ns;
+        self.work.add(&segment.work);
+        self.cpu_ns += segment.costs.cpu_ns;
+        self.wall_ns += segment.costs.wall_ns;
+        match (&mut self.scheduled, segment.costs.scheduled) {
+            (Some(sum), Some(more)) => *sum += more,
+            (known, _) => *known = None,
+        }
+        self.gaps.add(0, &segment.quiet, segment.to_ns);
+    }
 }

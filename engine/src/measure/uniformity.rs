@@ -3,13 +3,15 @@
 //! distribution: for a Poisson process `u = 1 - exp(-m)`, where `m` is the expected count in the
 //! gap. Knows nothing of arrivals.
 
+use super::Sum;
+
 /// Values are counted in cells of equal width, so the distance found is that at their borders:
 /// never more than the true one, and less by no more than the width of a cell, 1/16384 = 0.00006
 /// (between two borders the empirical distribution rises at most to its value at the upper one,
 /// while the uniform rises by one cell).
 const CELLS: usize = 16_384;
 
-/// From where on the distance is told besides.
+/// From where on the distance is given besides.
 const LEAST: [f64; 9] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
 
 /// Values on [0, 1], counted in cells of equal width.
@@ -30,19 +32,6 @@ impl Uniformity {
             .get_or_insert_with(|| vec![0; CELLS].into_boxed_slice());
         cells[((value * CELLS as f64) as usize).min(CELLS - 1)] += 1;
         self.count += 1;
-    }
-
-    pub fn add(&mut self, other: &Self) {
-        self.count += other.count;
-        match (&mut self.cells, &other.cells) {
-            (Some(mine), Some(theirs)) => {
-                for (mine, theirs) in mine.iter_mut().zip(theirs) {
-                    *mine += theirs;
-                }
-            }
-            (mine @ None, Some(theirs)) => *mine = Some(theirs.clone()),
-            (_, None) => {}
-        }
     }
 
     /// How many values lie in each cell; empty without values.
@@ -79,6 +68,21 @@ impl Uniformity {
     pub fn distances(&self) -> Vec<[f64; 2]> {
         let from = |least| Some([least, self.distance_from(least)?]);
         LEAST.into_iter().filter_map(from).collect()
+    }
+}
+
+impl Sum for Uniformity {
+    fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        match (&mut self.cells, &other.cells) {
+            (Some(mine), Some(theirs)) => {
+                for (mine, theirs) in mine.iter_mut().zip(theirs) {
+                    *mine += theirs;
+                }
+            }
+            (mine @ None, Some(theirs)) => *mine = Some(theirs.clone()),
+            (_, None) => {}
+        }
     }
 }
 
@@ -153,9 +157,9 @@ mod tests {
         assert!(moved.distance().unwrap() > 0.028);
         assert!(moved.distance_from(0.05).unwrap() < least);
         assert!(bent.distance_from(0.05).unwrap() > 3.0 * least);
-        let told = moved.distances();
-        assert_eq!(told.len(), LEAST.len());
-        assert!(told.windows(2).all(|pair| pair[0][1] >= pair[1][1]));
+        let distances = moved.distances();
+        assert_eq!(distances.len(), LEAST.len());
+        assert!(distances.windows(2).all(|pair| pair[0][1] >= pair[1][1]));
         assert!(Uniformity::default().distances().is_empty());
     }
 

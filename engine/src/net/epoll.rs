@@ -30,11 +30,11 @@ const OWNED: u32 = u32::MAX;
 
 const _: () = assert!(size_of::<epoll::Event>() == size_of::<libc::epoll_event>());
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Conn {
     /// `None`: closed.
     socket: Option<OwnedFd>,
-    /// Tells events of this connection from those of the one before at the same index.
+    /// Distinguishes events of this connection from those of the one before at the same index.
     generation: u32,
     connecting: bool,
     /// The kernel says when it took in what is read.
@@ -299,15 +299,8 @@ impl<const FAULTS: bool> Driver for Epoll<FAULTS> {
             EventData::new_u64(WAKE),
             EventFlags::IN,
         )?;
-        let closed = |_| Conn {
-            socket: None,
-            generation: 0,
-            connecting: false,
-            stamped: false,
-            unsent: None,
-        };
         Ok(Self {
-            conns: (0..config.connections).map(closed).collect(),
+            conns: (0..config.connections).map(|_| Conn::default()).collect(),
             accepted: SendTimes::new(&config),
             config,
             owned: HashMap::new(),

@@ -38,7 +38,7 @@ use crate::tls::config::ClientTls;
 pub type ConnId = u32;
 
 /// The configuration of a driver.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Config {
     /// Connection indices are below this.
     pub connections: usize,
@@ -74,20 +74,8 @@ impl Config {
         Self {
             connections,
             addresses: Arc::from(addresses),
-            sources: Arc::from([]),
-            fixed: Arc::from([]),
-            times_sends: false,
-            receive_stamps: false,
-            faults: Faults::NONE,
-            tls: None,
-            owners: Owners {
-                sides: 1,
-                clients: 1,
-            },
             seed: 1,
-            resets: false,
-            http2: None,
-            read_ahead: ReadAhead::default(),
+            ..Self::default()
         }
     }
 
@@ -115,6 +103,15 @@ impl Config {
 pub struct Owners {
     pub sides: usize,
     pub clients: usize,
+}
+
+impl Default for Owners {
+    fn default() -> Self {
+        Self {
+            sides: 1,
+            clients: 1,
+        }
+    }
 }
 
 impl Owners {
@@ -151,7 +148,7 @@ pub enum NetEvent {
     Received(Received),
     /// The other side closed its direction.
     Closed(ConnId),
-    /// The other side closed without the farewell of TLS: whether all that it had to say has come is not
+    /// The other side closed without TLS's close_notify: whether all that it had to say has come is not
     /// known.
     Truncated(ConnId),
     /// The connection broke while reading or writing; with the `errno`.
@@ -159,7 +156,7 @@ pub enum NetEvent {
     /// The kernel refused an operation of this connection, with the `errno`: a failure of the
     /// client, not of the server.
     Refused(ConnId, i32),
-    /// The connection is open, and others use it too; who opened it is told so otherwise.
+    /// The connection is open, and others use it too; its opener gets an event of its own.
     Joined(ConnId),
     /// The request under way ended without a response, and its connection stays.
     Lost(ConnId, Box<Lost>),
@@ -176,21 +173,26 @@ pub struct Lost {
 
 impl NetEvent {
     /// The connection it is about.
-    pub fn conn(&self) -> Option<ConnId> {
+    pub fn conn(&mut self) -> Option<&mut ConnId> {
         match self {
             Self::Connected(conn)
             | Self::Secured(conn, _)
             | Self::Unsecured(conn, _)
             | Self::ConnectFailed(conn, _)
+            | Self::Received(Received { conn, .. })
             | Self::Closed(conn)
             | Self::Truncated(conn)
             | Self::Broken(conn, _, _)
             | Self::Joined(conn)
             | Self::Lost(conn, _)
-            | Self::Refused(conn, _) => Some(*conn),
-            Self::Received(received) => Some(received.conn),
+            | Self::Refused(conn, _) => Some(conn),
             Self::Woken => None,
         }
+    }
+
+    /// Whether it is about this connection.
+    pub fn is_of(&mut self, conn: ConnId) -> bool {
+        self.conn().is_some_and(|of| *of == conn)
     }
 }
 
@@ -223,6 +225,39 @@ impl Received {
         }
     }
 }
+
+/// What a driver over another one leaves to that: the clock, the way to wake it, what the kernel put off;
+/// and its own bytes, of which nothing is to be given back.
+macro_rules! over_another_driver {
+    ($bytes:ident) => {
+        fn take_put_off(&mut self) -> u64 {
+            self.wire.take_put_off()
+        }
+
+        #[inline]
+        fn bytes(&self, _received: &Received) -> &[u8] {
+            &self.$bytes
+        }
+
+        #[inline]
+        fn arrived_ns(&self, _received: &Received) -> Option<u64> {
+            self.arrived_ns
+        }
+
+        #[inline]
+        fn release(&mut self, _received: Received) {}
+
+        fn waker(&self) -> Waker {
+            self.waker.clone()
+        }
+
+        #[inline]
+        fn now_ns(&self) -> u64 {
+            self.wire.now_ns()
+        }
+    };
+}
+pub(crate) use over_another_driver;
 
 /// Performs network I/O. Calls between two waits only queue operations; [`Driver::flush`] and
 /// [`Driver::wait`] submit them.

@@ -22,7 +22,7 @@ pub fn max_per_ring() -> usize {
 pub struct Rings {
     rings: Vec<Uring>,
     per_ring: u32,
-    /// The ring whose events are being told.
+    /// The ring whose events are being returned.
     at: usize,
 }
 
@@ -33,7 +33,7 @@ impl Rings {
     }
 
     /// Submits what is prepared and fetches what has happened, without waiting; true when there is
-    /// something to tell.
+    /// an event to return.
     fn fetch(ring: &mut Uring) -> io::Result<bool> {
         if !ring.has_fetched() && ring.has_work() {
             ring.wait(Some(0))?;
@@ -136,30 +136,14 @@ impl Driver for Rings {
     fn next(&mut self) -> Option<NetEvent> {
         loop {
             let ring = self.rings.get_mut(self.at)?;
-            let Some(event) = ring.next() else {
+            let Some(mut event) = ring.next() else {
                 self.at += 1;
                 continue;
             };
-            let base = self.at as u32 * self.per_ring;
-            return Some(match event {
-                NetEvent::Connected(conn) => NetEvent::Connected(base + conn),
-                NetEvent::Secured(conn, secured) => NetEvent::Secured(base + conn, secured),
-                NetEvent::Unsecured(conn, reason) => NetEvent::Unsecured(base + conn, reason),
-                NetEvent::ConnectFailed(conn, code) => NetEvent::ConnectFailed(base + conn, code),
-                NetEvent::Received(received) => NetEvent::Received(Received {
-                    conn: base + received.conn,
-                    ..received
-                }),
-                NetEvent::Closed(conn) => NetEvent::Closed(base + conn),
-                NetEvent::Truncated(conn) => NetEvent::Truncated(base + conn),
-                NetEvent::Broken(conn, direction, code) => {
-                    NetEvent::Broken(base + conn, direction, code)
-                }
-                NetEvent::Refused(conn, code) => NetEvent::Refused(base + conn, code),
-                NetEvent::Joined(conn) => NetEvent::Joined(base + conn),
-                NetEvent::Lost(conn, lost) => NetEvent::Lost(base + conn, lost),
-                NetEvent::Woken => NetEvent::Woken,
-            });
+            if let Some(conn) = event.conn() {
+                *conn += self.at as u32 * self.per_ring;
+            }
+            return Some(event);
         }
     }
 

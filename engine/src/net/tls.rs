@@ -15,8 +15,9 @@ use rustls::ClientConfig;
 use self::sealing::Unsealed;
 use super::read_ahead::ReadAhead;
 use super::sys::Waker;
-use super::{Config, ConnId, Direction, Driver, NetEvent, Owners, Payload, Received};
-use crate::payload::Outgoing;
+use super::{
+    Config, ConnId, Direction, Driver, NetEvent, Owners, Payload, Received, over_another_driver,
+};
 use crate::tls::config::ClientTls;
 use crate::tls::session::TlsSession;
 use crate::tls::store::SessionStore;
@@ -68,12 +69,6 @@ impl<D: Driver> TlsDriver<D> {
             .is_some_and(|conn| !conn.session.is_established())
     }
 
-    /// Whether TLS still speaks on it: its end should have been said.
-    fn is_cut_short(&self, conn: ConnId) -> bool {
-        let slot = self.conns[conn as usize].as_ref();
-        slot.is_some_and(|slot| !slot.ended)
-    }
-
     fn is_sealing(&self, conn: ConnId) -> bool {
         let slot = self.conns[conn as usize].as_ref();
         slot.is_some_and(|slot| slot.unsealed.is_some())
@@ -100,8 +95,7 @@ impl<D: Driver> TlsDriver<D> {
                 && !slot.outgoing.is_empty()
             {
                 let outgoing = std::mem::take(&mut slot.outgoing);
-                self.wire
-                    .send(conn, Payload::Owned(Outgoing::new(outgoing, None)));
+                self.wire.send(conn, Payload::bytes(outgoing));
             }
         }
     }
@@ -124,8 +118,7 @@ impl<D: Driver> TlsDriver<D> {
                     said_farewell: false,
                     unsealed: None,
                 }));
-                self.wire
-                    .send(conn, Payload::Owned(Outgoing::new(outgoing, None)));
+                self.wire.send(conn, Payload::bytes(outgoing));
             }
             Err(error) => self.pending.push_back(unsecured(conn, error.to_string())),
         }
@@ -158,8 +151,7 @@ impl<D: Driver> TlsDriver<D> {
             Ok(opened) => {
                 if opened.urgent && !slot.outgoing.is_empty() {
                     let outgoing = std::mem::take(&mut slot.outgoing);
-                    self.wire
-                        .send(conn, Payload::Owned(Outgoing::new(outgoing, None)));
+                    self.wire.send(conn, Payload::bytes(outgoing));
                 }
                 if opened.secured {
                     let secured = slot.session.secured();
@@ -179,12 +171,11 @@ impl<D: Driver> TlsDriver<D> {
                 }
             }
             Err(error) => {
-                // The alert that tells the server why; it must be on its way before the connection
+                // The alert that gives the server the reason; it must be on its way before the connection
                 // is closed.
                 if !slot.outgoing.is_empty() {
                     let outgoing = std::mem::take(&mut slot.outgoing);
-                    self.wire
-                        .send(conn, Payload::Owned(Outgoing::new(outgoing, None)));
+                    self.wire.send(conn, Payload::bytes(outgoing));
                     // A driver that cannot flush says so at its next wait.
                     let _ = self.wire.flush();
                 }
@@ -195,8 +186,8 @@ impl<D: Driver> TlsDriver<D> {
         self.pending.pop_front()
     }
 
-    /// The farewell of TLS, which must be on its way before the connection is closed.
-    fn say_farewell(&mut self, conn: ConnId) {
+    /// TLS's close_notify, which must be on its way before the connection is closed.
+    fn send_close_notify(&mut self, conn: ConnId) {
         let Some(slot) = self.conns[conn as usize].as_mut() else {
             return;
         };
@@ -206,8 +197,7 @@ impl<D: Driver> TlsDriver<D> {
         }
         let mut out = std::mem::take(&mut slot.outgoing);
         if slot.session.end(&mut out).is_ok() {
-            self.wire
-                .send(conn, Payload::Owned(Outgoing::new(out, None)));
+            self.wire.send(conn, Payload::bytes(out));
             // A driver that cannot flush says so at its next wait.
             let _ = self.wire.flush();
         }
@@ -310,15 +300,11 @@ impl<D: Driver> Driver for TlsDriver<D> {
         all_sealed.then(|| self.wire.accepted_ns(conn)).flatten()
     }
 
-    fn take_put_off(&mut self) -> u64 {
-        self.wire.take_put_off()
-    }
-
     fn close(&mut self, conn: ConnId) {
-        self.say_farewell(conn);
+        self.send_close_notify(conn);
         self.conns[conn as usize] = None;
         self.sealing.retain(|of| *of != conn);
-        self.pending.retain(|event| event.conn() != Some(conn));
+        self.pending.retain_mut(|event| !event.is_of(conn));
         self.wire.close(conn);
     }
 
@@ -345,7 +331,12 @@ impl<D: Driver> Driver for TlsDriver<D> {
                     conn,
                     "the server closed the connection during the handshake".to_owned(),
                 )),
-                NetEvent::Closed(conn) if self.is_cut_short(conn) => {
+                // The server should have said that it is the end.
+                NetEvent::Closed(conn)
+                    if self.conns[conn as usize]
+                        .as_ref()
+                        .is_some_and(|slot| !slot.ended) =>
+                {
                     Some(NetEvent::Truncated(conn))
                 }
                 NetEvent::Broken(conn, direction, code) if self.is_securing(conn) => {
@@ -367,25 +358,5 @@ impl<D: Driver> Driver for TlsDriver<D> {
         }
     }
 
-    #[inline]
-    fn bytes(&self, _received: &Received) -> &[u8] {
-        &self.plain
-    }
-
-    #[inline]
-    fn arrived_ns(&self, _received: &Received) -> Option<u64> {
-        self.arrived_ns
-    }
-
-    #[inline]
-    fn release(&mut self, _received: Received) {}
-
-    fn waker(&self) -> Waker {
-        self.waker.clone()
-    }
-
-    #[inline]
-    fn now_ns(&self) -> u64 {
-        self.wire.now_ns()
-    }
+    over_another_driver!(plain);
 }

@@ -38,7 +38,7 @@ const MAX_DIRECT: usize = 1 << 20;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Conn {
-    /// Tells events of this connection from those of the one before at the same index; 28 bits are
+    /// Distinguishes events of this connection from those of the one before at the same index; 28 bits are
     /// carried along.
     generation: u32,
     open: bool,
@@ -98,7 +98,7 @@ pub struct Uring {
     waits_by_clock: bool,
     /// Whether buffers were added for this batch.
     grew: bool,
-    /// Failures that no completion tells, each with the generation of its connection.
+    /// Failures that no completion reports, each with the generation of its connection.
     local: VecDeque<(ConnId, u32, Local)>,
     accepted: SendTimes,
     completion_times: CompletionTimes,
@@ -172,8 +172,8 @@ impl Uring {
         }
     }
 
-    /// Tells this of the connection with the next events, unless it is closed before.
-    fn tell_locally(&mut self, conn: ConnId, what: Local) {
+    /// Returns this for the connection with the next events, unless it is closed before.
+    fn push_local(&mut self, conn: ConnId, what: Local) {
         let generation = self.conns[conn as usize].generation;
         self.local.push_back((conn, generation, what));
     }
@@ -214,7 +214,7 @@ impl Driver for Uring {
     fn connect(&mut self, conn: ConnId, address: usize) {
         if let Err(error) = self.try_connect(conn, address) {
             let code = error.raw_os_error().unwrap_or(libc::EIO);
-            self.tell_locally(conn, Local::ConnectFailed(code));
+            self.push_local(conn, Local::ConnectFailed(code));
         }
     }
 

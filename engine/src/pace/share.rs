@@ -102,7 +102,7 @@ impl Share {
         self.threads as f64 * self.part.one_in()
     }
 
-    /// Told apart from every other thread of all engines, for what each draws by itself.
+    /// Distinct from every other thread of all engines, for what each draws by itself.
     pub fn stream(&self) -> u64 {
         (self.part.first() << 32) + self.thread as u64
     }

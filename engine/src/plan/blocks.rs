@@ -106,10 +106,9 @@ pub struct Parallel {
     pub at_once: u32,
     /// A branch for each element of the JSON list that the value of this name holds; none when it
     /// holds no list.
-    #[serde(default)]
     pub each: Option<String>,
     /// The name of the branch's element; with `each`.
-    #[serde(default, rename = "as")]
+    #[serde(rename = "as")]
     pub element: Option<String>,
     /// With `each`: elements are values as JSON, a text with its quotes.
     #[serde(default)]
@@ -120,7 +119,7 @@ pub struct Parallel {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
-    /// In the words of whoever wrote the script.
+    /// In the words of the script's author.
     pub task: serde_json::Value,
     /// Names and texts with placeholders: what the script is given. A value that is not there is an
     /// empty text.
@@ -187,7 +186,6 @@ pub enum Rounding {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
-    #[serde(default)]
     pub per_min: Option<f64>,
     /// A rate that changes, from the first passage on. When they are over nobody passes any more.
     #[serde(default)]
@@ -195,7 +193,6 @@ pub struct Pace {
     #[serde(default)]
     pub per: Per,
     /// Paces of one name count each other's passages; without one each place counts its own.
-    #[serde(default)]
     pub name: Option<String>,
 }
 

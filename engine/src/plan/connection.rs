@@ -5,22 +5,17 @@ use serde::{Deserialize, Serialize};
 
 /// How long a connection lives, and how it is used.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Connection {
-    #[serde(default)]
     pub reuse: Reuse,
     /// Addresses of the other family are left out; without it, those of a family on which nobody
     /// answers before the start.
-    #[serde(default)]
     pub family: Option<Family>,
     /// Close after so many requests.
-    #[serde(default)]
     pub max_requests: Option<u32>,
     /// So many requests go out on a connection together before their responses are waited for.
-    #[serde(default = "default_pipeline")]
     pub pipeline: u32,
     /// Who ends a connection that is not to be used again.
-    #[serde(default)]
     pub close: Close,
 }
 
@@ -30,14 +25,10 @@ impl Default for Connection {
             reuse: Reuse::default(),
             family: None,
             max_requests: None,
-            pipeline: default_pipeline(),
+            pipeline: 1,
             close: Close::default(),
         }
     }
-}
-
-fn default_pipeline() -> u32 {
-    1
 }
 
 /// How a connection ends: who closes first has its port in TIME_WAIT.
@@ -78,20 +69,16 @@ pub enum HttpVersion {
 
 /// How HTTP/2 is spoken.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Http2Plan {
     /// Connections to each server that all users share: as many requests are under way on one at once
     /// as it has users. `null`: each user has one of its own.
-    #[serde(default)]
     pub connections: Option<u32>,
     /// What the server may send on a stream before it is given more.
-    #[serde(default = "widest_window")]
     pub stream_window_bytes: u32,
     /// The same for a whole connection.
-    #[serde(default = "widest_window")]
     pub connection_window_bytes: u32,
     /// The dynamic table of header compression, either way.
-    #[serde(default = "usual_table")]
     pub header_table_bytes: u32,
 }
 
@@ -99,21 +86,15 @@ impl Default for Http2Plan {
     fn default() -> Self {
         Self {
             connections: None,
-            stream_window_bytes: widest_window(),
-            connection_window_bytes: widest_window(),
-            header_table_bytes: usual_table(),
+            stream_window_bytes: WIDEST_WINDOW_BYTES,
+            connection_window_bytes: WIDEST_WINDOW_BYTES,
+            header_table_bytes: prony_h2::hpack::DEFAULT_TABLE_BYTES,
         }
     }
 }
 
 /// More than any response: what comes is read at once, so that no window of the client bounds it.
-fn widest_window() -> u32 {
-    (1 << 30) - 1
-}
-
-fn usual_table() -> u32 {
-    prony_h2::hpack::DEFAULT_TABLE_BYTES
-}
+const WIDEST_WINDOW_BYTES: u32 = (1 << 30) - 1;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -126,62 +107,41 @@ pub enum Reuse {
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Timeouts {
-    #[serde(default = "default_connect_ms")]
     pub connect_ms: f64,
     /// From the connection to the end of the TLS handshake; `connect_ms` when it is not set.
-    #[serde(default)]
     pub tls_ms: Option<f64>,
     /// From the actual send to the last byte of the response.
-    #[serde(default = "default_request_ms")]
     pub request_ms: f64,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
-            connect_ms: default_connect_ms(),
+            connect_ms: 5_000.0,
             tls_ms: None,
-            request_ms: default_request_ms(),
+            request_ms: 30_000.0,
         }
     }
 }
 
 /// How much of a response is taken before it is given up.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// The longest head, status line and final empty line included.
-    #[serde(default = "default_header_bytes")]
     pub header_bytes: u32,
     /// Memory budget per thread for incomplete responses: their heads, and bodies that are copied
     /// for captures.
-    #[serde(default = "default_partial_response_bytes")]
     pub partial_response_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            header_bytes: default_header_bytes(),
-            partial_response_bytes: default_partial_response_bytes(),
+            header_bytes: 64 * 1024,
+            partial_response_bytes: 256 * 1024 * 1024,
         }
     }
-}
-
-fn default_header_bytes() -> u32 {
-    64 * 1024
-}
-
-fn default_partial_response_bytes() -> u64 {
-    256 * 1024 * 1024
-}
-
-fn default_connect_ms() -> f64 {
-    5_000.0
-}
-
-fn default_request_ms() -> f64 {
-    30_000.0
 }

@@ -12,14 +12,12 @@ use super::Per;
 #[serde(deny_unknown_fields)]
 pub struct FeederPlan {
     pub name: String,
-    #[serde(default)]
     pub file: Option<String>,
     /// In place of a file, with `columns`.
     #[serde(default)]
     pub rows: Vec<Vec<String>>,
     pub order: FeederOrder,
     /// What happens when the rows are used up; must be declared, except for `random`.
-    #[serde(default)]
     pub at_end: Option<FeederEnd>,
     /// The names of the columns, for a file whose first line is a row as the others.
     #[serde(default)]
@@ -76,13 +74,11 @@ pub enum FeederEnd {
 
 /// The cookies of each user.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct CookiePlan {
     /// They are forgotten at the begin of each iteration, but for those that are given.
-    #[serde(default)]
     pub each_iteration: bool,
     /// Those that a user begins with.
-    #[serde(default)]
     pub given: Vec<GivenCookie>,
 }
 

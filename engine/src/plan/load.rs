@@ -12,7 +12,6 @@ pub enum Load {
     /// A fixed number of users, each waiting for its response before it goes on.
     Closed {
         /// Exactly one of this and `populations` is given.
-        #[serde(default)]
         users: Option<u32>,
         /// Several groups of users, each with a start, an end and scenarios of its own.
         #[serde(default)]
@@ -23,13 +22,11 @@ pub enum Load {
         #[serde(default)]
         ramp_up_ms: f64,
         /// Users start in so many groups of equal size instead of one by one.
-        #[serde(default)]
         ramp_up_steps: Option<u32>,
         /// Users end evenly spread over so long before `stop.after_ms`, the last to come first.
         #[serde(default)]
         ramp_down_ms: f64,
         /// Users end in so many groups of equal size.
-        #[serde(default)]
         ramp_down_steps: Option<u32>,
     },
     /// Arrivals on a schedule that no response can delay.
@@ -54,9 +51,16 @@ pub enum Load {
         #[serde(default)]
         connections: u32,
         /// From the intended send to the last byte of the response, per request.
-        #[serde(default)]
         deadline_ms: Option<f64>,
     },
+}
+
+impl Load {
+    /// Between the requests of a user.
+    pub fn think(&self) -> &Think {
+        let (Self::Closed { think, .. } | Self::Open { think, .. }) = self;
+        think
+    }
 }
 
 fn default_max_users() -> u32 {
@@ -94,7 +98,6 @@ pub struct RatePhase {
     pub to_per_s: f64,
     /// At most so many are under way when an arrival of this phase is due, shared out over the
     /// threads; else it is blocked.
-    #[serde(default)]
     pub max_users: Option<u32>,
 }
 

@@ -21,23 +21,18 @@ pub struct PopulationPlan {
     #[serde(default)]
     pub ramp_up_ms: f64,
     /// Its users start in so many groups of equal size instead of one by one.
-    #[serde(default)]
     pub ramp_up_steps: Option<u32>,
     /// So long after `start_ms` its users end; a request under way is waited for. `null`: they end
     /// with the run.
-    #[serde(default)]
     pub duration_ms: Option<f64>,
     /// A user of it ends after walking its scenario so many times.
-    #[serde(default)]
     pub iterations_per_user: Option<u64>,
     /// In place of the load's.
-    #[serde(default)]
     pub think: Option<Think>,
     /// Names of the scenarios that its users walk, drawn by their weights; an empty list stands for all.
     #[serde(default)]
     pub scenarios: Vec<String>,
     /// Names of the feeders of which its users draw a row for every iteration; `null`: of all.
-    #[serde(default)]
     pub feeders: Option<Vec<String>>,
 }
 

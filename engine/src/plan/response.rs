@@ -11,22 +11,16 @@ pub struct Capture {
     /// What `${name}` stands for afterwards.
     pub name: String,
     /// A JSON pointer (RFC 6901) into the body; `null` there counts as nothing.
-    #[serde(default)]
     pub json: Option<String>,
     /// A JSON path (RFC 9535) into the body; `null` there counts as nothing.
-    #[serde(default)]
     pub jsonpath: Option<String>,
     /// The value of a header of this name.
-    #[serde(default)]
     pub header: Option<String>,
     /// The value of a cookie of this name that the response sets.
-    #[serde(default)]
     pub cookie: Option<String>,
     /// A match in the body.
-    #[serde(default)]
     pub regex: Option<String>,
     /// What stands between two texts in the body.
-    #[serde(default)]
     pub boundary: Option<Boundary>,
     /// The status code.
     #[serde(default)]
@@ -39,13 +33,10 @@ pub struct Capture {
     #[serde(default = "first", rename = "match")]
     pub which: i64,
     /// Of the regex: which group; without it the first, or the whole match where there is none.
-    #[serde(default)]
     pub group: Option<usize>,
     /// Of the regex: a text in which `$1$` stands for the first group, and so on; `$0$` for the whole match.
-    #[serde(default)]
     pub template: Option<String>,
     /// Used when nothing is found; without it that is an error of the kind `capture`.
-    #[serde(default)]
     pub default: Option<String>,
     /// Nothing found is no error, and the value stays as it was.
     #[serde(default)]
@@ -70,10 +61,8 @@ pub struct Resources {
     /// The value that is then a JSON list of their paths, each without the slash that it begins with.
     pub into: String,
     /// A regex that must be found in the whole URL.
-    #[serde(default)]
     pub matching: Option<String>,
     /// A regex that must not be found in it.
-    #[serde(default)]
     pub not_matching: Option<String>,
 }
 
@@ -97,60 +86,54 @@ pub enum ResponsePart {
 
 /// What a right response looks like; what is not set is not checked.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Expect {
     /// Status codes that are right, or classes of them such as `2xx`; an empty list accepts any.
-    #[serde(default, deserialize_with = "codes")]
+    #[serde(deserialize_with = "codes")]
     #[schemars(with = "Option<Vec<CodeOrClass>>")]
     pub status: Vec<u16>,
     /// Status codes and classes that are wrong.
-    #[serde(default, deserialize_with = "codes")]
+    #[serde(deserialize_with = "codes")]
     #[schemars(with = "Option<Vec<CodeOrClass>>")]
     pub not_status: Vec<u16>,
     /// Every one of these must occur in the body.
-    #[serde(default, deserialize_with = "null_is_empty")]
+    #[serde(deserialize_with = "null_is_empty")]
     pub body_contains: Vec<String>,
     /// None of these may occur in the body.
-    #[serde(default, deserialize_with = "null_is_empty")]
+    #[serde(deserialize_with = "null_is_empty")]
     pub body_not_contains: Vec<String>,
     /// The whole body.
-    #[serde(default)]
     pub body_equals: Option<String>,
     /// What the whole body must not be.
-    #[serde(default)]
     pub body_not_equals: Option<String>,
     /// Regexes, each of which must be found in the body.
-    #[serde(default, deserialize_with = "null_is_empty")]
+    #[serde(deserialize_with = "null_is_empty")]
     pub body_matches: Vec<String>,
     /// Regexes, none of which may be found in the body.
-    #[serde(default, deserialize_with = "null_is_empty")]
+    #[serde(deserialize_with = "null_is_empty")]
     pub body_not_matches: Vec<String>,
     /// Regexes, each of which must be found in the line with the status and the headers.
-    #[serde(default, deserialize_with = "null_is_empty")]
+    #[serde(deserialize_with = "null_is_empty")]
     pub head_matches: Vec<String>,
     /// Regexes, none of which may be found there.
-    #[serde(default, deserialize_with = "null_is_empty")]
+    #[serde(deserialize_with = "null_is_empty")]
     pub head_not_matches: Vec<String>,
     /// Length of the body after any chunking is undone.
-    #[serde(default)]
     pub body_bytes: Option<u64>,
     /// The shortest body that is right; a shorter one is an error of the kind `expect_size`.
-    #[serde(default)]
     pub min_bytes: Option<u64>,
     /// The longest.
-    #[serde(default)]
     pub max_bytes: Option<u64>,
     /// The longest service time; a longer one is an error of the kind `expect_duration`.
-    #[serde(default)]
     pub max_ms: Option<f64>,
     /// Name and text that the value must contain of headers that must be there.
-    #[serde(default, deserialize_with = "null_is_empty")]
+    #[serde(deserialize_with = "null_is_empty")]
     pub headers: Vec<(String, String)>,
     /// What must be in a JSON body.
-    #[serde(default, deserialize_with = "null_is_empty")]
+    #[serde(deserialize_with = "null_is_empty")]
     pub json: Vec<JsonExpect>,
     /// Texts with placeholders.
-    #[serde(default, deserialize_with = "null_is_empty")]
+    #[serde(deserialize_with = "null_is_empty")]
     pub filled: Vec<FilledText>,
 }
 
@@ -206,7 +189,7 @@ pub struct JsonExpect {
     #[serde(default)]
     pub pointer: String,
     /// A JSON path (RFC 9535) in place of the pointer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Without it anything, also `null`, will do.
     #[serde(
@@ -217,17 +200,17 @@ pub struct JsonExpect {
     pub equals: Option<serde_json::Value>,
     /// What the value must be, as JSON with placeholders that are filled in when the response is
     /// looked at.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub equals_json: Option<String>,
     /// A regex that must be found in the value: a text as it is, any other as JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub matches: Option<String>,
     /// There must be nothing; the body must be JSON all the same.
     #[serde(default)]
     pub absent: bool,
 }
 
-/// Tells `null` from nothing.
+/// Distinguishes `null` from nothing.
 fn anything<'de, D>(deserializer: D) -> Result<Option<serde_json::Value>, D::Error>
 where
     D: serde::Deserializer<'de>,

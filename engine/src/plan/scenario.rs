@@ -80,7 +80,6 @@ pub enum ScenarioChoice {
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// In the report; without it method and path.
-    #[serde(default)]
     pub name: Option<String>,
     #[serde(default = "default_method")]
     pub method: String,
@@ -97,14 +96,11 @@ pub struct Step {
     /// Before which of `headers`, from 0, those that the engine adds itself stand, in this order:
     /// validators of the cache, `Cookie`, `Expect`, `Transfer-Encoding`, `Content-Length`. Without
     /// it they come after all of them, as `Authorization` always does.
-    #[serde(default)]
     pub added_headers_at: Option<usize>,
     /// A text with placeholders that stands among the headers as it is: whole lines, each with its
     /// end. What a script writes.
-    #[serde(default)]
     pub header_lines: Option<String>,
     /// Before which of `headers`, from 0, they stand. Without it they come after all of them.
-    #[serde(default)]
     pub header_lines_at: Option<usize>,
     /// Header values go out as Node writes them: in ISO-8859-1, but before a text in UTF-8. A
     /// request with a captured value, or one of a feeder, that has other characters than those of
@@ -114,7 +110,6 @@ pub struct Step {
     /// A text with placeholders, a line for each cookie, as in `Set-Cookie`: put into the user's
     /// jar before the request. Until a server sets one, or the plan gives one, other requests carry
     /// none of them.
-    #[serde(default)]
     pub set_cookies: Option<String>,
     /// A text, or an object that says where the bytes come from.
     #[serde(default, deserialize_with = "text_or_body")]
@@ -125,7 +120,6 @@ pub struct Step {
     #[serde(default)]
     pub expect_continue: bool,
     /// Written as the `Authorization` header.
-    #[serde(default)]
     pub auth: Option<Auth>,
     #[serde(default)]
     pub expect: Expect,
@@ -133,13 +127,10 @@ pub struct Step {
     #[serde(default)]
     pub capture: Vec<Capture>,
     /// What the page that it asks for embeds, for a loop that asks for each.
-    #[serde(default)]
     pub resources: Option<Resources>,
     /// The pause after this step, in place of the load's.
-    #[serde(default)]
     pub think: Option<Think>,
     /// A pause before this step, besides the one after the step before.
-    #[serde(default)]
     pub think_before: Option<Think>,
     /// How often this step is sent before the next.
     #[serde(default = "one")]
@@ -159,7 +150,6 @@ pub struct Step {
     pub ends_run_on_error: bool,
     /// Where this holds it is not sent, a note with the text of `skip_note` is written, and what it
     /// captures with a default has that.
-    #[serde(default)]
     pub skip_if: Option<Condition>,
     #[serde(default)]
     pub skip_note: String,
@@ -207,22 +197,17 @@ fn default_method() -> String {
 
 /// A request's body: exactly one of `text`, `base64`, `file`, `parts`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Body {
     /// May hold placeholders.
-    #[serde(default)]
     pub text: Option<String>,
-    #[serde(default)]
     pub base64: Option<String>,
     /// A file that is sent as it is; a large one is read while it is sent, so it must not change
     /// during the run.
-    #[serde(default)]
     pub file: Option<String>,
     /// Several, sent one after the other as one body; all of them together are read before the load.
-    #[serde(default)]
     pub parts: Vec<BodyPart>,
     /// Sent in the chunked coding, without a declared length.
-    #[serde(default)]
     pub chunked: bool,
 }
 
@@ -230,9 +215,7 @@ pub struct Body {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BodyPart {
-    #[serde(default)]
     pub text: Option<String>,
-    #[serde(default)]
     pub file: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What an engine is told that offers a load together with engines on other hosts.
+//! What an engine gets that offers a load together with engines on other hosts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -16,7 +16,6 @@ pub struct Target {
     #[serde(default)]
     pub addresses: Vec<String>,
     /// How TLS is spoken; only with `https://`.
-    #[serde(default)]
     pub tls: Option<Tls>,
     /// Where connections come from, in turn; the kernel chooses when there are none. One address
     /// has about 28,000 ports.

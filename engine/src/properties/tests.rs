@@ -64,7 +64,7 @@ const PLAN: &str = r#"{"version":1,"target":{"url":"http://127.0.0.1:1"},"load":
     "think":{"kind":"uniform","min_ms":1,"max_ms":2},"body":{"text":"b","chunked":true}}]}],"stop":{"after_ms":1},
     "window":{"mode":"fixed","warmup_ms":0,"duration_ms":1},"marks":[1],"timeouts":{"connect_ms":1,"request_ms":2}}"#;
 
-/// As many as proptest is told (`PROPTEST_CASES`), and else few enough for every test run.
+/// As many as proptest is set to (`PROPTEST_CASES`), and else few enough for every test run.
 fn cases() -> ProptestConfig {
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),

@@ -14,16 +14,14 @@ use crate::measure::counters::ErrorKind;
 use crate::measure::edges::AtEdge;
 use crate::measure::rates::Rates;
 use crate::measure::recorder::Recorder;
-use crate::measure::scheduled::Scheduled;
 use crate::measure::segment::{Cut, Segment};
 use crate::measure::slowest::Slowest;
 use crate::measure::steps::RequestTimes;
-use crate::net::sys::{SchedulerStatistics, thread_cpu_ns};
 use crate::pace::share::Share;
 use parts::Parts;
 use rows::{LogRows, Outcome};
 
-/// What the coordinator must be told.
+/// What the coordinator must know.
 #[derive(Debug)]
 pub enum Notice {
     Segment(Box<Segment>),
@@ -84,16 +82,13 @@ pub struct Record {
     /// `None` unless the plan asks for a log of its requests.
     rows: Option<Box<LogRows>>,
     next_mark: usize,
-    notices: Vec<Notice>,
-    scheduler: SchedulerStatistics,
-    /// At the last cut.
-    scheduled: Option<Scheduled>,
+    /// What has come up since they were taken, in its order.
+    pub notices: Vec<Notice>,
 }
 
 impl Record {
-    /// `wall_ns`: the clock of the driver now, when the load begins at `start_ns`.
-    pub fn new(job: &Arc<Job>, place: &Share, users: usize, start_ns: u64, wall_ns: u64) -> Self {
-        let mut recorder = Recorder::new(place.thread, start_ns, thread_cpu_ns(), wall_ns)
+    pub fn new(job: &Arc<Job>, place: &Share, users: usize, start_ns: u64) -> Self {
+        let mut recorder = Recorder::new(place.thread, start_ns)
             .with_steps(job.scenarios.figures.len())
             .with_addresses(job.addresses.len());
         recorder.rates = job.rates.map(|rates| {
@@ -102,27 +97,14 @@ impl Record {
         });
         recorder.slowest = job.slowest.map(|asked| Box::new(Slowest::new(asked.most)));
         let rows = || Box::new(LogRows::new(users, place.thread, job.script.is_some()));
-        let scheduler = SchedulerStatistics::of_this_thread();
         Self {
             recorder,
             parts: job.parts.then(|| Box::new(Parts::new(users))),
             rows: job.log.is_some().then(rows),
             next_mark: 0,
             notices: Vec::new(),
-            scheduled: scheduler.read(),
-            scheduler,
             job: Arc::clone(job),
         }
-    }
-
-    /// What has come up since the last time, in its order.
-    pub fn take_notices(&mut self) -> Vec<Notice> {
-        std::mem::take(&mut self.notices)
-    }
-
-    #[inline]
-    pub fn has_notices(&self) -> bool {
-        !self.notices.is_empty()
     }
 
     pub fn script_failed(&mut self) {
@@ -130,23 +112,17 @@ impl Record {
     }
 
     /// Ends the present segment.
-    pub fn cut(&mut self, cut: Cut, at_ns: u64, at_edge: AtEdge, wall_ns: u64) {
+    pub fn cut(&mut self, cut: Cut, at_ns: u64, at_edge: AtEdge) {
         if let (Some(rows), Some(log)) = (&mut self.rows, &self.job.log) {
             rows.submit(log);
         }
-        let cpu_ns = thread_cpu_ns();
-        let mut segment = self.recorder.cut(cut, at_ns, at_edge, cpu_ns, wall_ns);
-        let scheduled = self.scheduler.read();
-        segment.scheduled = scheduled
-            .zip(self.scheduled)
-            .map(|(now, before)| now - before);
-        self.scheduled = scheduled;
+        let segment = self.recorder.cut(cut, at_ns, at_edge);
         self.notices.push(Notice::Segment(Box::new(segment)));
     }
 
     fn cut_at_mark(&mut self, now_ns: u64) {
         let mark = Cut::Mark(self.next_mark);
-        self.cut(mark, now_ns, AtEdge::default(), now_ns);
+        self.cut(mark, now_ns, AtEdge::default());
         self.next_mark += 1;
     }
 
@@ -187,14 +163,14 @@ impl Record {
     #[inline]
     pub fn came(&mut self, bytes: usize) {
         if !self.shares() {
-            self.recorder.counters.bytes_received += bytes as u64;
+            self.recorder.figures.counters.bytes_received += bytes as u64;
         }
     }
 
     /// A connection is attempted.
     pub fn connecting(&mut self, index: u32, address: u16) {
         if !self.shares() {
-            self.recorder.counters.connect_attempts += 1;
+            self.recorder.figures.counters.connect_attempts += 1;
         }
         if let Some(figures) = self.recorder.address(address) {
             figures.connect_attempts += 1;
@@ -205,9 +181,9 @@ impl Record {
     }
 
     pub fn connected(&mut self, index: u32, address: u16, took_ns: u64) {
-        self.recorder.counters.connect_time.record(took_ns);
+        self.recorder.figures.counters.connect_time.record(took_ns);
         if !self.shares() {
-            self.recorder.counters.connections_opened += 1;
+            self.recorder.figures.counters.connections_opened += 1;
             self.recorder.connections_open += 1;
         }
         if let Some(figures) = self.recorder.address(address) {
@@ -224,7 +200,7 @@ impl Record {
             return;
         }
         self.recorder.connections_open -= 1;
-        let counters = &mut self.recorder.counters;
+        let counters = &mut self.recorder.figures.counters;
         if by_client {
             counters.connections_closed_by_client += 1;
         } else {
@@ -235,7 +211,7 @@ impl Record {
     /// The server's end of an open connection has come.
     pub fn server_closed_first(&mut self) {
         if !self.shares() {
-            let counters = &mut self.recorder.counters;
+            let counters = &mut self.recorder.figures.counters;
             counters.connections_closed_first_by_server += 1;
         }
     }
@@ -252,7 +228,7 @@ impl Record {
     #[inline]
     pub fn writes(&mut self, index: u32, bytes: u64, written: Option<&[u8]>) {
         if !self.shares() {
-            self.recorder.counters.bytes_sent += bytes;
+            self.recorder.figures.counters.bytes_sent += bytes;
         }
         if let Some(rows) = &mut self.rows {
             rows.sends(index, bytes, written);
@@ -261,7 +237,7 @@ impl Record {
 
     /// The same for a request that goes out behind others.
     pub fn writes_behind(&mut self, index: u32, bytes: u64, written: Option<&[u8]>) {
-        self.recorder.counters.bytes_sent += bytes;
+        self.recorder.figures.counters.bytes_sent += bytes;
         if let Some(rows) = &mut self.rows {
             rows.sends_behind(index, bytes, written);
         }
@@ -322,7 +298,7 @@ impl Record {
                 ended.index,
                 ended.start_ns,
                 now_ns,
-                &mut self.recorder.parts,
+                &mut self.recorder.figures.parts,
             );
         }
         if self.job.open.is_some() {
@@ -342,7 +318,7 @@ impl Record {
         now_ns: u64,
     ) {
         if let Some(kind) = failed {
-            self.recorder.counters.fail(kind);
+            self.recorder.figures.counters.fail(kind);
             self.failed(ended);
         }
         if self.recorder.counts_steps() {
@@ -386,14 +362,14 @@ impl Record {
 
     /// A request found no connection.
     pub fn unconnected(&mut self, ended: &Ended, kind: ErrorKind, now_ns: u64) {
-        self.recorder.counters.fail(kind);
+        self.recorder.figures.counters.fail(kind);
         let mut times = RequestTimes::default();
         if matches!(kind, ErrorKind::Timeout | ErrorKind::ConnectTimeout) {
             self.latency(ended, now_ns);
             times.response_ns = ended.times(now_ns).response_ns;
         }
         if let Some(response_ns) = times.response_ns {
-            self.recorder.opened.record(response_ns, None);
+            self.recorder.figures.opened.record(response_ns, None);
         }
         let figure = self.job.scenarios.steps[usize::from(ended.step)].figure;
         self.recorder.step_failed(figure, times);
@@ -405,7 +381,10 @@ impl Record {
     fn opened(&mut self, ended: &Ended, now_ns: u64) {
         let times = ended.times(now_ns);
         if let Some(response_ns) = times.response_ns {
-            self.recorder.opened.record(response_ns, times.service_ns);
+            self.recorder
+                .figures
+                .opened
+                .record(response_ns, times.service_ns);
         }
     }
 
@@ -414,7 +393,7 @@ impl Record {
     fn latency(&mut self, ended: &Ended, now_ns: u64) {
         if self.job.open.is_some() {
             let latency_ns = now_ns.saturating_sub(ended.intended_ns);
-            self.recorder.open_load.latency.record(latency_ns);
+            self.recorder.figures.open_load.latency.record(latency_ns);
         }
     }
 

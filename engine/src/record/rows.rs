@@ -126,23 +126,12 @@ impl LogRows {
     pub(super) fn note(&mut self, ended: &Ended, note: (usize, String), now_ns: u64, log: &Log) {
         let row = Row {
             start_ns: now_ns,
-            latency_ns: 0,
-            service_ns: 0,
-            connect_ns: None,
-            tls_ns: None,
-            first_byte_ns: None,
             step: ended.step,
-            method: None,
-            path: None,
             user: ended.number,
-            status: None,
-            error: None,
-            bytes_out: 0,
-            bytes_in: 0,
-            body_bytes: 0,
             users: ended.users,
             branch: ended.branch,
             note: Some(note),
+            ..Row::default()
         };
         self.rows.push(row, log);
     }

@@ -1,4 +1,4 @@
-//! A response told whole, for who asks once what a server answers.
+//! A response reported whole, for a client that asks once what a server answers.
 
 use std::sync::Mutex;
 
@@ -41,7 +41,7 @@ pub struct Responses(Mutex<(Vec<ResponseReport>, usize)>);
 
 impl Responses {
     #[cold]
-    pub fn tell(
+    pub fn keep(
         &self,
         step_index: usize,
         response: &Response,
@@ -49,8 +49,8 @@ impl Responses {
         (took_ns, ended_monotonic_ns): (u64, u64),
         seen: &CapturedResponse,
     ) {
-        let Ok(mut told) = self.0.lock() else { return };
-        let (responses, bytes) = &mut *told;
+        let Ok(mut kept) = self.0.lock() else { return };
+        let (responses, bytes) = &mut *kept;
         if responses.len() == MAX_REPORTED {
             return;
         }
@@ -69,7 +69,7 @@ impl Responses {
         });
     }
 
-    pub fn told(&self) -> Vec<ResponseReport> {
-        self.0.lock().map(|told| told.0.clone()).unwrap_or_default()
+    pub fn all(&self) -> Vec<ResponseReport> {
+        self.0.lock().map(|kept| kept.0.clone()).unwrap_or_default()
     }
 }

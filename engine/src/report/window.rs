@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::ThreadReady;
 use super::counters::CounterReport;
 use super::histogram::HistogramReport;
-use crate::measure::gaps::Gap;
+use crate::measure::gaps::{Found, Gap};
+use crate::measure::segment::ThreadSum;
 use crate::measure::steps::StepFigures;
 use crate::scenario::compile::StepName;
-use crate::units::ms;
+use crate::units::{ms, seconds};
 
 /// The measured window.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -84,79 +86,67 @@ pub struct BodyReport {
     pub count: u64,
 }
 
-/// The requests of one step.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct StepReport {
-    pub scenario: String,
-    pub name: String,
-    pub completed: u64,
-    pub failed: u64,
-    pub status: BTreeMap<u16, u64>,
-    pub service_time: Option<HistogramReport>,
-    /// As that of the window.
-    pub response_time: Option<HistogramReport>,
-}
-
-impl StepReport {
-    pub fn new(name: &StepName, figures: &StepFigures) -> Self {
-        Self {
-            scenario: name.scenario.clone(),
-            name: name.step.clone(),
-            completed: figures.completed,
-            failed: figures.failed,
-            status: figures.status.iter().copied().collect(),
-            service_time: HistogramReport::new(&figures.service_time),
-            response_time: HistogramReport::response_time(&figures.opened, &figures.service_time),
-        }
+report! {
+    /// The requests of one step.
+    StepReport(of: &StepName, figures: &StepFigures) {
+        scenario: String = of.scenario.clone(),
+        name: String = of.step.clone(),
+        completed: u64 = figures.completed,
+        failed: u64 = figures.failed,
+        status: BTreeMap<u16, u64> = figures.status.clone(),
+        service_time: Option<HistogramReport> = HistogramReport::new(&figures.service_time),
+        /// As that of the window.
+        response_time: Option<HistogramReport> =
+            HistogramReport::response_time(&figures.opened, &figures.service_time),
     }
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ThreadReport {
-    pub cpu: Option<usize>,
-    pub cpu_s: f64,
-    pub wall_s: f64,
-    /// Open load: of `cpu_s`, what went into looking for an arrival that was not due yet, and
-    /// finding nothing else to do.
-    pub polled_s: f64,
-    /// How long the thread was runnable and did not run, as its kernel counts it
-    /// (/proc/thread-self/schedstat); `null` where that cannot be read.
-    pub run_delay_s: Option<f64>,
-    /// How often it was put on a CPU.
-    pub timeslices: Option<u64>,
-    pub loops: u64,
-    pub loop_lag_p50_ns: Option<u64>,
-    pub loop_lag_p99_ns: Option<u64>,
-    pub loop_lag_max_ns: Option<u64>,
-    /// How often bytes were taken from a connection.
-    pub reads: u64,
-    /// Those of them for which the kernel said when the last packet had come (SO_TIMESTAMPNS).
-    pub reads_stamped: u64,
-    /// Of these: from then to the receive time that the response is given. `null` where the kernel
-    /// said it of none.
-    pub receive_delay_mean_ns: Option<u64>,
-    pub receive_delay_p50_ns: Option<u64>,
-    pub receive_delay_p99_ns: Option<u64>,
-    pub receive_delay_max_ns: Option<u64>,
-    /// Spans above 20 ms in which this thread completed nothing although it had requests in flight:
-    /// the longest ones.
-    pub gaps: Vec<GapReport>,
-    pub gaps_total: u64,
+/// The longest gaps of a thread that are reported one by one.
+const GAPS_LISTED: usize = 32;
+
+report! {
+    ThreadReport(thread: &ThreadSum, gaps: &Found, ready: &ThreadReady, started_ns: u64) {
+        cpu: Option<usize> = ready.cpu,
+        cpu_s: f64 = seconds(thread.cpu_ns.into()),
+        wall_s: f64 = seconds(thread.wall_ns.into()),
+        /// Open load: of `cpu_s`, what went into looking for an arrival that was not due yet, and
+        /// finding nothing else to do.
+        polled_s: f64 = seconds(thread.work.polled_ns.into()),
+        /// How long the thread was runnable and did not run, as its kernel counts it
+        /// (/proc/thread-self/schedstat); `null` where that cannot be read.
+        run_delay_s: Option<f64> = thread.scheduled.map(|counted| seconds(counted.run_delay_ns.into())),
+        /// How often it was put on a CPU.
+        timeslices: Option<u64> = thread.scheduled.map(|counted| counted.timeslices),
+        loops: u64 = thread.work.loops,
+        loop_lag_p50_ns: Option<u64> = thread.work.loop_lag.quantile_ns(0.5),
+        loop_lag_p99_ns: Option<u64> = thread.work.loop_lag.quantile_ns(0.99),
+        loop_lag_max_ns: Option<u64> = thread.work.loop_lag.max_ns(),
+        /// How often bytes were taken from a connection.
+        reads: u64 = thread.work.receive_delay.reads,
+        /// Those of them for which the kernel said when the last packet had come (SO_TIMESTAMPNS).
+        reads_stamped: u64 = thread.work.receive_delay.delays.count(),
+        /// Of these: from then to the receive time that the response is given. `null` where the kernel
+        /// said it of none.
+        receive_delay_mean_ns: Option<u64> = thread.work.receive_delay.delays.mean_ns(),
+        receive_delay_p50_ns: Option<u64> = thread.work.receive_delay.delays.quantile_ns(0.5),
+        receive_delay_p99_ns: Option<u64> = thread.work.receive_delay.delays.quantile_ns(0.99),
+        receive_delay_max_ns: Option<u64> = thread.work.receive_delay.delays.max_ns(),
+        /// Spans above 20 ms in which this thread completed nothing although it had requests in flight:
+        /// the longest ones.
+        gaps: Vec<GapReport> = gaps
+            .longest
+            .iter()
+            .take(GAPS_LISTED)
+            .map(|gap| GapReport::new(gap, started_ns))
+            .collect(),
+        gaps_total: u64 = gaps.total,
+    }
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct GapReport {
-    pub start_ms: f64,
-    pub duration_ms: f64,
-    pub in_flight: u64,
-}
-
-impl GapReport {
-    pub fn new(gap: &Gap, started_ns: u64) -> Self {
-        Self {
-            start_ms: ms(gap.from_ns.saturating_sub(started_ns)),
-            duration_ms: ms(gap.to_ns - gap.from_ns),
-            in_flight: gap.in_flight,
-        }
+report! {
+    GapReport(gap: &Gap, started_ns: u64) {
+        start_ms: f64 = ms(gap.from_ns.saturating_sub(started_ns)),
+        duration_ms: f64 = ms(gap.to_ns - gap.from_ns),
+        in_flight: u64 = gap.in_flight,
     }
 }

@@ -6,60 +6,22 @@ use std::collections::BTreeMap;
 use prony_script::Summary;
 
 use super::window::{Measured, Names, Open};
-use crate::measure::addresses::{AddressFigures, add_all};
+use crate::measure::Sum;
+use crate::measure::addresses::AddressFigures;
 use crate::measure::counters::{Counters, ErrorKind};
 use crate::measure::edges::Edges;
 use crate::measure::histogram::Durations;
+use crate::measure::interval::IntervalRow;
 use crate::measure::rates::RateCounts;
 use crate::measure::segment::{Cut, Segment};
 use crate::plan::SlowestPlan;
 use crate::report::{
-    CounterReport, Event, HistogramReport, Interval, Mark, ThreadReady, WindowClosed, WindowOpened,
-    WindowReport,
+    CounterReport, Event, Interval, Mark, ThreadReady, WindowClosed, WindowOpened, WindowReport,
 };
 use crate::units::ms;
 
-/// One interval row of all threads.
-struct IntervalRow {
-    from_ns: u64,
-    to_ns: u64,
-    ended: usize,
-    all_in_window: bool,
-    counters: Counters,
-    service_time: Durations,
-    latency: Durations,
-    send_lag: Durations,
-    loop_lag: Durations<2>,
-    cpu_ns: u64,
-    wall_ns: u64,
-    in_flight: u64,
-    users: u64,
-    connections_open: u64,
-}
-
-impl Default for IntervalRow {
-    fn default() -> Self {
-        Self {
-            from_ns: u64::MAX,
-            to_ns: 0,
-            ended: 0,
-            all_in_window: true,
-            counters: Counters::default(),
-            service_time: Durations::default(),
-            latency: Durations::default(),
-            send_lag: Durations::default(),
-            loop_lag: Durations::default(),
-            cpu_ns: 0,
-            wall_ns: 0,
-            in_flight: 0,
-            users: 0,
-            connections_open: 0,
-        }
-    }
-}
-
 /// What happened up to a mark, thread by thread.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct UpToMark {
     requests: u64,
     reached_ns: Option<u64>,
@@ -69,6 +31,7 @@ struct UpToMark {
 }
 
 /// What the threads have recorded so far.
+#[derive(Default)]
 pub struct Collector {
     started_ns: u64,
     threads: usize,
@@ -85,49 +48,25 @@ pub struct Collector {
     stopped: usize,
     /// `None` for a closed load.
     open: Option<Open>,
-    slowest: Option<SlowestPlan>,
-    /// Histograms are told where figures of several engines cannot be added up without.
-    adds_up: bool,
+    pub slowest: Option<SlowestPlan>,
+    /// Histograms are reported where figures of several engines cannot be added up without.
+    pub adds_up: bool,
 }
 
 impl Collector {
     pub fn new(started_ns: u64, threads: usize, marks: &[u64], open: Option<Open>) -> Self {
         let mark = |requests: &u64| UpToMark {
             requests: *requests,
-            reached_ns: None,
-            cut: 0,
-            service_time: Durations::default(),
-            failed: 0,
+            ..UpToMark::default()
         };
         Self {
             started_ns,
             threads,
-            rows: BTreeMap::new(),
             marks: marks.iter().map(mark).collect(),
-            next_mark: 0,
             so_far: vec![(Durations::default(), 0); threads],
-            window: None,
-            totals: Counters::default(),
-            rates: RateCounts::new(),
-            addresses: Vec::new(),
-            edges: Edges::default(),
-            stopped: 0,
             open,
-            slowest: None,
-            adds_up: false,
+            ..Self::default()
         }
-    }
-
-    /// Whether what is told is added to what other engines tell.
-    pub fn adding_up(mut self, adds_up: bool) -> Self {
-        self.adds_up = adds_up;
-        self
-    }
-
-    /// Which of the slowest requests are listed.
-    pub fn telling_slowest(mut self, slowest: Option<SlowestPlan>) -> Self {
-        self.slowest = slowest;
-        self
     }
 
     /// From now on segments of this window are gathered; one before is forgotten.
@@ -163,13 +102,11 @@ impl Collector {
     }
 
     pub fn add(&mut self, segment: &Segment, emit: &mut impl FnMut(Event)) {
-        self.totals.add(&segment.counters);
-        for (rate, count) in &segment.rates {
-            *self.rates.entry(*rate).or_default() += count;
-        }
-        add_all(&mut self.addresses, &segment.addresses);
+        self.totals.add(&segment.figures.counters);
+        self.rates.add(&segment.rates);
+        self.addresses.add(&segment.figures.addresses);
         self.add_to_marks(segment, emit);
-        self.add_to_row(segment);
+        self.rows.entry(segment.row).or_default().add(segment);
         if let Some(window) = self
             .window
             .as_mut()
@@ -203,68 +140,17 @@ impl Collector {
         }
     }
 
-    fn add_to_row(&mut self, segment: &Segment) {
-        let row = self.rows.entry(segment.row).or_default();
-        row.from_ns = row.from_ns.min(segment.from_ns);
-        row.to_ns = row.to_ns.max(segment.to_ns);
-        row.all_in_window &= segment.window.is_some() || segment.from_ns == segment.to_ns;
-        row.counters.add(&segment.counters);
-        row.service_time.add(&segment.service_time);
-        row.latency.add(&segment.open_load.latency);
-        row.send_lag.add(&segment.open_load.send_lag);
-        row.loop_lag.add(&segment.loop_lag);
-        row.cpu_ns += segment.cpu_ns;
-        row.wall_ns += segment.wall_ns;
-        if matches!(segment.cut, Cut::Row(_) | Cut::Stop) {
-            row.ended += 1;
-            row.in_flight += segment.in_flight;
-            row.users += segment.users;
-            row.connections_open += segment.connections_open;
-        }
-    }
-
     fn emit_rows(&mut self, last: bool, emit: &mut impl FnMut(Event)) {
         while let Some(entry) = self.rows.first_entry() {
             if entry.get().ended < self.threads && !last {
                 return;
             }
             let row = entry.remove();
-            if row.to_ns > row.from_ns {
-                emit(Event::Interval(self.interval(&row)));
+            if let Some(from_ns) = row.from_ns.filter(|from_ns| row.to_ns > *from_ns) {
+                let (started_ns, open) = (self.started_ns, self.open.is_some());
+                let row = Interval::new(&row, from_ns, started_ns, open, self.adds_up);
+                emit(Event::Interval(row));
             }
-        }
-    }
-
-    fn interval(&self, row: &IntervalRow) -> Interval {
-        Interval {
-            t_ms: ms(row.to_ns - self.started_ns),
-            duration_ms: ms(row.to_ns - row.from_ns),
-            in_window: row.all_in_window,
-            completed: row.counters.completed,
-            failed: row.counters.failed,
-            errors: row.counters.errors().collect(),
-            bytes_received: row.counters.bytes_received,
-            in_flight: row.in_flight,
-            users: row.users,
-            connections_open: row.connections_open,
-            connections_opened: row.counters.connections_opened,
-            mean_ns: row.service_time.mean_ns(),
-            p50_ns: row.service_time.quantile_ns(0.5),
-            p90_ns: row.service_time.quantile_ns(0.9),
-            p99_ns: row.service_time.quantile_ns(0.99),
-            max_ns: row.service_time.max_ns(),
-            client_cpu: row.cpu_ns as f64 / row.wall_ns.max(1) as f64,
-            loop_lag_p99_ns: row.loop_lag.quantile_ns(0.99),
-            service_time: self
-                .adds_up
-                .then(|| HistogramReport::new(&row.service_time))
-                .flatten(),
-            sent: row.counters.sent,
-            offered: self.open.map(|_| row.counters.offered),
-            blocked: self.open.map(|_| row.counters.blocked),
-            latency_p50_ns: row.latency.quantile_ns(0.5),
-            latency_p99_ns: row.latency.quantile_ns(0.99),
-            send_lag_p99_ns: row.send_lag.quantile_ns(0.99),
         }
     }
 
@@ -273,8 +159,8 @@ impl Collector {
             return;
         }
         let (durations, failed) = &mut self.so_far[segment.thread];
-        durations.add(&segment.service_time);
-        *failed += segment.counters.failed;
+        durations.add(&segment.figures.service_time);
+        *failed += segment.figures.counters.failed;
         if let Cut::Mark(mark) = segment.cut {
             let up_to = &mut self.marks[mark];
             up_to.service_time.add(durations);
@@ -332,13 +218,13 @@ impl Collector {
         self.rates.clone()
     }
 
-    /// What the end of a script is told.
+    /// The values passed to the end of a script.
     pub fn summary(&self, elapsed_ns: u64) -> Summary {
         let counters = &self.totals;
         let count = |wanted: fn(ErrorKind) -> bool| -> u64 {
-            counters
-                .errors()
-                .filter(|(kind, _)| wanted(*kind))
+            let errors = counters.errors.iter();
+            errors
+                .filter(|(kind, _)| wanted(**kind))
                 .map(|(_, count)| count)
                 .sum()
         };

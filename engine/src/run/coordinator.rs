@@ -20,6 +20,7 @@ use crate::log::LogReport;
 use crate::measure::schedule::{Span, Turn};
 use crate::net::sys::monotonic_ns;
 use crate::plan::{Command, Window};
+use crate::record::Notice;
 use crate::report::{Event, Reason, ThreadReady};
 use crate::worker::{WorkerCommand, WorkerMessage};
 
@@ -52,7 +53,7 @@ impl Coordinator<'_> {
     pub fn run(mut self) -> Result<(), String> {
         while !self.collector.is_complete() {
             match self.inbox.recv() {
-                Ok(message) => self.hear(message)?,
+                Ok(message) => self.handle(message)?,
                 Err(_) => return Err("all threads ended without a report".to_owned()),
             }
         }
@@ -71,10 +72,10 @@ impl Coordinator<'_> {
         span
     }
 
-    fn hear(&mut self, message: Message) -> Result<(), String> {
+    fn handle(&mut self, message: Message) -> Result<(), String> {
         match message {
-            Message::Worker(message) => return self.hear_worker(message),
-            Message::Input(Input::Command(command)) => self.obey(command),
+            Message::Worker(message) => return self.handle_worker(message),
+            Message::Input(Input::Command(command)) => self.execute(command),
             Message::Input(Input::Unreadable(sentence)) => eprintln!("prony-engine: {sentence}"),
             Message::Input(Input::Closed) => self.end(Reason::StdinClosed),
             // Both came before the coordinator.
@@ -85,9 +86,9 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    fn obey(&mut self, command: Command) {
+    fn execute(&mut self, command: Command) {
         match command {
-            // It was heard before the load, or the load did not wait for it.
+            // It was handled before the load, or the load did not wait for it.
             Command::Start { .. } => {}
             Command::Window {
                 duration_ms,
@@ -105,14 +106,16 @@ impl Coordinator<'_> {
         }
     }
 
-    fn hear_worker(&mut self, message: WorkerMessage) -> Result<(), String> {
+    fn handle_worker(&mut self, message: WorkerMessage) -> Result<(), String> {
         let output = self.output;
         let mut emit = |event: Event| output.write(&event);
         match message {
             WorkerMessage::Ready { .. } => {}
-            WorkerMessage::Segment(segment) => self.collector.add(&segment, &mut emit),
-            WorkerMessage::MarkReached { mark, at_ns } => {
-                self.collector.reach_mark(mark, at_ns, &mut emit)
+            WorkerMessage::Notice(Notice::Segment(segment)) => {
+                self.collector.add(&segment, &mut emit);
+            }
+            WorkerMessage::Notice(Notice::MarkReached { mark, at_ns }) => {
+                self.collector.reach_mark(mark, at_ns, &mut emit);
             }
             WorkerMessage::Finished { thread, at_ns } => {
                 self.finished[thread] = Some(at_ns);
@@ -126,8 +129,8 @@ impl Coordinator<'_> {
                     self.end_at(self.own_reason(), last_ns);
                 }
             }
-            WorkerMessage::ScriptFailed => self.end(Reason::Script),
-            WorkerMessage::RequestFailed => self.end(Reason::RequestFailed),
+            WorkerMessage::Notice(Notice::ScriptFailed) => self.end(Reason::Script),
+            WorkerMessage::Notice(Notice::RequestFailed) => self.end(Reason::RequestFailed),
             WorkerMessage::Failed(message) => return Err(message),
         }
         Ok(())

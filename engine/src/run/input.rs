@@ -35,7 +35,7 @@ pub fn start(sender: Sender<Message>) {
                 Ok(_) => command(&line),
             };
             open = !matches!(input, Input::Closed);
-            // A coordinator that has ended by itself needs to hear nothing more.
+            // A coordinator that has ended by itself needs no more messages.
             open &= sender.send(Message::Input(input)).is_ok();
         }
     });

@@ -73,7 +73,7 @@ pub fn command(_args: Args, open_script: prony_script::OpenScript) -> ExitCode {
     };
     let (sender, inbox) = channel();
     let output = Output::start(sender.clone());
-    if let Err(error) = tell_signals(sender.clone()) {
+    if let Err(error) = forward_signals(sender.clone()) {
         eprintln!("prony-engine: signals cannot be received: {error}");
         return ExitCode::from(EXIT_INTERNAL);
     }
@@ -127,7 +127,7 @@ fn give_up(message: &str) {
     std::process::exit(EXIT_INTERNAL.into())
 }
 
-fn tell_signals(sender: Sender<Message>) -> std::io::Result<()> {
+fn forward_signals(sender: Sender<Message>) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     std::thread::spawn(move || {
         for _ in signals.forever() {

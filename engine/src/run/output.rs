@@ -25,20 +25,20 @@ enum Line {
 impl Output {
     pub fn start(coordinator: Sender<Message>) -> Self {
         let (lines, inbox) = channel();
-        let (tell_done, done) = channel();
+        let (done_sender, done) = channel();
         std::thread::spawn(move || {
             let written = write_lines(&inbox);
             if !written {
                 let _ = coordinator.send(Message::OutputClosed);
             }
-            let _ = tell_done.send(written);
+            let _ = done_sender.send(written);
         });
         Self { lines, done }
     }
 
     pub fn write(&self, event: &Event) {
         match serde_json::to_string(event) {
-            // The writer ends only when stdout is closed, and has told so itself.
+            // The writer ends only when stdout is closed, and has reported so itself.
             Ok(line) => drop(self.lines.send(Line::Text(line))),
             Err(error) => eprintln!("prony-engine: an event cannot be written: {error}"),
         }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::Message;
 use super::input::Input;
 use super::threads::{ChosenDriver, choose_driver};
-use crate::check::{PlanError, check, read_plan};
+use crate::check::{PlanError, read_plan};
 use crate::fault::Fault;
 use crate::job::Job;
 use crate::plan::Plan;
@@ -34,10 +34,10 @@ pub struct Prepared {
 
 /// How the preparation ended.
 pub enum Preparation {
-    /// With what was heard meanwhile.
+    /// With the messages that came meanwhile.
     Prepared(Box<Prepared>, Vec<Message>),
     Refused(PlanError),
-    /// Told to stop before the load, with the faults of the plan where it was read.
+    /// Stopped by a command before the load, with the faults of the plan where it was read.
     Stopped(Reason, Vec<Fault>),
     Failed(String),
 }
@@ -100,7 +100,7 @@ fn begin(
         .stack_size(STACK_BYTES)
         .spawn(move || {
             let prepared = catch_unwind(AssertUnwindSafe(|| all(&line, &language, &faults))).ok();
-            // Nobody waits any more when the engine was told to stop.
+            // Nobody waits any more when a command stopped the engine.
             let _ = sender.send(Message::Prepared(prepared));
         })
         .map(drop)
@@ -114,7 +114,6 @@ fn all(
     let plan = read_plan(line)?;
     // There is one plan, so this is the first time.
     let _ = faults.set(plan.injected_faults.clone());
-    check(&plan)?;
     let threads = plan.threads.cpus.len().max(1);
     let driver = if plan.injected_faults.is_empty() {
         choose_driver(plan.driver)?

@@ -19,7 +19,7 @@ use crate::net::tls::TlsDriver;
 use crate::net::uring::Uring;
 use crate::plan::{DriverChoice, Threads};
 use crate::report::ThreadReady;
-use crate::worker::{WorkerCommand, WorkerLink, WorkerMessage, run};
+use crate::worker::{WorkerCommand, WorkerLink, run};
 use prony_common::process::{set_affinity, set_exact_timers};
 
 /// The driver of a run and why it is this one.
@@ -73,7 +73,7 @@ pub fn choose_driver(choice: DriverChoice) -> Result<ChosenDriver, PlanError> {
 /// A way to each thread.
 pub struct LoadThreads {
     threads: Vec<LoadThread>,
-    read_ahead: ReadAhead,
+    pub read_ahead: ReadAhead,
 }
 
 struct LoadThread {
@@ -102,7 +102,7 @@ impl Place {
 }
 
 impl LoadThreads {
-    /// Starts the threads; each then sets up its driver and says [`WorkerMessage::Ready`].
+    /// Starts the threads; each then sets up its driver and says that it is ready.
     pub fn start(
         job: &Arc<Job>,
         driver: &ChosenDriver,
@@ -123,12 +123,15 @@ impl LoadThreads {
         let mut ready = Vec::new();
         for (thread, cpu) in cpus.iter().enumerate() {
             let (commands, inbox) = channel();
+            let coordinator = coordinator.clone();
             let link = WorkerLink {
                 read_ahead: read_ahead.clone(),
                 thread,
                 threads: cpus.len(),
                 commands: inbox,
-                messages: forward(coordinator.clone()),
+                messages: Box::new(move |message| {
+                    coordinator.send(Message::Worker(message)).is_ok()
+                }),
             };
             let pin = cpu.filter(|_| plan.pin);
             let placed = spawn(Arc::clone(job), link, driver.name, pin, plan.realtime)?;
@@ -152,11 +155,6 @@ impl LoadThreads {
         ))
     }
 
-    /// CPU time of the thread that reads files; `None` when the plan has none.
-    pub fn reader_cpu_ns(&self) -> Option<u64> {
-        self.read_ahead.cpu_ns()
-    }
-
     pub fn len(&self) -> usize {
         self.threads.len()
     }
@@ -176,11 +174,6 @@ impl LoadThreads {
     }
 }
 
-/// What threads say reaches the coordinator as messages among others.
-fn forward(coordinator: Sender<Message>) -> crate::worker::MessageSink {
-    Box::new(move |message: WorkerMessage| coordinator.send(Message::Worker(message)).is_ok())
-}
-
 fn no_thread(error: std::io::Error) -> String {
     format!("a thread cannot be started: {error}")
 }
@@ -192,11 +185,11 @@ fn spawn(
     pin: Option<usize>,
     realtime: bool,
 ) -> Result<Placed, String> {
-    let (tell_place, placed) = channel();
+    let (place_sender, placed) = channel();
     std::thread::Builder::new()
         .name(format!("load-{}", link.thread))
         .spawn(move || {
-            let _ = tell_place.send(Place::take(pin, realtime));
+            let _ = place_sender.send(Place::take(pin, realtime));
             set_exact_timers();
             if job.http2.is_some() {
                 return match (driver == Uring::NAME, job.tls.is_some()) {

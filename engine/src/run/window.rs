@@ -1,17 +1,15 @@
 //! The measured window: what all threads did in it. No I/O.
 
 use crate::job::OpenJob;
-use crate::measure::addresses::{self, AddressFigures};
+use crate::measure::Sum;
 use crate::measure::counters::Counters;
 use crate::measure::edges::Edges;
 use crate::measure::gaps::Gaps;
 use crate::measure::histogram::Durations;
-use crate::measure::opened::Opened;
-use crate::measure::receive_delay::ReceiveDelay;
 use crate::measure::scheduled::Scheduled;
-use crate::measure::segment::{OpenLoad, PartTimes, Segment};
+use crate::measure::segment::{Figures, Segment, ThreadSum};
 use crate::measure::slowest::{Slow, slowest_of};
-use crate::measure::steps::{StepFigures, add_all};
+use crate::measure::steps::StepFigures;
 use crate::measure::uniformity::Uniformity;
 use crate::net::address::Address;
 use crate::plan::SlowestPlan;
@@ -42,6 +40,7 @@ pub struct Names<'a> {
 }
 
 /// One window under way or closed.
+#[derive(Default)]
 pub struct Measured {
     pub id: u32,
     /// The instants that all threads agreed on.
@@ -50,37 +49,14 @@ pub struct Measured {
     pub opened: usize,
     pub closed: usize,
     edges: Edges,
-    counters: Counters,
-    service_time: Durations,
-    with_connect: Opened,
-    steps: Vec<StepFigures>,
-    addresses: Vec<AddressFigures>,
+    figures: Figures,
     open: Option<Open>,
-    open_load: OpenLoad,
-    parts: PartTimes,
     asked_slowest: Option<SlowestPlan>,
     slowest: Vec<Slow>,
     arrival_gaps: Uniformity,
-    threads: Vec<Thread>,
+    threads: Vec<ThreadSum>,
     gaps: Gaps,
 }
-
-struct Thread {
-    span_ns: u64,
-    cpu_ns: u64,
-    polled_ns: u64,
-    wall_ns: u64,
-    loops: u64,
-    loop_lag: Durations<2>,
-    receive_delay: ReceiveDelay,
-    /// `None` from the first segment on for which it could not be read.
-    scheduled: Option<Scheduled>,
-    /// Spans in which this thread completed nothing although it had requests in flight.
-    gaps: Gaps,
-}
-
-/// The longest gaps of a thread that are reported one by one.
-const GAPS_LISTED: usize = 32;
 
 /// The rows of the transactions, or those of the steps.
 fn rows(names: &[StepName], figures: &[StepFigures], transactions: bool) -> Vec<StepReport> {
@@ -102,36 +78,6 @@ fn bodies(names: &[StepName], counters: &Counters) -> Vec<BodyReport> {
     named.collect()
 }
 
-impl Thread {
-    fn report(self, ready: &ThreadReady, started_ns: u64) -> ThreadReport {
-        let found = self.gaps.finish();
-        let listed = found.longest.iter().take(GAPS_LISTED);
-        let delays = &self.receive_delay.delays;
-        ThreadReport {
-            cpu: ready.cpu,
-            cpu_s: seconds(self.cpu_ns.into()),
-            wall_s: seconds(self.wall_ns.into()),
-            polled_s: seconds(self.polled_ns.into()),
-            run_delay_s: self
-                .scheduled
-                .map(|scheduled| seconds(scheduled.run_delay_ns.into())),
-            timeslices: self.scheduled.map(|scheduled| scheduled.timeslices),
-            loops: self.loops,
-            loop_lag_p50_ns: self.loop_lag.quantile_ns(0.5),
-            loop_lag_p99_ns: self.loop_lag.quantile_ns(0.99),
-            loop_lag_max_ns: self.loop_lag.max_ns(),
-            reads: self.receive_delay.reads,
-            reads_stamped: delays.count(),
-            receive_delay_mean_ns: delays.mean_ns(),
-            receive_delay_p50_ns: delays.quantile_ns(0.5),
-            receive_delay_p99_ns: delays.quantile_ns(0.99),
-            receive_delay_max_ns: delays.max_ns(),
-            gaps: listed.map(|gap| GapReport::new(gap, started_ns)).collect(),
-            gaps_total: found.total,
-        }
-    }
-}
-
 impl Measured {
     pub fn new(
         id: u32,
@@ -141,62 +87,27 @@ impl Measured {
         open: Option<Open>,
         asked_slowest: Option<SlowestPlan>,
     ) -> Self {
-        let thread = |_| Thread {
-            span_ns: 0,
-            cpu_ns: 0,
-            polled_ns: 0,
-            wall_ns: 0,
-            loops: 0,
-            loop_lag: Durations::default(),
-            receive_delay: ReceiveDelay::default(),
+        let thread = |_| ThreadSum {
             scheduled: Some(Scheduled::default()),
             gaps: Gaps::new(1, opens_ns),
+            ..ThreadSum::default()
         };
         Self {
             id,
             opens_ns,
             closes_ns,
-            opened: 0,
-            closed: 0,
-            edges: Edges::default(),
-            counters: Counters::default(),
-            service_time: Durations::default(),
-            with_connect: Opened::default(),
-            steps: Vec::new(),
-            addresses: Vec::new(),
             open,
-            open_load: OpenLoad::default(),
-            parts: PartTimes::default(),
             asked_slowest,
-            slowest: Vec::new(),
-            arrival_gaps: Uniformity::default(),
             threads: (0..threads).map(thread).collect(),
             gaps: Gaps::new(threads, opens_ns),
+            ..Self::default()
         }
     }
 
     /// Adds a segment of this window.
     pub fn add(&mut self, segment: &Segment) {
-        self.counters.add(&segment.counters);
-        self.service_time.add(&segment.service_time);
-        self.with_connect.add(&segment.opened);
-        add_all(&mut self.steps, &segment.steps);
-        addresses::add_all(&mut self.addresses, &segment.addresses);
-        self.open_load.add(&segment.open_load);
-        self.parts.add(&segment.parts);
-        let thread = &mut self.threads[segment.thread];
-        thread.span_ns += segment.to_ns - segment.from_ns;
-        thread.cpu_ns += segment.cpu_ns;
-        thread.polled_ns += segment.polled_ns;
-        thread.wall_ns += segment.wall_ns;
-        thread.loops += segment.loops;
-        thread.loop_lag.add(&segment.loop_lag);
-        thread.receive_delay.add(&segment.receive_delay);
-        match (&mut thread.scheduled, segment.scheduled) {
-            (Some(sum), Some(more)) => *sum += more,
-            (known, _) => *known = None,
-        }
-        thread.gaps.add(0, &segment.quiet, segment.to_ns);
+        self.figures.add(&segment.figures);
+        self.threads[segment.thread].add(segment);
         self.gaps.add(segment.thread, &segment.quiet, segment.to_ns);
     }
 
@@ -217,7 +128,7 @@ impl Measured {
     }
 
     pub fn service_time(&self) -> &Durations {
-        &self.service_time
+        &self.figures.service_time
     }
 
     pub fn report(
@@ -239,14 +150,17 @@ impl Measured {
             .threads
             .into_iter()
             .zip(ready)
-            .map(|(thread, ready)| thread.report(ready, started_ns));
-        let mut counters = CounterReport::new(&self.counters, &self.edges);
+            .map(|(mut thread, ready)| {
+                let gaps = std::mem::take(&mut thread.gaps).finish();
+                ThreadReport::new(&thread, &gaps, ready, started_ns)
+            });
+        let mut counters = CounterReport::new(&self.figures.counters, &self.edges);
         if let Some(open) = self.open {
-            counters.open_load(&self.counters, self.edges.overdue, open.walks);
+            counters.open_load(&self.figures.counters, self.edges.overdue, open.walks);
         }
-        counters.by_address(names.addresses, &self.addresses);
+        counters.by_address(names.addresses, &self.figures.addresses);
         let tested = self.arrival_gaps.count();
-        let requests = self.service_time.count();
+        let requests = self.figures.service_time.count();
         let slowest = self
             .asked_slowest
             .map(|asked| slowest_of(self.slowest, requests, asked.share, asked.most));
@@ -257,20 +171,23 @@ impl Measured {
             // it had: then the mean is exact.
             duration_s: seconds(spans) / count as f64,
             complete,
-            service_time: HistogramReport::new(&self.service_time),
-            response_time: HistogramReport::response_time(&self.with_connect, &self.service_time),
-            steps: rows(names.steps, &self.steps, false),
-            bodies: bodies(names.steps, &self.counters),
-            transactions: rows(names.steps, &self.steps, true),
-            latency: HistogramReport::new(&self.open_load.latency),
-            send_lag: HistogramReport::new(&self.open_load.send_lag),
-            session_time: HistogramReport::new(&self.open_load.session_time),
-            send_time: HistogramReport::new(&self.parts.send),
-            wait_time: HistogramReport::new(&self.parts.wait),
-            receive_time: HistogramReport::new(&self.parts.receive),
+            service_time: HistogramReport::new(&self.figures.service_time),
+            response_time: HistogramReport::response_time(
+                &self.figures.opened,
+                &self.figures.service_time,
+            ),
+            steps: rows(names.steps, &self.figures.steps, false),
+            bodies: bodies(names.steps, &self.figures.counters),
+            transactions: rows(names.steps, &self.figures.steps, true),
+            latency: HistogramReport::new(&self.figures.open_load.latency),
+            send_lag: HistogramReport::new(&self.figures.open_load.send_lag),
+            session_time: HistogramReport::new(&self.figures.open_load.session_time),
+            send_time: HistogramReport::new(&self.figures.parts.send),
+            wait_time: HistogramReport::new(&self.figures.parts.wait),
+            receive_time: HistogramReport::new(&self.figures.parts.receive),
             slowest: slowest.map(|slowest| {
-                let told = slowest.iter();
-                told.map(|slow| [since_start(slow.start_ns), slow.service_ns])
+                let rows = slowest.iter();
+                rows.map(|slow| [since_start(slow.start_ns), slow.service_ns])
                     .collect()
             }),
             arrival_gaps: (tested > 0).then_some(tested),

@@ -9,7 +9,7 @@ use super::condition::Test;
 use super::fork::Fork;
 use super::names::{Numbered, check_name};
 use super::program::{Counter, Op, Program, ScriptCall};
-use super::template::{BadTemplate, Scope, Template};
+use super::template::{Scope, Template};
 use crate::check::ms_to_ns;
 use crate::pace::rate::{Rate, RateStretch};
 use crate::pace::think::ThinkTime;
@@ -169,9 +169,7 @@ impl<'a> Assembly<'a> {
         self.note(&step.skip_note, scope)?;
         for capture in &step.capture {
             if let Some(default) = &capture.default {
-                let default = default.replace("${", "$${");
-                let text = Template::compile(&default, scope)
-                    .map_err(|BadTemplate { why, .. }| format!("default {why}"))?;
+                let text = Template::literal(default.as_bytes());
                 self.ops.push(Op::Set(scope.capture(&capture.name), text));
             }
         }
@@ -181,8 +179,7 @@ impl<'a> Assembly<'a> {
     }
 
     fn note(&mut self, text: &str, scope: &mut Scope) -> Result<(), String> {
-        let text = Template::compile(text, scope)
-            .map_err(|BadTemplate { at, why }| format!("note, character {at}: {why}"))?;
+        let text = Template::of(text, "note", scope)?;
         self.ops.push(Op::Note(self.notes, text));
         self.notes += 1;
         Ok(())
@@ -260,8 +257,7 @@ impl<'a> Assembly<'a> {
         }
         for (name, value) in &block.set {
             check_name(name)?;
-            let text = Template::compile(value, scope)
-                .map_err(|BadTemplate { at, why }| format!("set {name}, character {at}: {why}"))?;
+            let text = Template::of(value, &format!("set {name}"), scope)?;
             self.ops.push(Op::Set(scope.capture(name), text));
         }
         Ok(())
@@ -270,10 +266,7 @@ impl<'a> Assembly<'a> {
     fn call(call: &Call, scope: &mut Scope) -> Result<ScriptCall, String> {
         let mut given = Vec::with_capacity(call.give.len());
         for (name, text) in &call.give {
-            let template = Template::compile(text, scope).map_err(|BadTemplate { at, why }| {
-                format!("call.give {name}, character {at}: {why}")
-            })?;
-            given.push(template);
+            given.push(Template::of(text, &format!("call.give {name}"), scope)?);
         }
         let mut taken = Vec::with_capacity(call.take.len());
         for (_, name) in &call.take {

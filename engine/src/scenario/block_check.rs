@@ -3,6 +3,7 @@
 
 use super::fork::MAX_AT_ONCE;
 use crate::plan::{Block, Choice, Pace, Parallel};
+use crate::refusal::{check_think, within};
 
 /// Exactly one kind, and the lists that belong to it.
 pub(super) fn check_block(block: &Block) -> Result<(), String> {
@@ -48,13 +49,8 @@ pub(super) fn check_block(block: &Block) -> Result<(), String> {
     if matches!(block.once, Some(false)) || matches!(block.group, Some(false)) {
         return Err(format!("the block {kind} is false, expected true"));
     }
-    if let Some(share) = &block.share
-        && !(0.0..=100.0).contains(&share.percent)
-    {
-        return Err(format!(
-            "share.percent is {}, expected 0 to 100",
-            share.percent
-        ));
+    if let Some(share) = &block.share {
+        within("share.percent", share.percent, 0.0..=100.0).map_err(|error| error.0)?;
     }
     if let Some(pace) = &block.pace {
         check_pace(pace)?;
@@ -63,7 +59,7 @@ pub(super) fn check_block(block: &Block) -> Result<(), String> {
         check_parallel(parallel)?;
     }
     if let Some(think) = &block.pause {
-        crate::refusal::check_think("pause", think).map_err(|error| error.0)?;
+        check_think("pause", think).map_err(|error| error.0)?;
     }
     Ok(())
 }
@@ -93,12 +89,7 @@ fn check_pace(pace: &Pace) -> Result<(), String> {
 }
 
 fn check_parallel(parallel: &Parallel) -> Result<(), String> {
-    if !(1..=MAX_AT_ONCE).contains(&parallel.at_once) {
-        return Err(format!(
-            "parallel.at_once is {}, expected 1 to {MAX_AT_ONCE}",
-            parallel.at_once
-        ));
-    }
+    within("parallel.at_once", parallel.at_once, 1..=MAX_AT_ONCE).map_err(|error| error.0)?;
     if parallel.each.is_none() && (parallel.element.is_some() || parallel.as_json) {
         return Err(
             "parallel has as or as_json without each, expected each: NAME beside it".to_owned(),

@@ -9,10 +9,9 @@ use serde_json_path::JsonPath;
 
 use super::capture_source::{CaptureSource, MAX_VALUE_BYTES, check_pointer, json_path, regex};
 use super::cookies::CookieHost;
-use super::filter::RequestPart;
 use super::names::{Numbered, check_name};
 use super::resources::Resources;
-use super::template::{BadTemplate, Scope, Template};
+use super::template::{Scope, Template};
 use super::vars::{Shared, Vars};
 use crate::http::captured::CapturedResponse;
 use crate::plan::{CachePlan, Capture, Expect, FilledPart, FilledText, JsonExpect, ResponsePart};
@@ -191,21 +190,14 @@ impl Look {
     pub fn fill(&mut self, expect: &Expect, scope: &mut Scope) -> Result<(), String> {
         for expect in &expect.json {
             if let Some(text) = &expect.equals_json {
-                let filled =
-                    Template::compile(text, scope).map_err(|BadTemplate { at, why }| {
-                        format!(
-                            "expects at the JSON pointer {:?}, character {at}: {why}",
-                            expect.pointer
-                        )
-                    })?;
+                let place = format!("expects at the JSON pointer {:?}", expect.pointer);
+                let filled = Template::of(text, &place, scope)?;
                 self.filled.push((expect.pointer.clone(), filled));
             }
         }
         for expect in &expect.filled {
-            let filled =
-                Template::compile(&expect.text, scope).map_err(|BadTemplate { at, why }| {
-                    format!("expects the text {:?}, character {at}: {why}", expect.text)
-                })?;
+            let place = format!("expects the text {:?}", expect.text);
+            let filled = Template::of(&expect.text, &place, scope)?;
             self.texts.push((expect.clone(), filled));
         }
         Ok(())
@@ -281,8 +273,7 @@ impl Look {
         let met = !right
             || self.is_met(&seen.body, json.as_ref())
                 && self.filled.iter().all(|(pointer, filled)| {
-                    let mut wanted = Vec::new();
-                    filled.render(RequestPart::Body, shared, vars, rng, &mut wanted);
+                    let wanted = filled.text(shared, vars, rng);
                     let found = json.as_ref().and_then(|json| json.pointer(pointer));
                     found.is_some() && found == serde_json::from_slice(&wanted).ok().as_ref()
                 });
@@ -296,11 +287,10 @@ impl Look {
             missed = missed.or(lacks);
         }
         if right && missed.is_none() {
-            missed = self.texts.iter().find_map(|(text, filled)| {
-                let mut wanted = Vec::new();
-                filled.render(RequestPart::Body, shared, vars, rng, &mut wanted);
-                text.missed(&wanted, seen)
-            });
+            missed = self
+                .texts
+                .iter()
+                .find_map(|(text, filled)| text.missed(&filled.text(shared, vars, rng), seen));
         }
         missed
     }

@@ -14,7 +14,7 @@ use super::redirect::TargetOrigin;
 use super::reported::Reported;
 use super::request::Request;
 use super::resources::Resources;
-use super::template::{BadTemplate, Scope, Template};
+use super::template::{Scope, Template};
 use super::vars::{Shared, ValueCounts};
 use super::walk::Walk;
 use crate::pace::share::Part;
@@ -96,7 +96,7 @@ impl Scenarios {
             shared.feeders.push(read);
             scope.feeders.push((feeder.name.clone(), columns));
         }
-        // Variables first: they are told by their numbers from what is forgotten.
+        // Variables first: their numbers distinguish them from what is forgotten.
         for (name, _) in plan
             .scenarios
             .iter()
@@ -268,9 +268,7 @@ fn of_user(scenario: &Scenario, scope: &mut Scope) -> Result<Vec<(usize, Templat
     for (name, value) in &scenario.variables {
         let wrong = |why: String| PlanError(format!("scenario {:?}: {why}", scenario.name));
         check_name(name).map_err(wrong)?;
-        let text = Template::compile(value, scope).map_err(|BadTemplate { at, why }| {
-            wrong(format!("variables {name}, character {at}: {why}"))
-        })?;
+        let text = Template::of(value, &format!("variables {name}"), scope).map_err(wrong)?;
         let slot = scope.capture(name);
         scope.visible.push(slot);
         found.push((slot, text));

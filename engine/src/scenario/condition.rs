@@ -4,8 +4,7 @@ use std::cmp::Ordering;
 
 use rand::Rng;
 
-use super::filter::RequestPart;
-use super::template::{BadTemplate, Scope, Template};
+use super::template::{Scope, Template};
 use super::vars::{Shared, Vars};
 use crate::plan::{Comparison, Condition, Operator};
 
@@ -41,15 +40,15 @@ impl Test {
                 op: Operator::Matches,
                 right,
             }) => Self::Matches(
-                text(left, "left", scope)?,
+                Template::of(left, "left side of the condition", scope)?,
                 Box::new(regex::bytes::Regex::new(right).map_err(|_| {
                     format!("the condition's right {right:?} is no regex that can be read")
                 })?),
             ),
             Condition::Comparison(comparison) => Self::Compare(
-                text(&comparison.left, "left", scope)?,
+                Template::of(&comparison.left, "left side of the condition", scope)?,
                 comparison.op,
-                text(&comparison.right, "right", scope)?,
+                Template::of(&comparison.right, "right side of the condition", scope)?,
             ),
         })
     }
@@ -61,26 +60,14 @@ impl Test {
             Self::Not(test) => !test.holds(shared, vars, rng),
             Self::All(tests) => tests.iter().all(|test| test.holds(shared, vars, rng)),
             Self::Any(tests) => tests.iter().any(|test| test.holds(shared, vars, rng)),
-            Self::Matches(left, regex) => regex.is_match(&written(left, shared, vars, rng)),
+            Self::Matches(left, regex) => regex.is_match(&left.text(shared, vars, rng)),
             Self::Compare(left, operator, right) => {
-                let left = written(left, shared, vars, rng);
-                let right = written(right, shared, vars, rng);
+                let left = left.text(shared, vars, rng);
+                let right = right.text(shared, vars, rng);
                 compared(&left, *operator, &right)
             }
         }
     }
-}
-
-fn text(text: &str, side: &str, scope: &mut Scope) -> Result<Template, String> {
-    Template::compile(text, scope).map_err(|BadTemplate { at, why }| {
-        format!("{side} side of the condition, character {at}: {why}")
-    })
-}
-
-fn written(text: &Template, shared: &Shared, vars: &mut Vars, rng: &mut impl Rng) -> Vec<u8> {
-    let mut out = Vec::new();
-    text.render(RequestPart::Body, shared, vars, rng, &mut out);
-    out
 }
 
 fn compared(left: &[u8], operator: Operator, right: &[u8]) -> bool {

@@ -43,7 +43,7 @@ impl Fork {
 }
 
 /// A fork that a user is in.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Forked {
     /// Its number in the program.
     pub fork: usize,
@@ -83,24 +83,17 @@ impl Forked {
         let lanes = count.min(fork.at_once as usize).saturating_sub(1) as u32;
         Self {
             fork: number,
-            next: 0,
             count,
             lanes,
             beside: lanes,
-            waits: false,
-            sent: false,
-            breaks: false,
-            ends: false,
-            open: 0,
-            from_ns: 0,
             fresh: true,
-            until_ns: 0,
             before: before.collect(),
             after: vec![None; fork.sets.len()],
+            ..Self::default()
         }
     }
 
-    /// The next branch, for whoever is free.
+    /// The next branch, for a lane that is free.
     pub fn take(&mut self) -> Option<usize> {
         let next = self.next;
         (next < self.count).then(|| {

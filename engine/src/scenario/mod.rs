@@ -13,7 +13,6 @@ mod date;
 pub mod feeder;
 pub mod filter;
 pub mod fork;
-mod markup;
 pub mod names;
 pub mod program;
 pub mod redirect;

@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use super::capture_source::written;
 use super::condition::Test;
-use super::filter::RequestPart;
 use super::fork::Fork;
 use super::template::Template;
 use super::vars::{Shared, Vars};
@@ -307,15 +306,12 @@ impl Program {
                 Op::Fork(fork) => return Advance::Fork(*fork),
                 Op::EndBranch => return Advance::BranchEnded,
                 Op::Set(slot, text) => {
-                    let mut value = Vec::new();
-                    text.render(RequestPart::Body, shared, vars, rng, &mut value);
+                    let value = text.text(shared, vars, rng);
                     vars.set(*slot, value);
                 }
                 Op::Note(number, text) => {
                     if let Some(notes) = &mut passed.notes {
-                        let mut written = Vec::new();
-                        text.render(RequestPart::Body, shared, vars, rng, &mut written);
-                        notes.push((*number, written));
+                        notes.push((*number, text.text(shared, vars, rng)));
                     }
                 }
                 Op::Pause(think) => {

@@ -37,14 +37,7 @@ impl Walker {
         let mut vars = Vars::new(scenarios.shape.unwrap());
         let mut rng = SmallRng::seed_from_u64(1);
         for (slot, text) in &scenarios.variables {
-            let mut value = Vec::new();
-            text.render(
-                RequestPart::Body,
-                &scenarios.shared,
-                &mut vars,
-                &mut rng,
-                &mut value,
-            );
+            let value = text.text(&scenarios.shared, &mut vars, &mut rng);
             vars.set(*slot, value);
         }
         Self {

@@ -1,4 +1,4 @@
-//! Captured values that the plan asks to be told of, for who goes on with them after the run. It
+//! Captured values that the plan asks to be reported, for a caller that goes on with them after the run. It
 //! knows nothing of responses.
 
 use std::collections::BTreeMap;

@@ -259,10 +259,9 @@ impl Request {
         context: &mut RenderContext<'_, R>,
         out: &mut Vec<u8>,
     ) {
-        let mut own = Vec::new();
-        if let Some(cookies) = &self.set_cookies {
-            context.write(cookies, RequestPart::Body, &mut own);
-        }
+        let own = self.set_cookies.as_ref().map_or_else(Vec::new, |cookies| {
+            cookies.text(context.shared, context.vars, context.rng)
+        });
         let vars = &mut *context.vars;
         if let Some(plan) = &self.cache {
             let keeps = self.method == "GET";

@@ -3,15 +3,14 @@
 //! nothing itself. The tags and attributes are those of JMeter's parser ("Retrieve All Embedded
 //! Resources").
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use html5gum::{StartTag, State, Token, Tokenizer};
 use memchr::memmem;
 use url::{Position, Url};
 
 use super::capture_source::{MAX_VALUE_BYTES, regex};
-use super::markup::{Tag, Tags};
 use super::names::check_name;
 use super::redirect::TargetOrigin;
 use crate::http::captured::CapturedResponse;
@@ -113,64 +112,59 @@ impl Found {
         if text.is_empty() {
             return;
         }
-        if let Ok(url) = self.base.join(&unescaped(&text))
+        if let Ok(url) = self.base.join(&text)
             && self.known.insert(url.as_str().to_owned())
         {
             self.urls.push(url);
         }
     }
 
-    fn attribute(&mut self, tag: &Tag<'_>, name: &str) {
-        if let Some(value) = tag.attribute(name) {
-            self.add(&String::from_utf8_lossy(value));
+    fn tag(&mut self, tag: &StartTag<()>) {
+        let text = |name: &str| {
+            let value = tag.attributes.get(name.as_bytes());
+            value.map_or_else(String::new, |value| {
+                String::from_utf8_lossy(&value.value).into_owned()
+            })
+        };
+        match tag.name.as_slice() {
+            b"img" | b"script" | b"frame" | b"iframe" | b"embed" | b"bgsound" => {
+                self.add(&text("src"));
+            }
+            b"base" => {
+                let href = Some(text("href")).filter(|href| !href.is_empty());
+                if let Some(Ok(base)) = href.map(|href| self.base.join(&href)) {
+                    self.base = base;
+                }
+            }
+            b"link" => {
+                let rel = text("rel").to_ascii_lowercase();
+                if matches!(rel.as_str(), "stylesheet" | "icon" | "shortcut icon") {
+                    self.add(&text("href"));
+                }
+            }
+            b"input" if text("type").eq_ignore_ascii_case("image") => self.add(&text("src")),
+            b"input" => {}
+            b"object" => {
+                self.add(&text("codebase"));
+                self.add(&text("data"));
+            }
+            b"applet" => {
+                let (folder, archive) = (text("codebase"), text("archive"));
+                let name = if archive.trim().is_empty() {
+                    text("code")
+                } else {
+                    archive
+                };
+                if folder.trim().is_empty() {
+                    self.add(&text("code"));
+                } else {
+                    self.add(&format!("{folder}/{name}"));
+                }
+            }
+            _ => self.add(&text("background")),
         }
-    }
-
-    fn tag(&mut self, tag: &Tag<'_>) {
-        const WITH_SRC: [&str; 6] = ["img", "script", "frame", "iframe", "embed", "bgsound"];
-        let text = |name: &str| String::from_utf8_lossy(tag.attribute(name).unwrap_or_default());
-        if WITH_SRC.iter().any(|name| tag.is(name)) {
-            self.attribute(tag, "src");
-        } else if tag.is("base") {
-            let href = text("href");
-            if let Some(base) = (!href.is_empty())
-                .then(|| self.base.join(&href))
-                .and_then(Result::ok)
-            {
-                self.base = base;
-            }
-        } else if tag.is("link") {
-            let rel = text("rel").to_ascii_lowercase();
-            if matches!(rel.as_str(), "stylesheet" | "icon" | "shortcut icon") {
-                self.attribute(tag, "href");
-            }
-        } else if tag.is("input") {
-            if text("type").eq_ignore_ascii_case("image") {
-                self.attribute(tag, "src");
-            }
-        } else if tag.is("object") {
-            self.attribute(tag, "codebase");
-            self.attribute(tag, "data");
-        } else if tag.is("applet") {
-            let (folder, archive) = (text("codebase"), text("archive"));
-            let name = if archive.trim().is_empty() {
-                text("code")
-            } else {
-                archive
-            };
-            if folder.trim().is_empty() {
-                self.attribute(tag, "code");
-            } else {
-                self.add(&format!("{folder}/{name}"));
-            }
-        } else {
-            self.attribute(tag, "background");
-        }
-        if let Some(style) = tag.attribute("style")
-            && let Some(pattern) = &*STYLE_URL
-        {
-            let style = String::from_utf8_lossy(style);
-            for found in pattern.captures_iter(&style) {
+        if let Some(pattern) = &*STYLE_URL {
+            for found in pattern.captures_iter(&text("style")) {
                 self.add(found.get(1).map_or("", |one| one.as_str()));
             }
         }
@@ -183,10 +177,28 @@ fn of_html(text: &[u8], base: Url) -> Vec<Url> {
         urls: Vec::new(),
         known: HashSet::new(),
     };
-    for tag in Tags::of(text) {
-        found.tag(&tag);
+    let mut tokens = Tokenizer::new(text);
+    while let Some(Ok(token)) = tokens.next() {
+        if let Token::StartTag(tag) = token {
+            if let Some(state) = text_only(&tag.name) {
+                tokens.set_state(state);
+            }
+            found.tag(&tag);
+        }
     }
     found.urls
+}
+
+/// How the content of an element is read that is text to a browser that runs scripts.
+fn text_only(element: &[u8]) -> Option<State> {
+    match element {
+        b"script" => Some(State::ScriptData),
+        b"textarea" | b"title" => Some(State::RcData),
+        b"style" | b"xmp" | b"iframe" | b"noembed" | b"noframes" | b"noscript" => {
+            Some(State::RawText)
+        }
+        _ => None,
+    }
 }
 
 /// What the rules `@import` at the beginning of a style sheet name (CSS Cascade 4, section 2).
@@ -237,42 +249,6 @@ fn imported(text: &str) -> Option<&str> {
         _ if function => text.split_once(')').map(|(name, _)| name.trim_end()),
         _ => None,
     }
-}
-
-/// The entities of XML, and characters by their numbers.
-fn unescaped(text: &str) -> Cow<'_, str> {
-    if !text.contains('&') {
-        return text.into();
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('&') {
-        out.push_str(before);
-        rest = after;
-        let entity = after.split_once(';').and_then(|(name, behind)| {
-            let hexadecimal = name.strip_prefix("#x").or_else(|| name.strip_prefix("#X"));
-            let one = match (name, hexadecimal, name.strip_prefix('#')) {
-                ("amp", ..) => '&',
-                ("lt", ..) => '<',
-                ("gt", ..) => '>',
-                ("quot", ..) => '"',
-                ("apos", ..) => '\'',
-                (_, Some(digits), _) => char::from_u32(u32::from_str_radix(digits, 16).ok()?)?,
-                (_, None, Some(digits)) => char::from_u32(digits.parse().ok()?)?,
-                _ => return None,
-            };
-            Some((one, behind))
-        });
-        match entity {
-            Some((one, behind)) => {
-                out.push(one);
-                rest = behind;
-            }
-            None => out.push('&'),
-        }
-    }
-    out.push_str(rest);
-    out.into()
 }
 
 /// Characters that no URL may hold (RFC 3986) and that a browser leaves as they are.

@@ -46,6 +46,16 @@ fn tags_name_what_a_page_embeds() {
         ("<p style=\"background: URL( 'p.png' )\">", "shop/p.png"),
         ("<img src='a b|c.png'>", "shop/a%20b%7Cc.png"),
         ("<img src='&#x41;&#66;&no;.png'>", "shop/AB&no;.png"),
+        ("<IMG\n\tSRC = a.png/ alt>", "shop/a.png/"),
+        ("<img src=\"a>b.png\"/>", "shop/a%3Eb.png"),
+        ("<!--><img src=a.png>", "shop/a.png"),
+        ("1 < 2 <3 <?php <b> ?><img src=a.png>", "shop/a.png"),
+        (
+            "<script>if (a<b) '<img src=no>'</SCRIPT ><img src=a.png>",
+            "shop/a.png",
+        ),
+        ("<title><img src=no></title><img src=a.png>", "shop/a.png"),
+        ("<style><img src=no></style><img src=a.png>", "shop/a.png"),
     ] {
         assert_eq!(html(body), [path], "{body}");
     }
@@ -63,6 +73,9 @@ fn what_is_elsewhere_or_nowhere_is_left_out() {
         "<input type=text src=a.png>",
         "<!-- <img src=a.png> -->",
         "<noscript><img src=a.png></noscript>",
+        "<script>never ended <img src=a.png>",
+        "<img src=a.png",
+        "<img src='a.png>",
         "<p style='background: url(bare.png)'>",
     ] {
         assert_eq!(html(body), [""; 0], "{body}");

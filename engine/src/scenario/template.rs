@@ -160,6 +160,12 @@ impl Template {
         Ok(template)
     }
 
+    /// Compiles the text of a place in the plan; the error says where in it something is wrong.
+    pub fn of(text: &str, place: &str, scope: &mut Scope) -> Result<Self, String> {
+        Self::compile(text, scope)
+            .map_err(|BadTemplate { at, why }| format!("{place}, character {at}: {why}"))
+    }
+
     /// Renders the other one behind this one.
     pub fn append(&mut self, other: Self) {
         self.parts.extend(other.parts);
@@ -232,6 +238,13 @@ impl Template {
                 )
             )
         })
+    }
+
+    /// The rendered bytes of a text that is no part of a request.
+    pub fn text(&self, shared: &Shared, vars: &mut Vars, rng: &mut impl Rng) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.render(RequestPart::Body, shared, vars, rng, &mut out);
+        out
     }
 
     /// Appends the rendered bytes. A captured value that is not there renders as nothing; who sends

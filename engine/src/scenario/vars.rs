@@ -47,7 +47,7 @@ pub struct Vars {
     pub started: u64,
     /// Iterations that it has begun.
     pub iteration: u64,
-    /// The wall clock, as whoever uses these values has set it before.
+    /// The wall clock, as the user of these values has set it before.
     pub unix_ns: u64,
 }
 
@@ -67,12 +67,7 @@ impl Vars {
             captured: vec![None; shape.captured].into(),
             counters: vec![0; shape.counters].into(),
             rows: vec![NO_ROW; shape.feeders].into(),
-            cookies: Jar::default(),
-            cache: None,
-            number: 0,
-            started: 0,
-            iteration: 0,
-            unix_ns: 0,
+            ..Self::default()
         }
     }
 

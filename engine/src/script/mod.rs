@@ -3,9 +3,10 @@
 
 mod batch;
 
+use std::ops::Deref;
 use std::time::Duration;
 
-use prony_script::{Called, Caller, DefaultRequest, Figures, Interpreter, Setup};
+use prony_script::{DefaultRequest, Interpreter, Setup};
 
 use crate::check::{PlanError, ms_to_ns};
 use crate::net::address::Address;
@@ -127,37 +128,9 @@ impl Script {
         self.fixed.get(thread)
     }
 
-    /// Where this thread connects to, when the script says so.
-    pub fn address(&self, thread: usize) -> Option<Address> {
-        self.interpreter.address(thread).map(Address::new)
-    }
-
-    pub fn has_stopped(&self, thread: usize) -> bool {
-        self.interpreter.has_stopped(thread)
-    }
-
     /// Whether it has stopped all of its threads.
     pub fn stopped_itself(&self) -> bool {
         (0..self.threads).all(|thread| self.has_stopped(thread))
-    }
-
-    /// Keeps the first error and stops all threads.
-    pub fn fail(&self, sentence: String) {
-        self.interpreter.fail(sentence);
-    }
-
-    pub fn error(&self) -> Option<String> {
-        self.interpreter.error()
-    }
-
-    /// Does a task for a user; see [`Interpreter::call`].
-    pub fn call(&self, caller: Caller, task: usize, given: &[Vec<u8>]) -> Result<Called, String> {
-        self.interpreter.call(caller, task, given)
-    }
-
-    /// What the script counted itself.
-    pub fn figures(&self) -> Figures {
-        self.interpreter.figures()
     }
 
     /// What this thread sends first, which must be a request.
@@ -180,30 +153,14 @@ impl Script {
         let requests = read_whatever(&bytes);
         Ok((bytes, requests))
     }
+}
 
-    /// The pause before the next request of a user of this thread, in ms.
-    pub fn delay_ms(&self, thread: usize) -> Result<f64, String> {
-        self.interpreter.delay_ms(thread)
-    }
+/// What its interpreter does by itself: errors, delays, responses, figures, its end.
+impl Deref for Script {
+    type Target = dyn Interpreter;
 
-    /// Shows a response to the script.
-    pub fn response(
-        &self,
-        thread: usize,
-        status: u16,
-        head: &[u8],
-        body: &[u8],
-    ) -> Result<(), String> {
-        self.interpreter.response(thread, status, head, body)
-    }
-
-    /// The load has ended.
-    pub fn done(&self, summary: prony_script::Summary) {
-        self.interpreter.done(summary);
-    }
-
-    pub fn printed(&self) -> prony_script::Printed {
-        self.interpreter.printed()
+    fn deref(&self) -> &Self::Target {
+        &*self.interpreter
     }
 }
 

@@ -51,21 +51,13 @@ pub struct TlsReady {
 }
 
 /// A checked configuration, shared by all threads.
+#[derive(Debug)]
 pub struct ClientTls {
     config: ClientConfig,
     sessions: TlsSessions,
     /// By address of the load; `None`: plain HTTP is spoken there.
     names: Vec<Option<ServerName<'static>>>,
     ready: TlsReady,
-}
-
-impl std::fmt::Debug for ClientTls {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("ClientTls")
-            .field("names", &self.names)
-            .finish_non_exhaustive()
-    }
 }
 
 impl ClientTls {

@@ -68,7 +68,7 @@ impl TlsSession {
     }
 
     /// Takes bytes of the wire, which it changes; appends what is in them to `plain` and what TLS
-    /// itself has to send to `out`. After an error `out` may hold the alert that tells the server.
+    /// itself has to send to `out`. After an error `out` may hold the alert for the server.
     pub fn open(
         &mut self,
         wire: &mut [u8],
@@ -125,7 +125,7 @@ impl TlsSession {
         self.write(out, needed, |traffic, room| traffic.encrypt(plain, room))
     }
 
-    /// Appends the farewell to `out`.
+    /// Appends close_notify to `out`.
     pub fn end(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
         self.write(out, RECORD_OVERHEAD_BYTES, |traffic, room| {
             traffic.queue_close_notify(room)

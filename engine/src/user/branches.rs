@@ -4,7 +4,7 @@
 //! blocks has no lanes.
 
 use super::phase::{Move, Phase};
-use super::values::{Following, UserValues};
+use super::values::UserValues;
 use super::{Action, Context, Users};
 use crate::scenario::fork::{Branches, Fork, Forked};
 use crate::scenario::program::{Cursor, Program, text_of};
@@ -53,9 +53,9 @@ impl UserValues {
         (index, user): (u32, u32),
         program: &Program,
         (cursor, vars): (&mut Cursor, &mut Vars),
-    ) -> Option<Following> {
+    ) -> Option<Move> {
         let Some(mut forked) = self.users[user as usize].forked.take() else {
-            return Some(Following::Stuck);
+            return Some(Move::Stuck);
         };
         let fork = &program.forks[forked.fork];
         forked.keep(fork, &vars.captured);
@@ -65,7 +65,7 @@ impl UserValues {
                 return None;
             }
             self.users[user as usize].forked = Some(forked);
-            return Some(Following::BranchEnded);
+            return Some(Move::BranchEnded { pause_ns: 0 });
         };
         let element = if index == user {
             element(fork, cursor, branch)

@@ -7,12 +7,15 @@ use crate::measure::counters::ErrorKind;
 use crate::record::Record;
 use crate::tls::Secured;
 
-/// What a place of an open load has that nobody holds.
+/// In which state a place of an open load is that nobody holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
-    pub connected: bool,
-    /// A connection is being opened.
-    pub warming: bool,
+pub enum Free {
+    /// With an open connection.
+    Ready,
+    /// With one that is being opened.
+    Warming,
+    /// Without.
+    Cold,
 }
 
 impl Users {
@@ -70,7 +73,11 @@ impl Users {
     ) -> Action {
         let began_ns = self.all[index as usize].sent_ns;
         let took_ns = cx.now_ns.saturating_sub(began_ns);
-        cx.record.recorder.counters.secured(secured, took_ns);
+        cx.record
+            .recorder
+            .figures
+            .counters
+            .secured(secured, took_ns);
         cx.record.secured(index, took_ns);
         self.on_usable(index, cx)
     }
@@ -82,7 +89,11 @@ impl Users {
         reason: String,
         cx: &mut Context<'_>,
     ) -> Action {
-        cx.record.recorder.counters.explain(ErrorKind::Tls, reason);
+        cx.record
+            .recorder
+            .figures
+            .counters
+            .explain(ErrorKind::Tls, reason);
         let user = &self.all[index as usize];
         if user.securing {
             return self.fail_to_connect(index, ErrorKind::Tls, cx);
@@ -199,11 +210,13 @@ impl Users {
         self.all[index as usize].phase == Phase::Idle
     }
 
-    pub fn standing(&self, index: u32) -> Standing {
+    /// In which state a place is that nobody holds.
+    pub fn free(&self, index: u32) -> Free {
         let user = &self.all[index as usize];
-        Standing {
-            connected: user.connected,
-            warming: user.phase == Phase::Warming,
+        match (user.connected, user.phase) {
+            (true, _) => Free::Ready,
+            (false, Phase::Warming) => Free::Warming,
+            (false, _) => Free::Cold,
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{Action, Context, Users};
 
 #[derive(Debug, Default)]
 pub(super) struct Halted {
-    /// Whoever comes to its next request rests.
+    /// A user that comes to its next request rests.
     pub(super) rests: bool,
     /// Those who rest, or are still to go on, by when they came.
     users: VecDeque<u32>,

@@ -59,6 +59,7 @@ use crate::pace::share::Share;
 use crate::payload::Outgoing;
 use crate::record::{Ended, Record};
 use crate::tls::Secured;
+pub use connection::Free;
 use halted::Halted;
 use phase::{Phase, User};
 use queue::Queues;
@@ -99,7 +100,7 @@ pub enum UserEvent<'a> {
     },
     Received(Bytes<'a>),
     /// The other side closed its direction. `sending`: not all of what was sent has been taken;
-    /// `truncated`: over TLS, without its farewell.
+    /// `truncated`: over TLS, without close_notify.
     Closed {
         sending: bool,
         truncated: bool,
@@ -152,7 +153,7 @@ pub enum Next {
     SendHeld { until_ns: Option<u64> },
     /// A timer.
     WaitUntil(u64),
-    /// Its place in an open load is free, as [`Users::standing`] says; where a time is given,
+    /// Its place in an open load is free, as [`Users::free`] says; where a time is given,
     /// another attempt to connect follows.
     Vacant { retry_ns: Option<u64> },
     /// It has ended.
@@ -207,7 +208,7 @@ struct OpenTimes {
     deadline_ns: Option<u64>,
 }
 
-/// What users are told of where they live.
+/// What users know of where they live.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings {
     /// A connection is of use only after [`UserEvent::Secured`].
@@ -341,7 +342,10 @@ impl Users {
                 }
                 self.on_closed(index, (sending, truncated), cx)
             }
-            UserEvent::Broken { kind, sending } => self.on_broken(index, kind, sending, cx),
+            UserEvent::Broken { kind, sending } => match self.all[index as usize].phase {
+                Phase::InFlight => self.lose(index, kind, false, cx),
+                _ => self.on_closed(index, (sending, false), cx),
+            },
         }
     }
 

@@ -2,20 +2,10 @@
 //! one.
 
 use super::phase::Move;
-use super::values::Following;
 use super::{Context, Users};
 use crate::record::Ended;
 
 impl Users {
-    /// How often a user walks its scenario.
-    #[inline]
-    fn max_iterations(&self, index: u32) -> u64 {
-        self.job
-            .populations
-            .of(self.values.number(index))
-            .iterations
-    }
-
     /// A user comes to its first request.
     #[inline]
     pub(super) fn set_out(&mut self, index: u32, cx: &mut Context<'_>) -> Move {
@@ -77,11 +67,9 @@ impl Users {
             }
         } else {
             let pending = self.queues.iter().flat_map(|queues| queues.of(index));
-            match self.values.next(&self.job, index, before, pending) {
-                Following::Step(next) => return Move::to(next),
-                Following::Waits => return Move::Waits,
-                Following::Walked => {}
-                _ => ended = Move::Stuck,
+            ended = self.values.next(&self.job, index, before, pending);
+            if matches!(ended, Move::To { .. } | Move::Waits) {
+                return ended;
             }
         }
         if !self.has_iterations_left(index) {
@@ -96,10 +84,10 @@ impl Users {
     /// Counts an iteration; whether another follows.
     #[inline]
     fn has_iterations_left(&mut self, index: u32) -> bool {
-        let most = self.max_iterations(index);
+        let population = self.job.populations.of(self.values.number(index));
         let user = &mut self.all[index as usize];
         user.iterations += 1;
-        user.iterations < most
+        user.iterations < population.iterations
     }
 
     /// The same as [`Self::move_on`] in a scenario with blocks or loops.
@@ -124,16 +112,15 @@ impl Users {
             self.write_notes(index, before, cx);
         }
         let ended = match next {
-            Following::Waits => return Move::Waits,
-            Following::BranchEnded => {
+            Move::BranchEnded { .. } => {
                 let pause_ns = std::mem::take(&mut self.values.passed.pause_ns);
                 return Move::BranchEnded { pause_ns };
             }
-            Following::Step(step) => {
+            Move::To { step, .. } => {
                 let pause_ns = std::mem::take(&mut self.values.passed.pause_ns);
                 return Move::To { step, pause_ns };
             }
-            Following::Walked => {
+            Move::Walked => {
                 // What blocks have set since the last response.
                 if !self.job.scenarios.reported.is_empty() {
                     let vars = self.values.vars(index, clocks.1);
@@ -141,7 +128,8 @@ impl Users {
                 }
                 Move::Walked
             }
-            Following::Stuck => {
+            Move::Waits | Move::Later { .. } => return next,
+            Move::Stuck => {
                 let script = self.job.called_script.as_ref();
                 if script.is_some_and(|script| script.error().is_some()) {
                     cx.record.script_failed();

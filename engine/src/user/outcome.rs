@@ -17,7 +17,12 @@ const LONGEST_CLOSING_NS: u64 = 1_000_000_000;
 impl Users {
     /// Records the response that came next; whether the user's iteration ends with it.
     #[inline]
-    fn record_response(&mut self, index: u32, response: &Response, cx: &mut Context<'_>) -> bool {
+    pub(super) fn record_response(
+        &mut self,
+        index: u32,
+        response: &Response,
+        cx: &mut Context<'_>,
+    ) -> bool {
         self.allowance.request_ended(cx.now_ns);
         let ended = self.ended(index, self.all[index as usize].sent_ns);
         let answered = Answered {
@@ -30,7 +35,7 @@ impl Users {
             let (_, head) = self.expected(index);
             let text = self.head_caches[place].of(head).text();
             self.head_noted = text.is_some();
-            cx.record.recorder.counters.first_head = text;
+            cx.record.recorder.figures.counters.first_head = text;
         }
         let wrong = if self.job.steps[place].judges {
             self.judge(index, response, cx)
@@ -43,11 +48,8 @@ impl Users {
             && response.status / 100 == 2
         {
             let step = self.job.scenarios.steps[place].figure;
-            cx.record
-                .recorder
-                .counters
-                .bodies
-                .count(step, Some(digest), 1);
+            let bodies = &mut cx.record.recorder.figures.counters.bodies;
+            bodies.count(step, Some(digest), 1);
         }
         cx.record.judged(&ended, answered, failed, mark, cx.now_ns);
         if cx.record.recorder.counts_steps() {
@@ -100,7 +102,7 @@ impl Users {
         if let Some(responses) = &self.job.responses {
             let failed = wrong.or(response.surplus.then_some(ErrorKind::Protocol));
             let times = (took_ns, cx.now_ns);
-            responses.tell(step, response, failed, times, &self.captured);
+            responses.keep(step, response, failed, times, &self.captured);
         }
         wrong
     }
@@ -116,7 +118,7 @@ impl Users {
         let target = front.and_then(|pending| pending.target.as_deref());
         if let Some(look) = self.job.scenarios.steps[step].look.as_ref() {
             let dropped = look.remember(&self.captured, target, self.values.vars(index, unix_ns));
-            cx.record.recorder.counters.cookies_dropped += dropped;
+            cx.record.recorder.figures.counters.cookies_dropped += dropped;
         }
     }
 
@@ -148,29 +150,16 @@ impl Users {
             Missed::Capture => ErrorKind::Capture,
             Missed::TooLong => {
                 let reason = format!("a captured value has more than {MAX_VALUE_BYTES} bytes");
-                let counters = &mut cx.record.recorder.counters;
+                let counters = &mut cx.record.recorder.figures.counters;
                 counters.explain(ErrorKind::Capture, reason);
                 ErrorKind::Capture
             }
         })
     }
 
-    /// A response with others behind it.
-    pub(super) fn on_response_amid(
-        &mut self,
-        index: u32,
-        response: Response,
-        cx: &mut Context<'_>,
-    ) {
-        // What ends an iteration is the last of its group.
-        let _ = self.record_response(index, &response, cx);
-        self.expect_next(index);
-        cx.record.begin_parts(index);
-    }
-
     /// The request that was answered next has ended; whether there is one behind it.
     #[inline]
-    fn expect_next(&mut self, index: u32) -> bool {
+    pub(super) fn expect_next(&mut self, index: u32) -> bool {
         self.in_flight.forget(self.all[index as usize].sent_ns);
         let Some(queues) = &mut self.queues else {
             return false;
@@ -249,7 +238,7 @@ impl Users {
         reason: String,
         cx: &mut Context<'_>,
     ) -> Action {
-        cx.record.recorder.counters.explain(kind, reason);
+        cx.record.recorder.figures.counters.explain(kind, reason);
         match self.all[index as usize].phase {
             Phase::InFlight => {
                 let breaks_off = self.lose_rest(index, kind, cx);

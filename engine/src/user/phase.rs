@@ -6,9 +6,10 @@ use crate::measure::recorder::Recorder;
 use crate::measure::user_time::LifePart;
 
 /// What a user is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Phase {
     /// Not started yet.
+    #[default]
     Waiting,
     Connecting,
     /// Its request goes out with the next group of sends.
@@ -88,14 +89,14 @@ const NOT_CONNECTING: u64 = 0;
 const FIRST_BACK_OFF_NS: u64 = 10_000_000;
 const LONGEST_BACK_OFF_NS: u64 = 1_000_000_000;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct User {
     pub phase: Phase,
     /// Its connection can be used.
     pub connected: bool,
     /// It is connected and in the TLS handshake.
     pub securing: bool,
-    /// It is no user but a lane of one, whose life is told by that one's own phases.
+    /// It is no user but a lane of one, whose life is described by that one's own phases.
     lane: bool,
     /// Attempts to connect that failed in a row.
     failures: u8,
@@ -121,18 +122,7 @@ impl User {
     pub fn new(phase: Phase) -> Self {
         Self {
             phase,
-            connected: false,
-            securing: false,
-            lane: false,
-            failures: 0,
-            step: 0,
-            address: 0,
-            on_connection: 0,
-            iterations: 0,
-            since_ns: 0,
-            connecting_ns: NOT_CONNECTING,
-            sent_ns: 0,
-            reader: ResponseReader::default(),
+            ..Self::default()
         }
     }
 
@@ -154,17 +144,17 @@ impl User {
     #[inline]
     pub fn enter(&mut self, phase: Phase, now_ns: u64, recorder: &mut Recorder) {
         let waited = self.waits();
-        // A send may be told ahead of the events that were fetched with the one before it.
+        // A send may be reported ahead of the events that were fetched with the one before it.
         let at_ns = self.since_ns.max(now_ns);
         if let Some(part) = self.part() {
-            recorder.leaves(part, at_ns);
+            recorder.lives.leave(part, at_ns);
         }
         if phase == Phase::InFlight {
             recorder.turned_around(at_ns - self.since_ns);
         }
         self.phase = phase;
         if let Some(part) = self.part() {
-            recorder.enters(part, at_ns);
+            recorder.lives.enter(part, at_ns);
         }
         self.since_ns = at_ns;
         match (waited, self.waits()) {

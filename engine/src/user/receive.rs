@@ -81,7 +81,13 @@ impl Users {
         loop {
             let user = &self.all[index as usize];
             if user.phase != Phase::InFlight {
-                return self.on_unasked(index, cx);
+                // The framing of the response before was broken.
+                cx.record
+                    .recorder
+                    .figures
+                    .counters
+                    .fail(ErrorKind::Protocol);
+                return self.lose_idle(index, true, cx);
             }
             if cx.record.times_parts() {
                 cx.record
@@ -102,7 +108,10 @@ impl Users {
             if self.unanswered(index) <= 1 || !response.keep_alive {
                 return self.on_response(index, response, (false, received.sending), cx);
             }
-            self.on_response_amid(index, response, cx);
+            // What ends an iteration is the last of its group.
+            let _ = self.record_response(index, &response, cx);
+            self.expect_next(index);
+            cx.record.begin_parts(index);
             if read.behind == 0 {
                 return Action::STAY;
             }
@@ -121,16 +130,10 @@ impl Users {
     ) -> Action {
         if bad == BadResponse::Malformed && bytes.starts_with(&TLS_ALERT) {
             let reason = "the response is a TLS alert; does the server speak https on this port?";
-            let counters = &mut cx.record.recorder.counters;
+            let counters = &mut cx.record.recorder.figures.counters;
             counters.explain(ErrorKind::Protocol, reason.to_owned());
         }
         self.lose(index, bad.into(), true, cx)
-    }
-
-    /// Bytes on a connection without a request: the framing of the response before was broken.
-    fn on_unasked(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
-        cx.record.recorder.counters.fail(ErrorKind::Protocol);
-        self.lose_idle(index, true, cx)
     }
 
     pub(super) fn on_closed(
@@ -149,19 +152,6 @@ impl Users {
         }
     }
 
-    pub(super) fn on_broken(
-        &mut self,
-        index: u32,
-        kind: ErrorKind,
-        sending: bool,
-        cx: &mut Context<'_>,
-    ) -> Action {
-        match self.all[index as usize].phase {
-            Phase::InFlight => self.lose(index, kind, false, cx),
-            _ => self.on_closed(index, (sending, false), cx),
-        }
-    }
-
     /// The client's own kernel did not take what this connection needed: whatever was to come of
     /// it, the server had no part in it.
     #[cold]
@@ -172,17 +162,17 @@ impl Users {
         cx: &mut Context<'_>,
     ) -> Action {
         let kind = ErrorKind::Client;
-        cx.record.recorder.counters.explain(kind, reason);
+        cx.record.recorder.figures.counters.explain(kind, reason);
         match self.all[index as usize].phase {
             Phase::InFlight => self.lose(index, kind, true, cx),
             Phase::Connecting => self.fail_to_connect(index, kind, cx),
             // No request waits for it, so none has failed; the client has.
             Phase::Warming => {
-                cx.record.recorder.counters.fail(kind);
+                cx.record.recorder.figures.counters.fail(kind);
                 self.fail_to_connect(index, kind, cx)
             }
             _ => {
-                cx.record.recorder.counters.fail(kind);
+                cx.record.recorder.figures.counters.fail(kind);
                 self.lose_idle(index, true, cx)
             }
         }

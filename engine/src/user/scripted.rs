@@ -90,7 +90,7 @@ impl Users {
         } else {
             record.writes_behind(index, count, Some(written));
             if self.open.is_some() {
-                record.recorder.counters.offered += 1;
+                record.recorder.figures.counters.offered += 1;
             }
         }
         if let Some(queues) = &mut self.queues {

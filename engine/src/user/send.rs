@@ -158,7 +158,7 @@ impl Users {
                 }
             }
         }
-        Ok(Payload::Owned(Outgoing::new(bytes, None)))
+        Ok(Payload::bytes(bytes))
     }
 
     /// A request is written for the present connection; whether it is the last of it.
@@ -199,14 +199,14 @@ impl Users {
             bytes.extend_from_slice(&self.job.fixed[fixed as usize]);
         }
         let written = &bytes[from..];
-        let told = (fixed == WRITTEN_ANEW).then_some(written);
+        let anew = (fixed == WRITTEN_ANEW).then_some(written);
         let count = written.len() as u64;
         if self.unanswered(index) == 0 {
-            cx.record.writes(index, count, told);
+            cx.record.writes(index, count, anew);
         } else {
-            cx.record.writes_behind(index, count, told);
+            cx.record.writes_behind(index, count, anew);
             if self.open.is_some() {
-                cx.record.recorder.counters.offered += 1;
+                cx.record.recorder.figures.counters.offered += 1;
             }
         }
         self.wait_for(index, step, written);
@@ -271,7 +271,7 @@ impl Users {
         let Some(open) = &self.open else { return false };
         let intended_ns = open.intended_ns[index as usize];
         let lag_ns = at_ns.saturating_sub(intended_ns);
-        record.recorder.open_load.send_lag.record(lag_ns);
+        record.recorder.figures.open_load.send_lag.record(lag_ns);
         let arrived_ns = open.arrived_ns.get(index as usize);
         arrived_ns.is_none_or(|arrived_ns| *arrived_ns == intended_ns)
     }

@@ -112,7 +112,11 @@ impl Users {
         let by_client = match event {
             UserEvent::Received(bytes) => {
                 cx.record.came(bytes.bytes.len());
-                cx.record.recorder.counters.fail(ErrorKind::Protocol);
+                cx.record
+                    .recorder
+                    .figures
+                    .counters
+                    .fail(ErrorKind::Protocol);
                 true
             }
             UserEvent::Closed { .. } | UserEvent::Broken { .. } => false,

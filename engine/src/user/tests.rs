@@ -47,7 +47,7 @@ impl Alone {
         };
         Self {
             users: Users::new(&job, place.clone(), 1, START_NS, surroundings),
-            record: Record::new(&job, &place, 1, START_NS, START_NS),
+            record: Record::new(&job, &place, 1, START_NS),
             now_ns: START_NS,
         }
     }
@@ -88,7 +88,7 @@ impl Alone {
     }
 
     fn completed(&self) -> u64 {
-        self.record.recorder.counters.completed
+        self.record.recorder.figures.counters.completed
     }
 }
 
@@ -122,7 +122,7 @@ fn a_user_that_rests_connects_anew_where_the_server_closed_meanwhile() {
     let action = alone.users.resume(index, &mut cx);
     assert!(matches!(action.next, Next::Connect { .. }));
     assert!(!alone.users.any_resumes());
-    assert_eq!(alone.record.recorder.counters.failed, 0);
+    assert_eq!(alone.record.recorder.figures.counters.failed, 0);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_connection_lost_before_the_send_leaves_no_turn_around_of_its_own() {
     alone.now_ns += 3 * MS;
     alone.send();
     let recorder = &alone.record.recorder;
-    let counters = &recorder.counters;
+    let counters = &recorder.figures.counters;
     let sampled = (counters.turnaround.count(), counters.turnaround_ns);
     assert_eq!(sampled, (1, u128::from(3 * MS)));
     // The millisecond before the loss is user time all the same.
@@ -176,15 +176,9 @@ fn a_lost_connection_is_closed_and_the_next_request_connects_anew() {
     assert!(action.close && matches!(action.next, Next::Connect { .. }));
     let failed = alone.on(UserEvent::ConnectFailed(ErrorKind::ConnectRefused));
     assert_eq!((failed.next, alone.users.alive()), (Next::End, 0));
-    let errors = alone.record.recorder.counters.errors();
-    let errors: Vec<_> = errors.filter(|(_, count)| *count > 0).collect();
-    assert_eq!(
-        errors,
-        [
-            (ErrorKind::ConnectRefused, 1),
-            (ErrorKind::PrematureClose, 1)
-        ]
-    );
+    let expected = [ErrorKind::ConnectRefused, ErrorKind::PrematureClose];
+    let errors = &alone.record.recorder.figures.counters.errors;
+    assert_eq!(*errors, expected.map(|kind| (kind, 1)).into());
 }
 
 /// A place of an open load whose users walk these steps.
@@ -211,9 +205,8 @@ impl Alone {
     }
 
     fn client_errors(&self) -> u64 {
-        let mut errors = self.record.recorder.counters.errors();
-        let client = errors.find(|(kind, _)| *kind == ErrorKind::Client);
-        client.map_or(0, |(_, count)| count)
+        let errors = &self.record.recorder.figures.counters.errors;
+        errors.get(&ErrorKind::Client).copied().unwrap_or(0)
     }
 }
 
@@ -233,7 +226,10 @@ fn a_request_that_waits_for_those_before_it_is_offered_once() {
     for (sent, offered) in [("GET /a ", 0), ("POST /b ", 1), ("GET /c ", 3)] {
         let text = alone.sent_text();
         assert!(text.starts_with(sent), "{text}");
-        assert_eq!(alone.record.recorder.counters.offered, offered, "{sent}");
+        assert_eq!(
+            alone.record.recorder.figures.counters.offered, offered,
+            "{sent}"
+        );
         if sent == "POST /b " {
             let continues = alone.receive(b"HTTP/1.1 100 Continue\r\n\r\n");
             assert_eq!(continues.next, Next::SendHeld { until_ns: None });
@@ -272,9 +268,9 @@ fn a_user_who_sends_nothing_leaves_a_connection_that_is_being_opened_as_it_is() 
     let action = alone.arrive();
     let vacant = Next::Vacant { retry_ns: None };
     assert_eq!((&action.next, action.close), (&vacant, false));
-    assert!(alone.users.standing(0).warming);
+    assert!(alone.users.free(0) == Free::Warming);
     assert_eq!(alone.on(UserEvent::Connected).next, vacant);
-    assert!(alone.users.standing(0).connected);
+    assert!(alone.users.free(0) == Free::Ready);
     assert_eq!((alone.users.alive(), alone.completed()), (0, 0));
 }
 
@@ -289,7 +285,7 @@ fn what_the_clients_kernel_refuses_between_two_requests_is_the_clients() {
     let _ = alone.receive(response("x").as_bytes());
     let action = alone.on(UserEvent::Refused("no memory".to_owned()));
     assert_eq!((action.next, action.close), (Next::Stay, true));
-    let counters = &alone.record.recorder.counters;
+    let counters = &alone.record.recorder.figures.counters;
     assert_eq!(
         (
             counters.connections_closed_by_client,
@@ -327,7 +323,7 @@ fn a_response_that_came_with_the_request_for_the_body_has_no_parts() {
         truncated: false,
     });
     assert_eq!(alone.completed(), 1);
-    assert_eq!(alone.record.recorder.parts.wait.count(), 0);
+    assert_eq!(alone.record.recorder.figures.parts.wait.count(), 0);
 }
 
 /// A user with three requests in a piece, of which the third needs what the first answers; its
@@ -403,7 +399,7 @@ fn who_waits_for_the_servers_end_goes_on_when_it_comes_or_after_a_second() {
     let _ = alone.receive(response("x").as_bytes());
     let action = alone.timer();
     assert_eq!((action.next, action.close), (Next::End, true));
-    let counters = &alone.record.recorder.counters;
+    let counters = &alone.record.recorder.figures.counters;
     assert_eq!(
         (
             counters.connections_closed_by_server,

@@ -7,12 +7,12 @@ use prony_script::Caller;
 use rand::rngs::SmallRng;
 
 use super::Users;
+use super::phase::Move;
 use super::queue::Pending;
 use crate::http::captured::CapturedResponse;
 use crate::job::{Job, StepJob};
 use crate::pace::share::Share;
 use crate::payload::Outgoing;
-use crate::scenario::filter::RequestPart;
 use crate::scenario::fork::Forked;
 use crate::scenario::program::{Advance, Cursor, Passed, ScriptCall, Unanswered};
 use crate::scenario::request::{Again, RenderContext};
@@ -34,29 +34,6 @@ pub(super) struct UserState {
     pub(super) captured: Box<[Option<Box<[u8]>>]>,
     /// The last branch that was walked here.
     pub(super) branch: u32,
-}
-
-/// Who goes on, and with what.
-struct Walker<'a> {
-    /// Its place.
-    index: u32,
-    /// The user whose place or lane it is.
-    user: u32,
-    cursor: &'a mut Cursor,
-    vars: &'a mut Vars,
-}
-
-/// What follows a request within its iteration.
-pub(super) enum Following {
-    Step(u16),
-    /// The iteration was walked to its end.
-    Walked,
-    /// It cannot go on without a value that was not captured.
-    Stuck,
-    /// It depends on a response that has not come.
-    Waits,
-    /// It depends on branches that have not ended.
-    BranchEnded,
 }
 
 pub(super) struct UserValues {
@@ -177,14 +154,7 @@ impl UserValues {
                 }
             }
             for (slot, text) in job.scenarios.variables.iter().filter(|_| starts) {
-                let mut value = Vec::new();
-                text.render(
-                    RequestPart::Body,
-                    &job.scenarios.shared,
-                    vars,
-                    rng,
-                    &mut value,
-                );
+                let value = text.text(&job.scenarios.shared, vars, rng);
                 vars.set(*slot, value);
             }
         }
@@ -199,23 +169,18 @@ impl UserValues {
         pending: impl Iterator<Item = &'a Pending> + Clone,
         (now_ns, unix_ns): (u64, u64),
         rng: &mut SmallRng,
-    ) -> Following {
+    ) -> Move {
         let user = self.user(index);
         let own = (
             self.users[index as usize].cursor.take(),
             self.users[user as usize].vars.take(),
         );
         let (Some(mut cursor), Some(mut vars)) = own else {
-            return Following::Walked;
+            return Move::Walked;
         };
         vars.unix_ns = unix_ns;
-        let walker = Walker {
-            index,
-            user,
-            cursor: &mut cursor,
-            vars: &mut vars,
-        };
-        let following = self.walk_on(job, walker, pending, now_ns, rng);
+        let (who, carried) = ((index, user), (&mut *cursor, &mut *vars));
+        let following = self.walk_on(job, who, carried, pending, (now_ns, rng));
         self.users[index as usize].cursor = Some(cursor);
         self.users[user as usize].vars = Some(vars);
         following
@@ -224,20 +189,14 @@ impl UserValues {
     fn walk_on<'a>(
         &mut self,
         job: &Job,
-        walker: Walker<'_>,
+        (index, user): (u32, u32),
+        (cursor, vars): (&mut Cursor, &mut Vars),
         pending: impl Iterator<Item = &'a Pending> + Clone,
-        now_ns: u64,
-        rng: &mut SmallRng,
-    ) -> Following {
+        (now_ns, rng): (u64, &mut SmallRng),
+    ) -> Move {
         let Some(program) = &job.scenarios.program else {
-            return Following::Walked;
+            return Move::Walked;
         };
-        let Walker {
-            index,
-            user,
-            cursor,
-            vars,
-        } = walker;
         let unanswered = Unanswered {
             any: pending.clone().next().is_some(),
             captures: captures(job, pending.clone()),
@@ -247,9 +206,9 @@ impl UserValues {
             let was_idle = cursor.is_idle();
             let passed = &mut self.passed;
             match program.advance(cursor, vars, (shared, rng), unanswered, now_ns, passed) {
-                Advance::Walked => return Following::Walked,
-                Advance::Lost => return Following::Stuck,
-                Advance::Waits => return Following::Waits,
+                Advance::Walked => return Move::Walked,
+                Advance::Lost => return Move::Stuck,
+                Advance::Waits => return Move::Waits,
                 Advance::Fork(fork) => self.fork(user, program, fork, (cursor, vars), now_ns),
                 Advance::BranchEnded => {
                     let following = self.next_branch((index, user), program, (cursor, vars));
@@ -264,30 +223,29 @@ impl UserValues {
                         started: vars.started,
                     };
                     if !call_script(job, &program.calls[call], (call, caller), vars, rng) {
-                        return Following::Stuck;
+                        return Move::Stuck;
                     }
                 }
                 Advance::Request(step) => {
-                    match needs(job, step, vars, pending.clone()) {
-                        Following::Waits => {
-                            cursor.step_back(was_idle);
-                            return Following::Waits;
-                        }
-                        Following::Stuck => return Following::Stuck,
-                        _ => {}
+                    let next = needs(job, step, vars, pending.clone());
+                    if next == Move::Waits {
+                        cursor.step_back(was_idle);
+                    }
+                    if next != Move::to(step) {
+                        return next;
                     }
                     let request = &job.scenarios.steps[usize::from(step)].request;
                     let after = Duration::from_nanos(self.passed.pause_ns);
                     let mut context = RenderContext { shared, vars, rng };
                     if !request.is_fresh(&mut context, after) {
                         self.sends(user);
-                        return Following::Step(step);
+                        return next;
                     }
                     cursor.pass_over(was_idle);
                 }
             }
         }
-        Following::Stuck
+        Move::Stuck
     }
 
     /// Whether its iteration has sent nothing.
@@ -303,17 +261,17 @@ impl UserValues {
         index: u32,
         step: u16,
         pending: impl Iterator<Item = &'a Pending> + Clone,
-    ) -> Following {
+    ) -> Move {
         let Some(next) = job.scenarios.walk.next(step) else {
             // What belongs to this iteration must have come before the next begins.
             return match captures(job, pending) {
-                true => Following::Waits,
-                false => Following::Walked,
+                true => Move::Waits,
+                false => Move::Walked,
             };
         };
         match &self.users[index as usize].vars {
             Some(vars) => needs(job, next, vars, pending),
-            None => Following::Step(next),
+            None => Move::to(next),
         }
     }
 
@@ -342,15 +300,8 @@ fn call_script(
         return false;
     };
     let shared = &job.scenarios.shared;
-    let given: Vec<Vec<u8>> = call
-        .given
-        .iter()
-        .map(|text| {
-            let mut value = Vec::new();
-            text.render(RequestPart::Body, shared, vars, rng, &mut value);
-            value
-        })
-        .collect();
+    let given = call.given.iter();
+    let given: Vec<Vec<u8>> = given.map(|text| text.text(shared, vars, rng)).collect();
     match script.call(caller, task, &given) {
         Ok(Some(values)) => {
             for (slot, value) in call.taken.iter().zip(values) {
@@ -378,11 +329,11 @@ fn needs<'a>(
     step: u16,
     vars: &Vars,
     mut pending: impl Iterator<Item = &'a Pending>,
-) -> Following {
+) -> Move {
     let compiled = &job.scenarios.steps[usize::from(step)];
     let sent = || match compiled.request.cannot_hold(&job.scenarios.shared, vars) {
-        true => Following::Stuck,
-        false => Following::Step(step),
+        true => Move::Stuck,
+        false => Move::to(step),
     };
     let slots = &compiled.needs;
     if slots.is_empty() {
@@ -394,12 +345,12 @@ fn needs<'a>(
             .is_some_and(|look| look.sets().any(|slot| slots.contains(&slot)))
     };
     if pending.any(brings) {
-        return Following::Waits;
+        return Move::Waits;
     }
     let has = |slot: &usize| vars.captured.get(*slot).is_some_and(Option::is_some);
     match slots.iter().all(has) {
         true => sent(),
-        false => Following::Stuck,
+        false => Move::Stuck,
     }
 }
 

@@ -22,7 +22,7 @@ impl Users {
             && let Some(arrived_ns) = open.arrived_ns.get_mut(index as usize)
         {
             *arrived_ns = due_ns;
-            cx.record.recorder.counters.sessions_begun += 1;
+            cx.record.recorder.figures.counters.sessions_begun += 1;
         }
         self.all[index as usize].iterations = 0;
         // Never without a row: a checked open load has no feeder that ends.
@@ -32,7 +32,7 @@ impl Users {
         let Move::To { step, pause_ns } = moved else {
             // No block of it has sent anything: an arrival, but not of a request.
             self.allowance.give_back();
-            let counters = &mut cx.record.recorder.counters;
+            let counters = &mut cx.record.recorder.figures.counters;
             counters.offered = counters.offered.saturating_sub(1);
             if let Move::BranchEnded { pause_ns } = moved {
                 let closes = self.gives_up_warming(index, cx.record);
@@ -66,7 +66,7 @@ impl Users {
             return self.end_user(index, cx);
         }
         if self.open.is_some() {
-            cx.record.recorder.counters.offered += 1;
+            cx.record.recorder.figures.counters.offered += 1;
         }
         self.begin(index, cx)
     }
@@ -209,9 +209,14 @@ impl Users {
         if let Some(open) = &self.open
             && let Some(arrived_ns) = open.arrived_ns.get(index as usize)
         {
-            cx.record.recorder.counters.sessions_completed += 1;
+            cx.record.recorder.figures.counters.sessions_completed += 1;
             let session_ns = cx.now_ns.saturating_sub(*arrived_ns);
-            cx.record.recorder.open_load.session_time.record(session_ns);
+            cx.record
+                .recorder
+                .figures
+                .open_load
+                .session_time
+                .record(session_ns);
         }
     }
 
@@ -238,7 +243,7 @@ impl Users {
             Phase::Thinking => {
                 let drawn_ns = due_ns.saturating_sub(user.since_ns);
                 let actual_ns = cx.now_ns.saturating_sub(user.since_ns);
-                let counters = &mut cx.record.recorder.counters;
+                let counters = &mut cx.record.recorder.figures.counters;
                 counters.think_count += 1;
                 counters.think_drawn_ns += u128::from(drawn_ns);
                 counters.think_actual_ns += u128::from(actual_ns);

@@ -4,10 +4,9 @@
 use std::io;
 
 use super::Worker;
-use super::pool::Free;
 use crate::measure::counters::ErrorKind;
 use crate::net::{ConnId, Direction, Driver, Lost, NetEvent};
-use crate::user::{Action, Bytes, Context, Next, UserEvent};
+use crate::user::{Action, Bytes, Context, Free, Next, UserEvent};
 
 impl<D: Driver> Worker<'_, D> {
     #[inline]
@@ -16,7 +15,7 @@ impl<D: Driver> Worker<'_, D> {
             NetEvent::Received(received) => {
                 let arrived_ns = self.driver.arrived_ns(&received);
                 let recorder = &mut self.record.recorder;
-                recorder.receive_delay.record(self.now_ns, arrived_ns);
+                recorder.work.receive_delay.record(self.now_ns, arrived_ns);
                 let conn = received.conn;
                 let bytes = Bytes {
                     bytes: self.driver.bytes(&received),
@@ -106,7 +105,7 @@ impl<D: Driver> Worker<'_, D> {
 
     /// What the kernel's word for an attempt that failed means.
     fn refusal(&mut self, code: i32) -> ErrorKind {
-        let counters = &mut self.record.recorder.counters;
+        let counters = &mut self.record.recorder.figures.counters;
         match code {
             // No file at the path of a Unix socket: nobody listens there either.
             libc::ECONNREFUSED | libc::ENOENT => ErrorKind::ConnectRefused,
@@ -134,11 +133,7 @@ impl<D: Driver> Worker<'_, D> {
         }
         let event = UserEvent::Timer { due_ns };
         let conn = self.users.connection(index);
-        let action = self.users.on(
-            index,
-            event,
-            &mut Context::new(self.now_ns, &mut self.record),
-        );
+        let action = self.users.on(index, event, cx!(self));
         self.act(index, conn, action)
     }
 
@@ -149,9 +144,7 @@ impl<D: Driver> Worker<'_, D> {
         self.act_alone(index, conn, action)?;
         while let Some(next) = self.users.next_ready() {
             let conn = self.users.connection(next);
-            let action = self
-                .users
-                .go_on(next, &mut Context::new(self.now_ns, &mut self.record));
+            let action = self.users.go_on(next, cx!(self));
             self.act_alone(next, conn, action)?;
         }
         Ok(())
@@ -193,7 +186,7 @@ impl<D: Driver> Worker<'_, D> {
                     self.close_beside(index);
                     self.driver.forget_client(index);
                 }
-                let free = self.free(index);
+                let free = self.users.free(index);
                 if let Some(open) = &mut self.open {
                     open.put(index, free);
                 }
@@ -222,11 +215,7 @@ impl<D: Driver> Worker<'_, D> {
     pub(super) fn send(&mut self, index: u32) -> io::Result<bool> {
         let conn = self.users.connection(index);
         let spare = || self.driver.spare();
-        match self.users.write(
-            index,
-            spare,
-            &mut Context::new(self.now_ns, &mut self.record),
-        ) {
+        match self.users.write(index, spare, cx!(self)) {
             Ok(payload) => {
                 self.driver.send(conn, payload);
                 Ok(true)

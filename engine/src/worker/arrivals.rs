@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
-use super::pool::{Free, Pool};
+use super::pool::Pool;
 use crate::job::{Job, OpenJob};
 use crate::measure::uniformity::Uniformity;
 use crate::pace::arrivals::{Arrivals, Spacing};
 use crate::pace::lateness::Lateness;
 use crate::pace::share::Share;
+use crate::user::Free;
 
 /// The kernel wakes a waiting thread some ten microseconds late, on a virtual machine five times
 /// that. A wait for an arrival therefore ends so much earlier, and the rest is polled: no more than
@@ -29,12 +30,12 @@ pub(super) struct OpenArrivals {
     /// Of the wake-ups of this thread.
     lateness: Lateness,
     /// No more arrivals: the total of requests is used up.
-    exhausted: bool,
+    pub(super) exhausted: bool,
     pool: Pool,
     /// An arrival that finds no place waits for one.
     waits: bool,
     /// The next arrival is due and waits until a place is free.
-    held: bool,
+    pub(super) held: bool,
     /// Connections to keep open.
     connections: usize,
     deadline_ns: Option<u64>,
@@ -171,11 +172,6 @@ impl OpenArrivals {
         self.pool.not_cold() < self.connections && self.due_ns() != u64::MAX
     }
 
-    /// Whether the next arrival waits for a place.
-    pub(super) fn is_held(&self) -> bool {
-        self.held
-    }
-
     pub(super) fn put(&mut self, index: u32, free: Free) {
         self.held = false;
         self.pool.put(index, free);
@@ -210,11 +206,6 @@ impl OpenArrivals {
             None if self.waits => Placed::Waits,
             None => Placed::Blocked,
         }
-    }
-
-    /// The total of requests is used up: nobody arrives any more.
-    pub(super) fn exhaust(&mut self) {
-        self.exhausted = true;
     }
 
     /// The first request of an arrival was sent, or its connection begun where none was ready.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use crate::measure::schedule::{Span, Turn};
-use crate::measure::segment::Segment;
 use crate::net::read_ahead::ReadAhead;
 use crate::net::sys::Waker;
 use crate::record::Notice;
@@ -27,21 +26,12 @@ pub enum WorkerMessage {
         thread: usize,
         waker: Waker,
     },
-    Segment(Box<Segment>),
-    /// The completed request that this mark waits for ended in this thread.
-    MarkReached {
-        mark: usize,
-        at_ns: u64,
-    },
+    Notice(Notice),
     /// This thread has nothing left to send.
     Finished {
         thread: usize,
         at_ns: u64,
     },
-    /// The script made an error, which it keeps.
-    ScriptFailed,
-    /// A request failed that ends the run.
-    RequestFailed,
     Failed(String),
 }
 
@@ -56,14 +46,3 @@ pub struct WorkerLink {
 
 /// Takes news to the coordinator; false when it is gone.
 pub type MessageSink = Box<dyn Fn(WorkerMessage) -> bool + Send>;
-
-impl From<Notice> for WorkerMessage {
-    fn from(notice: Notice) -> Self {
-        match notice {
-            Notice::Segment(segment) => Self::Segment(segment),
-            Notice::MarkReached { mark, at_ns } => Self::MarkReached { mark, at_ns },
-            Notice::ScriptFailed => Self::ScriptFailed,
-            Notice::RequestFailed => Self::RequestFailed,
-        }
-    }
-}

@@ -2,8 +2,16 @@
 //! they say. Sends, timers and the clock are its own. It shares nothing with other threads on the
 //! hot path, and knows nothing of rows of all threads or output.
 
+/// The present time, and where what happens now is recorded.
+macro_rules! cx {
+    ($worker:expr) => {
+        &mut Context::new($worker.now_ns, &mut $worker.record)
+    };
+}
+
 mod act;
 mod arrivals;
+mod clocks;
 mod messages;
 mod open;
 mod pool;
@@ -25,11 +33,12 @@ use crate::measure::user_time::LifePart;
 use crate::net::Driver;
 use crate::net::sys::unix_ns;
 use crate::pace::wheel::Wheel;
-use crate::record::Record;
+use crate::record::{Notice, Record};
 use crate::user::{Context, Surroundings, Users};
 use arrivals::OpenArrivals;
+use clocks::Clocks;
 
-pub use messages::{MessageSink, WorkerCommand, WorkerLink, WorkerMessage};
+pub use messages::{WorkerCommand, WorkerLink, WorkerMessage};
 pub use start::run;
 
 /// Users whose timers fired are dealt with in portions of this size, so that responses do not wait
@@ -49,6 +58,7 @@ struct Worker<'a, D: Driver> {
     link: &'a WorkerLink,
     users: Users,
     record: Record,
+    clocks: Clocks,
     /// `None` in a closed load.
     open: Option<Box<OpenArrivals>>,
     wheel: Wheel,
@@ -64,7 +74,7 @@ struct Worker<'a, D: Driver> {
     read_ns: u64,
     /// A batch of events, which had all happened when it was fetched, is being handled.
     in_batch: bool,
-    told_finished: bool,
+    reported_finished: bool,
     stopped: bool,
     /// With [`Fault::StalledThread`], when this thread stands still next.
     stalls_ns: u64,
@@ -91,7 +101,8 @@ impl<'a, D: Driver> Worker<'a, D> {
             unix_offset_ns: unix_ns().wrapping_sub(driver.now_ns()),
         };
         Self {
-            record: Record::new(&job, &place, places, start_ns, driver.now_ns()),
+            record: Record::new(&job, &place, places, start_ns),
+            clocks: Clocks::new(driver.now_ns()),
             open: job.open.as_ref().map(arrivals),
             users: Users::new(&job, place, users, start_ns, surroundings),
             wheel,
@@ -102,7 +113,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             now_ns: start_ns,
             read_ns: start_ns,
             in_batch: false,
-            told_finished: false,
+            reported_finished: false,
             stopped: false,
             stalls_ns: start_ns + STALL_EVERY_NS,
             driver,
@@ -128,7 +139,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                     break;
                 };
                 if self.driver.faults().has(Fault::StalledThread) && !dealt_with {
-                    self.stand_still();
+                    self.stall();
                 }
                 if D::STAMPS_EACH_READ {
                     self.stamp();
@@ -146,28 +157,28 @@ impl<'a, D: Driver> Worker<'a, D> {
                 rates.sample(self.now_ns);
             }
             let sent = self.flush()?;
-            // How late the next wait ends is told from when it began; in a closed load nobody asks.
+            // How late the next wait ends is measured from when it began; in a closed load nobody asks.
             if (!sent || self.open.is_some()) && !self.stopped {
                 self.stamp();
             }
             let recorder = &mut self.record.recorder;
             if self.open.is_some() && !dealt_with && !sent && until_ns <= from_ns {
-                recorder.looked_in_vain(self.now_ns - from_ns);
+                recorder.polled_idle(self.now_ns - from_ns);
             }
-            recorder.loops += 1;
+            recorder.work.loops += 1;
             if dealt_with {
-                recorder.loop_lag.record(self.now_ns - woke_ns);
+                recorder.work.loop_lag.record(self.now_ns - woke_ns);
             }
-            if self.record.has_notices() {
-                self.tell_notices();
+            if !self.record.notices.is_empty() {
+                self.send_notices();
             }
-            self.tell_finished();
+            self.report_finished();
         }
         Ok(())
     }
 
     /// [`Fault::StalledThread`]: events have come, and nobody looks at them.
-    fn stand_still(&mut self) {
+    fn stall(&mut self) {
         if self.link.thread == 0 && self.now_ns >= self.stalls_ns {
             self.stalls_ns += STALL_EVERY_NS;
             std::thread::sleep(STALL);
@@ -176,7 +187,7 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// When to look again at the latest.
     fn wake_at_ns(&self) -> u64 {
-        let first_ns = self.wheel.next_ns().filter(|_| !self.told_finished);
+        let first_ns = self.wheel.next_ns().filter(|_| !self.reported_finished);
         let mut timer_ns = first_ns.unwrap_or(u64::MAX);
         if self.driver.faults().has(Fault::LateTimers) {
             timer_ns = timer_ns.saturating_add(LATE_NS);
@@ -216,18 +227,18 @@ impl<'a, D: Driver> Worker<'a, D> {
             && let Some((at_ns, cut)) = self.schedule.take(now_ns)
         {
             self.record.cut_passed_marks(self.now_ns);
-            // A command may come late. All that is told of an edge is of the same instant.
+            // A command may come late. All that is reported of an edge is of the same instant.
             let at_ns = at_ns.max(self.record.recorder.earliest_cut_ns());
             if let Some(open) = &mut self.open {
-                self.record.recorder.counters.offered += open.count_due(at_ns);
+                self.record.recorder.figures.counters.offered += open.count_due(at_ns);
             }
             let put_off = self.driver.take_put_off();
-            self.record.recorder.counters.submissions_put_off += put_off;
+            self.record.recorder.figures.counters.submissions_put_off += put_off;
             if let Some(figures) = self.driver.take_http2() {
                 self.record.recorder.shared(&figures);
             }
             if cut == Cut::Stop {
-                self.record.recorder.counters.abandoned += self.record.recorder.in_flight();
+                self.record.recorder.figures.counters.abandoned += self.record.recorder.in_flight();
                 self.stopped = true;
             }
             let at_edge = match cut {
@@ -247,22 +258,21 @@ impl<'a, D: Driver> Worker<'a, D> {
                 Cut::Resumes => self.users.resume_all(),
                 _ => {}
             }
-            let wall_ns = self.driver.now_ns();
-            self.record.cut(cut, at_ns, at_edge, wall_ns);
-            self.tell_notices();
+            self.record.cut(cut, at_ns, at_edge);
+            self.send_notices();
         }
     }
 
     /// At the end of a span: requests that should have been sent some time ago and were not.
     fn overdue(&self, at_ns: u64) -> u64 {
         // After the last request none is to be sent.
-        let Some(open) = self.open.as_ref().filter(|_| !self.told_finished) else {
+        let Some(open) = self.open.as_ref().filter(|_| !self.reported_finished) else {
             return 0;
         };
         let limit_ns = at_ns.saturating_sub(OVERDUE_NS);
         // Where nobody connects and no timer is late, only those whose turn to send comes can be
         // held: a look at a million others would hold up the thread.
-        let connecting = self.record.recorder.users_in(LifePart::Connect) > 0;
+        let connecting = self.record.recorder.lives.users_in(LifePart::Connect) > 0;
         let held = if connecting || self.wheel.next_ns().is_some_and(|at_ns| at_ns < limit_ns) {
             self.users.overdue(limit_ns, 0..self.users.places())
         } else {
@@ -271,17 +281,20 @@ impl<'a, D: Driver> Worker<'a, D> {
         open.waiting(limit_ns) + held
     }
 
-    fn tell(&mut self, message: WorkerMessage) {
+    fn report(&mut self, message: WorkerMessage) {
         if !(self.link.messages)(message) {
             // The coordinator is gone, and with it everybody who could want to know.
             self.stopped = true;
         }
     }
 
-    /// Tells what has come up in the record.
-    fn tell_notices(&mut self) {
-        for notice in self.record.take_notices() {
-            self.tell(notice.into());
+    /// Sends what has come up in the record.
+    fn send_notices(&mut self) {
+        for mut notice in std::mem::take(&mut self.record.notices) {
+            if let Notice::Segment(segment) = &mut notice {
+                segment.costs = self.clocks.take(self.driver.now_ns());
+            }
+            self.report(WorkerMessage::Notice(notice));
         }
     }
 
@@ -301,7 +314,7 @@ impl<'a, D: Driver> Worker<'a, D> {
     /// Deals with the timers that are due. After the last request none has anything to begin: who
     /// thinks then thinks until the stop.
     fn fire_timers(&mut self) -> io::Result<()> {
-        if self.told_finished {
+        if self.reported_finished {
             return Ok(());
         }
         let late_ns = match self.driver.faults().has(Fault::LateTimers) {
@@ -330,8 +343,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                 break;
             };
             let conn = self.users.connection(index);
-            let mut cx = Context::new(self.now_ns, &mut self.record);
-            let action = self.users.resume(index, &mut cx);
+            let action = self.users.resume(index, cx!(self));
             self.act(index, conn, action)?;
         }
         Ok(())
@@ -347,9 +359,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                 break;
             };
             let conn = self.users.connection(index);
-            let action = self
-                .users
-                .retire(index, &mut Context::new(self.now_ns, &mut self.record));
+            let action = self.users.retire(index, cx!(self));
             if let Some(action) = action {
                 self.act(index, conn, action)?;
             }
@@ -359,8 +369,8 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// This thread has nothing left to send when its users have ended and no more arrive, or when
     /// the total is used up: users who think then are not waited for.
-    fn tell_finished(&mut self) {
-        if self.told_finished {
+    fn report_finished(&mut self) {
+        if self.reported_finished {
             return;
         }
         let ended_ns = self.users.ended_ns();
@@ -373,8 +383,8 @@ impl<'a, D: Driver> Worker<'a, D> {
             None => nobody.then_some(ended_ns),
         });
         if let Some(at_ns) = at_ns {
-            self.told_finished = true;
-            self.tell(WorkerMessage::Finished {
+            self.reported_finished = true;
+            self.report(WorkerMessage::Finished {
                 thread: self.link.thread,
                 at_ns,
             });

@@ -4,9 +4,8 @@ use std::io;
 
 use super::Worker;
 use super::arrivals::Placed;
-use super::pool::Free;
 use crate::net::Driver;
-use crate::user::Context;
+use crate::user::{Context, Free};
 
 /// Arrivals taken in one turn, so that responses do not wait behind a crowd of them.
 const ARRIVALS_PER_LOOP: usize = 64;
@@ -20,7 +19,7 @@ impl<D: Driver> Worker<'_, D> {
             };
             let due_ns = open.due_ns();
             // What is due after a cut waits for it, though the clock may have been read since.
-            let held = open.is_held();
+            let held = open.held;
             if held || due_ns > self.now_ns || due_ns >= self.schedule.next_ns() || self.stopped {
                 return Ok(());
             }
@@ -33,7 +32,7 @@ impl<D: Driver> Worker<'_, D> {
         let Some(open) = &mut self.open else {
             return Ok(());
         };
-        let counters = &mut self.record.recorder.counters;
+        let counters = &mut self.record.recorder.figures.counters;
         let index = match open.place(due_ns, self.now_ns, self.users.alive()) {
             Placed::At(index) => index,
             Placed::Blocked => {
@@ -50,31 +49,14 @@ impl<D: Driver> Worker<'_, D> {
         };
         if !self.users.may_send() {
             // Counted at a cut or not: it was never meant to be sent.
-            open.exhaust();
-            let free = self.free(index);
-            if let Some(open) = &mut self.open {
-                open.put(index, free);
-            }
+            open.exhausted = true;
+            open.put(index, self.users.free(index));
             return Ok(());
         }
         counters.offered += open.take();
         let conn = self.users.connection(index);
-        let action = self.users.arrive(
-            index,
-            due_ns,
-            &mut Context::new(self.now_ns, &mut self.record),
-        );
+        let action = self.users.arrive(index, due_ns, cx!(self));
         self.act(index, conn, action)
-    }
-
-    /// In which state a place is that nobody holds.
-    pub(super) fn free(&self, index: u32) -> Free {
-        let standing = self.users.standing(index);
-        match (standing.connected, standing.warming) {
-            (true, _) => Free::Ready,
-            (false, true) => Free::Warming,
-            (false, false) => Free::Cold,
-        }
     }
 
     /// Opens connections until there are as many as are to be kept ready.
@@ -94,7 +76,7 @@ impl<D: Driver> Worker<'_, D> {
             .open
             .as_ref()
             .is_some_and(|open| open.lacks_connections());
-        if lacking && !self.users.standing(index).connected {
+        if lacking && self.users.free(index) != Free::Ready {
             return self.warm_place(index);
         }
         Ok(())
@@ -104,9 +86,7 @@ impl<D: Driver> Worker<'_, D> {
         if let Some(open) = &mut self.open {
             open.put(index, Free::Warming);
         }
-        let action = self
-            .users
-            .warm(index, &mut Context::new(self.now_ns, &mut self.record));
+        let action = self.users.warm(index, cx!(self));
         self.act(index, self.users.connection(index), action)
     }
 }

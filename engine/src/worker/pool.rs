@@ -1,18 +1,9 @@
 //! The places of an open load that no arrival holds at the moment: with a connection ready, with
 //! one on its way, or without. Numbers in, numbers out; it knows nothing of connections.
 
-const NONE: u32 = u32::MAX;
+use crate::user::Free;
 
-/// In which state a free place is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Free {
-    /// With an open connection.
-    Ready,
-    /// With one that is being opened.
-    Warming,
-    /// Without.
-    Cold,
-}
+const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {

@@ -20,6 +20,7 @@ use super::start::start;
 use super::{WorkerCommand, WorkerLink, WorkerMessage};
 use crate::check::read_plan;
 use crate::job::Job;
+use crate::measure::Sum;
 use crate::measure::counters::Counters;
 use crate::measure::edges::Edges;
 use crate::measure::gaps::Gaps;
@@ -28,12 +29,13 @@ use crate::measure::opened::Opened;
 use crate::measure::receive_delay::ReceiveDelay;
 use crate::measure::schedule::Span;
 use crate::measure::segment::{Cut, OpenLoad, PartTimes, Segment};
-use crate::measure::steps::{StepFigures, add_all};
+use crate::measure::steps::StepFigures;
 use crate::measure::uniformity::Uniformity;
 use crate::measure::user_time::LifePart;
 use crate::net::read_ahead::ReadAhead;
 use crate::pace::share::Share;
 use crate::pace::share::tests::one_of;
+use crate::record::Notice;
 use crate::script::Language;
 use driver::{
     COMMAND, CONNECT, CONNECT_NS, COORDINATOR, MS, REFUSAL, Refusal, SEND_NS, SEND_REFUSAL,
@@ -98,7 +100,7 @@ fn simulate_thread(
     let (commands, inbox) = channel();
     let sink = Arc::clone(&segments);
     let finished: Arc<Mutex<Option<u64>>> = Arc::default();
-    let told = Arc::clone(&finished);
+    let reported = Arc::clone(&finished);
     let link = WorkerLink {
         read_ahead: ReadAhead::default(),
         thread: place.thread,
@@ -106,9 +108,11 @@ fn simulate_thread(
         commands: inbox,
         messages: Box::new(move |news| {
             match news {
-                WorkerMessage::Segment(segment) => sink.lock().unwrap().push(*segment),
+                WorkerMessage::Notice(Notice::Segment(segment)) => {
+                    sink.lock().unwrap().push(*segment)
+                }
                 WorkerMessage::Finished { at_ns, .. } => {
-                    *told.lock().unwrap() = Some(at_ns - START_NS)
+                    *reported.lock().unwrap() = Some(at_ns - START_NS)
                 }
                 _ => {}
             }
@@ -144,13 +148,13 @@ fn simulate_thread(
     };
     for segment in segments.lock().unwrap().iter() {
         if segment.window == Some(1) {
-            recorded.counters.add(&segment.counters);
-            recorded.service_time.add(&segment.service_time);
-            recorded.opened.add(&segment.opened);
-            recorded.open_load.add(&segment.open_load);
-            recorded.parts.add(&segment.parts);
-            recorded.receive_delay.add(&segment.receive_delay);
-            add_all(&mut recorded.steps, &segment.steps);
+            recorded.counters.add(&segment.figures.counters);
+            recorded.service_time.add(&segment.figures.service_time);
+            recorded.opened.add(&segment.figures.opened);
+            recorded.open_load.add(&segment.figures.open_load);
+            recorded.parts.add(&segment.figures.parts);
+            recorded.receive_delay.add(&segment.work.receive_delay);
+            recorded.steps.add(&segment.figures.steps);
             recorded
                 .gaps
                 .add(place.thread, &segment.quiet, segment.to_ns);
@@ -164,7 +168,9 @@ fn simulate_thread(
                 recorded.arrival_gaps.add(&segment.gaps);
             }
             Cut::WindowOpens(1) | Cut::TurnOpens(1) => recorded.edges.open(&segment.at_edge),
-            Cut::Row(row) => recorded.rows.push((row, segment.counters.completed)),
+            Cut::Row(row) => recorded
+                .rows
+                .push((row, segment.figures.counters.completed)),
             _ => {}
         }
     }

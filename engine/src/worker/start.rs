@@ -10,7 +10,7 @@ use crate::job::Job;
 use crate::net::{Config, Driver, Owners, Sharing};
 use crate::plan::Close;
 
-/// Runs a thread to its end; what goes wrong is told to the coordinator.
+/// Runs a thread to its end; what goes wrong is reported to the coordinator.
 pub fn run<D: Driver>(job: &Arc<Job>, link: WorkerLink) {
     let thread = link.thread;
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| start::<D>(job, &link)));
@@ -19,7 +19,7 @@ pub fn run<D: Driver>(job: &Arc<Job>, link: WorkerLink) {
         Ok(Err(error)) => format!("thread {thread} cannot go on: {error}"),
         Err(_) => format!("thread {thread} panicked; this is a defect of the engine"),
     };
-    // Without a coordinator nobody is left to be told.
+    // Without a coordinator nobody is left to notify.
     let _ = (link.messages)(WorkerMessage::Failed(message));
 }
 

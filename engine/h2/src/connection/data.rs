@@ -75,7 +75,7 @@ impl<R: Role> Connection<R> {
         Ok(())
     }
 
-    /// What came is read at once, so the server may send as much again: it is told in portions.
+    /// What came is read at once, so the server may send as much again: the window is given back in portions.
     fn give_back(&mut self, bytes: u32, out: &mut Vec<u8>) {
         self.consumed += bytes;
         let window = self.config.connection_window_bytes;

@@ -4,7 +4,7 @@ use super::*;
 use crate::connection::MAX_IDLE_FRAMES;
 use crate::server::Server;
 
-/// A client and a server, and what each of them was told.
+/// A client and a server, and the events of each.
 struct Talk {
     client: Client,
     server: Server,
@@ -30,12 +30,12 @@ impl Talk {
         while !(self.to_server.is_empty() && self.to_client.is_empty()) {
             for mut bytes in std::mem::take(&mut self.to_server).chunks(piece) {
                 while let Some(event) = self.server.read(&mut bytes, &mut self.to_client).unwrap() {
-                    server.push(told(&event));
+                    server.push(described(&event));
                 }
             }
             for mut bytes in std::mem::take(&mut self.to_client).chunks(piece) {
                 while let Some(event) = self.client.read(&mut bytes, &mut self.to_server).unwrap() {
-                    client.push(told(&event));
+                    client.push(described(&event));
                 }
             }
         }
@@ -188,7 +188,7 @@ fn hears(frames: &[Vec<u8>]) -> (Result<Vec<String>, ConnectionError>, Vec<Frame
     let (mut events, mut input) = (Vec::new(), &bytes[..]);
     let result = loop {
         match server.read(&mut input, &mut out) {
-            Ok(Some(event)) => events.push(told(&event)),
+            Ok(Some(event)) => events.push(described(&event)),
             Ok(None) => break Ok(events),
             Err(error) => break Err(error),
         }

@@ -4,7 +4,7 @@
 use super::{TlsDriver, unsecured};
 use crate::net::read_ahead::Refill;
 use crate::net::{ConnId, Direction, Driver, NetEvent};
-use crate::payload::{Outgoing, PIECE_BYTES, Payload};
+use crate::payload::{PIECE_BYTES, Payload};
 
 /// A payload, and from where on it has to be sealed.
 pub(super) struct Unsealed {
@@ -13,13 +13,6 @@ pub(super) struct Unsealed {
 }
 
 impl Unsealed {
-    fn bytes<'a>(&'a self, fixed: &'a [Vec<u8>]) -> &'a [u8] {
-        match &self.payload {
-            Payload::Fixed(index) => &fixed[*index as usize],
-            Payload::Owned(outgoing) => outgoing.bytes(),
-        }
-    }
-
     fn follows(&self) -> bool {
         matches!(&self.payload, Payload::Owned(outgoing) if outgoing.follows())
     }
@@ -27,7 +20,7 @@ impl Unsealed {
 
 impl<D: Driver> TlsDriver<D> {
     /// Seals a piece of a payload; the next one is sealed when this has been sent. `last`: all of it,
-    /// with TLS's farewell behind it.
+    /// with TLS's close_notify behind it.
     pub(super) fn seal(
         &mut self,
         conn: ConnId,
@@ -42,7 +35,7 @@ impl<D: Driver> TlsDriver<D> {
             out = self.wire.spare();
             out.clear();
         }
-        let bytes = &unsealed.bytes(&self.fixed)[unsealed.at..];
+        let bytes = &unsealed.payload.now(&self.fixed)[unsealed.at..];
         let length = match last {
             true => bytes.len(),
             false => bytes.len().min(PIECE_BYTES),
@@ -60,8 +53,7 @@ impl<D: Driver> TlsDriver<D> {
             slot.said_farewell = slot.session.end(&mut out).is_ok();
         }
         if !out.is_empty() {
-            let sealed = Outgoing::new(out, None);
-            self.wire.send(conn, Payload::Owned(sealed));
+            self.wire.send(conn, Payload::bytes(out));
         }
         Ok(())
     }

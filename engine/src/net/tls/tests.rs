@@ -9,7 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::net::address::Address;
 use crate::net::read_ahead::Orders;
-use crate::payload::{PIECE_BYTES, Payload, Rest};
+use crate::payload::{Outgoing, PIECE_BYTES, Payload, Rest};
 
 /// What records add to a piece.
 const RECORDS_BYTES: usize = 1024;

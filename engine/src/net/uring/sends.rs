@@ -17,15 +17,6 @@ pub(super) struct Reported {
     payload: Payload,
 }
 
-impl Reported {
-    fn bytes<'a>(&'a self, fixed: &'a [Vec<u8>]) -> &'a [u8] {
-        match &self.payload {
-            Payload::Fixed(index) => &fixed[*index as usize],
-            Payload::Owned(outgoing) => outgoing.bytes(),
-        }
-    }
-}
-
 /// More spare memory than this is given back.
 const MAX_SPARE_BYTES: usize = 1024 * 1024;
 
@@ -36,7 +27,7 @@ impl Uring {
             return false;
         };
         let conn = reported.conn;
-        let bytes = reported.bytes(&self.config.fixed);
+        let bytes = reported.payload.now(&self.config.fixed);
         let entry = opcode::Send::new(Fixed(conn), bytes.as_ptr(), bytes.len() as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
             .build()
@@ -95,7 +86,7 @@ impl Uring {
         result: i32,
     ) -> Option<NetEvent> {
         let reported = self.reported.get_mut(place as usize)?.as_mut()?;
-        let length = reported.bytes(&self.config.fixed).len();
+        let length = reported.payload.now(&self.config.fixed).len();
         let refill = if result < 0 {
             Err(-result)
         } else if (result as usize) < length {
@@ -119,7 +110,7 @@ impl Uring {
             {
                 let refill = self.config.read_ahead.refill(outgoing, &self.waker);
                 if let Some(code) = self.follow(place, conn, refill) {
-                    self.tell_locally(conn, Local::Broken(code));
+                    self.push_local(conn, Local::Broken(code));
                 }
             }
         }

@@ -111,7 +111,7 @@ impl Uring {
         self.has_kept() || !self.ring.completion().is_empty()
     }
 
-    /// Whether there is something to tell or to hand over that the ring does not hold.
+    /// Whether there is something to return or to hand over that the ring does not hold.
     pub(super) fn has_kept(&self) -> bool {
         !(self.local.is_empty() && self.drained.is_empty() && self.backlog.is_empty())
     }

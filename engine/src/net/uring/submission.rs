@@ -75,7 +75,7 @@ impl Uring {
     pub(super) fn push_for(&mut self, conn: ConnId, entry: Entry) -> bool {
         let result = self.push(&entry);
         if let Err(code) = result {
-            self.tell_locally(conn, Local::Refused(code));
+            self.push_local(conn, Local::Refused(code));
         }
         result.is_ok()
     }

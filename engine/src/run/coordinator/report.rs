@@ -28,7 +28,7 @@ impl Coordinator<'_> {
         let rates = self.collector.rates();
         let script = self.prepared.job.any_script().map(|script| {
             script.done(self.collector.summary(elapsed_ns));
-            ScriptReport::new(script)
+            ScriptReport::new(script, script.figures(), script.printed())
         });
         let (totals, window) = self
             .collector
@@ -49,17 +49,18 @@ impl Coordinator<'_> {
             log,
             reader_cpu_s: self
                 .load_threads
-                .reader_cpu_ns()
+                .read_ahead
+                .cpu_ns()
                 .map(|ns| seconds(ns.into())),
             rates: self.prepared.job.rates.map(|_| rates.into_iter().collect()),
             script,
             values: self.prepared.job.scenarios.reported.values(),
-            responses: self.prepared.job.responses.as_ref().map(Responses::told),
+            responses: self.prepared.job.responses.as_ref().map(Responses::all),
             injected_faults: self.injected_faults,
         })));
     }
 
-    /// Why threads end that nobody told to.
+    /// Why threads end that no command ended.
     pub(super) fn own_reason(&self) -> Reason {
         let script = self.prepared.job.any_script();
         if script.is_some_and(|script| script.error().is_some()) {

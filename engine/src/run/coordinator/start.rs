@@ -27,11 +27,11 @@ use crate::worker::{WorkerCommand, WorkerMessage};
 const START_NOTICE_NS: u64 = 50_000_000;
 
 impl<'a> Coordinator<'a> {
-    /// Starts the threads and the load; then it hears what was said before. `None`: it was told to
-    /// stop before the load began, and has reported that.
+    /// Starts the threads and the load; then it handles the messages that came before. `None`: a
+    /// command stopped it before the load began, and that is reported.
     pub fn new(
         prepared: Prepared,
-        early: Vec<Message>,
+        mut early: Vec<Message>,
         output: &'a Output,
         sender: Sender<Message>,
         inbox: Receiver<Message>,
@@ -47,12 +47,7 @@ impl<'a> Coordinator<'a> {
         let mut coordinator = Self {
             output,
             inbox,
-            collector: Collector::new(
-                0,
-                load_threads.len(),
-                &prepared.job.marks,
-                prepared.job.open.as_ref().map(Open::of),
-            ),
+            collector: Collector::default(),
             finished: vec![None; load_threads.len()],
             window_mode: plan.window,
             injected_faults: plan.injected_faults.clone(),
@@ -65,8 +60,7 @@ impl<'a> Coordinator<'a> {
             ending: None,
             log: None,
         };
-        let mut heard = early;
-        heard.extend(coordinator.wait_until_ready()?);
+        early.extend(coordinator.wait_until_ready()?);
         if coordinator.prepared.plan.start == Start::Commanded {
             output.write(&Event::Prepared(PreparedEvent {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -74,7 +68,7 @@ impl<'a> Coordinator<'a> {
                 monotonic_ns: monotonic_ns(),
             }));
         }
-        match coordinator.wait_for_start(&mut heard)? {
+        match coordinator.wait_for_start(&mut early)? {
             Ok(at_ns) => coordinator.start(at_ns)?,
             Err(reason) => {
                 let finished = Finished::without_a_load(reason, coordinator.injected_faults);
@@ -82,20 +76,20 @@ impl<'a> Coordinator<'a> {
                 return Ok(None);
             }
         }
-        for message in heard {
-            coordinator.hear(message)?;
+        for message in early {
+            coordinator.handle(message)?;
         }
         Ok(Some(coordinator))
     }
 
-    /// The instant at which the load is to begin, 0 for at once; or why there is to be none. What
-    /// else is said meanwhile is added to what was `heard`.
-    fn wait_for_start(&self, heard: &mut Vec<Message>) -> Result<Result<u64, Reason>, String> {
+    /// The instant at which the load is to begin, 0 for at once; or why there is to be none. Other
+    /// messages that come meanwhile are added to `early`.
+    fn wait_for_start(&self, early: &mut Vec<Message>) -> Result<Result<u64, Reason>, String> {
         let mut start_ns = match self.prepared.plan.start {
             Start::AtOnce => Some(0),
-            Start::Commanded => heard.iter().find_map(Message::starts),
+            Start::Commanded => early.iter().find_map(Message::starts),
         };
-        if let Some(reason) = heard.iter().find_map(Message::stops) {
+        if let Some(reason) = early.iter().find_map(Message::stops) {
             return Ok(Err(reason));
         }
         loop {
@@ -105,7 +99,7 @@ impl<'a> Coordinator<'a> {
                     .recv()
                     .map_err(|_| RecvTimeoutError::Disconnected),
                 Some(at_ns) => {
-                    // The threads are told a little before: to them the load is always about to begin.
+                    // The threads are notified a little before: to them the load is always about to begin.
                     let left_ns = at_ns.saturating_sub(monotonic_ns() + START_NOTICE_NS);
                     if left_ns == 0 {
                         return Ok(Ok(at_ns));
@@ -120,7 +114,7 @@ impl<'a> Coordinator<'a> {
                         return Ok(Err(reason));
                     }
                     start_ns = start_ns.or_else(|| message.starts());
-                    heard.push(message);
+                    early.push(message);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
@@ -130,7 +124,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Waits for the threads; returns what else was said meanwhile.
+    /// Waits for the threads; returns the other messages that came meanwhile.
     fn wait_until_ready(&mut self) -> Result<Vec<Message>, String> {
         let mut early = Vec::new();
         let mut ready = 0;
@@ -153,14 +147,11 @@ impl<'a> Coordinator<'a> {
         self.started_ns = start_ns(at_ns, now_ns);
         let started_unix_ns = unix_ns() + (self.started_ns - now_ns);
         let job = &self.prepared.job;
-        self.collector = Collector::new(
-            self.started_ns,
-            self.load_threads.len(),
-            &job.marks,
-            job.open.as_ref().map(Open::of),
-        )
-        .telling_slowest(job.slowest)
-        .adding_up(self.prepared.plan.share.is_some());
+        let open = job.open.as_ref().map(Open::of);
+        let threads = self.load_threads.len();
+        self.collector = Collector::new(self.started_ns, threads, &job.marks, open);
+        self.collector.slowest = job.slowest;
+        self.collector.adds_up = self.prepared.plan.share.is_some();
         self.output.write(&Event::Ready(Ready {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             driver: self.prepared.driver.name.to_owned(),

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use super::{Content, Header, Request};
 use crate::plan::{Auth, Body, BodyPart, CachePlan, HttpVersion, Step};
 use crate::scenario::cookies::CookieHost;
-use crate::scenario::template::{BadTemplate, Scope, Template};
+use crate::scenario::template::{Scope, Template};
 
 /// Files up to this size are read before the load starts; longer ones while they are sent.
 const MAX_LOADED_BYTES: u64 = 1024 * 1024;
@@ -43,17 +43,17 @@ impl Request {
                 value,
             });
         };
-        let path = template(&step.path, "path", scope)?;
+        let path = Template::of(&step.path, "path", scope)?;
         if !listed("host") {
             add("Host", Template::literal(authority.as_bytes()));
         }
         let hosts = usize::from(!listed("host"));
         for (name, value) in &step.headers {
-            add(name, template(value, &format!("header {name}"), scope)?);
+            add(name, Template::of(value, &format!("header {name}"), scope)?);
         }
         let lines = step.header_lines.as_deref();
         let lines = lines
-            .map(|text| template(text, "header_lines", scope))
+            .map(|text| Template::of(text, "header_lines", scope))
             .transpose()?;
         if let Some(auth) = &step.auth {
             if listed("authorization") {
@@ -74,7 +74,7 @@ impl Request {
                     "has set_cookies, but users keep no cookies: expected cookies: true".to_owned(),
                 );
             }
-            Some(text) => Some(template(text, "set_cookies", scope)?),
+            Some(text) => Some(Template::of(text, "set_cookies", scope)?),
             None => None,
         };
         if step.follow_redirects > 0 && step.expect_continue {
@@ -196,11 +196,6 @@ fn coded_by_header(step: &Step) -> Result<bool, String> {
     }
 }
 
-fn template(text: &str, place: &str, scope: &mut Scope) -> Result<Template, String> {
-    Template::compile(text, scope)
-        .map_err(|BadTemplate { at, why }| format!("{place}, character {at}: {why}"))
-}
-
 fn authorization(auth: &Auth, scope: &mut Scope) -> Result<Template, String> {
     match auth {
         Auth::Basic { user, password } => {
@@ -218,7 +213,7 @@ fn authorization(auth: &Auth, scope: &mut Scope) -> Result<Template, String> {
             if token.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
                 return Err("auth.bearer holds a control character, expected a token".to_owned());
             }
-            template(&format!("Bearer {token}"), "auth.bearer", scope)
+            Template::of(&format!("Bearer {token}"), "auth.bearer", scope)
         }
     }
 }
@@ -229,7 +224,7 @@ fn joined(parts: &[BodyPart], scope: &mut Scope) -> Result<Template, String> {
     let mut left = MAX_JOINED_BYTES;
     for part in parts {
         match (&part.text, &part.file) {
-            (Some(text), None) => all.append(template(text, "body.parts", scope)?),
+            (Some(text), None) => all.append(Template::of(text, "body.parts", scope)?),
             (None, Some(path)) => {
                 let failed =
                     |error: std::io::Error| format!("body.parts: {path} cannot be read: {error}");
@@ -268,7 +263,7 @@ fn content(body: &Body, scope: &mut Scope) -> Result<Content, String> {
         );
     }
     match (&body.text, &body.base64, &body.file) {
-        (Some(text), None, None) => Ok(Content::Text(template(text, "body", scope)?)),
+        (Some(text), None, None) => Ok(Content::Text(Template::of(text, "body", scope)?)),
         (None, Some(text), None) => {
             let bytes = BASE64
                 .decode(text)

@@ -94,14 +94,7 @@ fn a_request_that_times_out_keeps_its_time_and_ends_the_connection() {
     let recorded = simulate(service, (0, 1000), |plan| {
         plan["timeouts"] = json!({"connect_ms": 100, "request_ms": 50})
     });
-    assert_eq!(
-        recorded
-            .counters
-            .errors()
-            .map(|(_, count)| count)
-            .sum::<u64>(),
-        4
-    );
+    assert_eq!(recorded.counters.errors.values().sum::<u64>(), 4);
     assert_eq!(recorded.counters.connections_opened, 8);
     let longest = recorded.service_time.max_ns().unwrap();
     assert!((50 * MS..51 * MS).contains(&longest), "{longest}");
@@ -148,7 +141,7 @@ fn users_of_a_closed_load_end_over_the_ramp_down() {
 
 #[test]
 fn who_thinks_when_the_total_is_used_up_thinks_until_the_stop() {
-    // The stop is not told of the last response and comes later: no pause ends before it.
+    // The stop does not know of the last response and comes later: no pause ends before it.
     let recorded = simulate(
         |sent_ns| sent_ns + 4 * MS,
         (0, 500),

@@ -46,7 +46,7 @@ enum Due {
     NotSent(ConnId, i32),
 }
 
-/// A server that takes a millisecond to connect and answers when told to; time passes only in waits
+/// A server that takes a millisecond to connect and answers on demand; time passes only in waits
 /// and, where asked for, in sends.
 pub(super) struct Simulated {
     now_ns: u64,

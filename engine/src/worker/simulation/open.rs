@@ -19,7 +19,7 @@ fn a_freeze_of_a_second_gives_every_latency_from_nought_to_a_second() {
     assert_eq!((recorded.counters.blocked, recorded.edges.overdue), (0, 0));
     let latency = recorded.open_load.latency.filled().unwrap();
     assert_eq!(latency.len(), 2800);
-    // Due at 1000, 1001, … 1999 ms: 1000, 999, … 1 ms. The histogram tells three digits apart.
+    // Due at 1000, 1001, … 1999 ms: 1000, 999, … 1 ms. The histogram distinguishes three digits.
     for ms in [2, 10, 100, 500, 900, 999] {
         let longer = latency.count_between(ms * MS + MS / 2, u64::MAX);
         assert!(longer.abs_diff(1000 - ms) <= 1, "{longer} above {ms}.5 ms");
