@@ -34,7 +34,6 @@ from prony.plan import captured_values
 from prony.plan.load import DRAIN_S, ClosedLoad, WholeRun
 from prony.plan.stage import Stage
 from prony.plan.trial import PUBLISHED_S, TrialPlan
-from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
 from prony.steady.limits import SteadyLimits
 from prony.targets.base import RunningTarget, ServerUnderTest
 from prony.trial.duet import Duet, Member
@@ -245,10 +244,6 @@ class _Trial:
 
     def _offer(self, server: RunningTarget) -> str | None:
         """The load from its first request to its last; a sentence when the server ended under it."""
-        warm = self.plan.warm_up
-        watched = not isinstance(self.plan.measured, WholeRun) and warm.method != "fixed"
-        if watched and warm.cap_s >= 2 * MIN_SEGMENT_ROWS:
-            kernel_search()  # imported now: their second of CPU would be seen under the load
         if not self.under_test.owned:
             theirs = server.cpus()
             client, apart = self.surroundings.partition.client, self.surroundings.apart
