@@ -103,7 +103,7 @@ def _load_everything() -> None:
     for module in pkgutil.walk_packages(prony.__path__, "prony."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    for name in ("ruptures", "scipy.optimize", "scipy.stats", "sqlalchemy.dialects.sqlite"):
+    for name in ("scipy.optimize", "scipy.stats", "sqlalchemy.dialects.sqlite"):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()

@@ -16,7 +16,6 @@ from prony.load.base import HostLost
 from prony.load.contract import EngineLoad, Slowest
 from prony.plan.load import DRAIN_S, ClosedLoad, WholeRun
 from prony.plan.trial import PUBLISHED_S
-from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
 from prony.targets.base import RunningTarget
 from prony.trial.duet import Duet, Member
 from prony.trial.load_run import (
@@ -38,10 +37,6 @@ INSTRUCTIONS = "server instructions per request"
 def offer(trial: Trial, server: RunningTarget) -> str | None:
     """Offer the load; a sentence when the server ended under it."""
     plan, places = trial.plan, trial.surroundings
-    warm = plan.warm_up
-    watched = not isinstance(plan.measured, WholeRun) and warm.method != "fixed"
-    if watched and warm.cap_s >= 2 * MIN_SEGMENT_ROWS:
-        kernel_search()  # import now: it takes a second of CPU, which would disturb the load
     if not trial.under_test.owned:
         theirs = server.cpus()
         client = places.partition.client

@@ -22,7 +22,7 @@ from prony.steady.limits import SteadyLimits
 from prony.steady.stretch import Series
 
 CHECK = "steady"
-SOURCE = "Barrett et al. 2017; Killick et al. 2012 (PELT), by ruptures; Schuirmann 1987 (equivalence)"
+SOURCE = "Barrett et al. 2017; Killick et al. 2012 (PELT); Schuirmann 1987 (equivalence)"
 
 
 class SteadyWindowLimits(DeclaredLimits):
