@@ -139,7 +139,7 @@ def test_prony_is_installed_from_a_wheel_or_from_the_source(tmp_path: Path, whee
 
 def known_options() -> set[str]:
     command = typer.main.get_command(app).commands["gate"]  # type: ignore[attr-defined]
-    return {option for one in command.params for option in one.opts}
+    return {option for one in command.real().params for option in one.opts}
 
 
 def test_every_option_that_the_page_and_the_action_use_exists() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import typer
@@ -12,16 +13,24 @@ from prony.cli.shortened import Command
 
 
 class LazyCommand(TyperCommand):
-    """Imports a command of another package when it is run or completed."""
+    """Imports a command when it is run or completed."""
 
     key: str = ""
+    """Of another package; empty: Prony's own."""
+    where: str = ""
+    """Of Prony's own: module:function."""
 
-    def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002
-        return seams.summary(seams.COMMANDS, self.key)
+    def get_short_help_str(self, limit: int = 45) -> str:
+        return seams.summary(seams.COMMANDS, self.key) if self.key else super().get_short_help_str(limit)
 
     def real(self) -> Any:
         """The command itself. Raises EnvironmentFault where its package is not installed."""
-        there = seams.need(seams.COMMANDS, self.key, f"prony {self.key}")
+        module, _, function = self.where.partition(":")
+        there = (
+            getattr(import_module(module), function)
+            if module
+            else seams.need(seams.COMMANDS, self.key, f"prony {self.key}")
+        )
         if not isinstance(there, typer.Typer):
             alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
             alone.command(self.name, cls=Command if hasattr(there, "own") else None)(there)
@@ -47,7 +56,8 @@ class Group(TyperGroup):
         command = super().get_command(ctx, cmd_name)
         if not isinstance(command, LazyCommand) or self._listing:
             return command
-        if ctx.resilient_parsing and not seams.installed(seams.COMMANDS, command.key):  # completion
+        missing = command.key and not seams.installed(seams.COMMANDS, command.key)
+        if ctx.resilient_parsing and missing:  # completion
             return command
         return command.real()
 
@@ -57,6 +67,13 @@ class Group(TyperGroup):
             super().format_commands(ctx, formatter)
         finally:
             self._listing = False
+
+
+def own(app: typer.Typer, name: str, where: str, short_help: str) -> None:
+    """Adds a command of this package. `where`: a module of it, and the function or typer app there."""
+    cls = type("_OwnCommand", (LazyCommand,), {"where": f"{__package__}.{where}"})
+    # Short help: the parser's library would cut the first sentence of the docstring.
+    app.command(name, cls=cls, short_help=short_help)(_unread)
 
 
 def add(app: typer.Typer, name: str, within: str = "") -> None:

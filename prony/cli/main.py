@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -22,8 +21,7 @@ from typer import Option
 
 import prony
 from prony import redaction, seams
-from prony.cli import capacity, compare, doctor, gate, init, lazy_commands, load, results, run, servers, sweep
-from prony.cli.shortened import Command
+from prony.cli import lazy_commands
 from prony.errors import EnvironmentFault, ExitCode, PronyError, TrialNotStored
 from prony.report.delivery import defect_file, silence
 from prony.report.wording import printable
@@ -43,25 +41,23 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-measuring = partial(app.command, cls=Command)
-# Short help: the parser's library would cut the first sentence of the docstring.
-measuring("compare", short_help="Which of these servers carries more?")(compare.command)
-measuring("run", short_help="Run an experiment from a plan.")(run.command)
-measuring("load", short_help="Measure a server under a load.")(load.command)
-measuring("sweep", short_help="How does it scale with the number of users?")(sweep.command)
-measuring("capacity", short_help="The highest rate at which an objective holds.")(capacity.command)
+lazy_commands.own(app, "compare", "compare:command", "Which of these servers carries more?")
+lazy_commands.own(app, "run", "run:command", "Run an experiment from a plan.")
+lazy_commands.own(app, "load", "load:command", "Measure a server under a load.")
+lazy_commands.own(app, "sweep", "sweep:command", "How does it scale with the number of users?")
+lazy_commands.own(app, "capacity", "capacity:command", "The highest rate at which an objective holds.")
 lazy_commands.add(app, "aa")
-measuring("gate", short_help="Is a candidate build no worse than its base?")(gate.command)
+lazy_commands.own(app, "gate", "gate:command", "Is a candidate build no worse than its base?")
 lazy_commands.add(app, "second-opinion")
-app.command("init", short_help="A server.yaml and a workload from a command line.")(init.command)
-app.add_typer(servers.app, name="servers", short_help="List, build and check the servers.")
+lazy_commands.own(app, "init", "init:command", "A server.yaml and a workload from a command line.")
+lazy_commands.own(app, "servers", "servers:app", "List, build and check the servers.")
 lazy_commands.add(app, "hosts")
 lazy_commands.add(app, "explain")
-app.command("doctor", short_help="Check whether this host is fit to measure.")(doctor.command)
+lazy_commands.own(app, "doctor", "doctor:command", "Check whether this host is fit to measure.")
 lazy_commands.add(app, "selftest")
-app.add_typer(results.app, name="results", short_help="List, show, export and import stored results.")
-app.command("compare-results", short_help="Compare two stored results.")(results.compare_two)
-app.command("report", short_help="The HTML page of a stored experiment.")(results.page)
+lazy_commands.own(app, "results", "results:app", "List, show, export and import stored results.")
+lazy_commands.own(app, "compare-results", "results:compare_two", "Compare two stored results.")
+lazy_commands.own(app, "report", "results:page", "The HTML page of a stored experiment.")
 lazy_commands.add(app, "serve")
 lazy_commands.add(app, "import")
 
@@ -152,7 +148,6 @@ def main() -> int:
 def is_front_end(words: Sequence[str]) -> bool:
     """Whether a command line is another tool's; other packages' front ends are searched only where needed."""
     known: dict[str | None, object] = {entry.name: entry.cls for entry in app.registered_commands}
-    known |= {entry.name: entry.cls for entry in app.registered_groups}
     first = words[0] if words else "--help"
     named = not first.startswith("-") and first not in known
     if named or first in ("-h", "--help") or "_PRONY_COMPLETE" in os.environ:

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prony import seams
 from prony.cli import options
 from prony.cli.quiet import attended
-from prony.cli.showing import exported, progress_for, show, show_dry_run
+from prony.cli.showing import exported, progress_for, show, show_dry_run, so_far
 from prony.errors import EnvironmentFault, ExitCode, PronyError, UsageError
 
 if TYPE_CHECKING:
@@ -93,9 +94,8 @@ def measured(
                 warned(sentence)
         store = Store.open(common.db)
         with listening(common, progress, store) as events:
-            experiment = Experiment(
-                plan, targets, store, testbed, events, skip_unmeetable=bool(skip_unmeetable), quiet=attended()
-            )
+            asked = bool(skip_unmeetable), attended(), partial(so_far, store)
+            experiment = Experiment(plan, targets, store, testbed, events, *asked)
             interrupted = _interrupted(experiment, experiment.run)
         return Measured(store, experiment.identifier, interrupted)
 
@@ -208,7 +208,8 @@ def resumed(
         return show_dry_run(stored, left, [], warnings, targets, testbed, common.json)
     may_attach(stored, common, several_hosts=hosts is not None)
     with progress_for(common.json) as progress, listening(common, progress, store) as events:
-        experiment = Experiment(stored, targets, store, testbed, events, quiet=attended())
+        asked = False, attended(), partial(so_far, store)
+        experiment = Experiment(stored, targets, store, testbed, events, *asked)
         interrupted = _interrupted(experiment, lambda: experiment.resume(row.id))
     code = show(store, row.id, common, also, theirs)
     return ExitCode.INTERRUPTED if interrupted else code

@@ -80,6 +80,14 @@ def show(
     return exit_code(view, common.strict_share)
 
 
+def so_far(store: Store, which: str) -> str:
+    """The first sentence of an experiment, by the trials that have ended."""
+    from prony.report.answer import answer
+    from prony.report.reading import load_result
+
+    return answer(load_result(store, which)).sentence
+
+
 def exit_code(view: ResultView, strict: float | None = None) -> ExitCode:
     """NO_FIGURE if a requested figure is missing or not known to ± `strict`; else the gate's code."""
     from prony.compare.noninferiority import Change

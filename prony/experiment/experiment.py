@@ -50,6 +50,8 @@ class Experiment:
     skip_unmeetable: bool = False
     quiet: Callable[[Progress, Iterable[int]], None] | None = None
     """Called before each trial with a running server's processes: may wait for a quiet host."""
+    so_far: Callable[[str], str] | None = None
+    """The first sentence of the trials that have ended, by the experiment's id."""
     identifier: str = ""
     """In the store, from the first trial on."""
     _ended: set[Key] = field(default_factory=set)
@@ -172,13 +174,15 @@ class Experiment:
         first_look = min((cell.trials for cell in self.plan.of(part.name)), default=0)
         while True:
             left = self._left(part)
-            planned = [scheduled for scheduled in left if not growing or scheduled.block < first_look]
-            for _, some in groupby(
-                (scheduled for scheduled in planned if scheduled.kind == "trial"),
-                lambda scheduled: scheduled.block,
-            ):
+            planned = [
+                scheduled
+                for scheduled in left
+                if scheduled.kind == "trial" and (not growing or scheduled.block < first_look)
+            ]
+            for block, some in groupby(planned, lambda scheduled: scheduled.block):
                 if not self._block(part, list(some), trials):
                     break
+                self._tell(part, block + 1)
             if part.search is None or not self._search_on(part):
                 break
         if self._budget is None:
@@ -193,6 +197,15 @@ class Experiment:
             return False
         self._run(some, trials, searching=part.search is not None)
         return True
+
+    def _tell(self, part: Part, ended: int) -> None:
+        """The answer after a block of several servers, where another block is planned."""
+        cells = self.plan.of(part.name)
+        blocks = max(cell.trials for cell in cells)
+        if self.so_far is None or ended >= blocks or len({cell.server for cell in cells}) < 2:
+            return
+        with suppress(Exception):  # a defect of the report: the trials are stored, and it is made anew
+            self.progress.note(f"after {ended} of {blocks} blocks: {self.so_far(self.identifier)}")
 
     def _run(self, some: list[ScheduledTrial], trials: Trials, *, searching: bool = False) -> None:
         for together in duets(self.plan, some):

@@ -26,7 +26,7 @@ from prony.report.result import PartView, ResultView, ServerView, explained
 from prony.report.shape import shared_views
 from prony.report.shapes import shape_named
 from prony.report.wording import duration, join
-from prony.store import ExperimentRow, Store, StoredTrial, transfer
+from prony.store import ExperimentRow, Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
 
 log = logging.getLogger("prony.report")
@@ -54,6 +54,8 @@ def remember_answer(store: Store, view: ResultView) -> None:
 
 def load_exported(file: Path) -> ResultView:
     """The result in an export file, read without keeping it. Raises UsageError for a file that is none."""
+    from prony.store import transfer
+
     with tempfile.TemporaryDirectory(prefix="prony-export-") as folder:
         store = Store.open(Path(folder) / "results.db")
         try:

@@ -150,13 +150,13 @@ def owned_by(inodes: Iterable[int], pids: Iterable[int]) -> set[int] | None:
     looked = False
     for pid in pids:
         try:
-            descriptors = list(Path(f"/proc/{pid}/fd").iterdir())
+            descriptors = list(os.scandir(f"/proc/{pid}/fd"))
         except OSError:
             continue
         looked = True
         for descriptor in descriptors:
             with suppress(OSError):  # closed meanwhile
-                target = os.readlink(descriptor)  # noqa: PTH115 - a name, not a path: `socket:[123]`
+                target = os.readlink(descriptor.path)  # noqa: PTH115 - a name, not a path: `socket:[123]`
                 if target in wanted:
                     owned.add(wanted[target])
         if len(owned) == len(wanted):

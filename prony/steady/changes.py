@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +63,7 @@ def log_levels(values: Sequence[float]) -> Floats:
     """Logarithms, floored at a twentieth of the median so that an empty second is an outlier, not -inf."""
     array = np.asarray(values, dtype=np.float64)
     positive = array[array > 0]
-    floor = float(np.median(positive)) / 20 if positive.size else 1.0
+    floor = median(positive.tolist()) / 20 if positive.size else 1.0
     return np.log(np.maximum(array, floor))
 
 
@@ -94,8 +95,8 @@ def unsettled_rows(logs: Floats) -> int:
     half = logs[logs.size // 2 :]
     if half.size < MIN_SEGMENT_ROWS:
         return 0
-    level = float(np.median(half))
-    deviation = max(float(np.median(np.abs(half - level))) / NORMAL_MAD, NOISE_FLOOR)
+    level = median(half.tolist())
+    deviation = max(median(np.abs(half - level).tolist()) / NORMAL_MAD, NOISE_FLOOR)
     gain = np.cumsum(((logs[: logs.size // 2] - level) / deviation) ** 2 - UNSETTLED)
     best = int(np.argmax(gain)) if gain.size else 0
     return best + 1 if gain.size and gain[best] > 0 else 0
@@ -108,8 +109,8 @@ def lone_rows(logs: Floats) -> tuple[int, ...]:
     around = np.lib.stride_tricks.sliding_window_view(
         np.pad(logs, LONE_WINDOW // 2, mode="edge"), LONE_WINDOW
     )
-    distance = np.abs(logs - np.median(around, axis=1))
-    usual = max(float(np.median(distance)) / NORMAL_MAD, NOISE_FLOOR)
+    distance = np.abs(logs - np.sort(around, axis=1)[:, LONE_WINDOW // 2])
+    usual = max(median(distance.tolist()) / NORMAL_MAD, NOISE_FLOOR)
     return tuple(int(i) for i in np.flatnonzero(distance > LONE * usual))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def full_rows(
     ]
     if not inside:
         return []
-    usual = float(np.median([row.duration_ms for row in inside]))
+    usual = median([row.duration_ms for row in inside])
     return [row for row in inside if row.duration_ms >= FULL_ROW_SHARE * usual]
 
 
@@ -101,7 +102,7 @@ def steady_state(
     start = len(usable) - _stretch(usable, limits, hold_rows)
     klass = _class(usable, start, limits)
     since_ms = usable[start].t_ms - usable[start].duration_ms
-    level = float(np.median([row.completed_per_s for row in usable[start:]]))
+    level = median([row.completed_per_s for row in usable[start:]])
     return SteadyState(
         True, since_ms, klass, f"level for {len(usable) - start} rows at {level:,.0f} requests/s ({klass})"
     )

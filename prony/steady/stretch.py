@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Literal
 
 import numpy as np
@@ -40,7 +41,7 @@ class Stretch:
 
     @property
     def row_s(self) -> float:
-        return float(np.median(np.diff(self.at_s))) if self.at_s.size > 1 else 1.0
+        return median(np.diff(self.at_s).tolist()) if self.at_s.size > 1 else 1.0
 
     def ahead(self, window_s: float) -> Stretch:
         more = max(1, round(window_s / self.row_s))

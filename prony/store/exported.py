@@ -63,7 +63,7 @@ _Object = Annotated[str, AfterValidator(_object)]
 
 
 class _Row(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
 class ExperimentColumns(_Row):

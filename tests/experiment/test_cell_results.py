@@ -74,6 +74,30 @@ def test_trials_that_do_not_conform_are_in_no_figure(bench: Bench) -> None:
     assert "b: no figure: none of its 2 trials conforms" in bench.progress.said
 
 
+def test_the_answer_is_told_after_each_block_but_the_last(bench: Bench) -> None:
+    bench.answer = rates
+    told: list[str] = []
+
+    def so_far(identifier: str) -> str:
+        told.append(identifier)
+        return f"{len(bench.ran)} trials"
+
+    identifier = bench.experiment(plan(cell("a", 3), cell("b", 3)), so_far=so_far).run()
+    said = [line for line in bench.progress.said if "blocks: " in line]
+    assert said == ["after 1 of 3 blocks: 2 trials", "after 2 of 3 blocks: 4 trials"]
+    assert told == [identifier, identifier]
+
+
+@pytest.mark.parametrize("servers", ["a", "ab"])
+def test_no_answer_is_told_of_one_server_and_a_defect_of_it_ends_nothing(bench: Bench, servers: str) -> None:
+    def so_far(identifier: str) -> str:
+        raise ArithmeticError(identifier)
+
+    _, found = bench.run(plan(*(cell(server, 2) for server in servers)), so_far=so_far)
+    assert len(found) == 2 * len(servers)
+    assert not any("blocks: " in line for line in bench.progress.said)
+
+
 def test_a_single_trial_is_told_by_its_own_line(bench: Bench) -> None:
     bench.experiment(plan(cell("a"), cell("b"))).run()
     assert lines(bench) == []
