@@ -1,4 +1,4 @@
-"""Commands of other packages: a line in the help, imported when they are run or completed."""
+"""Commands as lines of the help, imported when they are run or completed: Prony's own and other packages'."""
 
 from __future__ import annotations
 
