@@ -77,7 +77,7 @@ class Common:
     within: Annotated[
         str | None,
         Option("--within", metavar="SHARE", help="End a window when its figure is known to ±SHARE, "
-               "such as 2%; --window is then the maximum."),
+               "such as 2%; its length is then the maximum."),
     ] = None  # fmt: skip
     windows: Annotated[
         int | None,

@@ -218,7 +218,7 @@ def test_what_does_not_apply_is_refused() -> None:
         (("compare", "--resume", "x", "--band", "1%"), "--band"),
         (("run", "--resume", "x", "--quick", "--seed", "4"), "--seed, --quick"),
         (("sweep", "http://127.0.0.1:1/", "--resume", "x"), "target"),
-        (("load", "http://127.0.0.1:1/", "--resume", "x", "-c", "3"), "leave out target, --users"),
+        (("load", "http://127.0.0.1:1/", "--resume", "x", "-c", "3"), "target, --users"),
         (("second-opinion", "--resume", "x", "--trials", "4"), "--trials"),
         (("capacity", "--resume", "x", "--slo", "p99<1s"), "--slo"),
         (("compare", "--resume", "x", "--users", "0"), "--users"),

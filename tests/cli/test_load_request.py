@@ -57,7 +57,7 @@ def test_what_resolves_no_host_of_the_url_is_refused(given: str) -> None:
         (None, ["Accept"], None, None, "a colon"),
         (None, ["A: b\r\nC: d"], None, None, "a colon"),
         (None, [], "@nowhere.bin", None, "is not there"),
-        (None, [], "x", Path("y"), "give one"),
+        (None, [], "x", Path("y"), "--body-file"),
         (None, ["X: \udcff"], None, None, "--header holds bytes"),
         (None, [], "\udcff", None, "--body holds bytes"),
     ],
