@@ -66,7 +66,7 @@ def why_sequential(plan: Plan, targets: Targets) -> str | None:
     for some in _together(plan, targets):
         needed = sum(_heap(server) or GIB for server in some)
         if available is not None and needed > available:
-            return f"together they need {number(needed / GIB)} GiB, and {number(available / GIB)} are available"
+            return f"they need {number(needed / GIB)} GiB, and {number(available / GIB)} GiB are available"
     return None if engine_takes("turns") else "this prony-engine is older and does not support turns"
 
 
