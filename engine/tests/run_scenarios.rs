@@ -147,6 +147,16 @@ fn rows_are_fed_and_end_as_declared() {
             assert_eq!(ended.finished()["reason"], "iterations");
             let mut found = paths(&requests);
             found.sort();
+            let mut distinct = found.clone();
+            distinct.dedup();
+            let counted = match order {
+                "unique_per_user" => json!([]),
+                _ => {
+                    json!([{"scenario": "main", "step": "GET /${people.name}/${people.town}", "rows": 3,
+                    "distinct": distinct.len()}])
+                }
+            };
+            assert_eq!(ended.finished()["window"]["urls"], counted);
             found
         };
         let (ada, edith, grace) = ("/Ada/Lon%20don", "/Edith/Turin", "/Grace/");

@@ -45,6 +45,17 @@ class BodyCount(EngineRecord):
     count: int
 
 
+class UrlCount(EngineRecord):
+    """Distinct paths of a step, with their queries."""
+
+    scenario: str
+    step: str
+    rows: int
+    """Of the largest feeder in its path."""
+    distinct: int | None
+    """None: at least 1,024."""
+
+
 class Gap(EngineRecord):
     """A span without completions despite requests in flight; `start_ms` from the start of the run."""
 
@@ -259,6 +270,8 @@ class Window(Counters):
     """By step name; empty for a single step."""
     bodies: tuple[BodyCount, ...] = ()
     """Of 1 in 256 right responses of at most 64 KiB; empty in older evidence."""
+    urls: tuple[UrlCount, ...] = ()
+    """Of steps whose path takes values of a feeder."""
     transactions: tuple[StepFigures, ...] = ()
     """By name of a transaction: sums of its requests' service times."""
     threads: tuple[EngineThread, ...] = ()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.experiment.testbed import Targets
+from prony.host import cgroup
 from prony.host.hardware import memory
 from prony.load.engine import engine_takes, engine_version, find_engine
 from prony.numbers import number
@@ -48,7 +48,7 @@ def refuse_duets(plan: Plan, targets: Targets) -> None:
             f"{find_engine()} (version {engine_version()}) is older than this Prony and does not support "
             "turns; install matching versions (make setup, or pip install .), or give --no-duet"
         )
-    available = memory().get("MemAvailable")
+    available = _available()
     for some in _together(plan, targets):
         heaps = {server.name: heap for server in some if (heap := _heap(server))}
         if available is not None and sum(heaps.values()) > available:
@@ -62,15 +62,11 @@ def why_sequential(plan: Plan, targets: Targets) -> str | None:
     """Why a plan should not take turns; None: it should (docs/method.md#duet)."""
     if (why := _lacks_of(plan, targets)) is not None:
         return why
+    available = _available()
     for some in _together(plan, targets):
-        if len(some) > 2:
-            return f"with {len(some)} servers each would be idle most of the time"
-        jvm = next((server.name for server in some if _on_jvm(server)), None)
-        if jvm is not None:
-            return f"{jvm} runs on a JVM, whose threads also work between turns"
-        available, needed = memory().get("MemAvailable"), sum(_heap(server) or GIB for server in some)
+        needed = sum(_heap(server) or GIB for server in some)
         if available is not None and needed > available:
-            return f"{number(available / GIB)} GiB of memory are available for both"
+            return f"they need {number(needed / GIB)} GiB, and {number(available / GIB)} GiB are available"
     return None if engine_takes("turns") else "this prony-engine is older and does not support turns"
 
 
@@ -80,7 +76,7 @@ def design(plan: Plan, targets: Targets) -> list[str]:
     if plan.command not in ("compare", "gate") or len(plan.of(part.name)) < 2:
         return []
     if part.duet:
-        return ["in turns: the servers run together, loaded in alternate seconds (one at a time: --no-duet)"]
+        return ["in turns: the servers run together, each loaded a second at a time (else: --no-duet)"]
     in_turns = plan.model_copy(update={"parts": (part.model_copy(update={"duet": True}), *plan.parts[1:])})
     return [f"one server at a time: {why_sequential(in_turns, targets) or '--no-duet'}"]
 
@@ -129,12 +125,13 @@ def _lacks(plan: Plan, cell: Cell, servers: int, target: ServerUnderTest) -> str
     return next((why for why, holds in reasons.items() if holds), None)
 
 
+def _available() -> int | None:
+    """Memory for the servers, bytes: the host's, within the limit of this process's group."""
+    known = [one for one in (memory().get("MemAvailable"), cgroup.memory_left()) if one is not None]
+    return min(known, default=None)
+
+
 def _heap(target: ServerUnderTest) -> int:
     """Declared maximum in bytes; 0: none."""
     heap = target.spec.heap if isinstance(target, LaunchedServer) else None
     return 0 if heap is None else int(heap[:-1]) * UNITS[heap[-1].lower()]
-
-
-def _on_jvm(target: ServerUnderTest) -> bool:
-    words = target.spec.command if isinstance(target, LaunchedServer) else ()
-    return any("java" in re.split(r"[\s/{}]+", word) for word in words)

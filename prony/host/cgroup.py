@@ -1,4 +1,4 @@
-"""CPU quota and throttling of a process's control group, cgroup v1 and v2."""
+"""CPU quota, throttling and memory limit of a process's control group, cgroup v1 and v2."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def use(pid: int, name: str, root: Path = ROOT) -> GroupUse | None:
     cpu, memory = (_named(root, str(pid), name, controller) for controller in ("cpuacct", "memory"))
     if cpu is None or memory is None:
         return None
-    stat, kept = _pairs(cpu / "cpu.stat"), _pairs(memory / "memory.stat")
+    stat = _pairs(cpu / "cpu.stat")
     user_s, system_s = (stat.get(f"{mode}_usec", 0) / 1e6 for mode in ("user", "system"))
     total_s, now = stat.get("usage_usec", 0) / 1e6, read_int(memory / "memory.current")
     peak = read_int(memory / "memory.peak")
@@ -118,8 +118,27 @@ def use(pid: int, name: str, root: Path = ROOT) -> GroupUse | None:
     if not user_s + system_s:
         system_s = total_s
     exact = total_s / (user_s + system_s)
-    dropped = kept.get("total_inactive_file", kept.get("inactive_file", 0))
-    return GroupUse(user_s * exact, system_s * exact, max(0, now - dropped), peak)
+    return GroupUse(user_s * exact, system_s * exact, max(0, now - _dropped(memory)), peak)
+
+
+def memory_left(root: Path = ROOT) -> int | None:
+    """Least room for memory of this process's group and those above it, bytes; None without a limit."""
+    left = []
+    for controller, most, now in (
+        (None, "memory.max", "memory.current"),
+        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+    ):
+        for folder in _folders(root, "self", controller):
+            limit, used = read_int(folder / most), read_int(folder / now)
+            if limit is not None and used is not None:
+                left.append(limit - used + _dropped(folder))
+    return min(left, default=None)
+
+
+def _dropped(folder: Path) -> int:
+    """Page cache that the kernel would drop first."""
+    kept = _pairs(folder / "memory.stat")
+    return kept.get("total_inactive_file", kept.get("inactive_file", 0))
 
 
 def _named(root: Path, who: str, name: str, controller: str) -> Path | None:

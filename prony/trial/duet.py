@@ -24,6 +24,10 @@ NOTICE_S = 0.5
 EARLY_S = 0.1
 """Lead of the readings at the end of a turn, taken while its server is under load."""
 SUMMED, WRITTEN = ("wall_s", "cpu_user_s", "cpu_system_s"), ("written_bytes", "disk_bytes")
+JVM_WORK = (
+    "t_monotonic_s", "gc_time_s", "jit_time_s", "compilers_cpu_s", "process_cpu_s", "classes_loaded_total",
+)  # fmt: skip
+"""Of rests it is CPU time at rest, which the check `turns` bounds."""
 
 
 @dataclass(slots=True)
@@ -65,7 +69,7 @@ class Member:
         return WindowEdges(self.edges[0][0], self.edges[-1][1], self.run.connections)
 
     def server_window(self) -> ServerWindow | None:
-        """CPU and wall time of the turns; throttling and runtime counters include the rests."""
+        """CPU time, wall time and the JVM's work of the turns; throttling and memory include the rests."""
         every = [over_window(edges, self.run.server, placed=True) for edges in (self.whole, *self.read)]
         known = [window for window in every if window is not None]
         if len(known) < len(every) or not self.read:
@@ -77,7 +81,8 @@ class Member:
         if thread is not None:  # scaled by the server's CPU time in turns
             share = (sums["cpu_user_s"] + sums["cpu_system_s"]) / whole.cpu_s if whole.cpu_s else 1.0
             thread = thread.model_copy(update={"cpu_s": thread.cpu_s * share, "wall_s": sums["wall_s"]})
-        return whole.model_copy(update={**sums, **written, "busiest_thread": thread})
+        jvm = whole.jvm_close and whole.jvm_close.model_copy(update=_jvm_work(whole, turned))
+        return whole.model_copy(update={**sums, **written, "busiest_thread": thread, "jvm_close": jvm})
 
 
 @dataclass(slots=True)
@@ -171,16 +176,13 @@ class Duet:
             readings.append((edge, [other.run.server.sample() for other in others], mine.sampler.edge()))
         (opened, before, from_s), (closed, after, to_s) = readings
         mine.edges.append((opened, closed))
-        late = (
-            time.monotonic() > start_s + turn.ends_s
-        )  # a starved host: the readings cover the next turn, too
-        if not late:
+        if time.monotonic() <= start_s + turn.ends_s:  # else, on a starved host, they cover the next turn
             mine.read.append(WindowEdges(opened, closed))
             mine.host.append((from_s, to_s))
-        for other, first, last in zip(others, before, after, strict=True):
-            used_s = None if late or first is None or last is None else last.cpu_s - first.cpu_s
-            mine.others_cpu_s.append(used_s)
-            other.resting_cpu_s.append(used_s)
+            for other, first, last in zip(others, before, after, strict=True):
+                used_s = None if first is None or last is None else last.cpu_s - first.cpu_s
+                mine.others_cpu_s.append(used_s)
+                other.resting_cpu_s.append(used_s)
         self._catch_up(mine)
 
     def _catch_up(self, shown: Member | None = None, wait_s: float = 0.0) -> None:
@@ -190,6 +192,18 @@ class Duet:
             member.closed = member.closed or closed
 
 
+def _jvm_work(whole: ServerWindow, turned: Sequence[ServerWindow]) -> dict[str, float]:
+    """The JVM's counters as if it had begun where the window did and worked in its turns only."""
+    ends = {}
+    for name in JVM_WORK:
+        begin = getattr(whole.jvm_open, name, None)
+        edges = [(getattr(one.jvm_open, name, None), getattr(one.jvm_close, name, None)) for one in turned]
+        done = _sum([None if a is None or b is None else b - a for a, b in edges])
+        if begin is not None and done is not None:
+            ends[name] = begin + done
+    return ends
+
+
 def _sum(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    return sum(known) if known and len(known) == len(values) else None

@@ -134,23 +134,21 @@ def test_what_can_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
         refuse_duets(heavy, Targets())
 
 
-def test_two_servers_without_a_jvm_take_turns_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no others: what a duet refuses, more than two servers, a JVM, little memory, an older engine."""
+def test_servers_take_turns_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for what a duet refuses, little memory, an older engine."""
+    monkeypatch.setattr(duets_of_plan, "memory", lambda: {"MemAvailable": 4 * 2**30})
     assert why_sequential(of(), Targets()) is None
     for refused in REFUSED.values():
         assert why_sequential(refused, Targets()) is not None
-    three = tuple(target(known_as=name) for name in "abc")
-    assert why_sequential(of(servers="abc", targets=three), Targets()) is not None
-    jvm = (target(known_as="a"), target(address="spring-tomcat", known_as="b"))
-    assert "JVM" in str(why_sequential(of(targets=jvm), Targets()))
-    line = (
-        target(known_as="a"),
-        target(address="/usr/bin/java -jar b.jar {port}", folder="/tmp", known_as="b"),
-    )
-    assert "JVM" in str(why_sequential(of(targets=line), Targets()))
-    monkeypatch.setattr(duets_of_plan, "memory", lambda: {"MemAvailable": 2**30})
-    assert "memory" in str(why_sequential(of(), Targets()))
+    three = tuple(target(address="spring-tomcat", known_as=name) for name in "abc")
+    assert why_sequential(of(servers="abc", targets=three), Targets()) is None
+    monkeypatch.setattr(duets_of_plan, "memory", lambda: {"MemAvailable": 2 * 2**30})
+    assert why_sequential(of(), Targets()) is None
+    assert "GiB" in str(why_sequential(of(servers="abc", targets=three), Targets()))
     monkeypatch.setattr(duets_of_plan, "memory", dict)
+    monkeypatch.setattr(duets_of_plan.cgroup, "memory_left", lambda: 2**30)
+    assert "GiB" in str(why_sequential(of(), Targets()))
+    monkeypatch.setattr(duets_of_plan.cgroup, "memory_left", lambda: None)
     monkeypatch.setattr(duets_of_plan, "engine_takes", lambda _command: False)
     assert "prony-engine" in str(why_sequential(of(), Targets()))
 

@@ -9,7 +9,7 @@ import pytest
 
 from prony.evidence.host import Fingerprint
 from prony.host import hardware
-from prony.host.cgroup import cpu_quota
+from prony.host.cgroup import cpu_quota, memory_left
 from prony.host.fingerprint import differences, fingerprint, key_of
 from prony.host.hardware import changed, read_sysctls
 from prony_serve.host_facts import describe
@@ -206,6 +206,41 @@ V2_MOUNT = "30 25 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\
 )
 def test_cgroup_quota(tree: Grow, files: dict[str, str], quota: float | None) -> None:
     assert cpu_quota(tree(files)) == quota
+
+
+V1_MEMORY = "31 25 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "left"),
+    [
+        (
+            {
+                "proc/self/cgroup": "0::/user/job\n",
+                "proc/self/mountinfo": V2_MOUNT,
+                "sys/fs/cgroup/user/job/memory.max": "max",
+                "sys/fs/cgroup/user/job/memory.current": "700",
+                "sys/fs/cgroup/user/memory.max": "1000",
+                "sys/fs/cgroup/user/memory.current": "800",
+                "sys/fs/cgroup/user/memory.stat": "anon 500\ninactive_file 300\n",
+            },
+            500,
+        ),
+        (
+            {
+                "proc/self/cgroup": "9:memory:/\n0::/\n",
+                "proc/self/mountinfo": V1_MEMORY,
+                "sys/fs/cgroup/memory/memory.limit_in_bytes": "1000",
+                "sys/fs/cgroup/memory/memory.usage_in_bytes": "900",
+                "sys/fs/cgroup/memory/memory.stat": "inactive_file 10\ntotal_inactive_file 50\n",
+            },
+            150,
+        ),
+        ({"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": V2_MOUNT}, None),
+    ],
+)
+def test_room_in_a_control_group(tree: Grow, files: dict[str, str], left: int | None) -> None:
+    assert memory_left(tree(files)) == left
 
 
 def test_changed_sysctls_are_named_with_both_values(tree: Grow) -> None:

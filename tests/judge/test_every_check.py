@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from prony.evidence.engine import EngineThread, Gap, Histogram, Http2Counts
+from prony.evidence.engine import EngineThread, Gap, Histogram, Http2Counts, UrlCount
 from prony.evidence.server import CgroupThrottle, ThreadUse
 from prony.evidence.trial import AfterLoad, Ceiling, Evidence, Nonconformity, ServerCount, Turns
 from prony.judge.check import Check
@@ -255,6 +255,12 @@ def in_turns(**changes: Any) -> Evidence:
     return HEALTHY.model_copy(update={"turns": Turns(**known | changes)})
 
 
+def paths(distinct: int | None) -> Evidence:
+    """Of a feeder with 1,000 rows."""
+    counted = UrlCount(scenario="main", step="item", rows=1000, distinct=distinct)
+    return f.window(HEALTHY, urls=(counted,))
+
+
 FIRES: dict[str, Evidence] = {
     "injected_faults": INJECTED,
     "emulation": EMULATED,
@@ -283,6 +289,7 @@ FIRES: dict[str, Evidence] = {
     "warm": compiling(2.0),
     "samples": f.window(HEALTHY, complete=False),
     "content": wrong(1600),
+    "urls": paths(10),
     "conformance": HEALTHY.model_copy(update={"conformance": LIES}),
     "stall": GAP,
 }
@@ -291,6 +298,7 @@ SAYS_NOTHING = {"injected_faults", "emulation"}
 QUIET: dict[str, Evidence] = dict.fromkeys(FIRES, HEALTHY) | {
     "turns": in_turns(),
     "deferred": HEALTHY.model_copy(update={"after_load": AfterLoad(wall_s=0.25, cpu_s=0.001, idle=True)}),
+    "urls": paths(1000),
     "streams": queued(0.0),
     "hosts": HOSTS,
     "counts": COUNTED.model_copy(update={"server_count": ServerCount(requests=1000)}),

@@ -128,6 +128,7 @@ class Canned:
                 "in_flight_integral_s": 2.0,
                 "service_time": histogram(*values),
                 "bodies": [{"scenario": "main", "step": "a", "sha256": "0" * 16, "count": len(values)}],
+                "urls": [{"scenario": "main", "step": "a", "rows": 9, "distinct": 2}],
                 "gaps": [{"start_ms": 100.0, "duration_ms": 50.0, "in_flight": 1}],
                 "silences": [[90_000_000, 100_000_000, 150_000_000, 1]],
                 "threads": [{"cpu": 0}],
@@ -201,6 +202,7 @@ def test_rows_and_reports_add_up_and_instants_are_those_of_the_laboratory() -> N
     assert report.totals.answers[0].count == 6
     assert report.window is not None
     assert [body.count for body in report.window.bodies] == [6]
+    assert [(one.rows, one.distinct) for one in report.window.urls] == [(9, 4)]
     assert report.window.in_flight_integral_s == 4.0
     assert report.window.duration_s == 2.0
     assert len(report.window.threads) == 2

@@ -9,6 +9,7 @@ use super::bodies::BodyCounts;
 use super::histogram::Durations;
 use super::http2::Http2Figures;
 use super::responses::ResponseCounts;
+use super::urls::UrlCounts;
 use crate::http::expect::Unmet;
 use crate::http::head::BadResponse;
 use crate::tls::Secured;
@@ -71,6 +72,7 @@ sums! {
         errors: BTreeMap<ErrorKind, u64>,
         responses: ResponseCounts,
         bodies: BodyCounts,
+        urls: UrlCounts,
         bytes_sent: u64,
         bytes_received: u64,
         connections_opened: u64,

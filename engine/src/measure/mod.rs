@@ -41,6 +41,7 @@ pub mod segment;
 pub mod slowest;
 pub mod steps;
 pub mod uniformity;
+pub mod urls;
 pub mod user_time;
 
 use std::collections::BTreeMap;

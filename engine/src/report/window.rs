@@ -32,6 +32,8 @@ pub struct WindowReport {
     pub steps: Vec<StepReport>,
     /// Sampled bodies of at most 64 KiB, of right responses with a status of 2xx.
     pub bodies: Vec<BodyReport>,
+    /// Of steps whose path takes values of a feeder.
+    pub urls: Vec<UrlReport>,
     /// By the name of a transaction: the sum of the service times of its requests. One that was not
     /// walked to its end is left out.
     pub transactions: Vec<StepReport>,
@@ -84,6 +86,17 @@ pub struct BodyReport {
     /// The first 16 digits of its SHA-256; `null`: all beyond the 16 that are counted one by one.
     pub sha256: Option<String>,
     pub count: u64,
+}
+
+/// How many different paths, with their queries, the requests of a step had.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct UrlReport {
+    pub scenario: String,
+    pub step: String,
+    /// Rows of the largest feeder in its path.
+    pub rows: u32,
+    /// `null`: at least 1024.
+    pub distinct: Option<usize>,
 }
 
 report! {

@@ -11,11 +11,12 @@ use crate::measure::segment::{Figures, Segment, ThreadSum};
 use crate::measure::slowest::{Slow, slowest_of};
 use crate::measure::steps::StepFigures;
 use crate::measure::uniformity::Uniformity;
+use crate::measure::urls::MAX_DISTINCT;
 use crate::net::address::Address;
 use crate::plan::SlowestPlan;
 use crate::report::{
     BodyReport, CounterReport, GapReport, HistogramReport, StepReport, ThreadReady, ThreadReport,
-    WindowReport,
+    UrlReport, WindowReport,
 };
 use crate::scenario::compile::StepName;
 use crate::units::{ms, seconds};
@@ -73,6 +74,18 @@ fn bodies(names: &[StepName], counters: &Counters) -> Vec<BodyReport> {
             step: name.step.clone(),
             sha256: digest.map(|bits| format!("{bits:016x}")),
             count,
+        })
+    });
+    named.collect()
+}
+
+fn urls(names: &[StepName], counters: &Counters) -> Vec<UrlReport> {
+    let named = counters.urls.all().filter_map(|(step, rows, distinct)| {
+        names.get(step).map(|name| UrlReport {
+            scenario: name.scenario.clone(),
+            step: name.step.clone(),
+            rows,
+            distinct: (distinct < MAX_DISTINCT).then_some(distinct),
         })
     });
     named.collect()
@@ -178,6 +191,7 @@ impl Measured {
             ),
             steps: rows(names.steps, &self.figures.steps, false),
             bodies: bodies(names.steps, &self.figures.counters),
+            urls: urls(names.steps, &self.figures.counters),
             transactions: rows(names.steps, &self.figures.steps, true),
             latency: HistogramReport::new(&self.figures.open_load.latency),
             send_lag: HistogramReport::new(&self.figures.open_load.send_lag),

@@ -31,6 +31,8 @@ pub struct CompiledStep {
     pub needs: Vec<usize>,
     /// Its row among the figures per step.
     pub figure: usize,
+    /// Rows of the feeder that its target takes values of.
+    pub rows: Option<u32>,
     /// Where it follows redirects: the row of all requests that belong to one of its own.
     pub chain_figure: Option<usize>,
 }
@@ -177,6 +179,7 @@ impl Scenarios {
                 let follows = step.follow_redirects > 0;
                 steps.push(CompiledStep {
                     needs: request.needs(),
+                    rows: request.rows(&shared),
                     request,
                     look: (!look.is_idle()).then_some(look),
                     figure,

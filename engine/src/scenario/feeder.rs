@@ -191,6 +191,11 @@ impl Feeder {
         self.order == FeederOrder::UniquePerUser
     }
 
+    /// How many rows requests are said to take; `None` where a user keeps its own.
+    pub fn claimed_rows(&self) -> Option<u32> {
+        (!self.stays_with_user()).then_some(self.rows)
+    }
+
     /// Whether a user takes a row when it wants one, not with every iteration.
     pub fn on_use(&self) -> bool {
         self.on_use

@@ -146,6 +146,11 @@ impl Request {
                     .any(|text| text.values(shared, vars).any(other))
     }
 
+    /// Rows of the feeder that its target takes values of.
+    pub fn rows(&self, shared: &Shared) -> Option<u32> {
+        self.path.rows(shared)
+    }
+
     /// Whether it can be written once for all.
     pub fn is_fixed(&self) -> bool {
         self.cookies.is_none()

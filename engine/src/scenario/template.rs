@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 use rand::Rng;
 
 use super::date::DateFormat;
-use super::feeder::NO_ROW;
+use super::feeder::{Feeder, NO_ROW};
 use super::filter::{Filter, RequestPart, make_safe};
 use super::vars::{Shared, Vars};
 
@@ -199,6 +199,15 @@ impl Template {
             TemplatePart::Value(Source::Captured(slot), _) => Some(*slot),
             _ => None,
         })
+    }
+
+    /// Most rows of a feeder that it writes values of; those that stay with a user are no claim.
+    pub fn rows(&self, shared: &Shared) -> Option<u32> {
+        let feeders = self.parts.iter().filter_map(|part| match part {
+            TemplatePart::Value(Source::Column { feeder, .. }, _) => shared.feeders.get(*feeder),
+            _ => None,
+        });
+        feeders.filter_map(Feeder::claimed_rows).max()
     }
 
     /// The captured values and those of feeders' rows that it writes, but for those that a filter

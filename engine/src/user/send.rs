@@ -78,6 +78,7 @@ impl Users {
     ) -> Payload {
         let outgoing = self.write_anew(index, step, last, spare, cx.now_ns);
         let step = usize::from(step);
+        self.count_url(step, outgoing.bytes(), cx.record);
         let now = if self.job.scenarios.steps[step].request.expects_continue() {
             let (head, body) = outgoing.split_at_empty_line();
             self.held.insert(index, body);
@@ -87,6 +88,15 @@ impl Users {
         };
         cx.record.writes(index, now.wire_bytes(), Some(now.bytes()));
         Payload::Owned(now)
+    }
+
+    /// Counts the target of a request whose path takes values of a feeder.
+    fn count_url(&self, step: usize, written: &[u8], record: &mut Record) {
+        let step = &self.job.scenarios.steps[step];
+        if let (Some(rows), Some(target)) = (step.rows, target_of(written)) {
+            let urls = &mut record.recorder.counters.urls;
+            urls.count(step.figure, rows, target);
+        }
     }
 
     fn write_anew(
@@ -194,6 +204,7 @@ impl Users {
         let fixed = self.job.steps[usize::from(step)].request(last);
         if fixed == WRITTEN_ANEW {
             let written = self.write_anew(index, step, last, Vec::new(), cx.now_ns);
+            self.count_url(usize::from(step), written.bytes(), cx.record);
             bytes.extend_from_slice(written.bytes());
         } else {
             bytes.extend_from_slice(&self.job.fixed[fixed as usize]);

@@ -27,6 +27,7 @@ from prony.evidence.engine import (
     ResponseCount,
     StepFigures,
     TlsAgreed,
+    UrlCount,
     Window,
 )
 from prony.load.histograms import Packed, added
@@ -212,6 +213,9 @@ def merged_window(
             lambda body: (body.scenario, body.step, body.sha256),
             _counted,
         ),
+        urls=_grouped(
+            (one for window in windows for one in window.urls), lambda one: (one.scenario, one.step), _urls
+        ),
         transactions=_steps([window.transactions for window in windows]),
         threads=tuple(thread for window in windows for thread in window.threads),
         gaps=gaps,
@@ -303,6 +307,11 @@ def _address(parts: Sequence[AddressCounts]) -> AddressCounts:
 
 def _counted(parts: Sequence[Counted]) -> Counted:
     return parts[0].model_copy(update={"count": sum(part.count for part in parts)})
+
+
+def _urls(parts: Sequence[UrlCount]) -> UrlCount:
+    """At most so many: engines may share paths."""
+    return parts[0].model_copy(update={"distinct": _sum(part.distinct for part in parts)})
 
 
 def _steps(lists: Sequence[Sequence[StepFigures]]) -> tuple[StepFigures, ...]:

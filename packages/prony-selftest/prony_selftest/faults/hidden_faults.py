@@ -1,12 +1,15 @@
-"""Faults that leave rate and times plausible: memory, the client's quota, CPUs, bodies."""
+"""Faults that leave rate and times plausible: memory, the client's quota, CPUs, bodies, paths."""
 
 from __future__ import annotations
 
 from functools import partial
 
+from prony.plan.response import Expectation
+from prony.plan.step import Step
+from prony.plan.workload import Feeder, Workload
 from prony_selftest.faults.disturbances import cpu_quota, memory_limit
 from prony_selftest.faults.edited import sibling_busy, sibling_idle
-from prony_selftest.faults.model import Entry, Setup, coded, conditional
+from prony_selftest.faults.model import BODY, Entry, Setup, coded, conditional
 from prony_selftest.faults.other_process import SHARED
 
 ANSWERS = (*SHARED, "{host}", "{port}")
@@ -14,6 +17,18 @@ WORKS = (*ANSWERS, "works")
 PAGES = (*WORKS, "pages")
 MEMORY_BYTES = 48 * 2**20
 """The server's own memory and a third of its file."""
+CACHES = (*WORKS, "caches")
+ROWS = 5000
+
+
+def items(distinct: int) -> Workload:
+    """A path for each row of a feeder, of which so many differ."""
+    rows = tuple((str(number % distinct),) for number in range(ROWS))
+    feeder = Feeder(rows=rows, columns=("id",), order="sequence", at_end="recycle")
+    expected = Expectation(status=(200,), body_bytes=len(BODY))
+    step = Step(name="item", path="/items/${item.id}", expect=expected)
+    return Workload(name="items", steps=(step,), feeders={"item": feeder})
+
 
 HIDDEN: tuple[Entry, ...] = (
     Entry(61, "pages that are not in memory",
@@ -39,4 +54,7 @@ HIDDEN: tuple[Entry, ...] = (
         "a running server at a URL has work done by a daemon, whose CPU time is not counted as the server's",
         Setup(command=(*WORKS, "helper"), foreign=True), ("isolation",), Setup(command=WORKS, foreign=True),
         partial(conditional, "isolation"), other_tools=False),
+    Entry(67, "few distinct paths", "the feeder's 5,000 rows repeat 20 paths, which the server caches",
+        Setup(command=CACHES, workload=items(20)), ("urls",), Setup(command=CACHES, workload=items(ROWS)),
+        partial(coded, "urls", "few"), other_tools=False),
 )  # fmt: skip

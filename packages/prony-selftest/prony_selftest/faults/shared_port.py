@@ -7,7 +7,8 @@ response), `defers` (does that work when no request has come for 50 ms), `logs` 
 stdout), `idle` (listens, and accepts nothing), `of=PID` (accepts on the listening socket of that process),
 `forges` (another page of the same length in every fourth response), `dates` (a page with the time), `roams`
 (sets its affinity to every CPU when a connection opens), `pins` (to those it has), `pages` (reads pages of a
-mapped file of 64 MiB), `helper` (a process outside its tree and session burns CPU).
+mapped file of 64 MiB), `helper` (a process outside its tree and session burns CPU), `caches` (works for the
+first request of each path only).
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ FORGED, FORGED_EVERY = b"y" * 64, 4
 FILE_BYTES, TOUCHED = 64 * 2**20, 10
 PAGES: list[mmap.mmap] = []
 END = b"\r\n\r\n"
+CACHED: set[bytes] = set()
+"""Paths that need no work any more."""
 
 
 class SameResponse(asyncio.Protocol):
@@ -69,7 +72,11 @@ class SameResponse(asyncio.Protocol):
         self._read += data
         while END in self._read:
             request, _, self._read = self._read.partition(END)
-            _put_off() if DEFERS else _work()
+            path = request.split(b" ", 2)[1]
+            if path not in CACHED:
+                _put_off() if DEFERS else _work()
+            if "caches" in sys.argv:
+                CACHED.add(path)
             if LOGS:
                 sys.stdout.write(LINE)
                 sys.stdout.flush()
