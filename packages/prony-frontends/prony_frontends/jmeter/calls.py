@@ -12,7 +12,7 @@ from prony.plan.blocks import Condition, Loop
 from prony.plan.step import Block, Entry
 from prony_frontends.jmeter import dates, draws, expressions, row_functions, texts
 from prony_frontends.jmeter.functions import CALLS, Call, KnownValues, Text, TextPart
-from prony_frontends.jmeter.jmx import JmxNode
+from prony_frontends.jmeter.setup_properties import given_property, of_property
 
 MOST_VARIABLES = 200
 DRAWN = re.compile(r"random int (-?\d{1,15}) (-?\d{1,15})")
@@ -30,15 +30,11 @@ def within(name: str, values: KnownValues) -> Iterator[list[Entry]]:
 
 def _property(call: Call) -> Text:
     given = call.constants(1, 3)
-    if given[0] in call.values.given and not call.values.sets_up:
-        place = call.values.given[given[0]]
-        return call.stored(Text.placeholder(place), given[1:2] if call.name == "__property" else ())
-    call.values.read_properties.add(given[0])
     if call.name == "__P":
         default = given[1] if len(given) > 1 else "1"
     else:
         default = given[2] if len(given) == 3 else given[0]
-    value = Text.of(call.values.properties.get(given[0], default))
+    value = of_property(given[0], default, call.values, call.where)
     return value if call.name == "__P" else call.stored(value, given[1:2])
 
 
@@ -179,17 +175,6 @@ def set_property(call: Call) -> Text:
         raise call.refused(f"the property '{name}' changes after it was read", "set it with -J")
     call.values.properties[name] = value
     return Text.of(before or "") if tells else Text()
-
-
-def given_property(name: str, values: KnownValues, where: JmxNode) -> str:
-    """The engine's name for a property that a setUp group sets to a value of the run."""
-    if name in values.read_properties:
-        raise where.refused(f"the property '{name}' changes after it was read", "set it with -J")
-    if name not in values.given:
-        place = values.given[name] = values.changing(f"property_{name}", where)
-        values.initial[place] = Text.of(values.properties.get(name, "")).engine
-    values.used.add(values.given[name])
-    return values.given[name]
 
 
 def _of_last_response(call: Call) -> Text:

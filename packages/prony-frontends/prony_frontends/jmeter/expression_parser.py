@@ -25,6 +25,7 @@ from prony_frontends.jmeter.expression_values import (
     whole_number,
 )
 from prony_frontends.jmeter.functions import Call, Text, TextPart
+from prony_frontends.jmeter.setup_properties import of_property
 
 TOKEN = re.compile(
     r"""\s*(?:(?P<number>\d+(?:\.\d+)?)[LlfFdD]?\b|(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')
@@ -279,8 +280,7 @@ class Parser:
             case Named(name="props"), "get" | "getProperty", [str() as key] if (
                 key in values.given and not values.sets_up
             ):
-                values.used.add(values.given[key])
-                return Text.placeholder(values.given[key])
+                return of_property(key, "", values, self.call.where)
             case Named(name="props" | "System"), "get" | "getProperty", [str() as key]:
                 values.read_properties.add(key)
                 return values.properties.get(key)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from prony.plan.blocks import Condition
 from prony.plan.step import Block
+from prony_frontends.jmeter import statements
 from prony_frontends.jmeter.expression_parser import MARK, Parser, text_of
 from prony_frontends.jmeter.expression_values import Unsupported
 from prony_frontends.jmeter.functions import Call, Function, Text
@@ -30,8 +31,10 @@ def evaluated(call: Call) -> Text:
     numbers = iter(range(len(marks)))
     raw = "".join(f"\0{next(numbers)}\0" if part.dynamic else part.text for part in given[0].parts)
     shown = MARK.sub("${…}", raw.strip())
-    raw = IMPORTS.sub("", raw, count=1) if IMPORTS.match(raw) else raw
     try:
+        if call.name in ("__groovy", "__BeanShell"):
+            statements.check_imports(raw)
+        raw = IMPORTS.sub("", raw, count=1) if IMPORTS.match(raw) else raw
         if marks and all(mark.text == "user" for mark in marks) and "%" in raw:
             text = _of_thread(raw, call)
         else:

@@ -161,6 +161,8 @@ class KnownValues:
     """Whether the current group is a setUp group."""
     given: dict[str, str] = field(default_factory=dict)
     """Properties that setUp groups set to values of the run -> names in the engine."""
+    otherwise: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Name of such a property and the default where it is read -> name in the engine."""
     clean: set[str] = field(default_factory=set)
     """Names in the engine whose values are numbers only."""
 

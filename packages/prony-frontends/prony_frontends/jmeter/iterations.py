@@ -14,6 +14,7 @@ from prony_frontends.jmeter.groups import SET_UP, Group
 from prony_frontends.jmeter.on_error import OnError
 from prony_frontends.jmeter.plain_scripts import AFTER
 from prony_frontends.jmeter.scope import Shared, TreeScope, at_iteration
+from prony_frontends.jmeter.setup_properties import defaults
 from prony_frontends.jmeter.tree import LoopContext, TreeWalk, entries_of, sends
 
 
@@ -71,6 +72,7 @@ def _translated_group(
     if after and made.on_error is not OnError.GO_ON:
         values.note(f"{after[0].element}: its script does not run after a failed request; in JMeter it does")
     entries = walk.loop_exits[0].iteration(last_sample.noted(entries, values))
+    begins = [*defaults(values), *begins]
     entries = [*begins, *on_error.guarded(entries, made.on_error, made.node, values)]
     if above.counts:
         entries.insert(0, Block(set=above.counts))

@@ -117,6 +117,11 @@ def stage_of(
         return None
     loads = crowd(parts, one_after_the_other, values)
     gives = tuple(values.given.values()) if parts[0].group.node.tag == groups.SET_UP else ()
+    if gives and len(parts) > 1:
+        raise parts[1].group.node.refused(
+            f"properties that several setUp groups set at the same time ({', '.join(values.given)})",
+            "put their requests into one group",
+        )
     return TranslatedStage(workload(name, parts, values, shared), loads, gives)
 
 

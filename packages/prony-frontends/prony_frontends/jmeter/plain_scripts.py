@@ -12,13 +12,14 @@ from prony.plan.response import Capture
 from prony.plan.step import Block, Entry
 from prony.plan.think import Think
 from prony_frontends.jmeter import conditions, extractors, statements
-from prony_frontends.jmeter.calls import given_property, set_property
+from prony_frontends.jmeter.calls import set_property
 from prony_frontends.jmeter.expression_parser import MARK
 from prony_frontends.jmeter.expression_values import Changing, Drawn, Json, Named, Unsupported, Value
 from prony_frontends.jmeter.functions import Call, KnownValues, Text, TextPart
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.script_values import HIDDEN, ScriptCall, Source
 from prony_frontends.jmeter.scripts import INSTEAD, in_a_file, text_of
+from prony_frontends.jmeter.setup_properties import given_property
 from prony_frontends.jmeter.statements import Assignment, Either, Pause, Property, Statement
 
 BEFORE = frozenset({"JSR223PreProcessor", "BeanShellPreProcessor"})
@@ -32,11 +33,24 @@ IGNORED = (
 )  # fmt: skip
 
 
+SETS = re.compile(r"\$\{__setProperty\(\s*([\w.-]+)\s*,\s*(?:\$\{([\w.-]+)\}|([\w./:-]+))\s*(?:,\s*)?\)\}")
+
+
+def _script(node: JmxNode) -> str:
+    """Its text; a call of __setProperty, which JMeter replaces by nothing, as a statement."""
+
+    def put(match: re.Match[str]) -> str:
+        value = f'vars.get("{match[2]}")' if match[2] else f'"{match[3]}"'
+        return f'props.put("{match[1]}", {value})'
+
+    return SETS.sub(put, text_of(node))
+
+
 def read(node: JmxNode) -> list[Statement]:
     """The script's statements. Raises NotPlain."""
     if statements.language(node) not in statements.LANGUAGES:
         raise Unsupported(f"the language {statements.language(node)}")
-    return statements.of(text_of(node))
+    return statements.of(_script(node))
 
 
 def is_plain(node: JmxNode) -> bool:
@@ -113,6 +127,7 @@ class _Script:
     def result(self) -> ScriptResult:
         """Raises Refused."""
         try:
+            statements.check_imports(_script(self.node))
             source = self._source()
             todo = statements.of(source.text)
             for place, statement in enumerate(todo):
@@ -126,7 +141,7 @@ class _Script:
     def _source(self) -> _Read:
         """The script with the plan's variables inserted, as JMeter does before running it."""
         variables = self.values.variables
-        raw = text_of(self.node)
+        raw = _script(self.node)
         if self.groovy:  # unknown references stay for Groovy itself
             raw = HIDDEN.sub(lambda match: match[0] if match[1] in variables else f"\1{match[1]}\1", raw)
         parts = self.values.text(raw, self.node).parts

@@ -40,6 +40,16 @@ SLEEP = re.compile(r"(?:(?:Thread|TimeUnit\s*\.\s*MILLISECONDS)\s*\.\s*)?sleep\s
 IF = re.compile(r"if\s*\(")
 ELSE = re.compile(r"else\b\s*")
 BEFORE_ELSE = re.compile(r"([^;{}]*;)\s*(else\b.*)", re.DOTALL)
+TEXTS = re.compile(LEXEME.pattern.split("\n")[0], re.VERBOSE | re.DOTALL)
+CLASSES = {
+    **dict.fromkeys(("JsonSlurper", "JsonSlurperClassic"), "groovy.json"),
+    **dict.fromkeys(("RandomUtils", "RandomStringUtils"), "org.apache.commons.lang3"),
+    **dict.fromkeys(("LocalDate", "LocalDateTime", "ZonedDateTime", "Instant"), "java.time"),
+    "DateTimeFormatter": "java.time.format", "SimpleDateFormat": "java.text",
+    "SecureRandom": "java.security", "ThreadLocalRandom": "java.util.concurrent",
+    "FileServer": "org.apache.jmeter.services", "JsonPath": "com.jayway.jsonpath",
+}  # fmt: skip
+"""Classes that a script has to import, or to name with their package."""
 KEYWORDS = frozenset(
     {"if", "else", "for", "while", "try", "return", "switch", "throw", "new", "vars", "props"}
 )
@@ -115,6 +125,15 @@ def of(script: str) -> list[Statement]:
             continue
         statements.append(one)
     return statements
+
+
+def check_imports(script: str) -> None:
+    """Raises NotPlain for a class that Groovy and BeanShell do not know by its name alone."""
+    plain = TEXTS.sub("", script)
+    for name in re.findall(rf"(?<![\w.$])(?:{'|'.join(CLASSES)})\b", plain):
+        package = re.escape(CLASSES[name])
+        if not re.search(rf"\bimport\s+{package}\.(?:{name}\b|\*)", plain):
+            raise Unsupported(f"{name}, which it does not import (import {CLASSES[name]}.{name})")
 
 
 def every(statements: Sequence[Statement]) -> Iterator[Statement]:
