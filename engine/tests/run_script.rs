@@ -409,26 +409,38 @@ fn what_does_not_come_to_an_end_is_ended_and_named() {
     });
 }
 
-#[test]
-fn a_script_that_waits_outside_of_lua_is_given_up() {
-    let lua = "local ffi = require('ffi')
-        ffi.cdef 'int poll(void *, unsigned long, int);'
-        function init() ffi.C.poll(nil, 0, 60000) end";
-    let (ended, seen) = run_script(lua, "auto", |plan| {
-        plan["script"]["call_timeout_ms"] = 200.into();
+/// The exit code, and what is said, of a script whose `init` has this body, which does not come back.
+fn init_that_waits(body: &str, timeout_ms: u32) -> (Option<i32>, String) {
+    let lua = format!("local ffi = require('ffi') function init() {body} end");
+    let (ended, seen) = run_script(&lua, "auto", |plan| {
+        plan["script"]["call_timeout_ms"] = timeout_ms.into();
     });
-    assert_eq!(ended.code, Some(4), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("waits in a function outside of Lua"),
-        "{}",
-        ended.stderr
-    );
-    assert!(
-        ended.stderr.contains("init() was ended"),
-        "{}",
-        ended.stderr
-    );
     assert!(seen.is_empty());
+    (ended.code, ended.stderr)
+}
+
+#[test]
+fn a_script_that_waits_in_a_call_of_the_system_is_ended() {
+    let poll = "ffi.cdef 'int poll(void *, unsigned long, int);' ffi.C.poll(nil, 0, 60000)
+        error('nobody ended it')";
+    // Long for a busy machine.
+    let (code, said) = init_that_waits(poll, 1500);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains(": init() was ended after 1.5 s"), "{said}");
+}
+
+#[test]
+fn a_script_that_waits_where_no_signal_ends_it_is_given_up() {
+    // Locked twice by the same thread.
+    let locks = "ffi.cdef 'int pthread_mutex_lock(void *);' local lock = ffi.new('char[64]')
+        ffi.C.pthread_mutex_lock(lock) ffi.C.pthread_mutex_lock(lock)";
+    let (code, said) = init_that_waits(locks, 200);
+    assert_eq!(code, Some(4), "{said}");
+    assert!(
+        said.contains("waits in a function outside of Lua"),
+        "{said}"
+    );
+    assert!(said.contains("init() was ended"), "{said}");
 }
 
 #[test]

@@ -78,9 +78,12 @@ impl Watched {
         // One thread at a time is in an interpreter.
         self.calls
             .store(self.calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let inside = self.trap.enter();
         self.state.store(call as u32, Ordering::Release);
         let result = act();
-        if !self.leave(call as u32) {
+        let was_trapped = self.leave(call as u32);
+        drop(inside);
+        if !was_trapped {
             return result;
         }
         result.map_err(|error| {
@@ -224,8 +227,8 @@ fn watch(
             if state & IS_TRAPPED == 0 && ran >= limit {
                 watched.end_call(now.0, state);
             } else if state & IS_TRAPPED != 0 && ran >= 2 * limit {
-                // It does not even come to its next instruction: it waits in a function of the
-                // system or of C.
+                // It does not even come to its next instruction: it waits in a function of C, or in
+                // one of the system that no signal ends.
                 if let Some(call) = Call::of(state) {
                     on_hang(&format!(
                         "the script waits in a function outside of Lua and cannot be ended: {}",
