@@ -77,8 +77,7 @@ def calibrate(
     options = ["--body-bytes", str(asked.body_bytes)]
     if asked.closes_after is not None:
         options += ["--close-after", str(asked.closes_after)]
-    if asked.connections.http_version == "2":
-        options.append("--http2")
+    options.append("--http2" if asked.connections.http_version == "2" else "--bare")
     with (server or reference_server)(options, asked.server_cpus, certificate) as url:
         run = start(
             EngineLoad(
