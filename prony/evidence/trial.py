@@ -216,7 +216,7 @@ class Turns(Record):
     """CPU time of the others within its measured turns, and its own within theirs."""
     resting_cpu_s: float | None = None
     collections_outside: int | None = None
-    """Garbage collections between its measured turns."""
+    """Garbage collections between the readings of its turns, the left-out parts among them."""
 
 
 class AfterLoad(Record):

@@ -40,9 +40,7 @@ def turns(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
     )
     bends = any(effect.counts for effect in bias.values())
     codes = {"busy": lost(min(busy, 1.0)), "put_off": late, "settling": abs(settling)}
-    collected = (
-        f"; {duet.collections_outside} collections between its turns" if duet.collections_outside else ""
-    )
+    missed = f"; {duet.collections_outside} collections not in a reading" if duet.collections_outside else ""
     return Finding(
         check=CHECK,
         code="unread" if not read else max(codes, key=lambda code: codes[code]) if bends else "ok",
@@ -53,7 +51,7 @@ def turns(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
         reason=f"{duet.turns} turns of {number(duet.turn_s)} s with {', '.join(duet.others)}, the first "
         f"{number(duet.left_out_s)} s of each left out; CPU of the others in them: "
         f"{'not read' if others_s is None else f'{percent(busy)} of the CPUs'}; own CPU at rest: "
-        f"{'not read' if resting_s is None else f'{percent(off)} of that in its turns'}{collected}",
+        f"{'not read' if resting_s is None else f'{percent(off)} of that in its turns'}{missed}",
         advice="measure one server at a time (omit --duet)" if max(codes.values()) > MUCH else "",
         source=SOURCE,
     )
