@@ -146,9 +146,9 @@ def test_servers_take_turns_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     assert why_sequential(of(), Targets()) is None
     assert "GiB" in str(why_sequential(of(servers="abc", targets=three), Targets()))
     monkeypatch.setattr(duets_of_plan, "memory", dict)
-    monkeypatch.setattr(duets_of_plan.cgroup, "memory_left", lambda: 2**30)
+    monkeypatch.setattr("prony.host.cgroup.memory_left", lambda: 2**30)
     assert "GiB" in str(why_sequential(of(), Targets()))
-    monkeypatch.setattr(duets_of_plan.cgroup, "memory_left", lambda: None)
+    monkeypatch.setattr("prony.host.cgroup.memory_left", lambda: None)
     monkeypatch.setattr(duets_of_plan, "engine_takes", lambda _command: False)
     assert "prony-engine" in str(why_sequential(of(), Targets()))
 

@@ -309,7 +309,7 @@ def test_a_sum_has_the_sum_of_the_means_and_keeps_the_count() -> None:
         ("http://h", "has no path"),
         ("-n 0 http://h/", "-n is 0; expected 1 to"),
         ("-n x http://h/", "-n is 'x'; expected a whole number"),
-        ("-i -p none http://h/", "-p comes after another method"),
+        ("-i -p none http://h/", "-p comes after the method HEAD"),
         ("http://u:secret1@h/", "'http://REDACTED@h/' names a user"),
         ("u@h/", "names a user"),
         ("-E none http://h/", "not a readable file"),

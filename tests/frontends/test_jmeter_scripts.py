@@ -79,8 +79,9 @@ VALUES = {
     "vars.put('v', UUID.randomUUID().toString())": "${uuid}",
     "vars.put('v', UUID.randomUUID().toString().substring(0, 8))": "${random string 8 0123456789abcdef}",
     "def r = new Random(); vars.put('v', (r.nextInt(9) + 1).toString())": "${random int 1 9}",
-    "import java.util.concurrent.*; vars.put('v', '' + ThreadLocalRandom.current().nextInt(5, 8))":
-        "${random int 5 7}",
+    "import java.util.concurrent.*; vars.put('v', '' + ThreadLocalRandom.current().nextInt(5, 8))": (
+        "${random int 5 7}"
+    ),
     "vars.put('v', System.currentTimeMillis() + '')": "${time}",
     "vars.put('v', '' + System.currentTimeMillis().intdiv(1000))": "${time s}",
     "def w = ['a', 'b']; vars.put('v', w[new Random().nextInt(w.size())])": "${random choice a b}",

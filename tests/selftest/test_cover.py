@@ -151,4 +151,4 @@ def test_staged_faults_have_twins_that_differ_in_the_fault_alone() -> None:
         )
 
 
-_FAULTS = ("disturbance", "injected_faults", "serve", "around", "shared_cpus", "needs")
+_FAULTS = ("disturbance", "injected_faults", "serve", "context", "shared_cpus", "needs")

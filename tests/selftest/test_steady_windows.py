@@ -9,7 +9,7 @@ from prony_selftest.steady_tables import REPRODUCED, reproduced, share
 from prony_selftest.steady_windows import FULL, SEED, Protocol, Server
 
 
-@pytest.mark.parametrize(("told", "server", "lab"), REPRODUCED)
+@pytest.mark.parametrize(("description", "server", "protocol"), REPRODUCED)
 @pytest.mark.rarely
 def test_the_bounds_of_a_window_that_looks_level_hold_what_is_to_come(
     description: str, server: Server, protocol: Protocol

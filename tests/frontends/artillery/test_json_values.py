@@ -163,7 +163,7 @@ def test_a_before_that_fails_ends_it(serve: Serve, front: Front, tmp_path: Path)
         (
             "scenarios: [{flow: [{get: {url: /, capture: {header: etag, as: t}}},\n"
             " {loop: [{get: {url: /}}], over: other}]}]\n",
-            "s.yml:4: a loop over",
+            "s.yml:3: a loop over",
         ),
     ],
 )

@@ -71,7 +71,7 @@ def test_of_a_step_within_a_loop_the_first_key_is_read(
     assert server.ended()["requests"] == 7
     assert asked(server, file) == ["GET /before HTTP/1.1", *TURN, *TURN]
     said = front.err.getvalue()
-    for part in ("beside 'post' the key 'capture'", "beside 'think' the key 'get'", "'if' has no url"):
+    for part in ("'post' the key 'capture'", "'think' the key 'get'", "'if' has no url"):
         assert part in said
 
 
