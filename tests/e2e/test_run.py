@@ -154,7 +154,7 @@ def test_the_forecast_refuses_a_connection_per_request_at_the_published_rate(lab
         (("run", "missing.yaml"), 2, "cannot be read"),
         (("run", "small.yaml", "--only", "fixt"), 2, "its parts: fixed, open"),
         (("run", "small.yaml", "--duration", "8h"), 2, "no soak part"),
-        (("run", "--resume", "latest", "--quick"), 2, "leave out --quick"),
+        (("run", "--resume", "latest", "--quick"), 2, "--quick"),
         (("run", "--resume", "latest"), 2, "No results"),
     ],
 )
