@@ -108,3 +108,15 @@ def test_redirects_are_not_for_functions_to_decide(tmp_path: Path, name: str) ->
 )
 def test_an_error_of_a_function_has_nodes_name(ours: str, nodes: str) -> None:
     assert NO_OBJECT.sub(_as_node, f"errors.{ours}") == f"errors.{nodes}"
+
+
+@pytest.mark.parametrize("capture", ["json: $.a", "selector: a, attr: href", "regexp: a"])
+def test_a_capture_that_may_miss_is_noted_where_artillery_sends_undefined(
+    tmp_path: Path, capture: str
+) -> None:
+    """Of regexp and header Artillery sends an empty text, too."""
+    flow = (
+        f"{{get: {{url: /, capture: {{{capture}, as: v, strict: false}}}}}}, {{get: {{url: '/{{{{ v }}}}'}}}}"
+    )
+    notes = [note for note in made(tmp_path, flow).notes if "Artillery writes undefined" in note]
+    assert len(notes) == (0 if capture.startswith("regexp") else 1)
