@@ -29,7 +29,7 @@ def made(inside: str, beside: str, **properties: str) -> Translated:
     return translated_of(inside, beside, ONE, None, **properties)
 
 
-def given(translated: Translated) -> tuple[list[str], list[dict[str, str] | None]]:
+def given(translated: Translated) -> tuple[list[str], list[dict[str, str]]]:
     """The initial values of what setUp gives, and what it sets."""
     stage = translated.trial.before
     assert stage is not None
