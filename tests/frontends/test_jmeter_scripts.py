@@ -83,6 +83,7 @@ VALUES = {
         "${random int 5 7}"
     ),
     "vars.put('v', System.currentTimeMillis() + '')": "${time}",
+    "vars.put('v', (vars.get('n').toInteger() + 1) as String)": "6",
     "vars.put('v', '' + System.currentTimeMillis().intdiv(1000))": "${time s}",
     "def w = ['a', 'b']; vars.put('v', w[new Random().nextInt(w.size())])": "${random choice a b}",
     "vars.put('v', String.format('%04d', new Random().nextInt(100)))": "${random int 0 99 | digits 4}",

@@ -190,7 +190,7 @@ def of_scenario(
     builds = is_built(node.value, scope)
     if not builds and not calls(node.value):
         return None, scope
-    ours, referenced = set(captured(node.value)), {*referred(node.value), *elsewhere}
+    ours, referenced = set(captured(node.value)), {*referred(node.value), *referred(found.source), *elsewhere}
     drawn = {*ours, *scope.fed, *scope.captured}
     variables = {*drawn, *(name for name in scope.constants if not name.startswith("$"))}
     # A condition gets the variables under a name of its own.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,7 +74,7 @@ def aggregate(read: TranslatedScript, ran: Ran) -> Metrics:
     window = ran.window
     began_ms = ran.report.ready.started_unix_ns // 1_000_000
     counters = _counters(read, window)
-    requests = counters["http.requests"]
+    requests = counters.get("http.requests", 0)
     rates = {"http.request_rate": round(requests / max(window.duration_s, 1.0))} if requests else {}
     summaries: dict[str, dict[str, float | None]] = {}
     answered = _answered(window)
@@ -89,6 +90,7 @@ def aggregate(read: TranslatedScript, ran: Ran) -> Metrics:
             summaries[f"{read.namespace}response_time.{name}"] = summary(_decoded(times))
     if (own := ran.report.script) is not None:
         for name, count in own.counters.items():
+            name = NO_OBJECT.sub(_as_node, name)
             counters[name] = counters.get(name, 0) + count
         rates |= {name: round(count / max(window.duration_s, 1.0)) for name, count in own.rates.items()}
         summaries |= {name: _summary_of(values) for name, values in own.histograms.items()}
@@ -100,6 +102,15 @@ def aggregate(read: TranslatedScript, ran: Ran) -> Metrics:
         first_ms=began_ms,
         last_ms=began_ms + round(window.duration_s * 1000),
     )
+
+
+NO_OBJECT = re.compile(r"^errors\.cannot (set|read) property '(.*)' of (undefined|null)$")
+
+
+def _as_node(found: re.Match[str]) -> str:
+    """Its words for a function that uses a missing object."""
+    doing = {"set": "setting", "read": "reading"}[found[1]]
+    return f"errors.Cannot {found[1]} properties of {found[3]} ({doing} '{found[2]}')"
 
 
 def periods(rows: Sequence[IntervalRow], began_ms: int) -> list[Metrics]:
@@ -145,7 +156,8 @@ def _counters(read: TranslatedScript, window: Window) -> dict[str, int]:
     counters["vusers.created"] = created
     if window.blocked:
         counters["vusers.skipped"] = window.blocked
-    counters["http.requests"] = window.sent + _unconnected(window.errors)
+    if sent := window.sent + _unconnected(window.errors):
+        counters["http.requests"] = sent
     for code, count in sorted(window.status.items()):
         counters[f"http.codes.{code}"] = count
     if window.completed:

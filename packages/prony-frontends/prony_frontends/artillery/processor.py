@@ -76,17 +76,17 @@ class Processor:
     @cached_property
     def names(self) -> frozenset[str]:
         """Names of variables that its functions may read and set."""
-        return frozenset(attribute or subscript for attribute, subscript in NAMED.findall(self._code))
+        return frozenset(attribute or subscript for attribute, subscript in NAMED.findall(self.code))
 
     @cached_property
     def names_any(self) -> bool:
         """Whether it may use variables with computed names."""
-        return WHOLE.search(self._code) is not None
+        return WHOLE.search(self.code) is not None
 
     @cached_property
     def environment(self) -> frozenset[str]:
         """Names of environment variables that it reads."""
-        return frozenset(attribute or subscript for attribute, subscript in ENVIRONMENT.findall(self._code))
+        return frozenset(attribute or subscript for attribute, subscript in ENVIRONMENT.findall(self.code))
 
     def has_function(self, name: str) -> bool:
         """Whether it appears to define this function."""
@@ -95,10 +95,11 @@ class Processor:
         pattern = (
             rf"\bfunction\s+{word}\b|\b{word}\s*[:=]\s*{form}|\b{word}\s*\([^()]*\)\s*\{{|\bexports\.{word}\b"
         )
-        return re.search(pattern, self._code) is not None
+        return re.search(pattern, self.code) is not None
 
     @cached_property
-    def _code(self) -> str:
+    def code(self) -> str:
+        """The source without comments."""
         return _without_comments(self.source)
 
 
@@ -117,7 +118,10 @@ def processor(node: ScriptNode, folders: tuple[Path, ...]) -> Processor:
     if not candidates:
         raise node.wrong(f"a JavaScript file next to the script ({folders[0] / name} does not exist)")
     file = candidates[0].resolve()
-    return Processor(file, "\n".join(_sources(file, {}, node)))
+    found = Processor(file, "\n".join(_sources(file, {}, node)))
+    if (changed := re.search(r"\b(?:followRedirect|maxRedirects)\b", found.code)) is not None:
+        raise node.refused(f"{changed[0]} in a function", "write it into the flow")
+    return found
 
 
 def _sources(file: Path, seen: dict[Path, str], node: ScriptNode) -> Iterator[str]:

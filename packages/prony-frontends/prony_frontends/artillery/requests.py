@@ -24,8 +24,9 @@ from prony_frontends.artillery.responses import (
     expected,
     looked,
 )
-from prony_frontends.artillery.script import ScriptNode, UserFails
+from prony_frontends.artillery.script import Date, ScriptNode, UserFails
 from prony_frontends.artillery.templates import (
+    DATE,
     UNDEFINED,
     NameScope,
     constant,
@@ -141,6 +142,9 @@ def request(
     hops = _hops(params, scope)
     plain = plain or found.body or wanted.body
     headers = _headers(params, scope, settings, content_type, compressed=not plain)
+    stated = headers.pop("content-length", None)  # the engine adds it to every request
+    if stated is not None and stated != _length(method, body, parts):
+        raise params.refused(f"a Content-Length of '{stated}' other than the body's", "leave the header out")
     own = _cookies(params, scope, settings)
     added_at = len(headers)
     if "host" not in headers:
@@ -285,6 +289,7 @@ def _pairs(node: ScriptNode, scope: NameScope) -> list[str]:
     pairs = []
     for key, child in node.items():
         for value in child.elements() if isinstance(child.value, list) else (child,):
+            _no_date(value)
             nothing = (
                 value.value is None or isinstance(value.value, list | dict) or is_undefined(value, scope)
             )
@@ -293,8 +298,14 @@ def _pairs(node: ScriptNode, scope: NameScope) -> list[str]:
     return pairs
 
 
+def _no_date(node: ScriptNode) -> None:
+    if isinstance(node.value, Date):
+        raise node.refused(*DATE)
+
+
 def _in_form(node: ScriptNode, scope: NameScope) -> str:
     """A value of a form, as String() of JavaScript writes it."""
+    _no_date(node)
     if isinstance(node.value, dict):
         return "[object Object]"
     if isinstance(node.value, list):
@@ -337,6 +348,14 @@ def _text_body(method: str, params: ScriptNode, scope: NameScope) -> tuple[str |
     return rendered(body, scope), None
 
 
+def _length(method: str, body: str | None, parts: tuple[BodyPart, ...]) -> str | None:
+    """The Content-Length of a constant body; None: it has none, or the body changes."""
+    if parts or (body is None and method not in ("post", "put", "patch")):
+        return None
+    text = body or ""
+    return None if re.search(r"(?<!\$)\$\{", text) else str(len(text.replace("$${", "${").encode()))
+
+
 def _is_given(node: ScriptNode | None, scope: NameScope) -> bool:
     return node is not None and not is_undefined(node, scope)
 
@@ -356,7 +375,7 @@ def _headers(
             if not lines or is_undefined(lines[0], scope):
                 nothing.add(name.lower())
                 continue
-            if lines[0].value is None:
+            if is_undefined(lines[0], scope, None):
                 raise UserFails(value, "a header that is null", GOT_ERROR)
             nothing.discard(name.lower())
             headers[name.lower()] = rendered(lines[0], scope)
@@ -368,7 +387,6 @@ def _headers(
     gzip = params.children.get("gzip")
     if compressed and (gzip is None or gzip.value is not False):
         headers.setdefault("accept-encoding", "gzip, deflate, br")
-    headers.pop("content-length", None)  # added to every request
     return headers
 
 

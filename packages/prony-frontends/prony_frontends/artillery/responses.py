@@ -134,6 +134,11 @@ def looked(params: ScriptNode, scope: NameScope, strict: bool) -> ReadFromRespon
             raise spec.wrong("a name in 'as', or a 'value' to match")
         ours = capture_name(name.text("a name"))
         capture = _capture(spec, strict)
+        if capture.default is not None and (spec.get("json") or spec.get("selector")) is not None:
+            ignored.append(
+                f"{spec.place}: without a match {name.value} is an empty text; Artillery writes undefined, "
+                "and leaves out a header or a part of json"
+            )
         if spec.get("selector") is not None and capture.regex is not None and capture.template is not None:
             ignored.append(
                 f"{spec.place}: {spec.children['selector'].shown} is matched against the source; "

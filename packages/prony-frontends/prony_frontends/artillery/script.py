@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -257,6 +258,10 @@ def _build(loader: _Loader, node: yaml.Node, file: str, budget: _Budget) -> Scri
         children = {index: _build(loader, value, file, budget) for index, value in enumerate(node.value)}
         return ScriptNode([child.value for child in children.values()], file, line, children)
     value = loader.construct_object(node)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise yaml.constructor.ConstructorError(
+            None, None, f"{node.value} is no finite number", node.start_mark
+        )
     if isinstance(value, datetime.date):
         moment = value if isinstance(value, datetime.datetime) else datetime.datetime(*value.timetuple()[:3])
         utc = moment if moment.tzinfo is None else moment.astimezone(datetime.UTC).replace(tzinfo=None)

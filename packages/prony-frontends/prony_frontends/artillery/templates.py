@@ -50,6 +50,10 @@ class Rows(list[Any]):
     """All rows of a file: a list that is not drawn from."""
 
 
+DATE = ("an unquoted date outside of json", "quote it")
+"""Refused: JavaScript writes it in another form, by the place."""
+
+
 class Undefined:
     """Stands for a missing value, which Artillery leaves out or writes as `undefined`."""
 
@@ -99,7 +103,7 @@ def capture_name(name: str) -> str:
 def rendered(node: ScriptNode, scope: NameScope, escape: Escape = "plain") -> str:
     """The text with the plan model's placeholders; literal parts are escaped. Raises Refused."""
     if isinstance(node.value, Date):
-        raise node.refused("an unquoted date outside of json", "quote it")
+        raise node.refused(*DATE)
     return text_of(str_of(node.value), node, scope, escape)
 
 
@@ -108,6 +112,8 @@ def text_of(text: str, node: ScriptNode, scope: NameScope, escape: Escape = "pla
     written = ""
     for part in parts(text, node, scope):
         if isinstance(part, LiteralPart):
+            if isinstance(part.value, Date):
+                raise node.refused(*DATE)
             written += _written(part.text, escape)
         elif written.endswith("$"):  # the plan model reads $${ as a literal ${
             raise node.refused("a $ right before {{", "put the $ into the variable, or a character between")
@@ -159,14 +165,14 @@ def is_drawn(node: ScriptNode, scope: NameScope) -> bool:
     return any(isinstance(part, RenderedPart) for part in parts(node.value, node, scope))
 
 
-def is_undefined(node: ScriptNode, scope: NameScope) -> bool:
-    """Whether it has no value and is left out."""
-    if node.value is UNDEFINED:
+def is_undefined(node: ScriptNode, scope: NameScope, nothing: Any = UNDEFINED) -> bool:
+    """Whether it has no value and is left out; `nothing`: or None for null."""
+    if node.value is nothing:
         return True
     if not isinstance(node.value, str) or "{{" not in node.value:
         return False
     only, *more = parts(node.value, node, scope)
-    return not more and isinstance(only, LiteralPart) and only.value is UNDEFINED
+    return not more and isinstance(only, LiteralPart) and only.value is nothing
 
 
 def json_text(node: ScriptNode, scope: NameScope) -> str:

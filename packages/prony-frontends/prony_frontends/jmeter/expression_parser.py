@@ -254,9 +254,12 @@ class Parser:
                 value = self._called(Named(""), value.name, self._arguments())
             elif self._next("as"):
                 kind_name = self._first()
-                if not (isinstance(kind_name, Named) and kind_name.name in NUMBERS):
+                if not isinstance(kind_name, Named) or kind_name.name not in {"String", *NUMBERS}:
                     raise Unsupported("as")
-                value = as_number(value)
+                if kind_name.name != "String":
+                    value = as_number(value)
+                elif value is not None:
+                    value = self._concatenated(value)
             else:
                 return value
 
