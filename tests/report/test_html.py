@@ -180,9 +180,11 @@ def test_tables_have_headers_and_scopes(html: str) -> None:
     assert all(b - a <= 1 for a, b in pairwise(levels))
 
 
-def test_every_line_of_a_quick_run_is_marked_and_no_line_of_a_full_one() -> None:
+def test_a_quick_run_is_marked_once_above_and_on_every_row_of_its_results_and_a_full_one_nowhere() -> None:
     quick = Page(rendered(factory.experiment))
-    rows = [e for e in quick.all("th") if e.attributes.get("scope") == "row" and "tbody" in e.inside]
+    marks = [e for e in quick.elements if e.attributes.get("class") == "quick"]
+    assert len([e for e in marks if "details" not in e.inside]) == 1
+    rows = [e for e in quick.all("th") if e.attributes.get("scope") == "row" and "details" in e.inside]
     figures = rows[: next(n for n, e in enumerate(rows) if e.text.startswith("trials that conform")) + 1]
     assert len(figures) > 18
     assert all(e.text.endswith("quick") for e in figures)
