@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from prony import redaction
-from prony.compare.claim import Claim
+from prony.compare.capacity import End
 from prony.compare.noninferiority import Change
 
 if TYPE_CHECKING:
     from prony.report.result import PartView, ResultView
 
-MOST_TRIALS = 100
+MOST_TRIALS, MOST_WINDOW_S = 100, 600.0
 WITH_TRIALS = ("compare", "aa", "explain")
 LONGER_S, FINE = 4, 0.05
 """Times the window of a single load, and the half-width of its figure from which it need not be longer."""
@@ -27,6 +27,8 @@ def next_step(view: ResultView, typed: Sequence[str]) -> str:
     (part,) = view.parts
     if typed[0] == "gate" and view.state == "finished":
         words = _longer_budget(part, typed)
+    elif typed[0] == "capacity":
+        words = _more_search(part, typed)
     elif view.planned > len(view.trials):
         words = []
     else:
@@ -36,18 +38,32 @@ def next_step(view: ResultView, typed: Sequence[str]) -> str:
 
 
 def _more_trials(part: PartView, typed: Sequence[str]) -> list[str]:
-    """The number of trials that settles the first open pair of the headline figure."""
-    blocks = [
-        pair.settles.blocks
-        for pair in part.pairs
-        if pair.figure == part.headline_figure
-        and pair.claim is Claim.OPEN
-        and pair.settles is not None
-        and pair.settles.what == "blocks"
-        and pair.settles.blocks
-    ]
-    trials = max((cell.cell.trials for cell in part.cells), default=0) + min(blocks, default=0)
-    return _with(typed, ("--trials",), str(trials)) if blocks and trials <= MOST_TRIALS else []
+    """The number of trials that settles the first open pair of the headline figure; else the window that
+    shows a difference beyond it.
+    """
+    settles = [p.settles for p in part.pairs if p.figure == part.headline_figure and p.settles is not None]
+    blocks = [one.blocks for one in settles if one.what == "blocks" and one.blocks]
+    if blocks:
+        trials = max((cell.cell.trials for cell in part.cells), default=0) + min(blocks)
+        return _with(typed, ("--trials",), str(trials)) if trials <= MOST_TRIALS else []
+    more_s = [one.seconds for one in settles if one.what == "load" and one.seconds]
+    return _window(part, typed, 1, math.ceil(min(more_s))) if more_s else []
+
+
+def _more_search(part: PartView, typed: Sequence[str]) -> list[str]:
+    """Of a search without an answer to its resolution."""
+    end = None if part.search is None else part.search.found.end
+    if end is End.TRIALS and part.part.search is not None:
+        return _with(typed, ("--search-trials",), str(2 * part.part.search.most_trials))
+    return _window(part, typed, 2) if end is End.UNDECIDED else []
+
+
+def _window(part: PartView, typed: Sequence[str], times: int, more_s: int = 0) -> list[str]:
+    """With a longer window, where a trial has one."""
+    planned = [cell.cell.trial.measured for cell in part.cells]
+    lengths = [one.window_s for one in planned if one.kind == "steady" and one.windows == 1]
+    window_s = times * max(lengths, default=math.inf) + more_s
+    return _with(typed, ("--window",), f"{window_s:g}s") if window_s <= MOST_WINDOW_S else []
 
 
 def _longer_budget(part: PartView, typed: Sequence[str]) -> list[str]:

@@ -14,6 +14,8 @@ FULL_TRIALS = 5
 """Trials per server below which every line says *quick*."""
 RATE_FIGURES = ("requests_per_s", "published_requests_per_s")
 MOST_DIGITS = 6
+LATER = ". Later: "
+"""Between the claim and what is open beyond the window."""
 SMALL = 0.2
 """Ratios below get more than two decimals."""
 OBSTACLES = {
@@ -41,7 +43,7 @@ OBSTACLES = {
 def sentence(pair: Pair) -> str:
     """The claim as a sentence, or two where the claim beyond the window differs."""
     if pair.claim is Claim.SHOWN_FOR_WINDOW and pair.horizon_s is not None:
-        return f"{for_window(pair)}. Later: {_later(pair)}"
+        return f"{for_window(pair)}{LATER}{_later(pair)}"
     return for_window(pair)
 
 

@@ -320,7 +320,7 @@ class Experiment:
     def _no_room(self, part: Part, some: list[ScheduledTrial]) -> str:
         assert self._budget is not None
         within = f"the budget of {self._budget.whole_s:g} s has no room for another"
-        return f"{part.title}: {some[0].block} blocks, and {within}"
+        return f"{part.title}: after block {some[0].block} {within}"
 
     def _note_once(self, note: str) -> None:
         if note not in self._noted:

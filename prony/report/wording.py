@@ -125,7 +125,9 @@ UNBOUNDED = "not bounded"
 SAFE_DIGITS = 3
 """Of a figure that is only known to be at least or at most so much."""
 LOOSE = 1.0
-"""A figure that may be more than this share higher is only known to be at least so much."""
+"""A figure that may be more than this share higher is only known to be at least so much, ..."""
+SLACK = 0.5
+"""... if it is not this share lower: *at least 0* says nothing."""
 IN_TIMES = 10.0
 """Multiple of the figure from which an upper bound is a factor, not per cent."""
 EXACT = 1e-9
@@ -157,7 +159,7 @@ def bends(low: float | None, high: float | None) -> str:
 
 def bounded(value: float, low: float | None, high: float | None, written: Callable[[float], str]) -> str:
     """`13,835 requests/s`, but `at least 192,000 requests/s` where nothing near bounds it above."""
-    if low is not None and _is_far(high):
+    if low is not None and low > -SLACK and _is_far(high):
         return f"at least {written(_safe(value * (1 + low), math.floor))}"
     if high is not None and low is None:
         return f"at most {written(_safe(value * (1 + high), math.ceil))}"
@@ -169,9 +171,7 @@ def figure_good_to(
 ) -> str:
     """The figure and how good it is: `13,835 requests/s  −0.3 / +2.1 %`, `at least 192,000 requests/s`."""
     range_words = bounded(value, low, high, written)
-    unknown = low is None and high is None
-    one_sided = not unknown and (low is None or _is_far(high))
-    return range_words if one_sided else f"{range_words}{gap}{good_to(low, high)}"
+    return f"{range_words}{gap}{good_to(low, high)}" if range_words == written(value) else range_words
 
 
 def _is_far(high: float | None) -> bool:

@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from prony.cli.next_step import next_step
+from prony.compare.capacity import End
 from prony.compare.claim import Claim, Settles
 from prony.compare.noninferiority import Change
 from prony.judge.estimate import Uncertainty
+from prony.plan.part import Search
 from prony.report.cell_view import CellView
 from prony.report.result import ResultView
 from tests.report import factory
+from tests.report.trial_evidence import WINDOW_S
 
 TYPED = ["compare", "PORT={port} ./a", "b", "--trials", "5", "--quick"]
 
@@ -26,7 +29,7 @@ def with_pair(claim: Claim, settles: Settles | None) -> ResultView:
     part = replace(view.parts[0])
     first, *rest = part.pairs
     wanted = replace(first, figure=part.headline_figure, claim=claim, settles=settles)
-    shown = [replace(pair, claim=Claim.SHOWN) for pair in rest]
+    shown = [replace(pair, claim=Claim.SHOWN, settles=None) for pair in rest]
     return factory.with_pairs(view, [wanted, *shown])
 
 
@@ -44,6 +47,8 @@ def test_an_open_pair_gets_the_trials_that_settle_it() -> None:
         (Claim.SHOWN, None, TYPED),
         (Claim.OPEN, Settles("isolation", None), TYPED),
         (Claim.OPEN, Settles("blocks", 1e6, 4000), TYPED),
+        (Claim.SHOWN_FOR_WINDOW, Settles("load", 3000.0), TYPED),
+        (Claim.SHOWN_FOR_WINDOW, Settles("load", None), TYPED),
         (Claim.OPEN, Settles("blocks", 600.0, 7), []),
         (Claim.OPEN, Settles("blocks", 600.0, 7), ["compare", "--resume", "latest"]),
         (Claim.OPEN, Settles("blocks", 600.0, 7), ["compare", "http://me:secret@host/", "b"]),
@@ -53,6 +58,37 @@ def test_where_no_number_of_trials_settles_it_there_is_no_line(
     claim: Claim, settles: Settles | None, typed: list[str]
 ) -> None:
     assert next_step(with_pair(claim, settles), typed) == ""
+
+
+def test_a_difference_of_this_window_gets_the_window_that_shows_it_beyond() -> None:
+    view = with_pair(Claim.SHOWN_FOR_WINDOW, Settles("load", 63.2))
+    again = shlex.split(next_step(view, [*TYPED, "--window", "30s"]))
+    assert again == ["prony", *TYPED, "--window", f"{WINDOW_S + 64:g}s"]
+
+
+@pytest.mark.parametrize(
+    ("end", "option", "value"),
+    [
+        (End.TRIALS, "--search-trials", "48"),
+        (End.UNDECIDED, "--window", f"{2 * WINDOW_S:g}s"),
+        (End.FOUND, None, None),
+        (End.CLIENT, None, None),
+        (None, None, None),
+    ],
+)
+def test_a_search_without_an_answer_gets_more_trials_or_a_longer_window(
+    end: End | None, option: str | None, value: str | None
+) -> None:
+    view = factory.full()
+    (part,) = view.parts
+    search: Any = SimpleNamespace(found=SimpleNamespace(end=end))
+    planned = part.part.model_copy(
+        update={"search": Search(objectives="p99<1s", highest_per_s=1e6, resolution=0.05, most_trials=24)}
+    )
+    again = replace(view, parts=(replace(part, part=planned, search=search),))
+    typed = ["capacity", "http://127.0.0.1/", "--slo", "p99<1s"]
+    expected = "" if option is None else shlex.join(["prony", *typed, option, str(value)])
+    assert next_step(again, typed) == expected
 
 
 def test_a_load_is_measured_longer_where_chance_is_its_largest_uncertainty() -> None:

@@ -136,6 +136,8 @@ def test_on_a_busy_machine_the_second_line_says_not_to_compare() -> None:
         "prony: other processes took 57 % of the server's CPUs: do not compare these figures "
         "(not bounded above of requests/s); stop the other load and repeat"
     )
+    also_the_client = busy.model_copy(update={"outside": False})
+    assert told(FINE, also_the_client, requests_per_s=8000.0) == told(FINE, busy, requests_per_s=8000.0)
     little = busy.model_copy(update={"bias": {"requests_per_s": Bias(high=0.02)}})
     assert told(FINE, little, requests_per_s=8000.0)[1].startswith(
         "prony: largest source: +2 % of requests/s"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.store import Store
+from prony.store import Search, Store
 from prony_frontends import names
 from tests import command
 from tests.exit_codes import demanded_code
@@ -51,6 +51,7 @@ def test_few_requests_are_not_wrong(
     assert database.exists(), done.stderr
     with closing(Store.open(database)) as store:
         (trial,) = store.trials(store.experiment("latest").id)
+        (listed,) = store.search(Search()).experiments
     wrong = {
         finding.check: finding.reason
         for finding in trial.judgement.not_conforming
@@ -59,3 +60,4 @@ def test_few_requests_are_not_wrong(
     assert wrong == {}
     assert done.returncode == demanded_code(database), done.stderr
     assert done.stdout.strip(), "the tool's own figures"
+    assert listed.answer

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from prony.compare.sentence import LATER
 from prony.errors import PronyError
 from prony.judge.finding import GRAVEST_FIRST, Kind
 from prony.report.answer import answer, provided
@@ -180,9 +181,20 @@ def test_tables_have_headers_and_scopes(html: str) -> None:
     assert all(b - a <= 1 for a, b in pairwise(levels))
 
 
-def test_every_line_of_a_quick_run_is_marked_and_no_line_of_a_full_one() -> None:
+def test_what_is_open_beyond_the_window_stands_below_the_claim() -> None:
+    page = Page(rendered(factory.experiment))
+    said = [e.text for e in page.all("p") if e.attributes.get("class") in ("said", "also")]
+    claim, _, later = answer(factory.experiment()).sentence.partition(LATER)
+    assert later
+    assert said[0] == claim
+    assert later in said[1]
+
+
+def test_a_quick_run_is_marked_once_above_and_on_every_row_of_its_results_and_a_full_one_nowhere() -> None:
     quick = Page(rendered(factory.experiment))
-    rows = [e for e in quick.all("th") if e.attributes.get("scope") == "row" and "tbody" in e.inside]
+    marks = [e for e in quick.elements if e.attributes.get("class") == "quick"]
+    assert len([e for e in marks if "details" not in e.inside]) == 1
+    rows = [e for e in quick.all("th") if e.attributes.get("scope") == "row" and "details" in e.inside]
     figures = rows[: next(n for n, e in enumerate(rows) if e.text.startswith("trials that conform")) + 1]
     assert len(figures) > 18
     assert all(e.text.endswith("quick") for e in figures)

@@ -62,6 +62,7 @@ def test_one_source_names_the_side_that_it_bends(low: float | None, high: float 
         (193_000.0, 0.0, None, "at least 193,000 requests/s"),
         (193_421.0, None, None, "193,421 requests/s"),
         (0.0, 0.0, None, "at least 0 requests/s"),
+        (193_421.0, -1.0, 5.6, "193,421 requests/s"),
     ],
 )
 def test_of_what_is_bounded_on_one_side_that_end_is_reported(
@@ -77,6 +78,7 @@ def test_of_what_is_bounded_on_one_side_that_end_is_reported(
         (-0.003, None, "at least 13,700 requests/s"),
         (None, 0.021, "at most 14,200 requests/s"),
         (None, None, "13,835 requests/s  not bounded"),
+        (-1.0, 5.6, "13,835 requests/s  −100 / +560 %"),
     ],
 )
 def test_a_figure_and_how_good_it_is(low: float | None, high: float | None, text: str) -> None:

@@ -144,6 +144,8 @@ PRINTED_FIGURES = {"requests_per_s": "requests/s", "p99_ms": "p99"}
 """Figures whose uncertainty is printed."""
 INCOMPARABLE = math.log(1.05)
 """Bias by other processes, on the log scale, from which figures are not comparable: typical effects."""
+OTHERS = frozenset({"other_processes", "steal", "siblings"})
+"""Codes of an isolation finding whose largest part is others' work; where all of it is, it is `outside`."""
 
 
 def _reason(one: Finding) -> str:
@@ -157,7 +159,7 @@ def _rests_on(judgement: Judgement) -> str:
     if lines:
         (finding, bias), name = max(lines, key=lambda entry: entry[0].bias.size)
         effect = f"{bends(bias.low, bias.high)} of {PRINTED_FIGURES[name]}"
-        if finding.outside and bias.size >= INCOMPARABLE:
+        if (finding.outside or finding.code in OTHERS) and bias.size >= INCOMPARABLE:
             sentences.append(f"{finding.reason}: do not compare these figures ({effect}); {finding.advice}")
         else:
             sentences.append(f"largest source: {effect} by {_reason(finding)}")

@@ -96,16 +96,18 @@ def offers(common: Common) -> Callable[[Plan, Progress], Ran]:
 
     def offer(plan: Plan, progress: Progress) -> Ran:
         from prony.cli import measure
+        from prony.report.reading import load_result, remember_answer
         from prony_frontends.base import Ran
 
         seeded = plan.model_copy(update={"seed": options.seed(common.seed)})
         done = measure.measured(seeded, common, progress, warned=_note)
+        view = load_result(done.store, done.identifier)
+        remember_answer(done.store, view)
 
         def write_page(file: Path) -> None:
             from prony.report.html import write_html
-            from prony.report.reading import load_result
 
-            write_html(load_result(done.store, done.identifier), file)
+            write_html(view, file)
 
         if common.report is not None:
             write_page(common.report)

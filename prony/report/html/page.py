@@ -9,6 +9,7 @@ from importlib.resources import files
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from prony.compare.sentence import LATER
 from prony.report.answer import answer, label_lines, provided, quick_words
 from prony.report.blocks import KIND_WORDS
 from prony.report.html.chapters import chapters, pictures
@@ -92,6 +93,7 @@ def render_html(view: ResultView, *, above: Markup | None = None, more_style: st
             conditions=conditions(view),
             kind=lambda value: type(value).__name__,
             counted=counted,
+            beyond=LATER,
         )
     )
 
