@@ -94,7 +94,7 @@ impl Users {
     fn count_url(&self, step: usize, written: &[u8], record: &mut Record) {
         let step = &self.job.scenarios.steps[step];
         if let (Some(rows), Some(target)) = (step.rows, target_of(written)) {
-            let urls = &mut record.recorder.counters.urls;
+            let urls = &mut record.recorder.figures.counters.urls;
             urls.count(step.figure, rows, target);
         }
     }
