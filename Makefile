@@ -128,11 +128,11 @@ FUZZ_S ?= 60
 # What cargo-fuzz sets, less the sanitisers, which only a nightly toolchain has.
 FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Coverflow-checks -Cpasses=sancov-module \
   $(addprefix -Cllvm-args=-sanitizer-coverage-,level=4 inline-8bit-counters pc-table trace-compares)
-fuzz: ## The seven fuzz targets of the engine by libFuzzer, FUZZ_S seconds each (a stable toolchain and a C++ compiler)
+fuzz: ## The six fuzz targets of the engine by libFuzzer, FUZZ_S seconds each (a stable toolchain and a C++ compiler)
 	@command -v c++ >/dev/null || { echo "c++ was not found: libFuzzer is built from source (Debian: apt-get install g++)"; exit 2; }
 	cd engine/fuzz && host=$$(rustc -vV | sed -n 's/^host: //p') && \
 	RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --quiet --locked --release --target "$$host" && \
-	for target in response chunked template plan h2_frames h2_headers h2_server; do \
+	for target in response chunked template plan h2_frames h2_headers; do \
 	  mkdir -p "corpus/$$target" "artifacts/$$target" && \
 	  "target/$$host/release/$$target" -max_total_time=$(FUZZ_S) -timeout=10 -print_final_stats=1 "-artifact_prefix=artifacts/$$target/" "corpus/$$target" || exit 1; \
 	done

@@ -81,7 +81,7 @@ class Server:
 
 @contextmanager
 def _serve(engine: Path, cpu: int) -> Iterator[Server]:
-    command: list[str | Path] = [engine, "serve", "--stdin-guard", "--cpus", str(cpu)]
+    command: list[str | Path] = [engine, "serve", "--bare", "--stdin-guard", "--cpus", str(cpu)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout
     assert process.stdin

@@ -90,8 +90,7 @@ class ReferenceServer:
             *(str(find_engine()), "serve", "--listen", "127.0.0.1:0", "--cpus", str(self._cpu)),
             *("--body-file", str(body), "--content-type", "text/plain"),
         ]
-        if self._http2:
-            argv.append("--http2")
+        argv.append("--http2" if self._http2 else "--bare")
         if self._certificate:
             argv += ["--tls", "--no-resumption", "--cert", str(self._certificate.certificate)]
             argv += ["--key", str(self._certificate.key)]

@@ -24,7 +24,7 @@ struct Target {
 
 impl Target {
     fn start() -> Self {
-        let script = format!("ulimit -n {OPEN_FILES}; exec \"$0\" serve --stdin-guard");
+        let script = format!("ulimit -n {OPEN_FILES}; exec \"$0\" serve --bare --stdin-guard");
         let mut child = Command::new("sh")
             .args(["-c", &script, env!("CARGO_BIN_EXE_prony-engine")])
             .stdin(Stdio::piped())

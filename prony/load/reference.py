@@ -77,8 +77,7 @@ def calibrate(
     options = ["--body-bytes", str(load.body_bytes)]
     if load.closes_after is not None:
         options += ["--close-after", str(load.closes_after)]
-    if load.connections.http_version == "2":
-        options.append("--http2")
+    options.append("--http2" if load.connections.http_version == "2" else "--bare")
     with (server or reference_server)(options, load.server_cpus, certificate) as url:
         run = start(
             EngineLoad(

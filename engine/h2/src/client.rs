@@ -1,28 +1,12 @@
-//! A client's side of a connection: it opens streams for its requests, and what comes on them are
-//! responses.
+//! Requests and responses: the client opens streams, and what comes on them are responses.
 
-use crate::connection::{Connection, Happened, Role};
+use crate::connection::{Client, Happened};
 use crate::error::{ConnectionError, ErrorCode};
 use crate::fields::Fields;
-use crate::frame::{self, MAX_STREAM, PREFACE};
-use crate::head::{Heads, Reads};
-use crate::settings::{self, Config};
+use crate::frame::{self, MAX_STREAM};
 use crate::stream::Stream;
 
-#[derive(Debug)]
-pub struct Requester;
-
-/// The client's side of one connection.
-pub type Client = Connection<Requester>;
-
 impl Client {
-    /// Opens a connection: what is to be sent first goes to `out`.
-    pub fn new(config: Config, out: &mut Vec<u8>) -> Self {
-        out.extend_from_slice(PREFACE);
-        let heads = Heads::new(config.table_bytes, config.max_head_bytes, Reads::Responses);
-        Self::begin(config, Requester, heads, &settings::of_client(&config), out)
-    }
-
     /// Whether another request may go out now. Until the server has said how many it takes, one may.
     pub fn may_open(&self) -> bool {
         let most = match self.settings {
@@ -56,7 +40,6 @@ impl Client {
             head_request: request.is_head(),
             has_head: false,
             sent: end,
-            received: false,
         };
         self.streams.insert(id, stream);
         self.tally.streams_opened += 1;
@@ -69,23 +52,20 @@ impl Client {
         // A client knows of no streams of the server's: there is no push.
         frame::write_goaway(0, code, out);
     }
-}
 
-impl Role for Requester {
-    const TAKES: bool = false;
-
-    fn on_block(
-        connection: &mut Client,
+    /// A whole header block has come.
+    pub(crate) fn on_block(
+        &mut self,
         id: u32,
         end: bool,
         block: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), ConnectionError> {
-        let place = connection.read_block(block)?;
-        let head = connection.heads.get(place);
-        let Some(stream) = connection.streams.get_mut(id) else {
-            if connection.streams.may_be_late(id) {
-                return connection.idles("a flood of HEADERS on streams that were reset");
+        let place = self.read_block(block)?;
+        let head = self.heads.get(place);
+        let Some(stream) = self.streams.get_mut(id) else {
+            if self.streams.may_be_late(id) {
+                return self.idles("a flood of HEADERS on streams that were reset");
             }
             return Err(ConnectionError::new(
                 ErrorCode::STREAM_CLOSED,
@@ -94,8 +74,8 @@ impl Role for Requester {
         };
         let key = stream.key;
         if head.too_long {
-            connection.reset(id, ErrorCode::ENHANCE_YOUR_CALM, out);
-            connection.happened.push_back(Happened::HeadTooLong(key));
+            self.reset(id, ErrorCode::ENHANCE_YOUR_CALM, out);
+            self.happened.push_back(Happened::HeadTooLong(key));
             return Ok(());
         }
         let interim = (100..200).contains(&head.status);
@@ -110,14 +90,14 @@ impl Role for Requester {
             (None, false) => None,
         };
         if let Some(fault) = fault {
-            connection.break_stream(id, ErrorCode::PROTOCOL_ERROR, fault, out);
+            self.break_stream(id, ErrorCode::PROTOCOL_ERROR, fault, out);
             return Ok(());
         }
         if interim {
-            connection.happened.push_back(Happened::Interim(key, place));
-            return connection.idles("a flood of interim responses");
+            self.happened.push_back(Happened::Interim(key, place));
+            return self.idles("a flood of interim responses");
         }
-        connection.idle_frames = 0;
+        self.idle_frames = 0;
         let trailers = stream.has_head;
         if !trailers {
             stream.has_head = true;
@@ -129,13 +109,13 @@ impl Role for Requester {
         }
         if end && stream.body_left.is_some_and(|left| left > 0) {
             let reason = "the body is not as long as content-length says";
-            connection.break_stream(id, ErrorCode::PROTOCOL_ERROR, reason, out);
+            self.break_stream(id, ErrorCode::PROTOCOL_ERROR, reason, out);
             return Ok(());
         }
         if end {
-            connection.end_receiving(id, out);
+            self.end_receiving(id, out);
         }
-        connection.happened.push_back(match trailers {
+        self.happened.push_back(match trailers {
             true => Happened::Trailers(key),
             false => Happened::Head(key, place, end),
         });

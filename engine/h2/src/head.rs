@@ -1,4 +1,4 @@
-//! What a header block says, of a response or a request, and the last blocks that were read: who
+//! What the header block of a response says, and the last blocks that were read: who
 //! sends the same fields again sends the same bytes, and these are then not decoded again.
 
 use crate::hpack::{BadBlock, Decoder, field_bytes};
@@ -11,14 +11,8 @@ const LONGEST_REMEMBERED_BYTES: usize = 1024;
 /// The fields of one header block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Head {
-    /// Of a response; 0: there is none.
+    /// 0: there is none.
     pub status: u16,
-    /// Of a request; empty: there is none.
-    pub method: Vec<u8>,
-    pub scheme: Vec<u8>,
-    pub path: Vec<u8>,
-    /// `:authority`, which a request may lack.
-    pub authority: Vec<u8>,
     /// The fields but for pseudo-header fields, each as `name: value` and an end of a line.
     pub lines: Vec<u8>,
     pub content_length: Option<u64>,
@@ -35,53 +29,30 @@ pub struct Head {
 impl Head {
     /// Fields of the list, pseudo-header fields among them.
     pub(crate) fn all_fields(&self) -> u32 {
-        let named = [&self.method, &self.scheme, &self.path, &self.authority];
-        let pseudo = named.iter().filter(|text| !text.is_empty()).count() as u32;
-        self.fields + pseudo + u32::from(self.status != 0)
+        self.fields + u32::from(self.status != 0)
     }
 
     fn clear(&mut self) {
-        let mut kept = std::mem::take(self);
-        for bytes in [
-            &mut kept.lines,
-            &mut kept.method,
-            &mut kept.scheme,
-            &mut kept.path,
-            &mut kept.authority,
-        ] {
-            bytes.clear();
-        }
+        let mut lines = std::mem::take(&mut self.lines);
+        lines.clear();
         *self = Self {
-            status: 0,
-            content_length: None,
-            list_bytes: 0,
-            too_long: false,
-            fault: None,
-            fields: 0,
-            ..kept
+            lines,
+            ..Self::default()
         };
     }
 
-    /// Whether it has what only the head of a request has.
-    pub fn is_request(&self) -> bool {
-        !(self.method.is_empty()
-            && self.scheme.is_empty()
-            && self.path.is_empty()
-            && self.authority.is_empty())
-    }
-
-    fn add(&mut self, name: &[u8], value: &[u8], max_bytes: usize, reads: Reads) {
+    fn add(&mut self, name: &[u8], value: &[u8], max_bytes: usize) {
         self.list_bytes += field_bytes(name, value);
         if self.list_bytes > max_bytes {
             self.too_long = true;
             return;
         }
-        if let Err(fault) = self.add_checked(name, value, reads) {
+        if let Err(fault) = self.add_checked(name, value) {
             self.fault.get_or_insert(fault);
         }
     }
 
-    fn add_checked(&mut self, name: &[u8], value: &[u8], reads: Reads) -> Result<(), &'static str> {
+    fn add_checked(&mut self, name: &[u8], value: &[u8]) -> Result<(), &'static str> {
         if value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
             return Err("a field's value holds a NUL, a carriage return or a line feed");
         }
@@ -90,9 +61,6 @@ impl Head {
             return Err("a field's value begins or ends with a blank");
         }
         if name.first() == Some(&b':') {
-            if reads == Reads::Requests {
-                return self.add_to_request(name, value);
-            }
             if name != b":status" {
                 return Err("a pseudo-header field that no response has");
             }
@@ -125,34 +93,12 @@ impl Head {
                 return Err("a field that belongs to a connection of HTTP/1.1");
             }
             b"content-length" => self.add_length(value)?,
-            b"te" if reads == Reads::Requests && value != b"trailers" => {
-                return Err("te that is not trailers");
-            }
             _ => {}
         }
         self.lines.extend_from_slice(name);
         self.lines.extend_from_slice(b": ");
         self.lines.extend_from_slice(value);
         self.lines.extend_from_slice(b"\r\n");
-        Ok(())
-    }
-
-    /// A pseudo-header field of a request (RFC 9113, section 8.3.1).
-    fn add_to_request(&mut self, name: &[u8], value: &[u8]) -> Result<(), &'static str> {
-        if self.fields > 0 {
-            return Err("a pseudo-header field behind other fields");
-        }
-        let place = match name {
-            b":method" => &mut self.method,
-            b":scheme" => &mut self.scheme,
-            b":path" => &mut self.path,
-            b":authority" => &mut self.authority,
-            _ => return Err("a pseudo-header field that no request has"),
-        };
-        if !place.is_empty() || value.is_empty() {
-            return Err("a pseudo-header field that is empty, or there are two");
-        }
-        place.extend_from_slice(value);
         Ok(())
     }
 
@@ -182,13 +128,6 @@ fn is_name(byte: u8) -> bool {
         | b'^' | b'_' | b'`' | b'|' | b'~')
 }
 
-/// Whose heads they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reads {
-    Responses,
-    Requests,
-}
-
 #[derive(Debug, Default)]
 struct Known {
     block: Vec<u8>,
@@ -199,7 +138,6 @@ struct Known {
 #[derive(Debug)]
 pub(crate) struct Heads {
     decoder: Decoder,
-    reads: Reads,
     max_bytes: usize,
     known: Vec<Known>,
     /// The version of the tables for which `known` holds.
@@ -214,9 +152,8 @@ pub(crate) struct Heads {
 pub(crate) struct HeadPlace(Option<u8>);
 
 impl Heads {
-    pub fn new(table_bytes: u32, max_bytes: u32, reads: Reads) -> Self {
+    pub fn new(table_bytes: u32, max_bytes: u32) -> Self {
         Self {
-            reads,
             decoder: Decoder::new(table_bytes),
             max_bytes: max_bytes as usize,
             known: Vec::new(),
@@ -240,9 +177,9 @@ impl Heads {
             return Ok(HeadPlace(Some(place as u8)));
         }
         self.passing.clear();
-        let (head, max_bytes, reads) = (&mut self.passing, self.max_bytes, self.reads);
+        let (head, max_bytes) = (&mut self.passing, self.max_bytes);
         self.decoder
-            .decode(block, |name, value| head.add(name, value, max_bytes, reads))?;
+            .decode(block, |name, value| head.add(name, value, max_bytes))?;
         // A block that changes the tables means something else the next time.
         if self.decoder.version() != version || block.len() > LONGEST_REMEMBERED_BYTES {
             return Ok(HeadPlace(None));
@@ -273,7 +210,7 @@ mod tests {
     fn head(fields: &[(&str, &str)]) -> Head {
         let mut head = Head::default();
         for (name, value) in fields {
-            head.add(name.as_bytes(), value.as_bytes(), 1000, Reads::Responses);
+            head.add(name.as_bytes(), value.as_bytes(), 1000);
         }
         head
     }
@@ -332,7 +269,7 @@ mod tests {
     fn of_a_list_that_is_too_long_only_the_beginning_is_kept() {
         let mut head = Head::default();
         for _ in 0..1000 {
-            head.add(b"a", b"0123456789", 1000, Reads::Responses);
+            head.add(b"a", b"0123456789", 1000);
         }
         assert!(head.too_long && head.lines.len() < 1000);
         assert_eq!(head.list_bytes, 43_000);
@@ -347,7 +284,7 @@ mod tests {
         for _ in 0..16_000 {
             encoder.field(b"a", &[b'x'; 4000], Indexing::Kept, &mut block);
         }
-        let mut heads = Heads::new(4096, 65_536, Reads::Responses);
+        let mut heads = Heads::new(4096, 65_536);
         let place = heads.read(&block).unwrap();
         let head = heads.get(place);
         assert!(head.too_long && head.lines.len() < 65_536);
@@ -355,8 +292,7 @@ mod tests {
 
     #[test]
     fn a_block_is_remembered_while_the_tables_stay() {
-        let (mut heads, mut encoder) =
-            (Heads::new(4096, 1000, Reads::Responses), Encoder::new(4096));
+        let (mut heads, mut encoder) = (Heads::new(4096, 1000), Encoder::new(4096));
         let block = |encoder: &mut Encoder, fields: &[(&str, &str, Indexing)]| {
             let mut block = Vec::new();
             for (name, value, indexing) in fields {

@@ -1,12 +1,9 @@
 //! What must hold for any bytes: asserted here once, for the property tests and the fuzz targets.
 
-use crate::client::Client;
-use crate::connection::Event;
+use crate::connection::{Client, Event};
 use crate::fields::Fields;
-use crate::frame::PREFACE;
-use crate::head::{Heads, Reads};
+use crate::head::Heads;
 use crate::hpack::{Encoder, Indexing};
-use crate::server::Server;
 use crate::settings::Config;
 
 const CONFIG: Config = Config {
@@ -90,57 +87,9 @@ pub fn client_reads(bytes: &[u8], cuts: &[usize]) {
     assert_eq!(whole, cut);
 }
 
-/// A server receives the same of a client's frames however they are cut, takes no more streams than it
-/// allows, and answers what it took.
-pub fn server_reads(bytes: &[u8], cuts: &[usize]) {
-    let mut at = 0;
-    let mut pieces = vec![PREFACE];
-    for cut in cuts {
-        let to = (at + cut).min(bytes.len());
-        pieces.push(&bytes[at..to]);
-        at = to;
-    }
-    pieces.push(&bytes[at..]);
-    let whole = serve([PREFACE, bytes].into_iter());
-    assert_eq!(whole, serve(pieces.into_iter()));
-}
-
-/// What a server gets of requests, and how it ended. What it gets of bodies depends on the
-/// cuts, but for their ends.
-fn serve<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Option<String>) {
-    const MAX_STREAMS: u32 = 5;
-    let (mut events, mut out) = (Vec::new(), Vec::new());
-    let mut server = Server::new(CONFIG, MAX_STREAMS, &mut out);
-    let mut response = Fields::default();
-    response.push(b":status", b"200", Indexing::Kept);
-    for mut piece in pieces {
-        loop {
-            let (answered, said) = match server.read(&mut piece, &mut out) {
-                Ok(Some(Event::Data { end: false, .. })) => continue,
-                Ok(Some(Event::Data { key, .. })) => (Some(key), format!("end of {key}")),
-                Ok(Some(event @ Event::Head { key, end, .. })) => {
-                    (end.then_some(key), format!("{event:?}"))
-                }
-                Ok(Some(event @ Event::Trailers { key })) => (Some(key), format!("{event:?}")),
-                Ok(Some(event)) => (None, format!("{event:?}")),
-                Ok(None) => break,
-                Err(error) => return (events, Some(error.to_string())),
-            };
-            events.push(said);
-            assert!(server.open_streams() <= MAX_STREAMS as usize);
-            if let Some(key) = answered {
-                server.respond(key, &response, false, &mut out);
-                server.send(key, b"hello", true, &mut out);
-            }
-        }
-        assert!(piece.is_empty(), "bytes were left");
-    }
-    (events, None)
-}
-
 /// No header block panics or becomes more than is allowed, and what was read can be written again.
 pub fn header_block(block: &[u8]) {
-    let mut heads = Heads::new(4096, 4096, Reads::Responses);
+    let mut heads = Heads::new(4096, 4096);
     for _ in 0..2 {
         let Ok(place) = heads.read(block) else { return };
         let head = heads.get(place).clone();
@@ -163,7 +112,7 @@ pub fn header_block(block: &[u8]) {
             let value = value.get(2..).unwrap_or_default();
             encoder.field(name, value, Indexing::Passing, &mut again);
         }
-        let mut other = Heads::new(4096, 4096, Reads::Responses);
+        let mut other = Heads::new(4096, 4096);
         let place = other.read(&again);
         assert_eq!(place.ok().map(|place| other.get(place).clone()), Some(head));
     }

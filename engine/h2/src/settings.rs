@@ -49,7 +49,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Applies the payload of a SETTINGS frame; what is not known is ignored.
-    pub fn apply(&mut self, payload: &[u8], of_client: bool) -> Result<(), ConnectionError> {
+    pub fn apply(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
         if !payload.len().is_multiple_of(6) {
             return Err(ConnectionError::frame_size(
                 "SETTINGS of a length that is no multiple of 6",
@@ -59,9 +59,9 @@ impl Settings {
             let value = u32::from_be_bytes([pair[2], pair[3], pair[4], pair[5]]);
             match u16::from_be_bytes([pair[0], pair[1]]) {
                 id::HEADER_TABLE_SIZE => self.table_bytes = value,
-                id::ENABLE_PUSH if value > u32::from(of_client) => {
+                id::ENABLE_PUSH if value > 0 => {
                     return Err(ConnectionError::protocol(
-                        "SETTINGS_ENABLE_PUSH that is not 0, which a client may set to 1",
+                        "SETTINGS_ENABLE_PUSH that is not 0",
                     ));
                 }
                 id::MAX_CONCURRENT_STREAMS => self.max_streams = Some(value),
@@ -88,14 +88,6 @@ impl Settings {
 pub fn of_client(config: &Config) -> Vec<u8> {
     let mut payload = Vec::new();
     add(id::ENABLE_PUSH, 0, &mut payload);
-    add_limits(config, &mut payload);
-    payload
-}
-
-/// A server's. `max_streams`: how many it takes at once.
-pub fn of_server(config: &Config, max_streams: u32) -> Vec<u8> {
-    let mut payload = Vec::new();
-    add(id::MAX_CONCURRENT_STREAMS, max_streams, &mut payload);
     add_limits(config, &mut payload);
     payload
 }
@@ -134,7 +126,7 @@ mod tests {
             pair(0x99, 5),
             pair(2, 0),
         ];
-        settings.apply(&payload.concat(), false).unwrap();
+        settings.apply(&payload.concat()).unwrap();
         let expected = Settings {
             table_bytes: 0,
             max_streams: Some(7),
@@ -154,10 +146,7 @@ mod tests {
             (pair(5, 1 << 24), ErrorCode::PROTOCOL_ERROR),
             (vec![0; 5], ErrorCode::FRAME_SIZE_ERROR),
         ] {
-            assert_eq!(
-                Settings::default().apply(&payload, false).unwrap_err().code,
-                code
-            );
+            assert_eq!(Settings::default().apply(&payload).unwrap_err().code, code);
         }
     }
 }

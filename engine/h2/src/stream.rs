@@ -13,17 +13,15 @@ pub struct Stream {
     pub key: u32,
     /// What we may send; below 0 after the server took back some of it.
     pub send_window: i64,
-    /// What the other side may send.
+    /// What the server may send.
     pub receive_window: i64,
     /// Of the body that was announced; `None`: it was not.
     pub body_left: Option<u64>,
     pub head_request: bool,
-    /// The final head has come, or that of a request.
+    /// The final head has come.
     pub has_head: bool,
     /// All of our message was sent.
     pub sent: bool,
-    /// All of the other side's message has come.
-    pub received: bool,
 }
 
 /// Ids are odd numbers that rise: a multiplication spreads them well.

@@ -1,15 +1,13 @@
-//! A client against the frames of a server that is written here, frame by frame; and the server's
-//! side, in `serving`.
+//! A client against the frames of a server that is written here, frame by frame; `tests/library.rs` has
+//! another's server.
 
 mod abuse;
 mod exchange;
 mod sending;
-mod serving;
 
 use proptest::prelude::*;
 
-use crate::client::Client;
-use crate::connection::Event;
+use crate::connection::{Client, Event};
 use crate::error::ConnectionError;
 use crate::fields::Fields;
 use crate::frame::{self, FrameHeader, HEADER_BYTES, flag, kind};

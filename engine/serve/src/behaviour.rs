@@ -2,9 +2,9 @@
 //! (`/?delay=150ms`), [`Behaviour`] holds for the whole process. Options and query keys have the
 //! same names and values.
 
-use std::sync::Arc;
+use bytes::Bytes;
 
-use super::curves::{Slowdown, Stall, Warmup};
+use super::curves::{AppliesTo, Slowdown, Stall, Warmup};
 use super::random::{Outcome, Shares};
 use super::values::{self, Delay, Fields};
 
@@ -12,16 +12,19 @@ use super::values::{self, Delay, Fields};
 const BODY_LIMIT_BYTES: u64 = 1 << 40;
 /// A line of 64 bytes that bodies of a given length repeat.
 const PATTERN: &[u8; 64] = b"The reference server repeats this line of sixty-four characters\n";
+const PATTERNS: usize = 1024;
+/// Of a body that repeats the pattern, every piece is a part of this.
+static REPEATED: [[u8; 64]; PATTERNS + 1] = [*PATTERN; PATTERNS + 1];
 
 /// The body of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Body {
+pub enum Content {
     /// The pattern, repeated up to so many bytes.
     Pattern(u64),
-    Bytes(Arc<[u8]>),
+    Bytes(Bytes),
 }
 
-impl Body {
+impl Content {
     pub fn length(&self) -> u64 {
         match self {
             Self::Pattern(length) => *length,
@@ -29,18 +32,14 @@ impl Body {
         }
     }
 
-    /// Appends the bytes `from..to`, which must lie within the body.
-    pub fn append(&self, from: u64, to: u64, out: &mut Vec<u8>) {
+    /// The bytes `from..to`, which must lie within the body and be at most 64 KiB.
+    pub fn piece(&self, from: u64, to: u64) -> Bytes {
         match self {
-            Self::Bytes(bytes) => out.extend_from_slice(&bytes[from as usize..to as usize]),
+            Self::Bytes(bytes) => bytes.slice(from as usize..to as usize),
             Self::Pattern(_) => {
-                let mut at = from;
-                while at < to {
-                    let offset = (at % PATTERN.len() as u64) as usize;
-                    let take = (PATTERN.len() - offset).min((to - at) as usize);
-                    out.extend_from_slice(&PATTERN[offset..offset + take]);
-                    at += take as u64;
-                }
+                let begin = (from % PATTERN.len() as u64) as usize;
+                let bytes = REPEATED.as_flattened();
+                Bytes::from_static(&bytes[begin..begin + (to - from) as usize])
             }
         }
     }
@@ -61,7 +60,7 @@ pub enum Closing {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub status: u16,
-    pub body: Body,
+    pub body: Content,
     pub content_type: String,
     pub delay: Delay,
     pub work_ns: u64,
@@ -78,7 +77,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             status: 200,
-            body: Body::Pattern(64),
+            body: Content::Pattern(64),
             content_type: "text/plain".to_owned(),
             delay: Delay::None,
             work_ns: 0,
@@ -98,7 +97,7 @@ impl Settings {
         match key {
             "status" => self.status = status(value)?,
             "body-bytes" | "bytes" => {
-                self.body = Body::Pattern(values::whole(value, 0..=BODY_LIMIT_BYTES, key)?)
+                self.body = Content::Pattern(values::whole(value, 0..=BODY_LIMIT_BYTES, key)?)
             }
             "content-type" | "type" => self.content_type = content_type(value)?,
             "delay" => self.delay = values::delay(value)?,
@@ -203,29 +202,21 @@ pub struct Behaviour {
 impl Behaviour {
     /// The factor of work, so long after the start.
     pub fn work_factor(&self, elapsed_ns: u64) -> f64 {
-        let warmup = self
-            .warmup
-            .filter(|curve| curve.of.to_work())
-            .map_or(1.0, |curve| curve.factor(elapsed_ns));
-        let slowdown = self
-            .slowdown
-            .filter(|curve| curve.of.to_work())
-            .map_or(1.0, |curve| curve.factor(elapsed_ns));
-        self.start_factor * warmup * slowdown
+        self.factor(elapsed_ns, AppliesTo::to_work)
     }
 
     /// The factor of delays, so long after the start. `tail`: of one that is the high one of a
     /// bimodal.
     pub fn delay_factor(&self, elapsed_ns: u64, tail: bool) -> f64 {
-        let warmup = self
-            .warmup
-            .filter(|curve| curve.of.to_delay(tail))
-            .map_or(1.0, |curve| curve.factor(elapsed_ns));
-        let slowdown = self
-            .slowdown
-            .filter(|curve| curve.of.to_delay(tail))
-            .map_or(1.0, |curve| curve.factor(elapsed_ns));
-        self.start_factor * warmup * slowdown
+        self.factor(elapsed_ns, |of| of.to_delay(tail))
+    }
+
+    fn factor(&self, elapsed_ns: u64, applies: impl Fn(AppliesTo) -> bool) -> f64 {
+        let warmup = self.warmup.filter(|curve| applies(curve.of));
+        let slowdown = self.slowdown.filter(|curve| applies(curve.of));
+        self.start_factor
+            * warmup.map_or(1.0, |curve| curve.factor(elapsed_ns))
+            * slowdown.map_or(1.0, |curve| curve.factor(elapsed_ns))
     }
 }
 
@@ -246,7 +237,7 @@ mod tests {
     #[test]
     fn every_key_sets_its_setting() {
         assert_eq!(with("status", "404").unwrap().status, 404);
-        assert_eq!(with("bytes", "1024").unwrap().body, Body::Pattern(1024));
+        assert_eq!(with("bytes", "1024").unwrap().body, Content::Pattern(1024));
         assert_eq!(
             with("type", "application/json").unwrap().content_type,
             "application/json"
@@ -308,7 +299,7 @@ mod tests {
         settings.shares.set("garbage", 0.6);
         assert!(settings.check().unwrap_err().contains("add up to 1.2"));
         let mut settings = Settings {
-            body: Body::Pattern(0),
+            body: Content::Pattern(0),
             ..Settings::default()
         };
         settings.shares.set("truncate", 0.1);
@@ -317,14 +308,11 @@ mod tests {
 
     #[test]
     fn bodies_repeat_the_pattern() {
-        let mut out = Vec::new();
-        Body::Pattern(130).append(60, 130, &mut out);
-        assert_eq!(out.len(), 70);
-        assert_eq!(&out[..8], b"ers\nThe ");
-        assert_eq!(out[3], b'\n');
-        let mut bytes = Vec::new();
-        Body::Bytes(Arc::from(&b"abcdef"[..])).append(2, 4, &mut bytes);
-        assert_eq!(bytes, b"cd");
+        let piece = Content::Pattern(130).piece(60, 130);
+        assert_eq!(piece.len(), 70);
+        assert_eq!(&piece[..8], b"ers\nThe ");
+        let bytes = Content::Bytes(Bytes::from_static(b"abcdef"));
+        assert_eq!(bytes.piece(2, 4), "cd");
     }
 
     #[test]
@@ -353,14 +341,10 @@ mod tests {
 
         #[test]
         fn a_body_is_the_same_however_it_is_cut(length in 1u64..1000, cut in 0u64..1000) {
-            let body = Body::Pattern(length);
+            let body = Content::Pattern(length);
             let cut = cut.min(length);
-            let (mut whole, mut parts) = (Vec::new(), Vec::new());
-            body.append(0, length, &mut whole);
-            body.append(0, cut, &mut parts);
-            body.append(cut, length, &mut parts);
-            prop_assert_eq!(whole.len() as u64, length);
-            prop_assert_eq!(whole, parts);
+            let parts = [body.piece(0, cut), body.piece(cut, length)].concat();
+            prop_assert_eq!(parts, body.piece(0, length));
         }
     }
 }

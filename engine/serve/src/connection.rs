@@ -1,293 +1,190 @@
-//! A socket with its backlog of output, its TLS session and its HTTP state. It moves bytes and
-//! knows nothing of what they mean or of when the kernel is ready.
+//! One connection from its socket to its end. What is well behaved is left to hyper and h2; a fault
+//! takes the connection away from them and writes to it as it is.
 
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::net::{SendFlags, Shutdown, send, shutdown, sockopt};
-use rustls::ServerConfig;
+use rustix::net::sockopt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::TcpStream;
 
-use super::counters::Counters;
-use super::http2::Http2;
-use super::machine::{Action, HttpState};
-use super::tls::{self, Session, Unwrapped};
+use super::io::{Io, pollable};
+use super::thread::Thread;
+use super::{bare, http1, http2};
 
-const READ_BYTES: usize = 64 * 1024;
+/// How long a closed connection is still read, so that the client sees the end and not a reset.
+const LINGER_NS: u64 = 1_000_000_000;
+const GARBAGE_BYTES: usize = 64;
+/// The endless head comes as some lines every millisecond: no end, and no flood.
+const ENDLESS_EVERY_NS: u64 = 1_000_000;
 
-/// The buffers of a thread; a connection that waits needs none.
-#[derive(Debug)]
-pub struct Buffers {
-    pub raw: Vec<u8>,
-    /// Decrypted input.
-    pub plain: Vec<u8>,
-    /// Output of the machine.
-    pub out: Vec<u8>,
-    /// Of a stream's body, on its way into frames.
-    pub made: Vec<u8>,
-    /// Encrypted output.
-    wire: Vec<u8>,
+/// How a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// In order: the sending side ends, reading goes on until the client has closed as well.
+    Close,
+    /// HTTP/2: GOAWAY, and the end after the streams that were accepted.
+    Leave,
+    Reset,
+    Garbage,
+    /// Nothing is answered any more.
+    Mute,
+    /// A head without an end, of this stream of HTTP/2.
+    Endless(Option<u32>),
 }
 
-impl Buffers {
-    pub fn new() -> Self {
-        Self {
-            raw: vec![0; READ_BYTES],
-            plain: Vec::new(),
-            out: Vec::with_capacity(READ_BYTES),
-            made: Vec::new(),
-            wire: Vec::new(),
-        }
-    }
-}
-
-/// What became of an attempt to send.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Sent {
-    All,
-    Blocked,
-    Failed,
-}
-
-/// What became of an attempt to read.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Received {
-    /// So many bytes are in `Buffers::raw`.
-    Raw(usize),
-    /// There are bytes in `Buffers::plain`.
-    Plain,
-    /// Only bytes of the TLS protocol itself.
-    Handshake,
-    /// There is nothing to read now.
-    Dry,
-    /// The client does not speak TLS, or broke it: send the alert and close.
-    Broken,
-    Gone,
-}
-
-#[derive(Debug)]
-struct Backlog {
-    bytes: Vec<u8>,
-    sent: usize,
-}
-
+/// What a connection and its requests share.
 #[derive(Debug)]
 pub struct Connection {
-    socket: Option<OwnedFd>,
-    session: Option<Box<Session>>,
-    backlog: Option<Box<Backlog>>,
-    pub http: HttpState,
-    /// Once its first bytes say that it speaks HTTP/2.
-    pub http2: Option<Box<Http2>>,
-    /// So many bytes of HTTP/2's preface have come, which may still go on; `None`: it is decided.
-    pub preface_seen: Option<u8>,
-    /// Distinguishes it from earlier connections of the same slot.
-    pub epoch: u32,
-    pub action: Action,
-    /// There may be bytes to read.
-    pub readable: bool,
-    /// The client has ended its side: reading must go on until the kernel says so.
-    pub ended: bool,
-    /// The kernel was asked to say when the socket takes bytes again.
-    pub waits_to_write: bool,
-    /// It has had its turns and goes on after the other connections.
-    pub goes_on: bool,
+    pub thread: Rc<Thread>,
+    /// Among those of its thread.
+    pub number: u32,
+    /// Requests so far.
+    pub served: Cell<u32>,
+    /// Output goes a byte at a time.
+    pub drip_ns: Cell<Option<u64>>,
+    /// The kernel takes no more output for now.
+    pub is_blocked: Cell<bool>,
+    ending: Cell<Option<Ending>>,
+    waker: RefCell<Option<Waker>>,
 }
 
 impl Connection {
-    /// A slot without a connection.
-    pub fn vacant() -> Self {
-        Self {
-            socket: None,
-            session: None,
-            backlog: None,
-            http: HttpState::default(),
-            http2: None,
-            preface_seen: None,
-            epoch: 0,
-            action: Action::Read,
-            readable: false,
-            ended: false,
-            waits_to_write: false,
-            goes_on: false,
+    /// Ends the connection, once the output so far is sent.
+    pub fn end(&self, ending: Ending) {
+        self.ending.set(Some(ending));
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
         }
     }
 
-    /// Takes a new socket; false when TLS cannot begin.
-    pub fn begin(&mut self, socket: OwnedFd, tls: Option<&Arc<ServerConfig>>) -> bool {
-        self.socket = Some(socket);
-        self.action = Action::Read;
-        self.readable = false;
-        self.ended = false;
-        self.waits_to_write = false;
-        self.goes_on = false;
-        match tls.map(|config| Session::new(Arc::clone(config))) {
-            None => true,
-            Some(Ok(session)) => {
-                self.session = Some(Box::new(session));
-                true
+    pub fn is_ending(&self) -> bool {
+        self.ending.get().is_some()
+    }
+
+    /// What `work` comes to, or how the connection is to end before.
+    pub async fn until_ended<T>(&self, work: impl Future<Output = T>) -> Result<T, Ending> {
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            if let Poll::Ready(done) = work.as_mut().poll(context) {
+                return Poll::Ready(Ok(done));
             }
-            Some(Err(_)) => false,
-        }
-    }
-
-    pub fn socket(&self) -> Option<&OwnedFd> {
-        self.socket.as_ref()
-    }
-
-    /// Closes the socket; false when there is none.
-    pub fn end(&mut self) -> bool {
-        self.session = None;
-        self.backlog = None;
-        self.http2 = None;
-        self.socket.take().is_some()
-    }
-
-    /// Whether there is something to do that others wait for: bytes to read, or more of a body.
-    pub fn wants_turn(&self) -> bool {
-        match self.action {
-            Action::Read | Action::Ignore => self.readable,
-            Action::Drain => true,
-            Action::Hold | Action::Close | Action::Drop | Action::Reset => false,
-        }
-    }
-
-    pub fn has_backlog(&self) -> bool {
-        self.backlog.is_some()
-    }
-
-    /// Whether there is anything to send besides `out`.
-    pub fn has_more_to_send(&self) -> bool {
-        self.backlog.is_some()
-            || self
-                .session
-                .as_ref()
-                .is_some_and(|session| session.wants_write())
-    }
-
-    /// Sends the backlog and `Buffers::out`; what the kernel does not take becomes the backlog.
-    pub fn send(&mut self, buffers: &mut Buffers, counters: &Counters) -> Sent {
-        let Buffers { out, wire, .. } = buffers;
-        let fresh = match self.session.as_mut() {
-            None => &mut *out,
-            Some(session) => {
-                wire.clear();
-                let sealed = session.seal(out, wire);
-                out.clear();
-                if sealed.is_err() {
-                    return Sent::Failed;
-                }
-                wire
+            if let Some(ending) = self.ending.get().filter(|_| !self.is_blocked.get()) {
+                self.ending.set(None);
+                return Poll::Ready(Err(ending));
             }
-        };
-        let outcome = Self::push(self.socket.as_ref(), &mut self.backlog, fresh, counters);
-        fresh.clear();
-        outcome
-    }
-
-    fn push(
-        socket: Option<&OwnedFd>,
-        backlog: &mut Option<Box<Backlog>>,
-        fresh: &[u8],
-        counters: &Counters,
-    ) -> Sent {
-        let Some(socket) = socket else {
-            return Sent::Failed;
-        };
-        let (bytes, mut sent) = match backlog.as_mut() {
-            Some(backlog) => {
-                backlog.bytes.extend_from_slice(fresh);
-                (backlog.bytes.as_slice(), backlog.sent)
-            }
-            None => (fresh, 0),
-        };
-        while sent < bytes.len() {
-            match send(socket, &bytes[sent..], SendFlags::NOSIGNAL) {
-                Ok(length) => {
-                    counters.bytes_sent.add(length as u64);
-                    sent += length;
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                Err(_) => return Sent::Failed,
-            }
-        }
-        if sent == bytes.len() {
-            *backlog = None;
-            return Sent::All;
-        }
-        match backlog.as_mut() {
-            Some(backlog) => backlog.sent = sent,
-            None => {
-                let bytes = fresh[sent..].to_vec();
-                *backlog = Some(Box::new(Backlog { bytes, sent: 0 }));
-            }
-        }
-        Sent::Blocked
-    }
-
-    /// Reads once.
-    pub fn receive(&mut self, buffers: &mut Buffers, counters: &Counters) -> Received {
-        let Some(socket) = self.socket.as_ref() else {
-            return Received::Gone;
-        };
-        let length = loop {
-            match rustix::io::read(socket, &mut buffers.raw[..]) {
-                Ok(0) => return Received::Gone,
-                Ok(length) => break length,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    self.readable = false;
-                    return Received::Dry;
-                }
-                Err(_) => return Received::Gone,
-            }
-        };
-        // Less than was asked for: the kernel has no more, and will say when it has.
-        self.readable = length == buffers.raw.len() || self.ended;
-        counters.bytes_received.add(length as u64);
-        let Buffers {
-            raw, plain, out, ..
-        } = buffers;
-        match tls::unwrap(&mut self.session, &raw[..length], plain, out, counters) {
-            Unwrapped::NoTls => Received::Raw(length),
-            Unwrapped::Plain => Received::Plain,
-            Unwrapped::Handshake => Received::Handshake,
-            Unwrapped::Broken => Received::Broken,
-            Unwrapped::Gone => Received::Gone,
-        }
-    }
-
-    /// Puts `close_notify` into the output; false without TLS, or when it was sent before.
-    pub fn announce_end(&mut self) -> bool {
-        self.session
-            .as_mut()
-            .is_some_and(|session| session.announce_end())
-    }
-
-    /// Ends the sending side; false when the connection is gone.
-    pub fn end_sending(&self) -> bool {
-        self.socket
-            .as_ref()
-            .is_some_and(|socket| shutdown(socket, Shutdown::Write).is_ok())
-    }
-
-    /// Makes the next close a reset.
-    pub fn arm_reset(&self) {
-        if let Some(socket) = &self.socket {
-            // A linger time of zero makes the close a reset. Refused, it stays an orderly close.
-            let _ = sockopt::set_socket_linger(socket, Some(std::time::Duration::ZERO));
-        }
+            self.waker.replace(Some(context.waker().clone()));
+            Poll::Pending
+        })
+        .await
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// What `work` comes to, or nothing if the other ends first.
+pub async fn unless<T>(ended: impl Future, work: impl Future<Output = T>) -> Option<T> {
+    let (mut ended, mut work) = (pin!(ended), pin!(work));
+    poll_fn(|context| match ended.as_mut().poll(context) {
+        Poll::Ready(_) => Poll::Ready(None),
+        Poll::Pending => work.as_mut().poll(context).map(Some),
+    })
+    .await
+}
 
-    #[test]
-    fn an_idle_connection_takes_less_than_100_bytes() {
-        let size = std::mem::size_of::<Connection>();
-        assert!(size <= 96, "{size}");
+/// An open connection, while it is counted as one.
+struct Open<'a>(&'a Thread);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.counters.connections_open.subtract(1);
+    }
+}
+
+pub async fn serve(thread: Rc<Thread>, socket: OwnedFd) {
+    let _open = Open(&thread);
+    let number = thread.connections.replace(thread.connections.get() + 1);
+    let Ok(socket) = pollable(socket).map(Rc::new) else {
+        return;
+    };
+    let connection = Rc::new(Connection {
+        thread: Rc::clone(&thread),
+        number,
+        served: Cell::new(0),
+        drip_ns: Cell::new(None),
+        is_blocked: Cell::new(false),
+        ending: Cell::new(None),
+        waker: RefCell::new(None),
+    });
+    // hyper reads nothing while a response is due: a reset is noticed here.
+    let reset = socket.ready(Interest::ERROR);
+    unless(reset, answer(&connection, &socket)).await;
+}
+
+async fn answer(connection: &Rc<Connection>, socket: &Rc<TcpStream>) {
+    let Some(mut io) = Box::pin(Io::open(connection, socket)).await else {
+        return;
+    };
+    // What an idle connection of the bare loop does not need is not a part of it.
+    let ending = if connection.thread.shared.bare {
+        bare::serve(connection, &mut io).await
+    } else if connection.thread.shared.http2.is_some() && Box::pin(io.has_preface()).await {
+        Box::pin(http2::serve(connection, &mut io)).await
+    } else {
+        Box::pin(http1::serve(connection, &mut io)).await
+    };
+    Box::pin(end(connection, socket, io, ending)).await;
+}
+
+async fn end(connection: &Connection, socket: &TcpStream, mut io: Io, ending: Ending) {
+    connection.drip_ns.set(None);
+    match ending {
+        Ending::Close | Ending::Leave => close(connection, &mut io).await,
+        Ending::Reset => {
+            // A linger time of zero makes the close a reset. Refused, it stays an orderly close.
+            let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
+        }
+        Ending::Garbage => {
+            let mut bytes = [0; GARBAGE_BYTES];
+            connection.thread.random.borrow_mut().garbage(&mut bytes);
+            if io.write_all(&bytes).await.is_ok() {
+                close(connection, &mut io).await;
+            }
+        }
+        Ending::Mute => discard(&mut io).await,
+        Ending::Endless(stream) => endless(connection, &mut io, stream).await,
+    }
+}
+
+async fn close(connection: &Connection, io: &mut Io) {
+    if io.shutdown().await.is_err() {
+        return;
+    }
+    let thread = &connection.thread;
+    let until_ns = thread.shared.clock.now_ns() + LINGER_NS;
+    unless(thread.timers.until(until_ns), discard(io)).await;
+}
+
+/// Reads to the client's end.
+async fn discard(io: &mut Io) {
+    let mut unused = vec![0; 4096];
+    while io.read(&mut unused).await.is_ok_and(|length| length > 0) {}
+}
+
+async fn endless(connection: &Connection, io: &mut Io, stream: Option<u32>) {
+    let (begin, lines) = match stream {
+        None => http1::endless_head(),
+        Some(id) => http2::endless_head(id),
+    };
+    let thread = &connection.thread;
+    let mut due_ns = thread.shared.clock.now_ns();
+    let mut sent = io.write_all(&begin).await;
+    while sent.is_ok() {
+        sent = io.write_all(&lines).await;
+        due_ns = thread.shared.clock.now_ns().max(due_ns + ENDLESS_EVERY_NS);
+        thread.timers.until(due_ns).await;
     }
 }

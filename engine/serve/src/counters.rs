@@ -1,4 +1,4 @@
-//! What the server counts, per thread without locks, and the totals over all threads that it
+//! What the server counts, per thread, and the totals over all threads that it
 //! reports.
 
 use std::collections::BTreeMap;
@@ -11,23 +11,16 @@ use super::random::{FAULTS, Outcome};
 const FIRST_STATUS: u16 = 200;
 const STATUSES: usize = 400;
 
-/// A number that one thread changes and others may read.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Only the owning thread adds, so a plain load and store do; the compiler turns them into one
-    /// addition.
     pub fn add(&self, amount: u64) {
-        self.0
-            .store(self.0.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
+        self.0.fetch_add(amount, Ordering::Relaxed);
     }
 
     pub fn subtract(&self, amount: u64) {
-        self.0.store(
-            self.0.load(Ordering::Relaxed).saturating_sub(amount),
-            Ordering::Relaxed,
-        );
+        self.0.fetch_sub(amount, Ordering::Relaxed);
     }
 
     pub fn get(&self) -> u64 {
@@ -35,8 +28,17 @@ impl Count {
     }
 }
 
-/// The counters of one thread; aligned so that two threads never write to one cache line.
 #[derive(Debug)]
+struct Statuses([Count; STATUSES]);
+
+impl Default for Statuses {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Count::default()))
+    }
+}
+
+/// The counters of one thread; aligned so that two threads never write to one cache line.
+#[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Counters {
     pub requests: Count,
@@ -53,39 +55,14 @@ pub struct Counters {
     pub tls_errors: Count,
     pub http2_connections: Count,
     pub streams_refused: Count,
-    answered: [Count; STATUSES],
+    answered: Statuses,
     faults: [Count; FAULTS.len()],
-}
-
-impl Default for Counters {
-    fn default() -> Self {
-        Self {
-            requests: Count::default(),
-            stats_requests: Count::default(),
-            malformed: Count::default(),
-            abandoned: Count::default(),
-            connections: Count::default(),
-            connections_open: Count::default(),
-            accept_errors: Count::default(),
-            bytes_sent: Count::default(),
-            bytes_received: Count::default(),
-            tls_handshakes: Count::default(),
-            tls_resumptions: Count::default(),
-            tls_errors: Count::default(),
-            http2_connections: Count::default(),
-            streams_refused: Count::default(),
-            answered: std::array::from_fn(|_| Count::default()),
-            faults: Default::default(),
-        }
-    }
 }
 
 impl Counters {
     pub fn answered(&self, status: u16) {
-        if let Some(count) = self
-            .answered
-            .get(usize::from(status.wrapping_sub(FIRST_STATUS)))
-        {
+        let at = usize::from(status.wrapping_sub(FIRST_STATUS));
+        if let Some(count) = self.answered.0.get(at) {
             count.add(1);
         }
     }
@@ -149,23 +126,16 @@ impl Totals {
             totals.tls_errors += thread.tls_errors.get();
             totals.http2_connections += thread.http2_connections.get();
             totals.streams_refused += thread.streams_refused.get();
-            for (at, count) in thread
-                .answered
-                .iter()
-                .enumerate()
-                .filter(|(_, count)| count.get() > 0)
-            {
-                *totals
-                    .answered
-                    .entry((at + usize::from(FIRST_STATUS)).to_string())
-                    .or_default() += count.get();
+            let counted = |count: &u64| *count > 0;
+            for (status, count) in (FIRST_STATUS..).zip(&thread.answered.0) {
+                if let Some(count) = Some(count.get()).filter(counted) {
+                    *totals.answered.entry(status.to_string()).or_default() += count;
+                }
             }
-            for ((_, name), count) in FAULTS
-                .iter()
-                .zip(&thread.faults)
-                .filter(|(_, count)| count.get() > 0)
-            {
-                *totals.faults.entry(name).or_default() += count.get();
+            for ((_, name), count) in FAULTS.iter().zip(&thread.faults) {
+                if let Some(count) = Some(count.get()).filter(counted) {
+                    *totals.faults.entry(name).or_default() += count;
+                }
             }
         }
         totals

@@ -1,449 +1,238 @@
-//! HTTP/2 on one connection: streams become requests of the state machine, and its responses become
-//! frames as the client's windows allow. Sans-io; it knows nothing of sockets or of what is answered.
+//! HTTP/2 on a connection, by h2, the library below hyper: a fault needs the number of its stream.
 
-mod message;
-mod preface;
+use std::future::poll_fn;
+use std::rc::Rc;
 
-use std::collections::VecDeque;
-
-use prony_h2::frame::PREFACE;
-use prony_h2::{Config, ErrorCode, Event, Fields, Head, Indexing, Server};
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream, SendStream};
+use http::header::EXPECT;
+use http::{Request, Response, StatusCode};
+use tokio::task::{spawn_local, yield_now};
 
 use super::behaviour::Closing;
-use super::machine::{Action, Machine, OUT_BYTES, Phase};
-use super::options::Http2Limits;
-use super::request::{self, Framing};
-use super::streams::Streams;
-use super::timers::Deadline;
-pub use preface::{Speaks, spoken};
+use super::body::Body;
+use super::connection::{Connection, Ending, unless};
+use super::http1::{self, HEAD_LIMIT_BYTES};
+use super::io::Io;
+use super::service::{self, Answer, Received};
 
-use message::{expects_continue, field, write_endless, write_fields};
-
+pub const PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Of all streams of a connection together: only that of a stream is an option.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
-const HEADER_TABLE_BYTES: u32 = 4096;
-/// Of a body as much is made at once as goes into a frame.
-const FRAME_BYTES: usize = 16 * 1024;
-/// Streams that are over and still among those whose windows are used up, at most.
-const MAX_STALE: usize = 64;
-const STATS: &[u8] = b"/__prony/stats";
+const FRAME_HEAD_BYTES: usize = 9;
 
-/// What the connections of a thread share.
-#[derive(Debug)]
-pub struct Thread<'a> {
-    pub machine: &'a mut Machine,
-    pub streams: &'a mut Streams,
-    /// Bytes of a body that the state machine has just made; empty between calls.
-    pub made: &'a mut Vec<u8>,
-}
-
-#[derive(Debug)]
-pub struct Http2 {
-    server: Server,
-    /// The connection's slot.
-    place: u32,
-    /// Requests taken.
-    served: u32,
-    /// Streams with something to send, by their keys, and those whose windows are used up.
-    sending: VecDeque<u64>,
-    blocked: Vec<u64>,
-    fields: Fields,
-    /// The client opens no more streams.
-    client_leaves: bool,
-    leaves: bool,
-    /// The connection ends with what was written.
-    closes: bool,
-    /// The stream whose head does not end: nothing else may be sent any more.
-    endless: Option<u64>,
-}
-
-/// What became of a stream's turn to send.
-enum Turn {
-    /// There is more to send.
-    More,
-    Blocked,
-    /// Nothing more for now.
-    Over,
-}
-
-impl Http2 {
-    /// The client's preface has come; SETTINGS go to `out`.
-    pub fn new(limits: Http2Limits, place: u32, out: &mut Vec<u8>) -> Self {
-        let config = Config {
-            stream_window_bytes: limits.window_bytes,
-            connection_window_bytes: CONNECTION_WINDOW_BYTES,
-            table_bytes: HEADER_TABLE_BYTES,
-            max_head_bytes: request::HEAD_LIMIT_BYTES as u32,
-        };
-        let mut server = Server::new(config, limits.streams, out);
-        // It was compared before; the server has still to hear it.
-        let heard = server.read(&mut &PREFACE[..], out);
-        debug_assert!(matches!(heard, Ok(None)));
-        Self {
-            server,
-            place,
-            served: 0,
-            sending: VecDeque::new(),
-            blocked: Vec::new(),
-            fields: Fields::default(),
-            client_leaves: false,
-            leaves: false,
-            closes: false,
-            endless: None,
-        }
-    }
-
-    /// Takes bytes that the client sent.
-    pub fn received(
-        &mut self,
-        thread: &mut Thread<'_>,
-        mut bytes: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Action {
-        loop {
-            let (key, action) = match self.server.read(&mut bytes, out) {
-                Ok(None) => break,
-                Ok(Some(Event::Head { key: id, head, end })) => {
-                    let key = thread.streams.open(self.place, id);
-                    let action = match begin(thread, key, head, end, self.served) {
-                        Some(action) => action,
-                        None => Action::Reset,
-                    };
-                    self.served += u32::from(head.path != STATS);
-                    let asks = !end && expects_continue(head);
-                    self.server.accept(id, Streams::place(key));
-                    if asks && action == Action::Read {
-                        self.fields.clear();
-                        self.fields.push(b":status", b"100", Indexing::Kept);
-                        self.server.respond(id, &self.fields, false, out);
-                    }
-                    (key, action)
-                }
-                Ok(Some(Event::Data { key, bytes, end })) => {
-                    let key = thread.streams.key(key);
-                    let Some(stream) = thread.streams.find(key) else {
-                        continue;
-                    };
-                    Machine::stream_body(&mut stream.http, bytes);
-                    if !end {
-                        continue;
-                    }
-                    let http = &mut stream.http;
-                    (key, thread.machine.stream_ends(http, key, thread.made))
-                }
-                Ok(Some(Event::Trailers { key })) => {
-                    let key = thread.streams.key(key);
-                    let Some(stream) = thread.streams.find(key) else {
-                        continue;
-                    };
-                    let http = &mut stream.http;
-                    (key, thread.machine.stream_ends(http, key, thread.made))
-                }
-                Ok(Some(
-                    Event::Reset { key, .. }
-                    | Event::Broken { key, .. }
-                    | Event::HeadTooLong { key },
-                )) => {
-                    let key = thread.streams.key(key);
-                    thread.streams.close(key, thread.machine);
-                    continue;
-                }
-                Ok(Some(Event::GoAway { .. })) => {
-                    self.client_leaves = true;
-                    continue;
-                }
-                Ok(Some(Event::Settings | Event::Window)) => {
-                    self.sending.extend(self.blocked.drain(..));
-                    continue;
-                }
-                // Only servers send them.
-                Ok(Some(Event::Interim { .. } | Event::Unprocessed { .. })) => continue,
-                Err(error) => {
-                    thread.machine.counters.malformed.add(1);
-                    self.server.leave(error.code, out);
-                    self.closes = true;
-                    return Action::Close;
-                }
-            };
-            self.act(thread, key, action, out);
-        }
-        let refused = self.server.take_tally().streams_refused;
-        thread.machine.counters.streams_refused.add(refused);
-        self.pump(thread, out)
-    }
-
-    /// A deadline of a stream is due. `congested`: earlier output is still waiting for the kernel.
-    pub fn due(
-        &mut self,
-        thread: &mut Thread<'_>,
-        deadline: Deadline,
-        congested: bool,
-        out: &mut Vec<u8>,
-    ) -> Action {
-        if let Some(stream) = thread.streams.find(deadline.key) {
-            let http = &mut stream.http;
-            if let Some(action) = thread.machine.due(http, deadline, congested, thread.made) {
-                self.act(thread, deadline.key, action, out);
-            }
-        }
-        self.go_on(thread, congested, out)
-    }
-
-    /// A stream was given the worker it waited for.
-    pub fn grant(
-        &mut self,
-        thread: &mut Thread<'_>,
-        key: u64,
-        congested: bool,
-        out: &mut Vec<u8>,
-    ) -> Action {
-        if let Some(stream) = thread.streams.find(key) {
-            let action = thread.machine.grant(&mut stream.http, key, thread.made);
-            self.act(thread, key, action, out);
-        }
-        self.go_on(thread, congested, out)
-    }
-
-    /// Bodies wait while the kernel takes nothing.
-    fn go_on(&mut self, thread: &mut Thread<'_>, congested: bool, out: &mut Vec<u8>) -> Action {
-        match congested {
-            true => Action::Drain,
-            false => self.pump(thread, out),
-        }
-    }
-
-    /// Writes bodies, as far as the windows allow and without more at once than is sent at once.
-    pub fn pump(&mut self, thread: &mut Thread<'_>, out: &mut Vec<u8>) -> Action {
-        if self.endless.is_none() {
-            while let Some(key) = self.sending.pop_front() {
-                match self.send(thread, key, out) {
-                    Turn::More => self.sending.push_back(key),
-                    Turn::Blocked => self.blocked.push(key),
-                    Turn::Over => {}
-                }
-                if out.len() > OUT_BYTES && !self.sending.is_empty() {
-                    return Action::Drain;
-                }
-            }
-        }
-        // Streams that were given up are not waited for.
-        if self.blocked.len() > MAX_STALE + 2 * self.server.open_streams() {
-            self.blocked
-                .retain(|key| thread.streams.find(*key).is_some());
-        }
-        let gone = self.client_leaves && self.server.open_streams() == 0;
-        match self.closes || self.server.has_left() || gone {
-            true => Action::Close,
-            false => Action::Read,
-        }
-    }
-
-    /// The connection is over, and with it all of its streams.
-    pub fn end(&mut self, streams: &mut Streams, machine: &mut Machine) {
-        for place in self.server.keys().collect::<Vec<_>>() {
-            streams.close(streams.key(place), machine);
-        }
-    }
-
-    /// Does on a stream what the state machine says.
-    fn act(&mut self, thread: &mut Thread<'_>, key: u64, action: Action, out: &mut Vec<u8>) {
-        let Thread {
-            machine,
-            streams,
-            made,
-        } = thread;
-        let Some(stream) = streams.find(key) else {
-            return made.clear();
-        };
-        if self.endless.is_some_and(|endless| endless != key) {
-            return made.clear();
-        }
-        match action {
-            Action::Reset | Action::Drop => {
-                made.clear();
-                self.server.reset(stream.id, ErrorCode::INTERNAL_ERROR, out);
-                return streams.close(key, machine);
-            }
-            Action::Ignore => return,
-            Action::Hold | Action::Drain | Action::Read | Action::Close => {}
-        }
-        if stream.http.phase == Phase::Endless {
-            let begins = self.endless.replace(key).is_none();
-            write_endless(stream.id, begins, made, out);
-            return made.clear();
-        }
-        if let Some((head, empty)) = Machine::take_head(&mut stream.http) {
-            write_fields(&head, &mut self.fields);
-            stream.responded = true;
-            stream.closing = head.closing;
-            stream.cut = head.cut && head.length.is_none();
-            self.server
-                .respond(stream.id, &self.fields, empty && !stream.cut, out);
-            if empty && !stream.cut {
-                return self.over(thread, key, out);
-            }
-            stream.whole = empty;
-        }
-        if !stream.responded {
-            if action == Action::Close {
-                // What is no HTTP at all: it ends the connection.
-                out.append(made);
-                self.closes = true;
-            }
-            return made.clear();
-        }
-        stream.unsent.append(made);
-        stream.whole |= matches!(action, Action::Read | Action::Close);
-        if !std::mem::replace(&mut stream.queued, true) {
-            self.sending.push_back(key);
-        }
-    }
-
-    /// Sends of a stream's body what fits into a frame.
-    fn send(&mut self, thread: &mut Thread<'_>, key: u64, out: &mut Vec<u8>) -> Turn {
-        let Some(stream) = thread.streams.find(key) else {
-            return Turn::Over;
-        };
-        let id = stream.id;
-        if stream.unsent.is_empty() && !stream.whole {
-            if stream.http.phase != Phase::Streaming {
-                stream.queued = false;
-                return Turn::Over;
-            }
-            let limit = self.server.window_bytes(id).min(FRAME_BYTES);
-            if limit == 0 {
-                return Turn::Blocked;
-            }
-            let action = Machine::fill(&mut stream.http, &mut stream.unsent, limit);
-            stream.whole = action != Action::Drain;
-        }
-        let ends = stream.whole && !stream.cut;
-        let taken = self.server.send(id, &stream.unsent, ends, out);
-        stream.unsent.drain(..taken);
-        if !stream.unsent.is_empty() {
-            return Turn::Blocked;
-        }
-        if !stream.whole {
-            return Turn::More;
-        }
-        if stream.cut {
-            self.server.reset(id, ErrorCode::INTERNAL_ERROR, out);
-        }
-        self.over(thread, key, out);
-        Turn::Over
-    }
-
-    /// The response has gone out whole.
-    fn over(&mut self, thread: &mut Thread<'_>, key: u64, out: &mut Vec<u8>) {
-        let closing = thread
-            .streams
-            .find(key)
-            .map_or(Closing::Never, |stream| stream.closing);
-        thread.streams.close(key, thread.machine);
-        match closing {
-            Closing::Never => {}
-            Closing::Silent => self.closes = true,
-            Closing::Announced if self.leaves => {}
-            Closing::Announced => {
-                self.leaves = true;
-                self.server.leave(ErrorCode::NO_ERROR, out);
-            }
+pub async fn serve(connection: &Rc<Connection>, io: &mut Io) -> Ending {
+    let counters = &connection.thread.counters;
+    counters.http2_connections.add(1);
+    let limits = connection.thread.shared.http2.unwrap_or_default();
+    let handshake = h2::server::Builder::new()
+        .initial_window_size(limits.window_bytes)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_concurrent_streams(limits.streams)
+        .max_header_list_size(HEAD_LIMIT_BYTES as u32)
+        // Clients may give up as many requests as they like.
+        .max_pending_accept_reset_streams(usize::MAX)
+        .max_local_error_reset_streams(None)
+        .handshake::<_, Bytes>(io);
+    let mut http = match connection.until_ended(handshake).await {
+        Ok(Ok(http)) => http,
+        Ok(Err(error)) => return broken(connection, &error),
+        Err(ending) => return ending,
+    };
+    loop {
+        match connection.until_ended(http.accept()).await {
+            Ok(Some(Ok((request, reply)))) => begin(connection, request, reply),
+            Ok(Some(Err(error))) => return broken(connection, &error),
+            Ok(None) => return Ending::Close,
+            Err(Ending::Leave) => http.graceful_shutdown(),
+            Err(ending) => return ending,
         }
     }
 }
 
-/// Hands a request to the state machine; `None`: its target is not text.
+/// The client broke the protocol, or left.
+fn broken(connection: &Connection, error: &h2::Error) -> Ending {
+    if error.is_library() {
+        connection.thread.counters.malformed.add(1);
+    }
+    Ending::Close
+}
+
 fn begin(
-    thread: &mut Thread<'_>,
-    key: u64,
-    head: &Head,
-    whole: bool,
-    served: u32,
-) -> Option<Action> {
-    let stream = thread.streams.find(key)?;
-    let target = std::str::from_utf8(&head.path).ok();
-    let Some(target) = target else {
-        thread.machine.counters.malformed.add(1);
-        return None;
-    };
-    let request = request::Head {
-        target,
-        head_only: head.method == b"HEAD",
-        http10: false,
-        keep_alive: true,
-        expects_continue: false,
-        framing: Framing::None,
-        content_type: field(head, b"content-type"),
-        length: 0,
-    };
-    stream.http.served = served;
-    let http = &mut stream.http;
-    Some(
-        thread
-            .machine
-            .stream_begins(http, key, &request, whole, thread.made),
-    )
+    connection: &Rc<Connection>,
+    request: Request<RecvStream>,
+    mut reply: SendResponse<Bytes>,
+) {
+    let (head, body) = request.into_parts();
+    let expects = head.headers.get(EXPECT).map(|value| value.as_bytes());
+    if expects.is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue")) {
+        let mut go_on = Response::new(());
+        *go_on.status_mut() = StatusCode::CONTINUE;
+        // Refused, the client sends its body all the same.
+        let _ = reply.send_informational(go_on);
+    }
+    let connection = Rc::clone(connection);
+    let received = Received::new(&connection, head);
+    spawn_local(async move {
+        let reset = poll_fn(|context| reply.poll_reset(context));
+        let answered = unless(reset, answer(&connection, received, body)).await;
+        // Without an answer the client has given the stream up.
+        match answered.flatten() {
+            Some(Answer::Response(response)) => {
+                // A client that gives up the stream meanwhile ends it.
+                let _ = respond(&connection, reply, response).await;
+            }
+            Some(Answer::Fault(Ending::Reset)) => reply.send_reset(Reason::INTERNAL_ERROR),
+            Some(Answer::Fault(ending)) => {
+                match ending {
+                    Ending::Mute => {}
+                    Ending::Endless(_) => {
+                        let stream = reply.stream_id().as_u32();
+                        connection.end(Ending::Endless(Some(stream)));
+                    }
+                    ending => connection.end(ending),
+                }
+                // Let go of before the client or the connection has, the stream would be reset.
+                let _ = poll_fn(|context| reply.poll_reset(context)).await;
+            }
+            None => {}
+        }
+    });
 }
 
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use prony_h2::Client;
-
-    use super::super::behaviour::{Behaviour, Settings};
-    use super::super::shared::Shared;
-    use super::*;
-
-    const CONFIG: Config = Config {
-        stream_window_bytes: 1,
-        connection_window_bytes: 65_535,
-        table_bytes: 4096,
-        max_head_bytes: 65_536,
-    };
-
-    #[test]
-    fn streams_that_wait_for_a_window_and_are_given_up_leave_nothing_behind() {
-        let limits = Http2Limits::default();
-        let behaviour = Behaviour {
-            settings: Settings::default(),
-            stall: None,
-            close_after: None,
-            workers: None,
-            warmup: None,
-            slowdown: None,
-            start_factor: 1.0,
-            seed: 1,
-        };
-        let shared = Shared::new(behaviour, 1, None, Some(limits), None).unwrap();
-        let mut machine = Machine::new(Arc::new(shared), 0);
-        let (mut streams, mut made) = (Streams::default(), Vec::new());
-        let mut thread = Thread {
-            machine: &mut machine,
-            streams: &mut streams,
-            made: &mut made,
-        };
-        let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
-        let mut client = Client::new(CONFIG, &mut to_server);
-        let mut http2 = Http2::new(limits, 0, &mut to_client);
-        to_server.drain(..PREFACE.len());
-        http2.received(&mut thread, &to_server, &mut to_client);
-        let mut input = &to_client[..];
-        while client.read(&mut input, &mut to_server).unwrap().is_some() {}
-        let mut request = Fields::default();
-        for (name, value) in [(":method", "GET"), (":scheme", "http"), (":path", "/")] {
-            request.push(name.as_bytes(), value.as_bytes(), Indexing::Kept);
-        }
-        for key in 0..1000 {
-            to_server.clear();
-            let id = client.open(key, &request, true, &mut to_server);
-            client.reset(id, ErrorCode::CANCEL, &mut to_server);
-            let (head, reset) = to_server.split_at(to_server.len() - 13);
-            http2.received(&mut thread, head, &mut to_client);
-            assert_eq!(http2.server.open_streams(), 1);
-            http2.received(&mut thread, reset, &mut to_client);
-        }
-        assert_eq!(http2.server.open_streams(), 0);
-        assert!(http2.blocked.len() <= MAX_STALE, "{}", http2.blocked.len());
+async fn answer(
+    connection: &Connection,
+    mut received: Received,
+    mut body: RecvStream,
+) -> Option<Answer> {
+    while let Some(bytes) = body.data().await {
+        let bytes = bytes.ok()?;
+        received.keep(&bytes);
+        body.flow_control().release_capacity(bytes.len()).ok()?;
     }
+    Some(service::answer(connection, received).await)
+}
+
+async fn respond(
+    connection: &Connection,
+    mut reply: SendResponse<Bytes>,
+    response: Response<Body>,
+) -> Result<(), h2::Error> {
+    let (head, mut body) = response.into_parts();
+    let (closing, is_reset) = (body.closing, body.is_cut && body.is_chunked);
+    let is_empty = body.is_done() && !is_reset;
+    let mut stream = reply.send_response(Response::from_parts(head, ()), is_empty)?;
+    if !is_empty {
+        send(connection, &mut stream, &mut body, is_reset).await?;
+    }
+    match closing {
+        _ if body.is_cut => {}
+        Closing::Never => {}
+        Closing::Announced => connection.end(Ending::Leave),
+        Closing::Silent => connection.end(Ending::Close),
+    }
+    Ok(())
+}
+
+async fn send(
+    connection: &Connection,
+    stream: &mut SendStream<Bytes>,
+    body: &mut Body,
+    is_reset: bool,
+) -> Result<(), h2::Error> {
+    let thread = &connection.thread;
+    let mut due_ns = thread.shared.clock.now_ns();
+    if body.drip_ns.is_some() {
+        body.piece_bytes = 1;
+    }
+    while let Some(mut piece) = body.next() {
+        if let Some(drip_ns) = body.drip_ns {
+            thread.timers.until(due_ns).await;
+            due_ns += drip_ns;
+        }
+        while !piece.is_empty() {
+            stream.reserve_capacity(piece.len());
+            let granted = match poll_fn(|context| stream.poll_capacity(context)).await {
+                Some(granted) => granted?.min(piece.len()),
+                None => return Ok(()),
+            };
+            let part = piece.split_to(granted);
+            let is_last = piece.is_empty() && body.is_done() && !is_reset;
+            stream.send_data(part, is_last)?;
+        }
+    }
+    if is_reset {
+        // A reset takes back what h2 has not sent.
+        yield_now().await;
+        stream.send_reset(Reason::INTERNAL_ERROR);
+    }
+    Ok(())
+}
+
+/// Counts RST_STREAM with REFUSED_STREAM among the frames that are sent: h2 refuses streams by
+/// itself and says so nowhere else.
+#[derive(Debug, Default)]
+pub struct RefusedStreams {
+    /// The head of a frame, and the code of RST_STREAM.
+    begin: Vec<u8>,
+    skip: usize,
+}
+
+impl RefusedStreams {
+    const RST_STREAM: u8 = 3;
+
+    /// Those that end with these bytes.
+    pub fn count(&mut self, mut bytes: &[u8]) -> u64 {
+        let mut refused = 0;
+        while !bytes.is_empty() {
+            let skip = self.skip.min(bytes.len());
+            self.skip -= skip;
+            bytes = &bytes[skip..];
+            let needed = match self.begin.get(3) {
+                Some(&Self::RST_STREAM) => FRAME_HEAD_BYTES + 4,
+                _ => FRAME_HEAD_BYTES,
+            };
+            let take = (needed - self.begin.len()).min(bytes.len());
+            self.begin.extend_from_slice(&bytes[..take]);
+            bytes = &bytes[take..];
+            match self.begin[..] {
+                [_, _, _, Self::RST_STREAM, _, _, _, _, _, a, b, c, d] => {
+                    let code = u32::from_be_bytes([a, b, c, d]);
+                    refused += u64::from(code == u32::from(Reason::REFUSED_STREAM));
+                    self.begin.clear();
+                }
+                [a, b, c, kind, _, _, _, _, _] if kind != Self::RST_STREAM => {
+                    self.skip = u32::from_be_bytes([0, a, b, c]) as usize;
+                    self.begin.clear();
+                }
+                _ => {}
+            }
+        }
+        refused
+    }
+}
+
+/// The begin of a header block of a stream, and CONTINUATION to follow it for ever.
+pub fn endless_head(stream: u32) -> (Vec<u8>, Vec<u8>) {
+    /// `:status: 200` of the static table of HPACK.
+    const STATUS_200: u8 = 0x88;
+    const HEADERS: u8 = 1;
+    const CONTINUATION: u8 = 9;
+    let (name, value) = http1::ENDLESS_FIELD;
+    // A literal that goes into no table; both lengths are below 127.
+    let mut line = vec![0];
+    for text in [name.to_ascii_lowercase().as_str(), value] {
+        line.push(text.len() as u8);
+        line.extend_from_slice(text.as_bytes());
+    }
+    let lines = line.repeat(http1::ENDLESS_LINES);
+    let frame = |kind: u8, payload: &[u8]| {
+        let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+        frame.extend_from_slice(&[kind, 0]);
+        frame.extend_from_slice(&stream.to_be_bytes());
+        frame.extend_from_slice(payload);
+        frame
+    };
+    (frame(HEADERS, &[STATUS_200]), frame(CONTINUATION, &lines))
 }

@@ -3,28 +3,25 @@
 //! client.
 
 mod args;
+mod bare;
 mod behaviour;
+mod body;
 mod clock;
 mod connection;
 mod counters;
 mod curves;
-mod event_loop;
 mod events;
+mod http1;
 mod http2;
+mod io;
 mod listen;
-mod machine;
 mod options;
 mod random;
-mod receive;
 mod recorder;
-mod request;
-mod respond;
-mod response;
 mod routes;
 mod service;
 mod shared;
-mod stream;
-mod streams;
+mod thread;
 mod timers;
 mod tls;
 mod values;
@@ -33,21 +30,24 @@ mod workers;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use prony_common::process::{raise_file_limit, set_affinity, set_exact_timers};
-use rustix::event::epoll;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 pub use args::Args;
-use event_loop::{EventLoop, LISTENER};
+use clock::Clock;
 use events::{Event, Finished, Listening, Reason, ThreadReport, ThreadStart};
-use listen::{ListenAddress, Listener};
+use listen::ListenAddress;
 use options::Options;
 use recorder::Recorder;
 use shared::Shared;
+use thread::{Acceptor, Post};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use workers::Workers;
 
 const USAGE: u8 = 2;
 const FAILED: u8 = 4;
@@ -59,37 +59,12 @@ pub fn run(args: Args) -> ExitCode {
         Ok(options) => options,
         Err(sentence) => return fail(USAGE, &sentence),
     };
-    let Prepared {
-        tls,
-        recorder,
-        listener,
-        address,
-    } = match prepare(&options) {
+    let (shared, listener, address) = match prepare(&options) {
         Ok(prepared) => prepared,
         Err(sentence) => return fail(USAGE, &sentence),
     };
-    let unix = match &options.listen {
-        ListenAddress::Unix(path) => Some(path.clone()),
-        ListenAddress::Tcp(_) => None,
-    };
-    let outcome = Shared::new(
-        options.behaviour,
-        options.cpus.len(),
-        tls,
-        options.http2,
-        recorder,
-    )
-    .map_err(|error| format!("cannot set up: {error}"))
-    .and_then(|shared| {
-        serve(
-            Arc::new(shared),
-            options.cpus,
-            options.stdin_guard,
-            listener,
-            address,
-        )
-    });
-    if let Some(path) = unix {
+    let outcome = serve(shared, &options, listener, address);
+    if let ListenAddress::Unix(path) = &options.listen {
         // It may be gone already.
         let _ = std::fs::remove_file(path);
     }
@@ -105,38 +80,27 @@ pub fn event_schema() -> schemars::Schema {
 }
 
 /// Everything that invalid options can make fail, done before any thread starts.
-struct Prepared {
-    tls: Option<Arc<rustls::ServerConfig>>,
-    recorder: Option<Recorder>,
-    listener: OwnedFd,
-    address: String,
-}
-
-fn prepare(options: &Options) -> Result<Prepared, String> {
-    let tls = options
-        .tls
-        .as_ref()
-        .map(|files| {
-            tls::load(
-                &files.cert,
-                &files.key,
-                files.resumption,
-                options.http2.is_some(),
-            )
-        })
-        .transpose()?;
-    let recorder = options
-        .record
-        .as_ref()
-        .map(|record| Recorder::create(&record.path, record.limit_bytes))
-        .transpose()?;
+fn prepare(options: &Options) -> Result<(Arc<Shared>, OwnedFd, String), String> {
+    let load = |files: &options::TlsFiles| {
+        let http2 = options.http2.is_some();
+        tls::load(&files.cert, &files.key, files.resumption, http2)
+    };
+    let create = |record: &options::Record| Recorder::create(&record.path, record.limit_bytes);
+    let tls = options.tls.as_ref().map(load).transpose()?;
+    let recorder = options.record.as_ref().map(create).transpose()?;
     let (listener, address) = options.listen.open()?;
-    Ok(Prepared {
+    let shared = Shared {
+        workers: options.behaviour.workers.map(Workers::new),
+        behaviour: options.behaviour.clone(),
+        clock: Clock::start(),
+        counters: options.cpus.iter().map(|_| Arc::default()).collect(),
         tls,
+        http2: options.http2,
+        bare: options.bare,
         recorder,
-        listener,
-        address,
-    })
+        stop: AtomicBool::new(false),
+    };
+    Ok((Arc::new(shared), listener, address))
 }
 
 fn fail(code: u8, sentence: &str) -> ExitCode {
@@ -153,26 +117,33 @@ enum Notice {
 
 fn serve(
     shared: Arc<Shared>,
-    cpus: Vec<Option<usize>>,
-    stdin_guard: bool,
+    options: &Options,
     listener: OwnedFd,
     address: String,
 ) -> Result<(), String> {
     // Refused, the server has fewer connections, which it counts.
     raise_file_limit();
-    let listener = (0..cpus.len())
-        .map(|_| epoll::create(epoll::CreateFlags::CLOEXEC))
-        .collect::<Result<Vec<_>, _>>()
-        .and_then(|epolls| Listener::new(listener, epolls, LISTENER))
-        .map_err(|error| format!("cannot set up epoll: {error}"))?;
-    let listener = Arc::new(listener);
     let (notices, received) = channel();
-    watch(&notices, stdin_guard)?;
+    watch(&notices, options.stdin_guard)?;
+    let (panicked, print) = (notices.clone(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        let sentence = "a thread of the server has panicked";
+        let _ = panicked.send(Notice::Broken(sentence.to_owned()));
+    }));
 
+    let (threads, posts): (Vec<_>, Vec<_>) =
+        options.cpus.iter().map(|_| unbounded_channel()).unzip();
+    let mut acceptor = Some(Acceptor {
+        listener,
+        threads: threads.clone(),
+    });
     let mut handles = Vec::new();
     let mut started = Vec::new();
-    for (thread, cpu) in cpus.into_iter().enumerate() {
-        let (handle, start) = start_thread(&shared, &listener, thread, cpu, &notices)?;
+    for ((number, cpu), posts) in options.cpus.iter().enumerate().zip(posts) {
+        let acceptor = acceptor.take();
+        let (handle, start) =
+            start_thread(&shared, (number, *cpu), posts, acceptor, notices.clone())?;
         handles.push(handle);
         started.push(start);
     }
@@ -196,6 +167,10 @@ fn serve(
         },
     };
     shared.stop();
+    for thread in &threads {
+        // One that is gone need not be told.
+        let _ = thread.send(None);
+    }
     let mut reports = Vec::new();
     for handle in handles {
         reports.push(
@@ -242,37 +217,34 @@ fn watch(notices: &Sender<Notice>, stdin_guard: bool) -> Result<(), String> {
 
 type Started = (JoinHandle<ThreadReport>, ThreadStart);
 
-/// Starts a thread and waits until it is pinned and ready.
+/// Starts a thread and waits until it is pinned.
 fn start_thread(
     shared: &Arc<Shared>,
-    listener: &Arc<Listener>,
-    thread: usize,
-    cpu: Option<usize>,
-    notices: &Sender<Notice>,
+    (number, cpu): (usize, Option<usize>),
+    posts: UnboundedReceiver<Post>,
+    acceptor: Option<Acceptor>,
+    notices: Sender<Notice>,
 ) -> Result<Started, String> {
-    let (shared, listener, notices) = (Arc::clone(shared), Arc::clone(listener), notices.clone());
+    let shared = Arc::clone(shared);
+    let counters = Arc::clone(&shared.counters[number]);
     let (ready, pinned) = channel();
     let work = move || {
-        let _alarm = PanicNotice(notices.clone());
         // Without a receiver the main thread has given up and set `stop`.
         let _ = ready.send(cpu.is_some_and(|cpu| set_affinity(&[cpu]).is_ok()));
         set_exact_timers();
-        let served = EventLoop::new(Arc::clone(&shared), listener, thread)
-            .and_then(|mut events| events.run());
-        if let Err(error) = served {
-            let _ = notices.send(Notice::Broken(format!(
-                "thread {thread} cannot go on: {error}"
-            )));
+        if let Err(error) = thread::run(shared, number, posts, acceptor) {
+            let sentence = format!("thread {number} cannot go on: {error}");
+            let _ = notices.send(Notice::Broken(sentence));
         }
         ThreadReport {
             cpu,
             cpu_s: clock::thread_cpu_ns() as f64 / 1e9,
-            requests: shared.counters[thread].requests.get(),
-            connections: shared.counters[thread].connections.get(),
+            requests: counters.requests.get(),
+            connections: counters.connections.get(),
         }
     };
     let handle = std::thread::Builder::new()
-        .name(format!("serve-{thread}"))
+        .name(format!("serve-{number}"))
         .spawn(work)
         .map_err(|error| format!("cannot start a thread: {error}"))?;
     let pinned = pinned.recv().unwrap_or(false);
@@ -282,18 +254,4 @@ fn start_thread(
         );
     }
     Ok((handle, ThreadStart { cpu, pinned }))
-}
-
-/// Tells the main thread that a serving thread panicked.
-struct PanicNotice(Sender<Notice>);
-
-impl Drop for PanicNotice {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            // Without a receiver the server is ending anyway.
-            let _ = self.0.send(Notice::Broken(
-                "a thread of the server has panicked".to_owned(),
-            ));
-        }
-    }
 }

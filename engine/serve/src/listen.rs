@@ -1,18 +1,13 @@
-//! The listening socket, and which thread takes the next connection.
+//! The listening socket.
 
-use std::net::SocketAddr;
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getsockname, listen,
-    socket_with, sockopt,
-};
-
-use super::counters::Counters;
+use rustix::net::{listen, sockopt};
 
 /// The kernel lowers this to what `net.core.somaxconn` allows.
 const BACKLOG: i32 = 65_535;
@@ -43,181 +38,74 @@ impl ListenAddress {
     }
 }
 
-fn stream_socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    socket_with(family, SocketType::STREAM, flags, None)
-}
-
-fn open_tcp(address: &SocketAddr) -> Result<(OwnedFd, String), Errno> {
-    let family = if address.is_ipv4() {
-        AddressFamily::INET
-    } else {
-        AddressFamily::INET6
-    };
-    let socket = stream_socket(family)?;
-    sockopt::set_socket_reuseaddr(&socket, true)?;
+fn open_tcp(address: &SocketAddr) -> io::Result<(OwnedFd, String)> {
+    let socket = TcpListener::bind(address)?;
     // Accepted sockets inherit this, which spares a call for each of them.
     sockopt::set_tcp_nodelay(&socket, true)?;
-    bind(&socket, address)?;
-    listen(&socket, BACKLOG)?;
-    let bound: SocketAddr = getsockname(&socket)?.try_into()?;
-    Ok((socket, bound.to_string()))
+    let bound = socket.local_addr()?;
+    listening(socket.into(), bound.to_string())
 }
 
-fn tcp_sentence(address: &SocketAddr, error: Errno) -> String {
-    match error {
-        Errno::ADDRINUSE => format!(
+/// With a longer queue than the standard library's.
+fn listening(socket: OwnedFd, address: String) -> io::Result<(OwnedFd, String)> {
+    listen(&socket, BACKLOG)?;
+    Ok((socket, address))
+}
+
+fn tcp_sentence(address: &SocketAddr, error: io::Error) -> String {
+    match error.kind() {
+        ErrorKind::AddrInUse => format!(
             "{address} is taken by another process: stop that one, or give another port (0 picks a free one)"
         ),
-        Errno::ADDRNOTAVAIL => {
+        ErrorKind::AddrNotAvailable => {
             format!("{address} is not an address of this host: give one of its own, or 0.0.0.0")
         }
-        Errno::ACCESS => format!("listening on {address} is not permitted: give a port above 1023"),
-        other => format!("cannot listen on {address}: {other}"),
+        ErrorKind::PermissionDenied => {
+            format!("listening on {address} is not permitted: give a port above 1023")
+        }
+        _ => format!("cannot listen on {address}: {error}"),
     }
 }
 
-fn open_unix(path: &Path) -> Result<(OwnedFd, String), Errno> {
-    let name = SocketAddrUnix::new(path)?;
-    let socket = stream_socket(AddressFamily::UNIX)?;
-    match bind(&socket, &name) {
-        Err(Errno::ADDRINUSE) if is_left_behind(path, &name)? => {
-            std::fs::remove_file(path)
-                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-            bind(&socket, &name)?;
+fn open_unix(path: &Path) -> io::Result<(OwnedFd, String)> {
+    let socket = match UnixListener::bind(path) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse && is_left_behind(path) => {
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)?
         }
         bound => bound?,
-    }
-    listen(&socket, BACKLOG)?;
-    Ok((socket, format!("unix:{}", path.display())))
+    };
+    listening(socket.into(), format!("unix:{}", path.display()))
 }
 
 /// Whether a socket file is there at which nobody listens, as a killed server leaves it.
-fn is_left_behind(path: &Path, name: &SocketAddrUnix) -> Result<bool, Errno> {
+fn is_left_behind(path: &Path) -> bool {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
-    Ok(is_socket && connect(&stream_socket(AddressFamily::UNIX)?, name) == Err(Errno::CONNREFUSED))
+    let is_refused = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
+    is_socket && UnixStream::connect(path).is_err_and(is_refused)
 }
 
-fn unix_sentence(path: &Path, error: Errno) -> String {
+fn unix_sentence(path: &Path, error: io::Error) -> String {
     let path = path.display();
-    match error {
-        Errno::ADDRINUSE => {
+    match error.kind() {
+        ErrorKind::AddrInUse => {
             format!(
                 "{path} is taken by another process or is no socket: remove it, or give another path"
             )
         }
-        Errno::NOENT => {
+        ErrorKind::NotFound => {
             format!("{path} lies in a folder that does not exist: create it, or give another path")
         }
-        Errno::NAMETOOLONG => {
+        ErrorKind::InvalidInput => {
             format!("{path} is too long for a Unix socket: give a path of at most 107 bytes")
         }
-        other => format!("cannot listen on {path}: {other}"),
+        _ => format!("cannot listen on {path}: {error}"),
     }
-}
-
-/// The listening socket, which spreads connections evenly over the threads. Only one thread at a
-/// time is armed: it accepts one connection and arms the thread with the fewest open ones. With
-/// `SO_REUSEPORT` a hash of the addresses would decide, and ten connections over two threads could
-/// become eight and two.
-#[derive(Debug)]
-pub struct Listener {
-    listener: OwnedFd,
-    /// By thread.
-    epolls: Vec<OwnedFd>,
-}
-
-impl Listener {
-    pub fn new(listener: OwnedFd, epolls: Vec<OwnedFd>, data: u64) -> Result<Self, Errno> {
-        for (thread, epoll) in epolls.iter().enumerate() {
-            let flags = if thread == 0 {
-                Self::armed(epolls.len())
-            } else {
-                EventFlags::ONESHOT
-            };
-            epoll::add(epoll, &listener, EventData::new_u64(data), flags)?;
-        }
-        Ok(Self { listener, epolls })
-    }
-
-    /// A lone thread stays armed; among several, being told once disarms.
-    fn armed(threads: usize) -> EventFlags {
-        if threads == 1 {
-            EventFlags::IN
-        } else {
-            EventFlags::IN | EventFlags::ONESHOT
-        }
-    }
-
-    pub fn listener(&self) -> &OwnedFd {
-        &self.listener
-    }
-
-    pub fn epoll(&self, thread: usize) -> &OwnedFd {
-        &self.epolls[thread]
-    }
-
-    pub fn is_shared(&self) -> bool {
-        self.epolls.len() > 1
-    }
-
-    pub fn arm(&self, thread: usize, data: u64) -> Result<(), Errno> {
-        epoll::modify(
-            &self.epolls[thread],
-            &self.listener,
-            EventData::new_u64(data),
-            Self::armed(self.epolls.len()),
-        )
-    }
-
-    /// Nobody accepts until the next `arm`.
-    pub fn disarm(&self, thread: usize, data: u64) -> Result<(), Errno> {
-        epoll::modify(
-            &self.epolls[thread],
-            &self.listener,
-            EventData::new_u64(data),
-            EventFlags::ONESHOT,
-        )
-    }
-}
-
-/// The thread that accepts next after `current`: the one with the fewest open connections, the
-/// nearest in turn among equals.
-pub fn next_thread<C: AsRef<Counters>>(counters: &[C], current: usize) -> usize {
-    let threads = counters.len();
-    (1..=threads)
-        .map(|action| (current + action) % threads)
-        .min_by_key(|thread| counters[*thread].as_ref().connections_open.get())
-        .unwrap_or(current)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-
-    #[test]
-    fn connections_are_spread_evenly() {
-        let counters: Vec<Arc<Counters>> = (0..3).map(|_| Arc::default()).collect();
-        let mut thread = 0;
-        for _ in 0..10 {
-            thread = next_thread(&counters, thread);
-            counters[thread].connections_open.add(1);
-        }
-        let mut open: Vec<u64> = counters
-            .iter()
-            .map(|thread| thread.connections_open.get())
-            .collect();
-        open.sort_unstable();
-        assert_eq!(open, [3, 3, 4]);
-        // A thread that lost its connections gets the next ones.
-        counters[1].connections_open.subtract(3);
-        assert_eq!(
-            (next_thread(&counters, 0), next_thread(&counters, 1)),
-            (1, 1)
-        );
-    }
 
     fn refused(place: Result<ListenAddress, String>) -> String {
         place.and_then(|place| place.open()).unwrap_err()

@@ -4,10 +4,8 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
 
-use prony_h2::frame;
-
-use super::args::Args;
-use super::behaviour::{Behaviour, Body, Closing, Settings};
+use super::args::{Args, Faults};
+use super::behaviour::{Behaviour, Closing, Content, Settings};
 use super::curves::{AppliesTo, Slowdown, Stall, Warmup};
 use super::listen::ListenAddress;
 use super::random::Random;
@@ -15,6 +13,9 @@ use super::values::{self, Delay, Fields};
 
 const DEFAULT_ADDRESS: &str = "127.0.0.1:0";
 const DEFAULT_RECORD_BYTES: u64 = 1 << 20;
+/// The largest that RFC 9113 allows.
+const MAX_WINDOW_BYTES: u32 = (1 << 31) - 1;
+const MAX_WORKERS: u32 = 1_000_000;
 /// What one connection may take of the server's memory is bounded by its streams.
 const MAX_STREAMS: u32 = 1_000_000;
 
@@ -34,6 +35,9 @@ impl Default for Http2Limits {
     }
 }
 const DEFAULT_SEED: u64 = 1;
+const BARE_BODY_BYTES: u64 = 64 << 20;
+const BARE_ONLY: &str = "--bare has no delays, faults, chunks or HTTP/2: of Response, Time and Faults give --body-bytes, \
+                         --body-file, --content-type, --status, --close-after and --ignore-keep-alive only";
 /// `--start-lottery` draws from a stream of its own, independent of the requests'.
 const LOTTERY_STREAM: u64 = 1 << 10;
 
@@ -44,6 +48,7 @@ pub struct Options {
     /// One thread each; `None` is not pinned.
     pub cpus: Vec<Option<usize>>,
     pub stdin_guard: bool,
+    pub bare: bool,
     pub tls: Option<TlsFiles>,
     pub http2: Option<Http2Limits>,
     pub record: Option<Record>,
@@ -70,12 +75,17 @@ fn named<T>(option: &str, value: &str, read: Result<T, String>) -> Result<T, Str
 
 fn read<T>(
     option: &str,
-    value: Option<&str>,
-    reader: fn(&str) -> Result<T, String>,
+    value: &Option<String>,
+    reader: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Option<T>, String> {
-    value
-        .map(|value| named(option, value, reader(value)))
-        .transpose()
+    let read = |value: &String| named(option, value, reader(value));
+    value.as_ref().map(read).transpose()
+}
+
+/// A whole number from 1 on.
+fn number(option: &str, value: &Option<String>, most: u32) -> Result<Option<u32>, String> {
+    let reader = |text: &str| values::whole(text, 1..=u64::from(most), "the number");
+    Ok(read(option, value, reader)?.map(|number| number as u32))
 }
 
 impl Args {
@@ -84,24 +94,25 @@ impl Args {
         let seed = self.read_seed()?;
         let settings = self.read_settings()?;
         let behaviour = Behaviour {
-            stall: read("stall", self.stall.as_deref(), Stall::parse)?,
+            stall: read("stall", &self.time.stall, Stall::parse)?,
             close_after: self.read_close_after()?,
-            workers: read("workers", self.workers.as_deref(), |text| {
-                values::whole(text, 1..=1_000_000, "the number")
-            })?
-            .map(|count| count as u32),
-            warmup: read("warmup", self.warmup.as_deref(), Warmup::parse)?,
-            slowdown: read("slowdown", self.slowdown.as_deref(), Slowdown::parse)?,
+            workers: number("workers", &self.time.workers, MAX_WORKERS)?,
+            warmup: read("warmup", &self.time.warmup, Warmup::parse)?,
+            slowdown: read("slowdown", &self.time.slowdown, Slowdown::parse)?,
             start_factor: self.draw_start_factor(seed)?,
             settings,
             seed,
         };
         check_curves(&behaviour)?;
-        let cpus = read("cpus", self.cpus.as_deref(), cpu_list)?;
+        let cpus = read("cpus", &self.server.cpus, cpu_list)?;
+        if self.server.bare {
+            self.check_bare(&behaviour)?;
+        }
         Ok(Options {
+            bare: self.server.bare,
             listen: self.read_listen_address()?,
             cpus: cpus.map_or(vec![None], |cpus| cpus.into_iter().map(Some).collect()),
-            stdin_guard: self.stdin_guard,
+            stdin_guard: self.server.stdin_guard,
             tls: self.read_tls()?,
             http2: self.read_http2()?,
             record: self.read_record()?,
@@ -109,8 +120,28 @@ impl Args {
         })
     }
 
+    /// Refuses what the bare loop does not do.
+    fn check_bare(&self, behaviour: &Behaviour) -> Result<(), String> {
+        let (settings, usual) = (&behaviour.settings, Settings::default());
+        let plain = Settings {
+            status: settings.status,
+            body: settings.body.clone(),
+            content_type: settings.content_type.clone(),
+            ..usual
+        };
+        let is_silent = matches!(behaviour.close_after, Some((_, Closing::Silent)));
+        let is_slow = behaviour.stall.is_some() || behaviour.workers.is_some();
+        if *settings != plain || is_silent || is_slow || self.server.http2 {
+            return Err(BARE_ONLY.to_owned());
+        }
+        if settings.body.length() > BARE_BODY_BYTES {
+            return Err("--bare keeps its body in memory: give at most 64 MiB".to_owned());
+        }
+        Ok(())
+    }
+
     fn read_listen_address(&self) -> Result<ListenAddress, String> {
-        match (&self.listen, &self.unix) {
+        match (&self.server.listen, &self.server.unix) {
             (Some(_), Some(_)) => {
                 Err("--listen and --unix contradict each other: give one of them".to_owned())
             }
@@ -121,14 +152,14 @@ impl Args {
     }
 
     fn read_tls(&self) -> Result<Option<TlsFiles>, String> {
-        match (self.tls, &self.cert, &self.key) {
+        match (self.server.tls, &self.server.cert, &self.server.key) {
             (true, Some(cert), Some(key)) => Ok(Some(TlsFiles {
                 cert: cert.clone(),
                 key: key.clone(),
-                resumption: !self.no_resumption,
+                resumption: !self.server.no_resumption,
             })),
             (true, ..) => Err("--tls needs --cert FILE and --key FILE (PEM)".to_owned()),
-            (false, None, None) if !self.no_resumption => Ok(None),
+            (false, None, None) if !self.server.no_resumption => Ok(None),
             (false, ..) => {
                 Err("--cert, --key and --no-resumption mean nothing without --tls".to_owned())
             }
@@ -136,13 +167,9 @@ impl Args {
     }
 
     fn read_http2(&self) -> Result<Option<Http2Limits>, String> {
-        let streams = read("streams", self.streams.as_deref(), |text| {
-            values::whole(text, 1..=u64::from(MAX_STREAMS), "the number")
-        })?;
-        let window = read("window-bytes", self.window_bytes.as_deref(), |text| {
-            values::whole(text, 1..=u64::from(frame::MAX_WINDOW_BYTES), "the window")
-        })?;
-        if !self.http2 {
+        let streams = number("streams", &self.server.streams, MAX_STREAMS)?;
+        let window = number("window-bytes", &self.server.window_bytes, MAX_WINDOW_BYTES)?;
+        if !self.server.http2 {
             return match streams.or(window) {
                 None => Ok(None),
                 Some(_) => {
@@ -152,16 +179,15 @@ impl Args {
         }
         let usual = Http2Limits::default();
         Ok(Some(Http2Limits {
-            streams: streams.map_or(usual.streams, |count| count as u32),
-            window_bytes: window.map_or(usual.window_bytes, |bytes| bytes as u32),
+            streams: streams.unwrap_or(usual.streams),
+            window_bytes: window.unwrap_or(usual.window_bytes),
         }))
     }
 
     fn read_record(&self) -> Result<Option<Record>, String> {
-        let limit = read("record-bytes", self.record_bytes.as_deref(), |text| {
-            values::whole(text, 1..=1 << 40, "the length")
-        })?;
-        match (&self.record, limit) {
+        let whole = |text: &str| values::whole(text, 1..=1 << 40, "the length");
+        let limit = read("record-bytes", &self.server.record_bytes, whole)?;
+        match (&self.server.record, limit) {
             (None, None) => Ok(None),
             (None, Some(_)) => Err("--record-bytes means nothing without --record FILE".to_owned()),
             (Some(path), limit) => Ok(Some(Record {
@@ -172,7 +198,7 @@ impl Args {
     }
 
     fn read_seed(&self) -> Result<u64, String> {
-        match self.seed.as_deref() {
+        match self.server.seed.as_deref() {
             None => Ok(DEFAULT_SEED),
             // The standard library seeds its hashers from the system's randomness.
             Some("random") => Ok(RandomState::new().build_hasher().finish()),
@@ -185,28 +211,28 @@ impl Args {
     fn read_settings(&self) -> Result<Settings, String> {
         let mut settings = Settings::default();
         let options = [
-            ("body-bytes", &self.body_bytes),
-            ("content-type", &self.content_type),
-            ("status", &self.status),
-            ("delay", &self.delay),
-            ("work", &self.work),
-            ("drip", &self.drip),
-            ("errors", &self.errors),
-            ("truncate", &self.truncate),
-            ("wrong-body", &self.wrong_body),
-            ("reset", &self.reset),
-            ("garbage", &self.garbage),
-            ("no-answer", &self.no_answer),
-            ("header-endless", &self.header_endless),
+            ("body-bytes", &self.response.body_bytes),
+            ("content-type", &self.response.content_type),
+            ("status", &self.response.status),
+            ("delay", &self.time.delay),
+            ("work", &self.time.work),
+            ("drip", &self.time.drip),
+            ("errors", &self.faults.errors),
+            ("truncate", &self.faults.truncate),
+            ("wrong-body", &self.faults.wrong_body),
+            ("reset", &self.faults.reset),
+            ("garbage", &self.faults.garbage),
+            ("no-answer", &self.faults.no_answer),
+            ("header-endless", &self.faults.header_endless),
         ];
         for (option, value) in options {
             if let Some(value) = value {
                 named(option, value, settings.set(option, value))?;
             }
         }
-        settings.chunked = self.chunked;
-        if let Some(file) = &self.body_file {
-            if self.body_bytes.is_some() {
+        settings.chunked = self.response.chunked;
+        if let Some(file) = &self.response.body_file {
+            if self.response.body_bytes.is_some() {
                 return Err(
                     "--body-bytes and --body-file contradict each other: give one of them"
                         .to_owned(),
@@ -215,39 +241,27 @@ impl Args {
             let bytes = std::fs::read(file).map_err(|error| {
                 format!("--body-file {} cannot be read: {error}", file.display())
             })?;
-            settings.body = Body::Bytes(bytes.into());
+            settings.body = Content::Bytes(bytes.into());
         }
         settings.check()?;
         Ok(settings)
     }
 
     fn read_close_after(&self) -> Result<Option<(u32, Closing)>, String> {
+        let Faults { close_after, .. } = &self.faults;
+        let silently_after = &self.faults.close_silently_after;
+        let once = self.faults.ignore_keep_alive.then(|| "1".to_owned());
         let given = [
-            (
-                "close-after",
-                self.close_after.as_deref(),
-                Closing::Announced,
-            ),
-            (
-                "close-silently-after",
-                self.close_silently_after.as_deref(),
-                Closing::Silent,
-            ),
-            (
-                "ignore-keep-alive",
-                self.ignore_keep_alive.then_some("1"),
-                Closing::Announced,
-            ),
+            ("close-after", close_after, Closing::Announced),
+            ("close-silently-after", silently_after, Closing::Silent),
+            ("ignore-keep-alive", &once, Closing::Announced),
         ];
         let mut chosen = None;
         for (option, value, closing) in given {
-            let Some(value) = value else { continue };
-            let limit = named(
-                option,
-                value,
-                values::whole(value, 1..=u64::from(u32::MAX), "the number"),
-            )?;
-            if chosen.replace((limit as u32, closing)).is_some() {
+            let Some(limit) = number(option, value, u32::MAX)? else {
+                continue;
+            };
+            if chosen.replace((limit, closing)).is_some() {
                 return Err("--close-after, --close-silently-after and --ignore-keep-alive contradict each other: \
                             give one of them"
                     .to_owned());
@@ -257,24 +271,20 @@ impl Args {
     }
 
     fn draw_start_factor(&self, seed: u64) -> Result<f64, String> {
-        let Some(text) = self.start_lottery.as_deref() else {
-            return Ok(1.0);
-        };
-        let (share, factor) = named("start-lottery", text, lottery(text))?;
-        Ok(if Random::new(seed, LOTTERY_STREAM).chance(share) {
-            factor
-        } else {
-            1.0
-        })
+        let drawn = read("start-lottery", &self.time.start_lottery, lottery)?;
+        let is_slow = |share: f64| Random::new(seed, LOTTERY_STREAM).chance(share);
+        Ok(drawn.map_or(
+            1.0,
+            |(share, factor)| if is_slow(share) { factor } else { 1.0 },
+        ))
     }
 }
 
 fn lottery(text: &str) -> Result<(f64, f64), String> {
     let mut fields = Fields::parse(text, &["share", "factor"])?;
-    Ok((
-        values::share(fields.need("share")?)?,
-        values::number_from(fields.need("factor")?, 0.0, "factor")?,
-    ))
+    let share = values::share(fields.need("share")?)?;
+    let factor = values::number_from(fields.need("factor")?, 0.0, "factor")?;
+    Ok((share, factor))
 }
 
 /// A curve that multiplies nothing is a mistake that nobody would notice.
@@ -414,6 +424,11 @@ mod tests {
             ("--http2 --window-bytes 2147483648", "--window-bytes"),
             ("--record-bytes 5", "--record"),
             ("--record file --record-bytes 0", "--record-bytes"),
+            ("--bare --delay 1ms", "--bare"),
+            ("--bare --http2", "--bare"),
+            ("--bare --reset share=0.1", "--bare"),
+            ("--bare --close-silently-after 1", "--bare"),
+            ("--bare --body-bytes 100000000", "--bare"),
         ] {
             let sentence = options(line).unwrap_err();
             assert!(

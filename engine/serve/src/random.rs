@@ -124,12 +124,10 @@ impl Random {
         ns.min(LONGEST_DRAW_NS) as u64
     }
 
-    /// `length` bytes that cannot be taken for HTTP.
-    pub fn garbage(&mut self, length: usize, out: &mut Vec<u8>) {
-        let from = out.len();
-        out.resize(from + length, 0);
-        self.0.fill_bytes(&mut out[from..]);
-        if let Some(first) = out.get_mut(from) {
+    /// Bytes that cannot be taken for HTTP.
+    pub fn garbage(&mut self, bytes: &mut [u8]) {
+        self.0.fill_bytes(bytes);
+        if let Some(first) = bytes.first_mut() {
             *first |= 0x80;
         }
     }
@@ -253,9 +251,9 @@ mod tests {
     fn garbage_never_looks_like_http() {
         let mut random = Random::new(5, 0);
         for _ in 0..1000 {
-            let mut out = b"kept".to_vec();
-            random.garbage(32, &mut out);
-            assert!(out.len() == 36 && out[4] >= 0x80);
+            let mut bytes = [0; 32];
+            random.garbage(&mut bytes);
+            assert!(bytes[0] >= 0x80);
         }
     }
 }

@@ -1,254 +1,241 @@
-//! The middle of the state machine, between a request and its response: outcome, queue, stall, work
-//! and delay. It knows nothing of bytes.
+//! From a request to its response, whatever the version of HTTP: outcome, queue, stall, work, delay,
+//! and what each outcome looks like.
 
+use std::future::pending;
 use std::rc::Rc;
 
-use super::clock;
-use super::machine::{Action, HttpState, Machine, Pending, Phase};
-use super::random::Outcome;
-use super::respond::ENDLESS_EVERY_NS;
-use super::routes::Endpoint;
-use super::timers::Deadline;
-use super::workers::Waiting;
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
 
-impl Machine {
-    /// Counts a whole request and draws its outcome.
-    pub(super) fn begin(
-        &mut self,
-        http: &mut HttpState,
-        key: u64,
-        mut pending: Pending,
-        out: &mut Vec<u8>,
-    ) -> Action {
-        if pending.endpoint == Endpoint::Stats {
-            self.counters.stats_requests.add(1);
-            return self.answer(http, key, pending, out);
+use super::behaviour::{Closing, Content, Settings, has_body};
+use super::body::Body;
+use super::clock;
+use super::connection::{Connection, Ending};
+use super::counters::Counters;
+use super::random::Outcome;
+use super::routes::{Endpoint, endpoint};
+use super::shared::Shared;
+
+/// Longest body that `/echo` keeps.
+const ECHO_BYTES: usize = 16 * 1024 * 1024;
+const WRONG_PAGE: &str = "<html><body><h1>Something went wrong</h1><p>This is not what was asked for.</p></body></html>\n";
+const ERROR_TEXT: &str = "This error is injected.\n";
+const TOO_LONG: &str = "The body is too long for /echo, which keeps at most 16 MiB.\n";
+const BAD_BODY: &str = "The length of the request body is unclear.\n";
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain");
+
+/// A request whose head has come, and what `/echo` keeps of its body.
+#[derive(Debug)]
+pub struct Received {
+    head: Parts,
+    endpoint: Endpoint,
+    /// The number of the request on its connection, from 1.
+    number: u32,
+    echo: Vec<u8>,
+}
+
+impl Received {
+    pub fn new(connection: &Connection, head: Parts) -> Self {
+        let endpoint = endpoint(head.uri.path());
+        let served = &connection.served;
+        if endpoint != Endpoint::Stats {
+            served.set(served.get().saturating_add(1));
         }
-        self.counters.requests.add(1);
-        if pending.refusal.is_some() {
-            return self.answer(http, key, pending, out);
+        Self {
+            head,
+            endpoint,
+            number: served.get(),
+            echo: Vec::new(),
         }
-        let handler = &pending.handler;
-        if handler.has_faults {
-            pending.outcome = self.random.outcome(&handler.settings.shares);
-            if pending.outcome == Outcome::Truncate && Self::is_bodiless(http, &pending) {
-                pending.outcome = Outcome::Normal;
-            }
+    }
+
+    pub fn keep(&mut self, bytes: &[u8]) {
+        if self.endpoint == Endpoint::Echo && self.echo.len() <= ECHO_BYTES {
+            self.echo.extend_from_slice(bytes);
         }
-        let at_once = self.answers_at_once && handler.immediate;
-        if at_once || (pending.outcome == Outcome::Error && handler.settings.errors_fast) {
-            return self.answer(http, key, pending, out);
-        }
-        http.request().pending = Some(pending);
-        if let Some(workers) = &self.shared.workers {
-            if !workers.acquire(Waiting {
-                thread: self.thread,
-                key,
-            }) {
-                http.phase = Phase::Queued;
-                return Action::Hold;
-            }
-            http.has_worker = true;
-        }
-        self.admit(http, key, out)
     }
 
     /// Whether the response has nothing that could be cut.
-    fn is_bodiless(http: &HttpState, pending: &Pending) -> bool {
-        let echo = http
-            .request
-            .as_ref()
-            .map_or(0, |request| request.echo.len());
-        pending.head_only || (pending.endpoint == Endpoint::Echo && echo == 0)
-    }
-
-    /// The connection was given the worker it waited for.
-    pub fn grant(&mut self, http: &mut HttpState, key: u64, out: &mut Vec<u8>) -> Action {
-        http.has_worker = true;
-        let action = self.admit(http, key, out);
-        self.go_on(http, key, action, out)
-    }
-
-    /// Begins the service, after the stall if there is one.
-    fn admit(&mut self, http: &mut HttpState, key: u64, out: &mut Vec<u8>) -> Action {
-        if let Some(stall) = &self.shared.behaviour.stall {
-            let now_ns = self.shared.clock.now_ns();
-            let release_ns = stall.release_ns(now_ns, http.place);
-            if release_ns > now_ns {
-                return self.wait(http, key, Phase::Stalled, release_ns);
-            }
-        }
-        self.serve(http, key, out)
-    }
-
-    /// Works, then waits for as long as the response is to be delayed.
-    fn serve(&mut self, http: &mut HttpState, key: u64, out: &mut Vec<u8>) -> Action {
-        let Some(handler) = http
-            .request()
-            .pending
-            .as_ref()
-            .map(|pending| Rc::clone(&pending.handler))
-        else {
-            return Action::Drop;
-        };
-        let behaviour = &self.shared.behaviour;
-        let begin_ns = self.shared.clock.now_ns();
-        if handler.settings.work_ns > 0 {
-            let work_ns =
-                (handler.settings.work_ns as f64 * behaviour.work_factor(begin_ns)) as u64;
-            clock::burn(work_ns, &self.shared.stop);
-            if self.shared.is_stopped() {
-                // The work was not finished, so that there is nothing to response.
-                return Action::Hold;
-            }
-        }
-        let now_ns = self.shared.clock.now_ns();
-        let delay = &handler.settings.delay;
-        let drawn_ns = self.random.delay_ns(delay);
-        let factor = behaviour.delay_factor(begin_ns, delay.is_tail(drawn_ns));
-        // The delay counts from the end of the work, as waiting for a backend does.
-        let due_ns = now_ns + (drawn_ns as f64 * factor) as u64;
-        let due_ns = behaviour
-            .stall
-            .as_ref()
-            .map_or(due_ns, |stall| stall.release_ns(due_ns, http.place));
-        if due_ns > now_ns {
-            return self.wait(http, key, Phase::Serving, due_ns);
-        }
-        self.finish(http, key, out)
-    }
-
-    pub(super) fn wait(
-        &mut self,
-        http: &mut HttpState,
-        key: u64,
-        phase: Phase,
-        due_ns: u64,
-    ) -> Action {
-        http.phase = phase;
-        http.ticket = http.ticket.wrapping_add(1);
-        self.timers.arm(Deadline {
-            due_ns,
-            key,
-            ticket: http.ticket,
-        });
-        Action::Hold
-    }
-
-    /// The service is over: the worker goes back, the response goes out.
-    fn finish(&mut self, http: &mut HttpState, key: u64, out: &mut Vec<u8>) -> Action {
-        self.release_worker(http);
-        http.phase = Phase::Reading;
-        match http.request().pending.take() {
-            Some(pending) => self.answer(http, key, pending, out),
-            None => Action::Drop,
-        }
-    }
-
-    pub(super) fn release_worker(&mut self, http: &mut HttpState) {
-        if !std::mem::take(&mut http.has_worker) {
-            return;
-        }
-        self.pass_worker_on();
-    }
-
-    /// Gives a worker to the next in the queue, in whatever thread that is.
-    pub fn pass_worker_on(&mut self) {
-        let Some(workers) = &self.shared.workers else {
-            return;
-        };
-        match workers.release() {
-            Some(next) if next.thread == self.thread => self.granted.push_back(next.key),
-            Some(next) => self.shared.mailboxes[next.thread].post(next.key),
-            None => {}
-        }
-    }
-
-    /// A deadline of the connection is due; `None` when it no longer counts. `congested`: earlier
-    /// output is still waiting for the kernel.
-    pub fn due(
-        &mut self,
-        http: &mut HttpState,
-        deadline: Deadline,
-        congested: bool,
-        out: &mut Vec<u8>,
-    ) -> Option<Action> {
-        if deadline.ticket != http.ticket {
-            return None;
-        }
-        let key = deadline.key;
-        let action = match http.phase {
-            Phase::Stalled => self.serve(http, key, out),
-            Phase::Serving => self.finish(http, key, out),
-            Phase::Dripping => self.drip(http, key, deadline.due_ns, out),
-            Phase::Endless => {
-                // Endless for the client, bounded in this server's memory.
-                if !congested {
-                    self.endless(out);
-                }
-                self.wait(
-                    http,
-                    key,
-                    Phase::Endless,
-                    deadline.due_ns + ENDLESS_EVERY_NS,
-                )
-            }
-            Phase::Lingering => Action::Drop,
-            Phase::Reading | Phase::Queued | Phase::Streaming | Phase::Mute => return None,
-        };
-        Some(self.go_on(http, key, action, out))
+    fn is_bodiless(&self) -> bool {
+        self.head.method == Method::HEAD
+            || (self.endpoint == Endpoint::Echo && self.echo.is_empty())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::receive::testing::Bench;
-    use super::*;
+#[derive(Debug)]
+pub enum Answer {
+    Response(Response<Body>),
+    Fault(Ending),
+}
 
-    #[test]
-    fn an_endless_header_is_made_only_as_fast_as_it_is_taken() {
-        let mut bench = Bench::new(|settings| {
-            settings.set("header-endless", "1").unwrap();
-        });
-        assert_eq!(bench.receive(b"GET / HTTP/1.1\r\n\r\n"), Action::Hold);
-        assert!(bench.sent().starts_with(b"HTTP/1.1 200 OK\r\n"));
-        assert_eq!(bench.due(true), Some(Action::Hold));
-        assert!(bench.sent().is_empty());
-        assert_eq!(bench.due(false), Some(Action::Hold));
-        assert!(bench.sent().starts_with(b"X-Endless: "));
+/// Answers a request whose body has come whole.
+pub async fn answer(connection: &Connection, received: Received) -> Answer {
+    let thread = &connection.thread;
+    let counters = &thread.counters;
+    let found = thread.routes.borrow_mut().find(&received.head.uri);
+    if received.endpoint == Endpoint::Stats {
+        counters.stats_requests.add(1);
+        let totals = Content::Bytes(Bytes::from(thread.shared.totals_json()));
+        let json = HeaderValue::from_static("application/json");
+        let body = Body::new(totals, false);
+        return Answer::Response(response(&received, 200, json, body));
     }
+    counters.requests.add(1);
+    let (settings, refusal) = match found {
+        Ok(settings) => (settings, None),
+        Err(reason) => (thread.routes.borrow().usual(), Some(reason)),
+    };
+    let closing = match thread.shared.behaviour.close_after {
+        Some((limit, closing)) if received.number >= limit => closing,
+        _ => settings.closing,
+    };
+    let made = |status, kind, content: Content| {
+        counters.answered(status);
+        let bodied = has_body(status);
+        let content = if bodied { content } else { Content::Pattern(0) };
+        let mut body = Body::new(content, settings.chunked && bodied);
+        body.closing = closing;
+        body.drip_ns = settings.drip_ns;
+        response(&received, status, kind, body)
+    };
+    let text = |status, text: &str| {
+        let content = Content::Bytes(Bytes::copy_from_slice(text.as_bytes()));
+        Answer::Response(made(status, TEXT, content))
+    };
+    if let Some(reason) = refusal {
+        return text(400, &format!("{reason}\n"));
+    }
+    let mut outcome = Outcome::Normal;
+    if settings.shares.sum() > 0.0 {
+        outcome = thread.random.borrow_mut().outcome(&settings.shares);
+        if outcome == Outcome::Truncate && received.is_bodiless() {
+            outcome = Outcome::Normal;
+        }
+    }
+    if outcome != Outcome::Error || !settings.errors_fast {
+        wait(connection, &settings).await;
+    }
+    counters.fault(outcome);
+    match outcome {
+        Outcome::Error => text(settings.error_status, ERROR_TEXT),
+        Outcome::WrongBody => {
+            let html = HeaderValue::from_static("text/html");
+            let page = Content::Bytes(Bytes::from_static(WRONG_PAGE.as_bytes()));
+            Answer::Response(made(200, html, page))
+        }
+        Outcome::Reset => Answer::Fault(Ending::Reset),
+        Outcome::Garbage => Answer::Fault(Ending::Garbage),
+        Outcome::NoAnswer => Answer::Fault(Ending::Mute),
+        Outcome::HeaderEndless => Answer::Fault(Ending::Endless(None)),
+        Outcome::Normal | Outcome::Truncate => {
+            if received.echo.len() > ECHO_BYTES {
+                return text(413, TOO_LONG);
+            }
+            let (kind, content) = match received.endpoint {
+                Endpoint::Echo => (
+                    received.head.headers.get(CONTENT_TYPE).cloned(),
+                    Content::Bytes(Bytes::copy_from_slice(&received.echo)),
+                ),
+                _ => (
+                    HeaderValue::from_str(&settings.content_type).ok(),
+                    settings.body.clone(),
+                ),
+            };
+            let octets = HeaderValue::from_static("application/octet-stream");
+            let whole = made(settings.status, kind.unwrap_or(octets), content);
+            Answer::Response(match outcome {
+                Outcome::Truncate => whole.map(Body::cut),
+                _ => whole,
+            })
+        }
+    }
+}
 
-    #[test]
-    fn a_deadline_that_no_longer_counts_is_passed_over() {
-        let mut bench = Bench::new(|settings| {
-            settings.set("delay", "1s").unwrap();
-        });
-        assert_eq!(bench.receive(b"GET / HTTP/1.1\r\n\r\n"), Action::Hold);
-        bench.close();
-        assert_eq!(bench.due(false), None);
-        assert!(bench.sent().is_empty());
+/// A response; the body is left out of one to HEAD.
+fn response(received: &Received, status: u16, kind: HeaderValue, body: Body) -> Response<Body> {
+    let length = body.left_bytes();
+    let is_chunked = body.is_chunked;
+    let mut response = Response::new(match received.head.method {
+        Method::HEAD => body.without_content(),
+        _ => body,
+    });
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
+    let head = response.headers_mut();
+    head.insert(SERVER, HeaderValue::from_static("prony"));
+    if has_body(status) {
+        head.insert(CONTENT_TYPE, kind);
+        if !is_chunked {
+            head.insert(CONTENT_LENGTH, length.into());
+        }
     }
+    response
+}
 
-    #[test]
-    fn what_came_during_the_wait_is_answered_after_it() {
-        let mut bench = Bench::new(|settings| {
-            settings.set("delay", "1s").unwrap();
-            settings.set("bytes", "1").unwrap();
-        });
-        let requests = b"GET / HTTP/1.1\r\n\r\nGET /?delay=0&bytes=2 HTTP/1.1\r\n\r\nGET /?del";
-        assert_eq!(bench.receive(requests), Action::Hold);
-        assert!(bench.sent().is_empty());
-        assert_eq!(bench.due(false), Some(Action::Read));
-        let sent = String::from_utf8(bench.sent()).unwrap();
-        assert!(
-            sent.contains("Content-Length: 1\r\n\r\nTHTTP/1.1 200 OK"),
-            "{sent}"
-        );
-        assert!(sent.ends_with("Content-Length: 2\r\n\r\nTh"), "{sent}");
-        assert_eq!(
-            bench.receive(b"ay=0&bytes=3 HTTP/1.1\r\n\r\n"),
-            Action::Read
-        );
-        assert!(bench.sent().ends_with(b"The"));
+/// The answer to a request with a body that cannot be read.
+pub fn refuse_body(connection: &Connection) -> Response<Body> {
+    let counters = &connection.thread.counters;
+    counters.malformed.add(1);
+    counters.answered(400);
+    let mut body = Body::new(
+        Content::Bytes(Bytes::from_static(BAD_BODY.as_bytes())),
+        false,
+    );
+    body.closing = Closing::Announced;
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response
+}
+
+/// A request that waits for its response; one that is given up meanwhile is counted.
+struct Waiting<'a>(Option<(&'a Shared, &'a Counters)>);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some((shared, counters)) = self.0
+            && !shared.is_stopped()
+        {
+            counters.abandoned.add(1);
+        }
     }
+}
+
+/// Queue, stall, work and delay.
+async fn wait(connection: &Connection, settings: &Rc<Settings>) {
+    let thread = &connection.thread;
+    let shared = &*thread.shared;
+    let (behaviour, clock) = (&shared.behaviour, &shared.clock);
+    let released_ns = |ns| match &behaviour.stall {
+        Some(stall) => stall.release_ns(ns, connection.number),
+        None => ns,
+    };
+    let mut waiting = Waiting(Some((shared, &thread.counters)));
+    let _worker = match &shared.workers {
+        Some(workers) => workers.acquire().await,
+        None => None,
+    };
+    let now_ns = clock.now_ns();
+    let released = released_ns(now_ns);
+    if released > now_ns {
+        thread.timers.until(released).await;
+    }
+    let begin_ns = clock.now_ns();
+    if settings.work_ns > 0 {
+        let work_ns = (settings.work_ns as f64 * behaviour.work_factor(begin_ns)) as u64;
+        clock::burn(work_ns, &shared.stop);
+        if shared.is_stopped() {
+            // The work was not finished, so that there is nothing to answer.
+            return pending().await;
+        }
+    }
+    let now_ns = clock.now_ns();
+    let drawn_ns = thread.random.borrow_mut().delay_ns(&settings.delay);
+    let factor = behaviour.delay_factor(begin_ns, settings.delay.is_tail(drawn_ns));
+    // The delay counts from the end of the work, as waiting for a backend does.
+    let due_ns = released_ns(now_ns + (drawn_ns as f64 * factor) as u64);
+    if due_ns > now_ns {
+        thread.timers.until(due_ns).await;
+    }
+    waiting.0 = None;
 }

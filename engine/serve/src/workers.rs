@@ -1,85 +1,54 @@
 //! The limit of requests in service (`--workers`) and its queue, first come first served over all
-//! threads. It knows nothing of what a request is.
+//! threads.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A request that waits for a worker: the connection `key` of thread `thread`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waiting {
-    pub thread: usize,
-    pub key: u64,
-}
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 #[derive(Debug)]
-struct State {
-    free: u32,
-    queue: VecDeque<Waiting>,
-    longest_queue: usize,
+pub struct Workers {
+    free: Semaphore,
+    queued: AtomicU64,
+    longest_queue: AtomicU64,
 }
-
-#[derive(Debug)]
-pub struct Workers(Mutex<State>);
 
 impl Workers {
     pub fn new(count: u32) -> Self {
-        Self(Mutex::new(State {
-            free: count,
-            queue: VecDeque::new(),
-            longest_queue: 0,
-        }))
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// True when a worker was free and is now taken; else the request is queued.
-    pub fn acquire(&self, waiting: Waiting) -> bool {
-        let mut state = self.state();
-        if state.free > 0 {
-            state.free -= 1;
-            return true;
+        Self {
+            free: Semaphore::new(count as usize),
+            queued: AtomicU64::new(0),
+            longest_queue: AtomicU64::new(0),
         }
-        state.queue.push_back(waiting);
-        state.longest_queue = state.longest_queue.max(state.queue.len());
-        false
     }
 
-    /// Gives a worker back; the request that is returned has it now.
-    pub fn release(&self) -> Option<Waiting> {
-        let mut state = self.state();
-        let next = state.queue.pop_front();
-        if next.is_none() {
-            state.free += 1;
+    /// A worker, once one is free; dropped, it goes to the next in the queue.
+    pub async fn acquire(&self) -> Option<SemaphorePermit<'_>> {
+        if let Ok(worker) = self.free.try_acquire() {
+            return Some(worker);
         }
-        next
+        let _place = Place::take(self);
+        self.free.acquire().await.ok()
     }
 
-    pub fn longest_queue(&self) -> usize {
-        self.state().longest_queue
+    /// The most requests that ever waited.
+    pub fn longest_queue(&self) -> u64 {
+        self.longest_queue.load(Ordering::Relaxed)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A place in the queue.
+struct Place<'a>(&'a AtomicU64);
 
-    #[test]
-    fn only_so_many_are_in_service_and_the_rest_come_in_order() {
-        let workers = Workers::new(2);
-        let request = |key| Waiting { thread: 0, key };
-        assert!(workers.acquire(request(1)) && workers.acquire(request(2)));
-        assert!(!workers.acquire(request(3)) && !workers.acquire(request(4)));
-        assert_eq!(workers.longest_queue(), 2);
-        assert_eq!(workers.release(), Some(request(3)));
-        assert_eq!(workers.release(), Some(request(4)));
-        assert_eq!(workers.release(), None);
-        assert_eq!(workers.release(), None);
-        assert!(
-            workers.acquire(request(5))
-                && workers.acquire(request(6))
-                && !workers.acquire(request(7))
-        );
+impl<'a> Place<'a> {
+    fn take(workers: &'a Workers) -> Self {
+        let queued = workers.queued.fetch_add(1, Ordering::Relaxed) + 1;
+        workers.longest_queue.fetch_max(queued, Ordering::Relaxed);
+        Self(&workers.queued)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

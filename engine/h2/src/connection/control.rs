@@ -1,10 +1,10 @@
 //! Frames about streams and the connection themselves (RFC 9113, sections 6.4 to 6.9).
 
-use super::{Connection, Happened, Role};
+use super::{Client, Happened};
 use crate::error::{ConnectionError, ErrorCode};
 use crate::frame::{self, FrameHeader, MAX_WINDOW_BYTES, flag, kind};
 
-impl<R: Role> Connection<R> {
+impl Client {
     pub(super) fn on_reset(
         &mut self,
         header: FrameHeader,
@@ -38,14 +38,11 @@ impl<R: Role> Connection<R> {
                     "an acknowledgement of SETTINGS with a payload",
                 ));
             }
-            if !std::mem::replace(&mut self.acknowledged, true) {
-                self.narrow_windows(out);
-            }
             return self.idles("a flood of SETTINGS");
         }
         let before = self.settings.unwrap_or_default();
         let mut settings = before;
-        settings.apply(payload, R::TAKES)?;
+        settings.apply(payload)?;
         let change = i64::from(settings.window_bytes) - i64::from(before.window_bytes);
         for (_, stream) in self.streams.all_mut() {
             stream.send_window += change;
@@ -102,12 +99,7 @@ impl<R: Role> Connection<R> {
         }
         self.going_away = Some(last);
         self.happened.push_back(Happened::GoAway(code));
-        let above = match R::TAKES {
-            // What a client names are streams of ours, of which there are none.
-            true => Vec::new(),
-            false => self.streams.take_above(last),
-        };
-        for stream in above {
+        for stream in self.streams.take_above(last) {
             let unprocessed = Happened::Unprocessed(stream.key);
             self.happened.push_back(unprocessed);
         }

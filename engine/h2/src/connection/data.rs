@@ -2,12 +2,12 @@
 //! (RFC 9113, sections 5.2 and 6.1).
 
 use super::frames::{Data, Piece};
-use super::{Connection, Happened, Role};
+use super::{Client, Happened};
 use crate::error::{ConnectionError, ErrorCode};
-use crate::frame::{self, DEFAULT_WINDOW_BYTES, FrameHeader, flag};
+use crate::frame::{self, FrameHeader, flag};
 use crate::stream::Stream;
 
-impl<R: Role> Connection<R> {
+impl Client {
     pub(super) fn begin_data(
         &mut self,
         header: FrameHeader,
@@ -19,12 +19,6 @@ impl<R: Role> Connection<R> {
             return Err(ConnectionError::new(
                 ErrorCode::STREAM_CLOSED,
                 "DATA on a stream that was ended",
-            ));
-        }
-        if self.streams.get(id).is_some_and(|stream| stream.received) {
-            return Err(ConnectionError::new(
-                ErrorCode::STREAM_CLOSED,
-                "DATA behind the end of the stream",
             ));
         }
         let (padded, end) = (header.has(flag::PADDED), header.has(flag::END_STREAM));
@@ -155,35 +149,11 @@ impl<R: Role> Connection<R> {
         (end || !bytes.is_empty()).then_some((key, bytes, end))
     }
 
-    /// The message of the other side is complete, which on a client is the end of the stream.
-    pub(crate) fn end_receiving(&mut self, id: u32, out: &mut Vec<u8>) {
-        if let Some(stream) = self.streams.get_mut(id) {
-            stream.received = true;
-        }
-        if !R::TAKES {
-            self.finish(id, out);
-        }
-    }
-
     /// The response is complete. A request that did not go out whole by then is given up.
-    pub(crate) fn finish(&mut self, id: u32, out: &mut Vec<u8>) {
+    pub(crate) fn end_receiving(&mut self, id: u32, out: &mut Vec<u8>) {
         match self.streams.get(id) {
-            Some(stream) if stream.sent && stream.received => drop(self.streams.remove(id)),
+            Some(stream) if stream.sent => drop(self.streams.remove(id)),
             _ => self.reset(id, ErrorCode::NO_ERROR, out),
-        }
-    }
-
-    /// The other side has applied our SETTINGS: until then a client took the windows of its streams
-    /// for those that every connection begins with.
-    pub(super) fn narrow_windows(&mut self, out: &mut Vec<u8>) {
-        let window = self.config.stream_window_bytes;
-        let less = i64::from(first_window(window)) - i64::from(window);
-        if !R::TAKES || less == 0 {
-            return;
-        }
-        for (id, stream) in self.streams.all_mut() {
-            stream.receive_window -= less;
-            give_back_stream(id, stream, window, out);
         }
     }
 
@@ -203,15 +173,10 @@ impl<R: Role> Connection<R> {
     }
 }
 
-/// What a client may send on a stream while it may not know our SETTINGS.
-pub fn first_window(window: u32) -> u32 {
-    window.max(DEFAULT_WINDOW_BYTES)
-}
-
 /// As for the connection: what came is read.
 fn give_back_stream(id: u32, stream: &mut Stream, window: u32, out: &mut Vec<u8>) {
     let used = i64::from(window) - stream.receive_window;
-    if !stream.received && used >= i64::from(window.div_ceil(2)) {
+    if used >= i64::from(window.div_ceil(2)) {
         frame::write_window_update(id, used as u32, out);
         stream.receive_window = window.into();
     }

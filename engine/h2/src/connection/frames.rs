@@ -1,22 +1,17 @@
 //! Frames, cut from any pieces of bytes, and header blocks, joined from their frames (RFC 9113,
 //! sections 4 and 6.10).
 
-use super::{Connection, Event, Happened, Role};
+use super::{Client, Event, Happened};
 use crate::error::{ConnectionError, ErrorCode};
-use crate::frame::{
-    DEFAULT_FRAME_BYTES, FrameHeader, HEADER_BYTES, PREFACE, block_of_headers, flag, kind,
-};
+use crate::frame::{DEFAULT_FRAME_BYTES, FrameHeader, HEADER_BYTES, block_of_headers, flag, kind};
 
 /// Frames in a row that bring nothing on (PING, SETTINGS, PRIORITY, unknown ones and the like): more
-/// are a flood. An honest server sends a few between two responses, an honest client between two
-/// requests.
+/// are a flood. An honest server sends a few between two responses.
 pub const MAX_IDLE_FRAMES: u32 = 10_000;
 
 /// What has come of a frame whose rest has not.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    /// What is still to come of the bytes that a client sends first.
-    preface: &'static [u8],
     /// The beginning of a frame that is read whole.
     partial: Vec<u8>,
     pub(super) data: Option<Data>,
@@ -49,17 +44,7 @@ struct Block {
     bytes: Vec<u8>,
 }
 
-impl Reading {
-    /// `takes`: the other side is a client.
-    pub fn new(takes: bool) -> Self {
-        Self {
-            preface: if takes { PREFACE } else { &[] },
-            ..Self::default()
-        }
-    }
-}
-
-impl<R: Role> Connection<R> {
+impl Client {
     /// Takes bytes off `input` up to the next event. `None`: they are used up. What is to be sent
     /// in return goes to `out`. After an error, which `leave` tells the other side, nothing more may
     /// be read.
@@ -68,9 +53,6 @@ impl<R: Role> Connection<R> {
         input: &mut &'i [u8],
         out: &mut Vec<u8>,
     ) -> Result<Option<Event<'s>>, ConnectionError> {
-        if !self.reading.preface.is_empty() {
-            self.read_preface(input)?;
-        }
         loop {
             if let Some(happened) = self.happened.pop_front() {
                 return Ok(Some(self.event(happened)));
@@ -86,19 +68,6 @@ impl<R: Role> Connection<R> {
                 return Ok(None);
             }
         }
-    }
-
-    fn read_preface(&mut self, input: &mut &[u8]) -> Result<(), ConnectionError> {
-        let length = self.reading.preface.len().min(input.len());
-        let (expected, rest) = self.reading.preface.split_at(length);
-        let (found, behind) = input.split_at(length);
-        if found != expected {
-            return Err(ConnectionError::protocol(
-                "not the bytes that a client of HTTP/2 sends first",
-            ));
-        }
-        (self.reading.preface, *input) = (rest, behind);
-        Ok(())
     }
 
     fn event(&self, happened: Happened) -> Event<'_> {
@@ -171,7 +140,7 @@ impl<R: Role> Connection<R> {
 
     /// A frame's header, when a frame like that may come now.
     fn checked(&self, bytes: &[u8; HEADER_BYTES]) -> Result<FrameHeader, ConnectionError> {
-        if !R::TAKES && self.settings.is_none() && bytes.starts_with(b"HTTP/1") {
+        if self.settings.is_none() && bytes.starts_with(b"HTTP/1") {
             return Err(ConnectionError::protocol(
                 "the server speaks HTTP/1.1 on this port, expected HTTP/2",
             ));
@@ -257,12 +226,10 @@ impl<R: Role> Connection<R> {
         out: &mut Vec<u8>,
     ) -> Result<(), ConnectionError> {
         let (stream, end) = (header.stream, header.has(flag::END_STREAM));
-        if !R::TAKES || stream < self.next_stream || stream.is_multiple_of(2) {
-            self.is_open(stream)?;
-        }
+        self.is_open(stream)?;
         let block = block_of_headers(&header, payload)?;
         if header.has(flag::END_HEADERS) {
-            return R::on_block(self, stream, end, block, out);
+            return self.on_block(stream, end, block, out);
         }
         let mut bytes = std::mem::take(&mut self.reading.spare);
         bytes.clear();
@@ -287,7 +254,7 @@ impl<R: Role> Connection<R> {
             return Err(ConnectionError::flood("a header block that does not end"));
         }
         if header.has(flag::END_HEADERS) {
-            let result = R::on_block(self, block.stream, block.end, &block.bytes, out);
+            let result = self.on_block(block.stream, block.end, &block.bytes, out);
             self.reading.spare = block.bytes;
             return result;
         }

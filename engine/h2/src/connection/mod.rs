@@ -1,12 +1,11 @@
-//! Either side of a connection: bytes come in any pieces and mean events, and what is sent becomes
-//! frames. It holds as much memory as its streams and the largest frame need, and no other side can
-//! make it hold more. What only a client or only a server does is in the modules of these.
+//! A client's side of a connection: bytes come in any pieces and mean events, and what is sent becomes
+//! frames. It holds as much memory as its streams and the largest frame need, and no server can make
+//! it hold more.
 
 mod control;
 mod data;
 mod frames;
 
-pub(crate) use data::first_window;
 #[cfg(test)]
 pub(crate) use frames::MAX_IDLE_FRAMES;
 
@@ -14,26 +13,25 @@ use std::collections::VecDeque;
 
 use crate::error::{ConnectionError, ErrorCode};
 use crate::fields::Fields;
-use crate::frame::{self, DEFAULT_WINDOW_BYTES, flag, kind};
+use crate::frame::{self, DEFAULT_WINDOW_BYTES, PREFACE, flag, kind};
 use crate::head::{Head, HeadPlace, Heads};
 use crate::hpack::Encoder;
-use crate::settings::{Config, Settings};
+use crate::settings::{self, Config, Settings};
 use crate::stream::Streams;
 use frames::Reading;
 
 /// Requests whose blocks are kept, by their number.
 const KEPT_BLOCKS: u32 = 256;
 
-/// What the other side has done. `key`: whose stream it is.
+/// What the server has done. `key`: whose stream it is.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A response before the response (1xx); only of servers.
+    /// A response before the response (1xx).
     Interim {
         key: u32,
         head: &'a Head,
     },
-    /// The head of the response, or to a server that of a new request, whose key is its stream;
-    /// `end`: that is all of it.
+    /// The head of the response; `end`: that is all of it.
     Head {
         key: u32,
         head: &'a Head,
@@ -63,7 +61,7 @@ pub enum Event<'a> {
     HeadTooLong {
         key: u32,
     },
-    /// GOAWAY: no more streams may be opened. Those that a server has not looked at follow, each as
+    /// GOAWAY: no more streams may be opened. Those that the server has not looked at follow, each as
     /// [`Event::Unprocessed`].
     GoAway {
         code: ErrorCode,
@@ -81,8 +79,6 @@ pub enum Event<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     pub streams_opened: u64,
-    /// Those that a server did not take.
-    pub streams_refused: u64,
     pub pings: u64,
     pub settings: u64,
     /// Header lists as RFC 9113 counts them (section 6.5.2), and the blocks they became.
@@ -92,7 +88,7 @@ pub struct Tally {
     pub header_block_bytes_received: u64,
     /// Fields of the lists received: each counts 32 bytes beside its name and value.
     pub header_fields_received: u64,
-    /// How often the other side had used up what it was allowed to send.
+    /// How often the server had used up what it was allowed to send.
     pub receive_window_used_up: u64,
 }
 
@@ -118,30 +114,12 @@ pub(crate) enum Happened {
     Window,
 }
 
-/// What a client and a server do differently.
-pub trait Role: std::fmt::Debug + Sized {
-    /// It takes the streams of the other side; otherwise it opens its own.
-    const TAKES: bool;
-
-    /// A whole header block has come.
-    fn on_block(
-        connection: &mut Connection<Self>,
-        id: u32,
-        end: bool,
-        block: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), ConnectionError>;
-}
-
-/// One side of a connection.
+/// The client's side of one connection.
 #[derive(Debug)]
-pub struct Connection<R> {
+pub struct Client {
     pub(crate) config: Config,
-    pub(crate) role: R,
-    /// What the other side allows; `None` until it has said it.
+    /// What the server allows; `None` until it has said it.
     pub(crate) settings: Option<Settings>,
-    /// The other side has applied our SETTINGS.
-    acknowledged: bool,
     pub(crate) encoder: Encoder,
     pub(crate) heads: Heads,
     pub(crate) streams: Streams,
@@ -151,7 +129,7 @@ pub struct Connection<R> {
     send_window: i64,
     receive_window: i64,
     consumed: u32,
-    /// GOAWAY came, with the last stream that the other side looks at.
+    /// GOAWAY came, with the last stream that the server looks at.
     pub(crate) going_away: Option<u32>,
     reading: Reading,
     pub(crate) happened: VecDeque<Happened>,
@@ -162,16 +140,11 @@ pub struct Connection<R> {
     pub(crate) tally: Tally,
 }
 
-impl<R: Role> Connection<R> {
-    /// `settings`: ours, as a frame; they go to `out` with what the connection's window is larger.
-    pub(crate) fn begin(
-        config: Config,
-        role: R,
-        heads: Heads,
-        settings: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Self {
-        frame::write(kind::SETTINGS, 0, 0, settings, out);
+impl Client {
+    /// Opens a connection: what is to be sent first goes to `out`.
+    pub fn new(config: Config, out: &mut Vec<u8>) -> Self {
+        out.extend_from_slice(PREFACE);
+        frame::write(kind::SETTINGS, 0, 0, &settings::of_client(&config), out);
         let more = config
             .connection_window_bytes
             .saturating_sub(DEFAULT_WINDOW_BYTES);
@@ -180,29 +153,22 @@ impl<R: Role> Connection<R> {
         }
         Self {
             config,
-            role,
             settings: None,
-            acknowledged: false,
             encoder: Encoder::new(config.table_bytes),
-            heads,
+            heads: Heads::new(config.table_bytes, config.max_head_bytes),
             streams: Streams::default(),
             next_stream: 1,
             send_window: DEFAULT_WINDOW_BYTES.into(),
             receive_window: (DEFAULT_WINDOW_BYTES + more).into(),
             consumed: 0,
             going_away: None,
-            reading: Reading::new(R::TAKES),
+            reading: Reading::default(),
             happened: VecDeque::new(),
             kept: Vec::new(),
             block: Vec::new(),
             idle_frames: 0,
             tally: Tally::default(),
         }
-    }
-
-    /// The other side has applied our SETTINGS.
-    pub(crate) fn is_acknowledged(&self) -> bool {
-        self.acknowledged
     }
 
     pub fn has_settings(&self) -> bool {
@@ -288,17 +254,7 @@ impl<R: Role> Connection<R> {
                 break;
             }
         }
-        if ends {
-            self.end_sending(id, out);
-        }
         taken
-    }
-
-    /// Our message is complete, which on a server is the end of the stream.
-    pub(crate) fn end_sending(&mut self, id: u32, out: &mut Vec<u8>) {
-        if R::TAKES {
-            self.finish(id, out);
-        }
     }
 
     /// What of a body may be sent now.
@@ -310,7 +266,7 @@ impl<R: Role> Connection<R> {
         usize::try_from(window).unwrap_or(0)
     }
 
-    /// Whether bytes of this stream wait for the other side to allow more.
+    /// Whether bytes of this stream wait for the server to allow more.
     pub fn is_blocked(&self, id: u32) -> bool {
         let stream = self.streams.get(id);
         stream.is_some_and(|stream| stream.send_window.min(self.send_window) <= 0)
