@@ -14,8 +14,9 @@ const OPEN_FILES: u32 = 20_000;
 const CONNECTIONS_PER_SERVER: u64 = 15_000;
 /// Both ends of a connection in the kernel, and some to spare.
 const KERNEL_BYTES_PER_USER: u64 = 12_000;
-/// The bound of user-space memory per idle user, of the engine as of the server.
+/// The bound of user-space memory per idle user in the engine, and per idle connection in the server.
 const BYTES_PER_USER: u64 = 600;
+const BYTES_PER_CONNECTION: u64 = 1_300;
 
 struct Target {
     child: Child,
@@ -123,13 +124,12 @@ fn tens_of_thousands_of_users_fit_in_little_memory_and_keep_their_laws() {
         let mut engine = Engine::start_with_descriptors(&plan, OPEN_FILES);
         while engine.wait_for("interval")["connections_open"] != users {}
         let (mine, theirs) = (resident_bytes(engine.pid()), resident_of(&targets));
-        let bound = users * BYTES_PER_USER;
         assert!(
-            mine.saturating_sub(my_own) <= bound,
+            mine.saturating_sub(my_own) <= users * BYTES_PER_USER,
             "{mine} bytes for {users} users, {my_own} for one"
         );
         assert!(
-            theirs.saturating_sub(their_own) <= bound,
+            theirs.saturating_sub(their_own) <= users * BYTES_PER_CONNECTION,
             "{theirs} bytes for {users} connections, {their_own} for one"
         );
         let open = |target: &Target| target.stats()["connections_open"].as_u64().unwrap();

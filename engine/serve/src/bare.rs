@@ -21,8 +21,6 @@ use super::io::Io;
 use super::routes::{Endpoint, endpoint};
 use super::thread::Thread;
 
-/// Of its output an idle connection keeps so much memory.
-const KEPT_BYTES: usize = 256;
 const HEADERS_LIMIT: usize = 100;
 const MALFORMED: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nServer: prony\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -44,8 +42,8 @@ pub async fn serve(connection: &Rc<Connection>, io: &mut Io) -> Ending {
         if io.write_all(&peer.output).await.is_err() || io.flush().await.is_err() {
             break;
         }
-        peer.output.clear();
-        peer.output.shrink_to(KEPT_BYTES);
+        // An idle connection keeps nothing.
+        peer.output = Vec::new();
     }
     Ending::Close
 }

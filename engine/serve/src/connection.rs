@@ -86,13 +86,15 @@ impl Connection {
 }
 
 /// What `work` comes to, or nothing if the other ends first.
-pub async fn unless<T>(ended: impl Future, work: impl Future<Output = T>) -> Option<T> {
-    let (mut ended, mut work) = (pin!(ended), pin!(work));
-    poll_fn(|context| match ended.as_mut().poll(context) {
+pub fn unless<T>(
+    ended: impl Future,
+    work: impl Future<Output = T>,
+) -> impl Future<Output = Option<T>> {
+    let (mut ended, mut work) = (Box::pin(ended), Box::pin(work));
+    poll_fn(move |context| match ended.as_mut().poll(context) {
         Poll::Ready(_) => Poll::Ready(None),
         Poll::Pending => work.as_mut().poll(context).map(Some),
     })
-    .await
 }
 
 /// An open connection, while it is counted as one.
@@ -119,9 +121,14 @@ pub async fn serve(thread: Rc<Thread>, socket: OwnedFd) {
         ending: Cell::new(None),
         waker: RefCell::new(None),
     });
-    // hyper reads nothing while a response is due: a reset is noticed here.
-    let reset = socket.ready(Interest::ERROR);
-    unless(reset, answer(&connection, &socket)).await;
+    let answering = Box::pin(answer(&connection, &socket));
+    match thread.shared.bare {
+        true => answering.await,
+        // hyper reads nothing while a response is due: a reset is noticed here.
+        false => {
+            unless(socket.ready(Interest::ERROR), answering).await;
+        }
+    }
 }
 
 async fn answer(connection: &Rc<Connection>, socket: &Rc<TcpStream>) {

@@ -43,7 +43,6 @@ use clock::Clock;
 use events::{Event, Finished, Listening, Reason, ThreadReport, ThreadStart};
 use listen::ListenAddress;
 use options::Options;
-use recorder::Recorder;
 use shared::Shared;
 use thread::{Acceptor, Post};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -59,12 +58,16 @@ pub fn run(args: Args) -> ExitCode {
         Ok(options) => options,
         Err(sentence) => return fail(USAGE, &sentence),
     };
-    let (shared, listener, address) = match prepare(&options) {
-        Ok(prepared) => prepared,
+    let (listener, address) = match options.listen.open() {
+        Ok(opened) => opened,
         Err(sentence) => return fail(USAGE, &sentence),
     };
-    let outcome = serve(shared, &options, listener, address);
-    if let ListenAddress::Unix(path) = &options.listen {
+    let unix = match &options.listen {
+        ListenAddress::Unix(path) => Some(path.clone()),
+        ListenAddress::Tcp(_) => None,
+    };
+    let outcome = serve(options, listener, address);
+    if let Some(path) = unix {
         // It may be gone already.
         let _ = std::fs::remove_file(path);
     }
@@ -79,30 +82,6 @@ pub fn event_schema() -> schemars::Schema {
     schemars::schema_for!(Event)
 }
 
-/// Everything that invalid options can make fail, done before any thread starts.
-fn prepare(options: &Options) -> Result<(Arc<Shared>, OwnedFd, String), String> {
-    let load = |files: &options::TlsFiles| {
-        let http2 = options.http2.is_some();
-        tls::load(&files.cert, &files.key, files.resumption, http2)
-    };
-    let create = |record: &options::Record| Recorder::create(&record.path, record.limit_bytes);
-    let tls = options.tls.as_ref().map(load).transpose()?;
-    let recorder = options.record.as_ref().map(create).transpose()?;
-    let (listener, address) = options.listen.open()?;
-    let shared = Shared {
-        workers: options.behaviour.workers.map(Workers::new),
-        behaviour: options.behaviour.clone(),
-        clock: Clock::start(),
-        counters: options.cpus.iter().map(|_| Arc::default()).collect(),
-        tls,
-        http2: options.http2,
-        bare: options.bare,
-        recorder,
-        stop: AtomicBool::new(false),
-    };
-    Ok((Arc::new(shared), listener, address))
-}
-
 fn fail(code: u8, sentence: &str) -> ExitCode {
     eprintln!("prony-engine serve: {sentence}");
     ExitCode::from(code)
@@ -115,12 +94,18 @@ enum Notice {
     Broken(String),
 }
 
-fn serve(
-    shared: Arc<Shared>,
-    options: &Options,
-    listener: OwnedFd,
-    address: String,
-) -> Result<(), String> {
+fn serve(options: Options, listener: OwnedFd, address: String) -> Result<(), String> {
+    let shared = Arc::new(Shared {
+        workers: options.behaviour.workers.map(Workers::new),
+        behaviour: options.behaviour,
+        clock: Clock::start(),
+        counters: options.cpus.iter().map(|_| Arc::default()).collect(),
+        tls: options.tls,
+        http2: options.http2,
+        bare: options.bare,
+        recorder: options.recorder,
+        stop: AtomicBool::new(false),
+    });
     // Refused, the server has fewer connections, which it counts.
     raise_file_limit();
     let (notices, received) = channel();

@@ -2,13 +2,17 @@
 //! nothing.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::path::PathBuf;
+use std::sync::Arc;
 
-use super::args::{Args, Faults};
+use rustls::ServerConfig;
+
+use super::args::{Args, Faults, Server};
 use super::behaviour::{Behaviour, Closing, Content, Settings};
 use super::curves::{AppliesTo, Slowdown, Stall, Warmup};
 use super::listen::ListenAddress;
 use super::random::Random;
+use super::recorder::Recorder;
+use super::tls;
 use super::values::{self, Delay, Fields};
 
 const DEFAULT_ADDRESS: &str = "127.0.0.1:0";
@@ -49,23 +53,10 @@ pub struct Options {
     pub cpus: Vec<Option<usize>>,
     pub stdin_guard: bool,
     pub bare: bool,
-    pub tls: Option<TlsFiles>,
+    pub tls: Option<Arc<ServerConfig>>,
     pub http2: Option<Http2Limits>,
-    pub record: Option<Record>,
+    pub recorder: Option<Recorder>,
     pub behaviour: Behaviour,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsFiles {
-    pub cert: PathBuf,
-    pub key: PathBuf,
-    pub resumption: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    pub path: PathBuf,
-    pub limit_bytes: u64,
 }
 
 /// Puts the option's name before the reason why its value is refused.
@@ -115,7 +106,7 @@ impl Args {
             stdin_guard: self.server.stdin_guard,
             tls: self.read_tls()?,
             http2: self.read_http2()?,
-            record: self.read_record()?,
+            recorder: self.create_recorder()?,
             behaviour,
         })
     }
@@ -151,15 +142,13 @@ impl Args {
         }
     }
 
-    fn read_tls(&self) -> Result<Option<TlsFiles>, String> {
+    fn read_tls(&self) -> Result<Option<Arc<ServerConfig>>, String> {
+        let Server { http2, .. } = self.server;
+        let resumption = !self.server.no_resumption;
         match (self.server.tls, &self.server.cert, &self.server.key) {
-            (true, Some(cert), Some(key)) => Ok(Some(TlsFiles {
-                cert: cert.clone(),
-                key: key.clone(),
-                resumption: !self.server.no_resumption,
-            })),
+            (true, Some(cert), Some(key)) => tls::load(cert, key, resumption, http2).map(Some),
             (true, ..) => Err("--tls needs --cert FILE and --key FILE (PEM)".to_owned()),
-            (false, None, None) if !self.server.no_resumption => Ok(None),
+            (false, None, None) if resumption => Ok(None),
             (false, ..) => {
                 Err("--cert, --key and --no-resumption mean nothing without --tls".to_owned())
             }
@@ -184,16 +173,15 @@ impl Args {
         }))
     }
 
-    fn read_record(&self) -> Result<Option<Record>, String> {
+    fn create_recorder(&self) -> Result<Option<Recorder>, String> {
         let whole = |text: &str| values::whole(text, 1..=1 << 40, "the length");
         let limit = read("record-bytes", &self.server.record_bytes, whole)?;
         match (&self.server.record, limit) {
             (None, None) => Ok(None),
             (None, Some(_)) => Err("--record-bytes means nothing without --record FILE".to_owned()),
-            (Some(path), limit) => Ok(Some(Record {
-                path: path.clone(),
-                limit_bytes: limit.unwrap_or(DEFAULT_RECORD_BYTES),
-            })),
+            (Some(path), limit) => {
+                Recorder::create(path, limit.unwrap_or(DEFAULT_RECORD_BYTES)).map(Some)
+            }
         }
     }
 
