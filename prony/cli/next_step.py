@@ -52,7 +52,7 @@ def _more_trials(part: PartView, typed: Sequence[str]) -> list[str]:
 
 def _more_search(part: PartView, typed: Sequence[str]) -> list[str]:
     """Of a search without an answer to its resolution."""
-    end = None if part.search is None else part.search.found.end
+    end = None if part.search is None else part.search.result.end
     if end is End.TRIALS and part.part.search is not None:
         return _with(typed, ("--search-trials",), str(2 * part.part.search.most_trials))
     return _window(part, typed, 2) if end is End.UNDECIDED else []
