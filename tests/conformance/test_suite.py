@@ -255,7 +255,7 @@ def test_a_deviation_may_be_declared_for_one_workload(engine: Make, examine: Exa
 
 
 def test_a_deviation_from_a_check_that_does_not_exist_is_refused(engine: Make, examine: Examine) -> None:
-    with pytest.raises(UsageError, match=r"no check 'heads', did you mean 'head'\?"):
+    with pytest.raises(UsageError, match=r"'heads', did you mean 'head'\?"):
         examine(engine(deviates="{heads: why}"), HELLO)
 
 
