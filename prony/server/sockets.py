@@ -9,7 +9,6 @@ import random
 import socket
 import struct
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -150,18 +149,22 @@ def owned_by(inodes: Iterable[int], pids: Iterable[int]) -> set[int] | None:
     looked = False
     for pid in pids:
         try:
-            descriptors = list(os.scandir(f"/proc/{pid}/fd"))
+            descriptors = [entry.path for entry in os.scandir(f"/proc/{pid}/fd")]
         except OSError:
             continue
         looked = True
-        for descriptor in descriptors:
-            with suppress(OSError):  # closed meanwhile
-                target = os.readlink(descriptor.path)  # noqa: PTH115 - a name, not a path: `socket:[123]`
-                if target in wanted:
-                    owned.add(wanted[target])
+        owned |= {wanted[target] for target in map(_target, descriptors) if target in wanted}
         if len(owned) == len(wanted):
             break
     return owned if looked else None
+
+
+def _target(descriptor: str) -> str:
+    """Such as `socket:[123]`; empty if closed meanwhile."""
+    try:
+        return os.readlink(descriptor)  # noqa: PTH115 - a name, not a path
+    except OSError:
+        return ""
 
 
 def holders(inodes: Collection[int]) -> set[int]:
