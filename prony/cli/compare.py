@@ -143,6 +143,6 @@ def _check_servers(words: list[str], named: list[Server], *, machines: int) -> N
     running = [word for word, server in zip(words, named, strict=True) if server.spec is None]
     if 0 < len(running) < len(words):
         raise UsageError(
-            f"{running[0]} is already running, and Prony starts the others; name folders or servers of the "
-            "catalogue only, or URLs only (a plan file takes both: docs/plans.md)"
+            f"{running[0]} is already running, and Prony starts the others; name only URLs, or only servers "
+            "that Prony starts (a plan file takes both: docs/plans.md)"
         )

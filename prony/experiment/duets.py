@@ -105,7 +105,8 @@ def _lacks(plan: Plan, cell: Cell, servers: int, target: ServerUnderTest) -> str
     thinks = paced or trial_facts(trial, target).think_kind != "none"
     varies = isinstance(load, ClosedLoad) and (load.ramp_down_s or trial.populations or trial.script)
     shares = plan.part(cell.part).share_process is not None
-    fixed = isinstance(target, LaunchedServer) and target.spec.url is not None
+    spec = target.spec if isinstance(target, LaunchedServer) else None
+    fixed = spec is not None and (spec.url is not None or spec.image is not None)
     later = any(part.duet and part.follows is not None for part in plan.parts)
     reasons = {
         "its servers and engines run on one host (no --hosts)": bool(plan.hosts),

@@ -100,6 +100,9 @@ def two_passes() -> Plan:
 
 REFUSED: dict[str, Plan] = {
     "running": of(targets=(target(known_as="a"), Url(url="http://127.0.0.1:1"))),
+    "images": of(
+        targets=(target(address="image:a:1", known_as="a"), target(address="image:b:1", known_as="b"))
+    ),
     "open": of(load=OpenLoad(rate_per_s=100)),
     "think": of(load=ClosedLoad(users=8, think=Think(kind="constant", ms=100))),
     "ramp": of(load=ClosedLoad(users=8, ramp_down_s=1)),
