@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from prony.cli.next_step import next_step
-from prony.compare.capacity import End
+from prony.compare.capacity import End, SearchResult
 from prony.compare.claim import Claim, Settles
 from prony.compare.noninferiority import Change
 from prony.judge.estimate import Uncertainty
 from prony.plan.part import Search
 from prony.report.cell_view import CellView
-from prony.report.result import ResultView
+from prony.report.result import ResultView, SearchView
 from tests.report import factory
 from tests.report.trial_evidence import WINDOW_S
 
@@ -81,7 +81,7 @@ def test_a_search_without_an_answer_gets_more_trials_or_a_longer_window(
 ) -> None:
     view = factory.full()
     (part,) = view.parts
-    search: Any = SimpleNamespace(found=SimpleNamespace(end=end))
+    search = SearchView((), SearchResult(None, None, None, end, 24), ())
     planned = part.part.model_copy(
         update={"search": Search(objectives="p99<1s", highest_per_s=1e6, resolution=0.05, most_trials=24)}
     )
