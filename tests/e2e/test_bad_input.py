@@ -38,7 +38,7 @@ CASES = [
     (["load", "http://127.0.0.1:8080/", "-c", "0"], 2, "0 users"),
     (["load", "http://127.0.0.1:8080/", "-c", "99999999"], 2, "1,000,000"),
     (["load", "http://127.0.0.1:8080/", "-n", "0"], 2, "0 requests"),
-    (["load", "http://127.0.0.1:8080/", "-n", "5", "-d", "5s"], 2, "give one"),
+    (["load", "http://127.0.0.1:8080/", "-n", "5", "-d", "5s"], 2, "--duration and --requests"),
     (["load", "http://127.0.0.1:8080/", "--rate", "0"], 2, "--rate is 0"),
     (["load", "http://127.0.0.1:8080/", "--rate", "5", "-c", "5"], 2, "found --users and --rate"),
     (["load", "http://127.0.0.1:8080/", "--rate", "5", "--think", "1s"], 2, "--think applies to --sessions"),

@@ -67,9 +67,8 @@ def check_deviations(spec: ServerSpec) -> None:
     for key in spec.deviates:
         name = key.rpartition("/")[2]
         if name not in known:
-            raise UsageError(
-                f"{spec.file}: deviates: '{name}'{nearest(name, known)}; known: {', '.join(known)}"
-            )
+            unknown = f"{spec.file}: deviates: unknown check '{name}'{nearest(name, known)}"
+            raise UsageError(f"{unknown}; known: {', '.join(known)}")
 
 
 def _outcomes(
