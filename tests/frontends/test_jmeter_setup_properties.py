@@ -107,3 +107,41 @@ def test_a_class_that_is_not_imported_fails_in_jmeter_and_is_refused(text: str, 
 @pytest.mark.parametrize("text", KNOWN)
 def test_a_class_that_is_imported_or_named_in_full_is_known(text: str) -> None:
     assert made(script(text, "JSR223PreProcessor") + sampler("/x${a}"), "").trial.workload.steps
+
+
+CONDITIONS = {
+    "def t = vars.get('t')\nif (t == 'ok' || t.isEmpty()) { vars.put('a', 't == x') }": [
+        'vars.get("t")',
+        "ok",
+    ],
+    "def n = 5; if (n > 3) { vars.put('a', 'y') } else { vars.put('a', 'n') }": None,
+    "if (props.get('env') == 'prod') { vars.put('a', 'y') } else { vars.put('a', 'n') }": None,
+    "if (props.get('other') == null) { vars.put('a', 'y') }": None,
+}
+
+
+@pytest.mark.parametrize(("text", "changes"), CONDITIONS.items())
+def test_a_condition_may_name_values_of_the_script_and_properties(
+    text: str, changes: list[str] | None
+) -> None:
+    scripted = sampler("/${a}", below=script(text, "JSR223PreProcessor"))
+    inside = sampler("/f", below=found("t", "(.)")) + scripted
+    steps = made(inside, "", env="prod").trial.workload.walks[0].steps
+    assigned = [entry.set for entry in steps if isinstance(entry, Block) and entry.set and "a" in entry.set]
+    held = [entry for entry in steps if isinstance(entry, Block) and entry.condition is not None]
+    if changes is None:
+        assert (assigned, held) == ([{"a": "y"}], [])
+    else:
+        assert [entry.steps for entry in held] == [(Block(set={"a": "t == x"}),)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["def t = vars.get('t')\nif (t) { vars.put('a', 'b') }", "def t = 1\nif (5 == t) { vars.put('a', 'b') }"],
+)
+def test_a_name_alone_is_no_condition(text: str) -> None:
+    """Groovy's truth of a text is another than JMeter's."""
+    with pytest.raises(Refused, match="alone"):
+        made(
+            sampler("/f", below=found("t", "(.)")) + script(text, "JSR223PreProcessor") + sampler("/${a}"), ""
+        )

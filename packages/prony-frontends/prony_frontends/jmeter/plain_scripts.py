@@ -19,7 +19,7 @@ from prony_frontends.jmeter.functions import Call, KnownValues, Text, TextPart
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.script_values import HIDDEN, ScriptCall, Source
 from prony_frontends.jmeter.scripts import INSTEAD, in_a_file, text_of
-from prony_frontends.jmeter.setup_properties import given_property
+from prony_frontends.jmeter.setup_properties import given_property, of_property
 from prony_frontends.jmeter.statements import Assignment, Either, Pause, Property, Statement
 
 BEFORE = frozenset({"JSR223PreProcessor", "BeanShellPreProcessor"})
@@ -34,6 +34,16 @@ IGNORED = (
 
 
 SETS = re.compile(r"\$\{__setProperty\(\s*([\w.-]+)\s*,\s*(?:\$\{([\w.-]+)\}|([\w./:-]+))\s*(?:,\s*)?\)\}")
+
+
+NAMED = re.compile(
+    r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')
+    |\bprops\s*\.\s*get(?:Property)?\s*\(\s*["'](?P<property>[^"'$\\]+)["']\s*\)
+    |(?<![\w.])(?P<name>[A-Za-z_]\w*)\b(?!\s*\()(?P<compared>\s*(?:[=!<>]=|[<>.]))?""",
+    re.VERBOSE,
+)
+"""In a condition: a text, a property, a name."""
+NULL = "\0"
 
 
 def _script(node: JmxNode) -> str:
@@ -184,10 +194,9 @@ class _Script:
         self, condition: str, then: Sequence[Statement], otherwise: Sequence[Statement], source: Source
     ) -> None:
         """Statements on a condition of variables; a name of the script keeps its value in them."""
-        marks = {name for name in self.names if re.search(rf"\b{re.escape(name)}\b", condition)}
-        if marks or MARK.search(condition):
+        if MARK.search(condition):
             raise Unsupported(f"a condition other than of variables, '{condition.strip()}'; use vars.get(…)")
-        held = conditions.script(condition, self.node, self.values)
+        held = conditions.script(NAMED.sub(self._of_name, condition), self.node, self.values)
         if isinstance(held, bool):
             for place, one in enumerate(branch := then if held else otherwise):
                 self._do(one, branch[place + 1 :], source)
@@ -209,6 +218,33 @@ class _Script:
             self._add(Block.model_validate({"if": held, "steps": tuple(steps), "else": tuple(other)}))
         elif other:
             self._add(Block(condition=Condition(negated=held), steps=tuple(other)))
+
+    def _of_name(self, found: re.Match[str]) -> str:
+        """Of a condition: a name of the script or a property as a constant or a variable."""
+        value: Value
+        if found["property"] is not None:
+            text = of_property(found["property"], NULL, self.values, self.node)
+            if text.constant is None:
+                raise Unsupported(f"a condition on the property '{found['property']}', which setUp sets")
+            value = None if text.constant == NULL else text.constant
+        elif found["name"] is None or found["name"] not in self.names:
+            return found[0]
+        else:
+            value = self.names[found["name"]]
+            if found["compared"] is None:
+                raise Unsupported(f"a condition on '{found['name']}' alone; compare it")
+        after = found["compared"] or ""
+        variables = {place: variable for variable, place in self.values.values.items()}
+        match value:
+            case None:
+                return f"null{after}"
+            case str() if "\\" not in value and '"' not in value and "$" not in value:
+                return f'"{value}"{after}'
+            case int() if not isinstance(value, bool):
+                return f"{value}{after}"
+            case Text(parts=(TextPart(text=place, dynamic=True),)) if place in variables:
+                return f'vars.get("{variables[place]}"){after}'
+        raise Unsupported(f"a condition on '{found['name'] or found['property']}'; use vars.get(…)")
 
     def _put(self, variable: str, value: Value, source: Source) -> None:
         place = self.values.changing(variable, self.node)
