@@ -59,6 +59,7 @@ async fn answer(connection: Rc<Connection>, request: Request<Incoming>) -> Respo
         return pending().await;
     }
     let (head, mut body) = request.into_parts();
+    let version = head.version;
     let mut received = Received::new(&connection, head);
     while let Some(frame) = body.frame().await {
         match frame {
@@ -81,6 +82,8 @@ async fn answer(connection: Rc<Connection>, request: Request<Incoming>) -> Respo
                 Closing::Never => {}
                 Closing::Announced => {
                     head.insert(CONNECTION, HeaderValue::from_static("close"));
+                    // To HTTP/1.0 hyper would say both, close and keep-alive.
+                    parts.version = version;
                 }
                 Closing::Silent => body.ends = Some(Rc::clone(&connection)),
             }

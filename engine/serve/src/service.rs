@@ -7,7 +7,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER};
 use http::request::Parts;
-use http::{Method, Response, StatusCode};
+use http::{Method, Response, StatusCode, Version};
 
 use super::behaviour::{Closing, Content, Settings, has_body};
 use super::body::Body;
@@ -95,7 +95,9 @@ pub async fn answer(connection: &Connection, received: Received) -> Answer {
         counters.answered(status);
         let bodied = has_body(status);
         let content = if bodied { content } else { Content::Pattern(0) };
-        let mut body = Body::new(content, settings.chunked && bodied);
+        // HTTP/1.0 knows no chunks.
+        let knows_chunks = received.head.version != Version::HTTP_10;
+        let mut body = Body::new(content, settings.chunked && bodied && knows_chunks);
         body.closing = closing;
         body.drip_ns = settings.drip_ns;
         response(&received, status, kind, body)

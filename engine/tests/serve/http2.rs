@@ -278,6 +278,19 @@ fn limits_are_what_the_options_say() {
     }
     assert_eq!(connection.finish(number).body, body);
     assert!(waits >= 8, "{waits}");
+    let held: Vec<_> = (0..4)
+        .map(|_| connection.open("GET", "/?delay=50ms", true).0)
+        .collect();
+    assert_eq!(connection.finish(held[3]).end, "REFUSED_STREAM");
+    assert_eq!(connection.finish(held[2]).end, "end");
+    assert_eq!(server.stats()["streams_refused"], 1);
+    // Who leaves while its requests wait gives them up.
+    connection.open("GET", "/?delay=1h", true);
+    connection.get("/");
+    drop(connection);
+    while server.stats()["abandoned"] != 1 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     for wrong in [
         "--streams 3",
         "--http2 --streams x",

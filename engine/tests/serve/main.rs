@@ -1,5 +1,6 @@
 //! The suite of `prony-engine serve`, against the built binary and raw sockets.
 
+mod bare;
 mod faults;
 mod http2;
 mod lifecycle;

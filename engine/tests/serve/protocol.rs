@@ -138,13 +138,22 @@ fn old_clients_get_keep_alive_only_when_they_ask() {
     client.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     let response = client.response();
     assert_eq!(response.header("Connection"), "keep-alive");
-    // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
+    // HTTP/1.0 knows no chunks.
     client.send("GET /?chunked&bytes=50 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     let response = client.response();
     assert_eq!(
-        (response.header("Transfer-Encoding"), response.body.len()),
-        ("", 50)
+        (
+            response.header("Transfer-Encoding"),
+            response.header("Connection"),
+            response.body.len()
+        ),
+        ("", "keep-alive", 50)
     );
+    client.send("GET /?close HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    let response = client.response();
+    assert_eq!(response.header("Connection"), "close");
+    assert!(!response.head.contains("keep-alive"));
+    assert_eq!(client.next(), End::Closed);
     let mut client = server.connect();
     client.send("GET / HTTP/1.0\r\n\r\n");
     assert_ne!(client.response().header("Connection"), "keep-alive");
