@@ -204,8 +204,11 @@ class Experiment:
         blocks = max(cell.trials for cell in cells)
         if self.so_far is None or ended >= blocks or len({cell.server for cell in cells}) < 2:
             return
-        with suppress(Exception):  # a defect of the report: the trials are stored, and it is made anew
-            self.progress.note(f"after {ended} of {blocks} blocks: {self.so_far(self.identifier)}")
+        try:
+            so_far = self.so_far(self.identifier)
+        except Exception as fault:  # a defect of the report: the trials are stored, and it is made anew
+            so_far = f"no answer yet: {fault}"
+        self.progress.note(f"after {ended} of {blocks} blocks: {so_far}")
 
     def _run(self, some: list[ScheduledTrial], trials: Trials, *, searching: bool = False) -> None:
         for together in duets(self.plan, some):

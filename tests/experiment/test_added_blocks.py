@@ -92,7 +92,7 @@ def test_planned_trials_stop_in_time_too(bench: Bench) -> None:
     bench.answer = noisy({1: 0.05, 8: 0.05})  # type: ignore[assignment]
     bench.run(two_loads(85.0))
     assert len(bench.ran) == 8
-    assert any("2 blocks" in said and "85 s" in said for said in bench.progress.said)
+    assert any("block 2" in said and "85 s" in said for said in bench.progress.said)
 
 
 def test_a_search_stops_in_time(bench: Bench) -> None:

@@ -29,7 +29,7 @@ WHOLE: dict[str, tuple[str | bytes, str]] = {
     "phases as a mapping": (phased("{duration: 1, arrivalRate: 1}"), "s.yml:1: found {'duration'"),
     "a duration that is a word": (phased("[{duration: abc, arrivalRate: 1}]"), "found 'abc'"),
     "a rate below 0": (phased("[{duration: 1, arrivalRate: -1}]"), "s.yml:1: found -1"),
-    "a rate without end": (phased("[{duration: 1, arrivalRate: .inf}]"), "s.yml:1: found inf"),
+    "a rate without end": (phased("[{duration: 1, arrivalRate: .inf}]"), "s.yml:1: .inf is no finite number"),
     "no phases": (phased("[]"), "expected at least one phase"),
     "no users": (phased("[{duration: 1, arrivalCount: 1, maxVusers: 0}]"), "s.yml:1: found 0"),
     "too many users": (

@@ -208,7 +208,8 @@ def parse(text: str, file: str) -> ScriptNode:
         root_node = None if root is None else _build(loader, root, file, _Budget())
     except yaml.MarkedYAMLError as fault:
         line = fault.problem_mark.line + 1 if fault.problem_mark else 1
-        raise UsageError(f"{file}:{line}: this is not valid YAML: {fault.problem}") from fault
+        what = "" if isinstance(fault, yaml.constructor.ConstructorError) else "this is not valid YAML: "
+        raise UsageError(f"{file}:{line}: {what}{fault.problem}") from fault
     except yaml.reader.ReaderError as fault:
         line = text.count("\n", 0, fault.position) + 1
         raise UsageError(
