@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Duet = Annotated[
     bool | None,
     Option("--duet/--no-duet", help="Run the servers of a block together, loaded in turns of a second, so "
-           "that host noise hits both; or one server at a time [default: turns for two servers without a "
+           "that host noise hits both; or one server at a time [default: turns for servers without a "
            "JVM, where the load allows it]."),
 ]  # fmt: skip
 ONE_END = "--windows have a fixed length, which --within would end early: give one of them"

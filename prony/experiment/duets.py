@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from prony.errors import EnvironmentFault, UsageError
@@ -64,6 +65,9 @@ def why_sequential(plan: Plan, targets: Targets) -> str | None:
         return why
     available = _available()
     for some in _together(plan, targets):
+        jvm = next((server.name for server in some if _on_jvm(server)), None)
+        if jvm is not None:
+            return f"{jvm} runs on a JVM, whose processes differ more than minutes do"
         needed = sum(_heap(server) or GIB for server in some)
         if available is not None and needed > available:
             return f"they need {number(needed / GIB)} GiB, and {number(available / GIB)} GiB are available"
@@ -130,6 +134,11 @@ def _available() -> int | None:
     """Memory for the servers, bytes: the host's, within the limit of this process's group."""
     known = [one for one in (memory().get("MemAvailable"), cgroup.memory_left()) if one is not None]
     return min(known, default=None)
+
+
+def _on_jvm(target: ServerUnderTest) -> bool:
+    words = target.spec.command if isinstance(target, LaunchedServer) else ()
+    return any("java" in re.split(r"[\s/{}]+", word) for word in words)
 
 
 def _heap(target: ServerUnderTest) -> int:

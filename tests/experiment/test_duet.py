@@ -138,12 +138,19 @@ def test_what_can_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_servers_take_turns_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for what a duet refuses, little memory, an older engine."""
+    """But for what a duet refuses, a JVM, little memory, an older engine."""
     monkeypatch.setattr(duets_of_plan, "memory", lambda: {"MemAvailable": 4 * 2**30})
     assert why_sequential(of(), Targets()) is None
     for refused in REFUSED.values():
         assert why_sequential(refused, Targets()) is not None
-    three = tuple(target(address="spring-tomcat", known_as=name) for name in "abc")
+    jvm = (target(known_as="a"), target(address="spring-tomcat", known_as="b"))
+    assert "JVM" in str(why_sequential(of(targets=jvm), Targets()))
+    line = (
+        target(known_as="a"),
+        target(address="/usr/bin/java -jar b.jar {port}", folder="/tmp", known_as="b"),
+    )
+    assert "JVM" in str(why_sequential(of(targets=line), Targets()))
+    three = tuple(target(known_as=name) for name in "abc")
     assert why_sequential(of(servers="abc", targets=three), Targets()) is None
     monkeypatch.setattr(duets_of_plan, "memory", lambda: {"MemAvailable": 2 * 2**30})
     assert why_sequential(of(), Targets()) is None
