@@ -166,7 +166,7 @@ def clean_trial(kind: str, outcome: SetupResult) -> CleanTrial:
         problems(outcome),
         {name: {line.finding.check: line.bias for line in judged.budget(name)} for name in FIGURES},
         tuple(finding.check for finding in judged.provided),
-        "client on the server's CPUs" if sides is not None and not sides.apart else busy,
+        "client on the server's CPUs" if sides is not None and not sides.separate else busy,
     )
 
 
