@@ -29,7 +29,7 @@ thread_local! {
     static INSIDE: Cell<*const Trap> = const { Cell::new(ptr::null()) };
 }
 
-/// Wakes a thread for its trap. Whoever has no handler for it ignores it.
+/// Wakes a thread for its trap; without a handler it is ignored.
 const SIGNAL: libc::c_int = libc::SIGURG;
 
 /// Ends what runs in an interpreter when another thread asks for it: the next instruction is an

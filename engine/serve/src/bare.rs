@@ -9,16 +9,14 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Poll, ready};
 
-use http::StatusCode;
 use prony_common::chunked::Chunked;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 
-use super::behaviour::{Settings, has_body};
-use super::body::Body;
 use super::connection::{Connection, Ending};
 use super::http1::HEAD_LIMIT_BYTES;
 use super::io::Io;
 use super::routes::{Endpoint, endpoint};
+use super::template::{Template, write_head};
 use super::thread::Thread;
 
 const HEADERS_LIMIT: usize = 100;
@@ -46,29 +44,6 @@ pub async fn serve(connection: &Rc<Connection>, io: &mut Io) -> Ending {
         peer.output = Vec::new();
     }
     Ending::Close
-}
-
-/// What every request gets.
-#[derive(Debug)]
-pub struct Template {
-    /// Without its end.
-    head: Vec<u8>,
-    body: Vec<u8>,
-}
-
-impl Template {
-    pub fn new(settings: &Settings) -> Self {
-        let mut body = Body::new(settings.body.clone(), false);
-        let pieces: Vec<_> = std::iter::from_fn(|| body.next()).collect();
-        let length = settings.body.length();
-        Self {
-            head: write_head(settings.status, &settings.content_type, length),
-            body: match has_body(settings.status) {
-                true => pieces.concat(),
-                false => Vec::new(),
-            },
-        }
-    }
 }
 
 /// The state of a connection; small while idle, as there may be very many.
@@ -236,15 +211,4 @@ fn read_head(input: &[u8]) -> Result<Option<(usize, Request, Skip)>, ()> {
         }
     }
     Ok(Some((length, request, skip)))
-}
-
-/// A head without its end.
-fn write_head(status: u16, kind: &str, length: u64) -> Vec<u8> {
-    let status = StatusCode::from_u16(status).unwrap_or_default();
-    let reason = status.canonical_reason().unwrap_or_default();
-    let mut head = format!("HTTP/1.1 {} {reason}\r\nServer: prony\r\n", status.as_str());
-    if has_body(status.as_u16()) {
-        head += &format!("Content-Type: {kind}\r\nContent-Length: {length}\r\n");
-    }
-    head.into_bytes()
 }

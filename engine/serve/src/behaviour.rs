@@ -13,6 +13,8 @@ const BODY_LIMIT_BYTES: u64 = 1 << 40;
 /// A line of 64 bytes that bodies of a given length repeat.
 const PATTERN: &[u8; 64] = b"The reference server repeats this line of sixty-four characters\n";
 const PATTERNS: usize = 1024;
+/// Longest piece of a body.
+pub const PIECE_BYTES: u64 = 64 * 1024;
 /// Of a body that repeats the pattern, every piece is a part of this.
 static REPEATED: [[u8; 64]; PATTERNS + 1] = [*PATTERN; PATTERNS + 1];
 

@@ -8,12 +8,11 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
-use super::behaviour::{Closing, Content};
+use super::behaviour::{Closing, Content, PIECE_BYTES};
 use super::connection::{Connection, Ending};
 
 /// Largest chunk of a chunked response.
 const CHUNK_BYTES: u64 = 16 * 1024;
-const PIECE_BYTES: u64 = 64 * 1024;
 
 #[derive(Debug)]
 pub struct Body {

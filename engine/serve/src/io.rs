@@ -2,7 +2,6 @@
 //! a byte at a time where that is an option. It knows nothing of requests.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,27 +9,15 @@ use std::task::{Context, Poll, ready};
 
 use rustix::net::{Shutdown, shutdown};
 use rustls::HandshakeKind;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use super::connection::Connection;
 use super::counters::Counters;
-use super::http2::{PREFACE, RefusedStreams};
+use super::frames::{PREFACE, RefusedStreams};
+use super::ready::clear_ready;
 use super::timers::Until;
-
-/// Lets tokio say when a descriptor is ready, be it a socket of any family, a timer or an epoll: its
-/// only way to that without unsafe code is by this type.
-pub fn pollable(descriptor: OwnedFd) -> io::Result<TcpStream> {
-    rustix::io::ioctl_fionbio(&descriptor, true)?;
-    TcpStream::from_std(descriptor.into())
-}
-
-/// It is not ready until the kernel says so again.
-pub fn clear_ready(descriptor: &TcpStream) {
-    let not_ready = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
-    let _ = descriptor.try_io(Interest::READABLE, not_ready);
-}
 
 /// The socket, with its bytes counted.
 struct Wire {

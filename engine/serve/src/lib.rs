@@ -11,16 +11,21 @@ mod connection;
 mod counters;
 mod curves;
 mod events;
+mod frames;
 mod http1;
 mod http2;
 mod io;
+mod lifetime;
 mod listen;
 mod options;
 mod random;
+mod ready;
 mod recorder;
 mod routes;
 mod service;
+mod serving;
 mod shared;
+mod template;
 mod thread;
 mod timers;
 mod tls;
@@ -43,8 +48,8 @@ use clock::Clock;
 use events::{Event, Finished, Listening, Reason, ThreadReport, ThreadStart};
 use listen::ListenAddress;
 use options::Options;
+use serving::{Acceptor, Post};
 use shared::Shared;
-use thread::{Acceptor, Post};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use workers::Workers;
 
@@ -153,7 +158,7 @@ fn serve(options: Options, listener: OwnedFd, address: String) -> Result<(), Str
     };
     shared.stop();
     for thread in &threads {
-        // One that is gone need not be told.
+        // A thread that has ended has closed its channel.
         let _ = thread.send(None);
     }
     let mut reports = Vec::new();
@@ -217,7 +222,7 @@ fn start_thread(
         // Without a receiver the main thread has given up and set `stop`.
         let _ = ready.send(cpu.is_some_and(|cpu| set_affinity(&[cpu]).is_ok()));
         set_exact_timers();
-        if let Err(error) = thread::run(shared, number, posts, acceptor) {
+        if let Err(error) = serving::run(shared, number, posts, acceptor) {
             let sentence = format!("thread {number} cannot go on: {error}");
             let _ = notices.send(Notice::Broken(sentence));
         }

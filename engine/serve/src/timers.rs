@@ -14,7 +14,7 @@ use rustix::time::{
 use tokio::net::TcpStream;
 
 use super::clock::Clock;
-use super::io::{clear_ready, pollable};
+use super::ready::{clear_ready, pollable};
 
 #[derive(Debug)]
 pub struct Timers {

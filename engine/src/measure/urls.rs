@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::Sum;
 
-/// Of a step; with so many there are not few.
+/// Per step; that many are not few.
 pub const MAX_DISTINCT: usize = 1024;
 
 /// By step, the rows of its feeder and digests of targets.

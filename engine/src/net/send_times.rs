@@ -76,7 +76,7 @@ impl CompletionTimes {
         self.seen.push_back((count, monotonic_ns()));
     }
 
-    /// A batch of so many was fetched now; all before it have been returned.
+    /// A batch of this length was fetched now; all before it have been returned.
     pub(super) fn fetch(&mut self, count: usize) {
         self.seen.retain(|(seen, _)| *seen > self.fetched);
         self.fetched += count as u64;

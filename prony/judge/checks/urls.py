@@ -46,5 +46,5 @@ def _share(window: Window, counted: UrlCount) -> float:
 
 
 def _requests(window: Window, counted: UrlCount) -> int:
-    of_step = [one for one in window.steps if (one.scenario, one.name) == (counted.scenario, counted.step)]
-    return of_step[0].completed if of_step else window.completed
+    steps = {(step.scenario, step.name): step.completed for step in window.steps}
+    return steps.get((counted.scenario, counted.step), window.completed)

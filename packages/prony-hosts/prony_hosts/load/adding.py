@@ -310,7 +310,7 @@ def _counted(parts: Sequence[Counted]) -> Counted:
 
 
 def _urls(parts: Sequence[UrlCount]) -> UrlCount:
-    """At most so many: engines may share paths."""
+    """Upper bounds: engines may share paths."""
     return parts[0].model_copy(update={"distinct": _sum(part.distinct for part in parts)})
 
 
