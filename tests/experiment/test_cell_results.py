@@ -89,13 +89,14 @@ def test_the_answer_is_told_after_each_block_but_the_last(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("servers", ["a", "ab"])
-def test_no_answer_is_told_of_one_server_and_a_defect_of_it_ends_nothing(bench: Bench, servers: str) -> None:
+def test_no_answer_so_far_of_one_server_and_a_defect_of_it_ends_nothing(bench: Bench, servers: str) -> None:
     def so_far(identifier: str) -> str:
-        raise ArithmeticError(identifier)
+        raise ArithmeticError(f"a defect in {identifier}")
 
     _, found = bench.run(plan(*(cell(server, 2) for server in servers)), so_far=so_far)
     assert len(found) == 2 * len(servers)
-    assert not any("blocks: " in line for line in bench.progress.said)
+    said = [line for line in bench.progress.said if "blocks: " in line]
+    assert ["a defect in" in line for line in said] == [True] * (len(servers) - 1)
 
 
 def test_a_single_trial_is_told_by_its_own_line(bench: Bench) -> None:
