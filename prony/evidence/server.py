@@ -142,7 +142,7 @@ class ServerWindow(Record):
     descriptors_end: int | None = None
     major_faults: int | None = None
     outside_cpus: tuple[int, ...] = ()
-    """CPUs beyond the set it was started on, where threads that worked may run."""
+    """CPUs beyond the set it was started on, where threads that worked, or a JIT compiler's, may run."""
     run_delay_s: float | None = None
     """Runnable threads without a CPU (schedstat). None: unread, or too few; so in older evidence."""
     jvm_open: JvmSnapshot | None = None

@@ -181,13 +181,17 @@ class Phase(Record):
     start_ms: float
     end_ms: float
     server_cpus: tuple[int, ...] = ()
+    compiler_cpus: tuple[int, ...] = ()
+    """Of its JIT compilers in this phase; empty: the server's."""
 
 
 class WarmUp(Record):
     """Result of the warm-up."""
 
-    method: Literal["all-cpus", "pinned", "unpinned", "fixed", "settled"]
-    """Unpinned: watched, on CPUs that Prony did not choose. Settled: warmed up by another load."""
+    method: Literal["all-cpus", "compilers", "pinned", "unpinned", "fixed", "settled"]
+    """Compilers: the server on its own CPUs, its JIT compilers on all. Unpinned: watched, on CPUs that Prony
+    did not choose. Settled: warmed up by another load.
+    """
     cap_s: float
     steady: bool | None
     """Whether steady was detected before the cap; None when not watched (fixed), or too short to judge."""

@@ -37,10 +37,6 @@ def pin_self(cpus: Collection[int]) -> Pinning:
     return pin_process(os.getpid(), cpus)
 
 
-def pin_thread(cpus: Collection[int]) -> Pinning:
-    return _pin(0, cpus)
-
-
 def pin_process(pid: int, cpus: Collection[int]) -> Pinning:
     wanted = set(cpus)
     seen: set[int] = set()
@@ -52,14 +48,15 @@ def pin_process(pid: int, cpus: Collection[int]) -> Pinning:
         if not fresh:
             return Pinning(True)
         for thread in fresh:
-            result = _pin(thread, wanted)
+            result = pin_thread(wanted, thread)
             if not result.done and Path(f"/proc/{pid}/task/{thread}").exists():
                 return result
         seen |= fresh
     return Pinning(True)
 
 
-def _pin(thread: int, cpus: Collection[int]) -> Pinning:
+def pin_thread(cpus: Collection[int], thread: int = 0) -> Pinning:
+    """`thread`: 0 is the calling one."""
     where = f"CPUs {cpus_text(cpus)}" if cpus else "no CPU"
     try:
         os.sched_setaffinity(thread, set(cpus))

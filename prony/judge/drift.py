@@ -106,7 +106,7 @@ def _moves(evidence: Evidence) -> tuple[float, float]:
     own_ms = elsewhere_ms = 0.0
     before = [p for p in evidence.phases if p.name != "after"]
     cpus = next((p.server_cpus for p in before if p.name == "window"), None)
-    while before and before[-1].server_cpus == cpus:
+    while before and before[-1].server_cpus == cpus and not before[-1].compiler_cpus:
         own_ms = before.pop().start_ms
     if before:
         elsewhere_ms = before[-1].start_ms

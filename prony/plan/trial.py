@@ -34,9 +34,9 @@ CONFORMANCE_S = 6.0
 class WarmUpPlan(Record):
     """Warm-up of the server under the trial's own load.
 
-    `all-cpus`: every CPU for the warm-up, the server's own CPUs for the window; JIT compiler threads then do
-    not compete with requests (same plateau, a third of the time). `pinned`: its own CPUs from the start.
-    `fixed`: pinned, for exactly `cap_s`, not watched.
+    `all-cpus`: every CPU for the warm-up (of a JVM for its JIT compiler alone, which then does not compete with
+    requests: same plateau in less time), the server's own CPUs for the window. `pinned`: its own CPUs from
+    the start. `fixed`: pinned, for exactly `cap_s`, not watched.
     """
 
     method: Literal["all-cpus", "pinned", "fixed"] = "all-cpus"

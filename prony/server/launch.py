@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +38,7 @@ from prony.server.probe import request_count, status_probe
 from prony.server.service import RunningService, start_services
 from prony.server.sockets import check_free, free_port
 from prony.server.spec import find_services
-from prony.server.threads import Compilers, Readings, thread_times
+from prony.server.threads import Compilers, Readings, pin_compilers, thread_times
 
 ASKS_AFTER_S = 0.05
 """Longest pause between a wrong response and the next request."""
@@ -199,6 +199,9 @@ class RunningServer(GuardedProcess):
         if self.container is not None:
             return set(cpus) == set(self.own_cpus)
         return GuardedProcess.set_affinity(self, cpus)
+
+    def set_compiler_affinity(self, cpus: Collection[int]) -> bool:
+        return self.container is None and pin_compilers(self.thread_times(), cpus)
 
     def _await_port(self, deadline_s: float) -> float:
         if self.container is None:

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from prony.evidence.server import ThreadUse
+from prony.host.affinity import pin_thread
 from prony.host.proc import TICKS_PER_S, read_bytes, thread_ids
 
 THREADS_MOST = 2000
@@ -133,6 +134,18 @@ def working_cpus(opened: Readings, closed: Readings) -> tuple[int, ...]:
     if not working or any(not cpus for cpus in working):
         return ()
     return tuple(sorted(frozenset().union(*working)))
+
+
+def pin_compilers(now: Readings, cpus: Collection[int]) -> bool:
+    """Move the threads of JIT compilers; one that they start later inherits it. False: none was moved."""
+    compilers = [key for key, thread in (now or {}).items() if thread.name.startswith(COMPILERS)]
+    return sum(pin_thread(cpus, thread).done for _, thread, _ in compilers) > 0
+
+
+def compiler_cpus(*readings: Readings) -> frozenset[int]:
+    """Where threads of JIT compilers may run."""
+    threads = (thread for now in readings for thread in (now or {}).values())
+    return frozenset[int]().union(*(one.cpus for one in threads if one.name.startswith(COMPILERS)))
 
 
 @dataclass(slots=True)

@@ -145,6 +145,10 @@ class RunningTarget(Protocol):
     def set_affinity(self, cpus: tuple[int, ...]) -> bool:
         """Move it to these CPUs; False where that is not ours to do."""
 
+    def set_compiler_affinity(self, cpus: tuple[int, ...]) -> bool:  # noqa: ARG002
+        """Move its JIT compilers alone, until `set_affinity`; False: none, or not ours to do."""
+        return False
+
     def cpus(self) -> tuple[int, ...]:
         """On which CPUs of this host it may run while it is measured; empty: not known."""
 

@@ -15,7 +15,7 @@ from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, Se
 from prony.evidence.trial import AfterLoad
 from prony.host import cgroup
 from prony.load.base import Engine, HostLost
-from prony.server.threads import Readings, busiest, run_delay_s, working_cpus
+from prony.server.threads import Readings, busiest, compiler_cpus, run_delay_s, working_cpus
 from prony.targets.base import RunningTarget
 from prony.trial.surroundings import TrialObserver
 
@@ -258,6 +258,7 @@ def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> S
         return None
     working = working_cpus(opened.threads, closed.threads)
     cpus = (() if placed else working) or server.cpus()
+    used = {*working, *(compiler_cpus(opened.threads, closed.threads) if placed else ())}
     quota = server.quota_cpus()
     granted = float(len(cpus) or os.cpu_count() or 1)
     first, last = opened.process.major_faults, closed.process.major_faults
@@ -269,7 +270,7 @@ def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> S
         processes=closed.process.processes,
         connections_by_process=edges.connections_by_process,
         major_faults=None if first is None or last is None else max(0, last - first),
-        outside_cpus=tuple(sorted({*working} - {*cpus})) if cpus else (),
+        outside_cpus=tuple(sorted(used - {*cpus})) if cpus else (),
         cpu_user_s=closed.process.cpu_user_s - opened.process.cpu_user_s,
         cpu_system_s=closed.process.cpu_system_s - opened.process.cpu_system_s,
         peak_rss_bytes=closed.process.peak_rss_bytes,

@@ -29,7 +29,7 @@ from prony.trial.load_run import (
 )
 from prony.trial.state import Trial
 from prony.trial.surroundings import Sampler, Surroundings
-from prony.trial.warming import PreciseEnough, Warming, warm_up_cpus
+from prony.trial.warming import Place, PreciseEnough, Warming
 
 INSTRUCTIONS = "server instructions per request"
 
@@ -152,8 +152,7 @@ def _warm_closed(trial: Trial, server: RunningTarget) -> None:
     if not users or trial.workload_known or (warm_up.closed_users == "auto" and not launched_jvm):
         return
     if trial.under_test.owned:
-        _, cpus = warm_up_cpus(warm_up, trial.surroundings)
-        server.set_affinity(cpus)
+        Place.take(server, warm_up, trial.surroundings)
     trial.first_users = users
     _warm_under(trial, server, trial.plan.first_s, load=ClosedLoad(users=users))
 

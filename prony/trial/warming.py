@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from prony.evidence.engine import IntervalRow
 from prony.evidence.server import JvmSnapshot
@@ -14,6 +15,7 @@ from prony.steady.detector import HOLD_ROWS, SteadyState, compiling, full_rows, 
 from prony.steady.limits import SteadyLimits
 from prony.steady.precision import half_width
 from prony.steady.stretch import Series, level_up_to, residual_drift
+from prony.targets.base import RunningTarget
 from prony.trial.load_run import LoadRun
 from prony.trial.surroundings import Surroundings, TrialObserver
 
@@ -131,10 +133,25 @@ class PreciseEnough:
         return half is not None and half <= self.precision
 
 
-def warm_up_cpus(warm_up: WarmUpPlan, surroundings: Surroundings) -> tuple[bool, tuple[int, ...]]:
-    """Whether a server is pinned to its own CPUs during warm-up, and its CPUs then."""
-    pinned = warm_up.method != "all-cpus" or surroundings.partition.shared
-    return pinned, surroundings.partition.server if pinned else surroundings.all_cpus
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a server warms up."""
+
+    method: Literal["unpinned", "pinned", "compilers", "all-cpus"] = "unpinned"
+    cpus: tuple[int, ...] | None = None
+    """None: not moved."""
+    compiler_cpus: tuple[int, ...] = ()
+    """Of its JIT compilers, where they have more than the server."""
+
+    @classmethod
+    def take(cls, server: RunningTarget, warm_up: WarmUpPlan, surroundings: Surroundings) -> Place:
+        """Move a launched server: of a JVM the compilers alone, which then take no CPU from requests."""
+        own, every = surroundings.partition.server, surroundings.all_cpus
+        if warm_up.method != "all-cpus" or surroundings.partition.shared:
+            return cls("pinned", own if server.set_affinity(own) else None)
+        if set(every) > set(own) and server.set_compiler_affinity(every):
+            return cls("compilers", own, every)
+        return cls("all-cpus", every if server.set_affinity(every) else None)
 
 
 @dataclass(slots=True)
@@ -144,10 +161,12 @@ class Phases:
     own_cpus: tuple[int, ...]
     ended: list[Phase] = field(default_factory=list)
 
-    def add(self, name: str, start_ms: float, end_ms: float, cpus: Sequence[int] | None = None) -> None:
-        """`cpus`: the server's in this phase, by default its own."""
-        where = self.own_cpus if cpus is None else tuple(cpus)
+    def add(self, name: str, start_ms: float, end_ms: float, place: Place | None = None) -> None:
+        """`place`: the server's in this phase, by default its own CPUs."""
+        place = place or Place()
+        where = self.own_cpus if place.cpus is None else place.cpus
         values = {"name": name, "start_ms": start_ms, "end_ms": end_ms, "server_cpus": where}
+        values["compiler_cpus"] = place.compiler_cpus
         self.ended.append(Phase.model_validate(values))
 
 
@@ -195,11 +214,8 @@ class Warming:
         while run.now_ms() < self.plan.load.started_s * 1000:
             run.next()
         next_window = self._next_window(warm_up)
-        own = self.surroundings.partition.server
         longest_s = warm_up.compiling_cap_s if self.new_workload else None
-        settled = self._stretch(
-            run, "settle", own, warm_up.settle_min_s, warm_up.settle_cap_s, next_window, longest_s
-        )
+        settled = self._settle(run, warm_up, next_window, longest_s)
         return WarmUp(
             method="settled",
             cap_s=min(max(warm_up.settle_cap_s, settled.took_s), longest_s or warm_up.settle_cap_s),
@@ -212,22 +228,22 @@ class Warming:
 
     def _watched(self, run: LoadRun, warm_up: WarmUpPlan) -> WarmUp:
         """Warm up until steady or the cap; then settle on its own CPUs."""
-        own = self.surroundings.partition.server
-        pinned, cpus = warm_up_cpus(warm_up, self.surroundings)
         next_window = self._next_window(warm_up)
+        place = Place.take(run.server, warm_up, self.surroundings) if self.owned else Place()
+        own = self.surroundings.partition.server
+        same = not place.compiler_cpus and (place.cpus or own) == own
         first = last = self._stretch(
-            run, "warm-up", cpus, warm_up.min_s, warm_up.cap_s, None if self.owned else next_window
+            run, "warm-up", place, warm_up.min_s, warm_up.cap_s, None if self.owned else next_window
         )
         if self.owned:
             self.listener.phase("settle", warm_up.settle_s)
-            same = cpus == own
             if next_window is not None:
                 same_cpus, other_cpus = (first.rows, ()) if same else ((), first.rows)
                 next_window = replace(next_window, same_cpus=same_cpus, other_cpus=other_cpus)
-            last = self._stretch(run, "settle", own, warm_up.settle_min_s, warm_up.settle_cap_s, next_window)
-        since_ms = steady_since_ms(first, last, same_cpus=cpus == own)
+            last = self._settle(run, warm_up, next_window)
+        since_ms = steady_since_ms(first, last, same_cpus=same)
         return WarmUp(
-            method="unpinned" if not self.owned else "pinned" if pinned else "all-cpus",
+            method=place.method,
             cap_s=warm_up.cap_s + (warm_up.settle_cap_s if self.owned else 0.0),
             # A phase too short for the required rows is unknown, not *never steady*.
             steady=last.steady if last.cap_s > last.hold_rows else None,
@@ -244,21 +260,33 @@ class Warming:
             return None
         return NextWindow(self.plan.measured_s, series="p50" if self.plan.load.model == "open" else "rate")
 
+    def _settle(
+        self,
+        run: LoadRun,
+        warm_up: WarmUpPlan,
+        next_window: NextWindow | None,
+        compiling_cap_s: float | None = None,
+    ) -> SteadyWatch:
+        """All threads on the server's own CPUs, the compilers' too, until level there."""
+        own = self.surroundings.partition.server
+        place = Place("pinned", own if self.owned and run.server.set_affinity(own) else None)
+        least_s, cap_s = warm_up.settle_min_s, warm_up.settle_cap_s
+        return self._stretch(run, "settle", place, least_s, cap_s, next_window, compiling_cap_s)
+
     def _stretch(
         self,
         run: LoadRun,
         name: str,
-        cpus: tuple[int, ...],
+        place: Place,
         min_s: float,
         cap_s: float,
         next_window: NextWindow | None,
         compiling_cap_s: float | None = None,
     ) -> SteadyWatch:
-        """Load with the server on these CPUs, until steady (and its drift small) or the cap."""
-        moved = self.owned and run.server.set_affinity(cpus)
+        """Load with the server in this place, until steady (and its drift small) or the cap."""
         start_ms = run.now_ms()
         hold_rows = max(3, min(HOLD_ROWS, round(min_s)))
         watch = SteadyWatch(min_s, cap_s, start_ms, hold_rows, next_window, self.limits, compiling_cap_s)
         run.watch(watch.row)
-        self.phases.add(name, start_ms, run.now_ms(), cpus if moved else None)
+        self.phases.add(name, start_ms, run.now_ms(), place)
         return watch

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from prony.compare import Claim
-from prony.evidence.trial import Evidence
+from prony.evidence.trial import Evidence, Phase
 from prony.judge.drift import claims_plateau, level_stretch, pooled_drift
 from prony.judge.judging import judge
 from prony.report.cell_view import TrialView
@@ -44,6 +45,22 @@ def test_a_trial_whose_rows_cannot_tell_is_never_left_out() -> None:
         pooled_drift([level_stretch(trial) for trial in (*trials, f.engine(trials[0], rows=()))], 60.0)
         is None
     )
+
+
+@pytest.mark.parametrize(("compilers", "elsewhere"), [((), 0), ((0, 1), 20)])
+def test_rows_with_the_compilers_on_other_cpus_are_of_another_placement(
+    compilers: tuple[int, ...], elsewhere: int
+) -> None:
+    """They bound the shape of the approach, not the level on the window's CPUs."""
+    spans: list[tuple[Any, float, tuple[int, ...]]]
+    spans = [("warm-up", 0.0, compilers), ("settle", 20.0, ()), ("window", 42.0, ())]
+    phases = tuple(
+        Phase(name=name, start_ms=s * 1000, end_ms=s * 1000, server_cpus=(0,), compiler_cpus=cpus)
+        for name, s, cpus in spans
+    )
+    stretch = level_stretch(level(1, 0.003).model_copy(update={"phases": phases}))
+    assert stretch is not None
+    assert stretch.regime.tolist().count(0) == elsewhere
 
 
 def test_of_a_protocol_no_plateau_is_claimed() -> None:

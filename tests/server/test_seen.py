@@ -15,6 +15,7 @@ import pytest
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.server import CgroupThrottle
 from prony.host import cgroup
+from prony.host.affinity import pin_process
 from prony.plan.target import Url
 from prony.server import proc, sockets, threads
 from prony.server.build import Built
@@ -180,6 +181,71 @@ def test_a_compiler_or_a_collector_is_not_the_busiest_thread(name: str) -> None:
     assert used is not None
     assert (used.name, used.cpu_s) == ("worker", 4.0)
     assert threads.working_cpus(reading(0.0), reading(8.0)) == (0, 1)
+
+
+RENAMED = """
+import threading
+def named(name, starts):
+    with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w") as comm:
+        comm.write(name)
+    print(name, flush=True)
+    if starts and input() == "":
+        threading.Thread(target=named, args=(name, False)).start()
+    threading.Event().wait()
+for name in ("http-worker", "C1 CompilerThre", "C2 CompilerThre"):
+    threading.Thread(target=named, args=(name, name.startswith("C2"))).start()
+"""
+"""Threads with the names of a JVM's; at a line of input the second compiler starts a third."""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_compilers_are_moved_with_those_that_they_start_and_all_come_back() -> None:
+    one, *_ = every = sorted(os.sched_getaffinity(0))
+    command = ["taskset", "-c", str(one), sys.executable, "-c", RENAMED]
+    own, all_cpus = frozenset({one}), frozenset(every)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+        def where() -> set[tuple[str, frozenset[int]]]:
+            return {
+                (thread.name[:2], thread.cpus)
+                for thread in (threads.thread_times([process.pid]) or {}).values()
+            }
+
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            for _ in range(3):
+                process.stdout.readline()
+            before = where()
+            assert before > {("ht", own), ("C1", own), ("C2", own)}
+            assert threads.pin_compilers(threads.thread_times([process.pid]), every)
+            process.stdin.write("\n")
+            process.stdin.flush()
+            process.stdout.readline()
+            moved = threads.thread_times([process.pid])
+            assert [one.cpus for one in (moved or {}).values() if one.name.startswith("C2")] == [all_cpus] * 2
+            assert where() == {(name, all_cpus if name in {"C1", "C2"} else own) for name, _ in before}
+            assert threads.compiler_cpus(None, moved) == all_cpus
+            assert pin_process(process.pid, own).done
+            assert where() == before
+            assert threads.compiler_cpus(threads.thread_times([process.pid])) == own
+        finally:
+            process.kill()
+
+
+def test_a_compiler_that_is_gone_or_may_not_be_moved_is_not_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compilers(*ids: int) -> threads.Readings:
+        return {(1, at, 0): threads.ThreadTime("C2 CompilerThre", 1.0, frozenset(), 0.0) for at in ids}
+
+    def move(thread: int, _cpus: object) -> None:
+        if thread < 3:
+            raise ProcessLookupError if thread == 1 else PermissionError
+
+    monkeypatch.setattr(os, "sched_setaffinity", move)
+    assert not threads.pin_compilers(compilers(1, 2), {0, 1})
+    assert not threads.pin_compilers({(1, 1, 0): threads.ThreadTime("worker", 1.0, frozenset(), 0.0)}, {0, 1})
+    assert not threads.pin_compilers(None, {0, 1})
+    assert threads.pin_compilers(compilers(1, 3), {0, 1}), "one has ended, the other was moved"
 
 
 def test_the_compilers_time_only_grows() -> None:

@@ -88,6 +88,14 @@ def test_it_answers_reports_and_is_read(built: dict[str, Built], name: str) -> N
         assert earlier.process_cpu_s - 0.1 <= sample.cpu_s <= later.process_cpu_s + 0.1  # ticks are 10 ms
         assert sample.threads > first.threads_live
 
+        every = frozenset(os.sched_getaffinity(0))
+        assert server.set_compiler_affinity(every)
+        compilers = {
+            thread.name[:2]: thread.cpus
+            for thread in (server.thread_times() or {}).values()
+            if thread.cpus != {cpu}
+        }
+        assert compilers == ({"C1": every, "C2": every} if len(every) > 1 else {})
         assert server.set_affinity([cpu])
         assert cpus_of_threads(server) == {frozenset([cpu])}
         time.sleep(0.05)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from prony.evidence.server import JvmSnapshot, ProcessSample
+from prony.server.threads import ThreadTime
 from prony.trial.duet import Member
-from prony.trial.load_run import ServerEdge, WindowEdges
+from prony.trial.load_run import ServerEdge, WindowEdges, over_window
 from tests.judge import factory as f
 
 
@@ -59,6 +61,25 @@ def test_cpu_compiler_and_collector_are_those_of_the_turns() -> None:
     assert closed.gc_time_s - opened.gc_time_s == pytest.approx(0.36)
     assert closed.compilers_cpu_s is None
     assert closed.gc_count == 7  # at their worst: with those at rest
+
+
+@pytest.mark.parametrize(("edge_at", "allowed", "outside"), [(0, {0}, ()), (0, {0, 1}, (1,)), (1, {1}, (1,))])
+def test_an_idle_compiler_that_was_not_moved_back_is_outside(
+    edge_at: int, allowed: set[int], outside: tuple[int, ...]
+) -> None:
+    """Whether it has ended by the close, or begun since the opening; other idle threads do not matter."""
+    compiler = ThreadTime("C2 CompilerThre", 4.0, frozenset(allowed), 0.0)
+    idle = {(1, 3, 0): ThreadTime("idle", 4.0, frozenset({2}), 0.0)}
+    edges = [
+        replace(
+            edge(at_s, at_s), threads=idle | {(1, 1, 0): ThreadTime("worker", at_s, frozenset({0}), at_s)}
+        )
+        for at_s in (10.0, 20.0)
+    ]
+    edges[edge_at] = replace(edges[edge_at], threads={**(edges[edge_at].threads or {}), (1, 2, 0): compiler})
+    window = over_window(WindowEdges(*edges), cast(Any, Server()), placed=True)
+    assert window is not None
+    assert window.outside_cpus == outside
 
 
 def test_without_a_jvm_there_is_none() -> None:

@@ -12,12 +12,12 @@ import pytest
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.server import JvmSnapshot
-from prony.evidence.trial import WarmUp
+from prony.evidence.trial import Phase, WarmUp
 from prony.plan import workload
-from prony.plan.trial import QUICK_WARM_UP, WarmUpPlan, quick_trial
+from prony.plan.trial import QUICK_WARM_UP, WarmUpPlan, pinned, quick_trial
 from prony.trial.load_run import LoadRun
 from prony.trial.surroundings import Surroundings
-from prony.trial.warming import Phases, Warming
+from prony.trial.warming import Phases, Place, Warming
 from tests.judge import factory as f
 
 LEVEL = f.noisy(8000, 200, 0.02, seed=3)
@@ -32,7 +32,11 @@ class Seconds:
     rates: list[float]
     compiling_until_s: int = 0
     starved_until_s: int = 0
-    server: Any = field(default_factory=lambda: SimpleNamespace(set_affinity=lambda _cpus: True))
+    server: Any = field(
+        default_factory=lambda: SimpleNamespace(
+            set_affinity=lambda _cpus: True, set_compiler_affinity=lambda _cpus: False
+        )
+    )
     passed_s: int = 0
 
     def now_ms(self) -> float:
@@ -56,6 +60,13 @@ def warmed(
     plan: WarmUpPlan, seconds: Seconds, *, found: bool = False, new: bool = False
 ) -> tuple[WarmUp, dict[str, float]]:
     """How it went, and how long each phase took; `found`: in a warm process, `new` to the workload."""
+    went, took_s, _ = run_through(plan, seconds, found=found, new=new)
+    return went, took_s
+
+
+def run_through(
+    plan: WarmUpPlan, seconds: Seconds, *, found: bool = False, new: bool = False
+) -> tuple[WarmUp, dict[str, float], list[Phase]]:
     trial = quick_trial(workload.load("hello"), 10, None).model_copy(update={"warm_up": plan})
     surroundings = Surroundings(CpuPartition(server=(0,), client=(1,)), Limits())
     listener = SimpleNamespace(phase=lambda *_: None, row=lambda _: None, note=lambda _: None)
@@ -63,7 +74,7 @@ def warmed(
     warming = Warming(trial, surroundings, True, listener, phases, already_running=found, new_workload=new)
     went = warming.warm(cast(LoadRun, seconds))
     assert went is not None
-    return went, {one.name: (one.end_ms - one.start_ms) / 1000 for one in phases.ended}
+    return went, {one.name: (one.end_ms - one.start_ms) / 1000 for one in phases.ended}, phases.ended
 
 
 def test_a_level_server_is_enough_where_the_plan_says_so() -> None:
@@ -125,3 +136,63 @@ def test_past_its_cap_a_later_workload_waits_for_the_compiler_alone() -> None:
     plan = QUICK_WARM_UP.model_copy(update={"settle_until": "shown"})
     _, took_s = warmed(plan, Seconds(LEVEL), found=True, new=True)
     assert took_s["settle"] == plan.settle_cap_s
+
+
+def moves(
+    plan: WarmUpPlan, *, jvm: bool, partition: CpuPartition | None = None
+) -> tuple[list[tuple[str, tuple[int, ...]]], Place]:
+    """Which threads were moved where, and what is recorded."""
+    made: list[tuple[str, tuple[int, ...]]] = []
+
+    def all_threads(cpus: tuple[int, ...]) -> bool:
+        made.append(("all", cpus))
+        return True
+
+    def compilers(cpus: tuple[int, ...]) -> bool:
+        if jvm:
+            made.append(("compilers", cpus))
+        return jvm
+
+    server = cast(Any, SimpleNamespace(set_affinity=all_threads, set_compiler_affinity=compilers))
+    sides = partition or CpuPartition(server=(0, 1), client=(3,))
+    return made, Place.take(server, plan, Surroundings(sides, Limits()))
+
+
+def test_of_a_jvm_the_compilers_alone_get_the_clients_cpus() -> None:
+    every = (0, 1, 3)
+    assert moves(QUICK_WARM_UP, jvm=True) == (
+        [("compilers", every)], Place("compilers", (0, 1), every)
+    )  # fmt: skip
+    assert moves(QUICK_WARM_UP, jvm=False) == ([("all", every)], Place("all-cpus", every))
+
+
+@pytest.mark.parametrize(
+    ("plan", "partition", "method"),
+    [
+        (pinned(QUICK_WARM_UP), CpuPartition(server=(0,), client=(1,)), "pinned"),
+        (QUICK_WARM_UP, CpuPartition(server=(0,), client=(1,), shared=True), "pinned"),
+        (QUICK_WARM_UP, CpuPartition(server=(0,), client=(1,), apart=True), "all-cpus"),
+    ],
+    ids=["as planned", "threads of a core", "on another host"],
+)
+def test_no_thread_leaves_the_servers_cpus(plan: WarmUpPlan, partition: CpuPartition, method: str) -> None:
+    assert moves(plan, jvm=True, partition=partition) == ([("all", (0,))], Place(method, (0,)))  # type: ignore[arg-type]
+
+
+def test_the_compilers_are_back_before_the_server_settles() -> None:
+    """The evidence has where they were, and until when."""
+    made: list[str] = []
+    server = SimpleNamespace(
+        set_affinity=lambda cpus: made.append(f"all {cpus} at {seconds.passed_s}") is None,
+        set_compiler_affinity=lambda cpus: made.append(f"compilers {cpus} at {seconds.passed_s}") is None,
+    )
+    seconds = Seconds(LEVEL, server=server)
+    found, _, phases = run_through(QUICK_WARM_UP, seconds)
+    first, last = phases
+    assert (found.method, found.steady) == ("compilers", True)
+    assert (first.name, first.server_cpus, first.compiler_cpus) == ("warm-up", (0,), (0, 1))
+    assert (last.name, last.server_cpus, last.compiler_cpus) == ("settle", (0,), ())
+    back_s = round(last.start_ms / 1000)
+    assert made == ["compilers (0, 1) at 0", f"all (0,) at {back_s}"]
+    assert first.end_ms == last.start_ms
+    assert last.end_ms - last.start_ms >= QUICK_WARM_UP.settle_min_s * 1000

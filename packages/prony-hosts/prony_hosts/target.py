@@ -201,6 +201,11 @@ class RunningHosted:
     def set_affinity(self, cpus: tuple[int, ...]) -> bool:
         return bool(self._host.call("set_affinity", cpus))
 
+    def set_compiler_affinity(self, cpus: tuple[int, ...]) -> bool:
+        """False: only this host's own servers have their compilers moved."""
+        del cpus
+        return False
+
     def cpus(self) -> tuple[int, ...]:
         """Of its host."""
         return self._started.cpus

@@ -143,7 +143,7 @@ def _elsewhere(window: ServerWindow, limit: str) -> Finding:
         value=outside,
         limit=limit,
         reason=f"the server's threads may run on CPU {outside}, outside of its set ({_listed(window.cpus)}): "
-        "it changed its own affinity",
+        "it changed its own affinity, or its JIT compiler was not moved back after the warm-up",
         advice="turn off its CPU pinning (worker_cpu_affinity, taskset), or name these CPUs (--server-cpus)",
         source=SOURCE,
     )
