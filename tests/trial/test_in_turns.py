@@ -77,7 +77,7 @@ def test_an_idle_compiler_that_was_not_moved_back_is_outside(
         for at_s in (10.0, 20.0)
     ]
     edges[edge_at] = replace(edges[edge_at], threads={**(edges[edge_at].threads or {}), (1, 2, 0): compiler})
-    window = over_window(WindowEdges(*edges), cast(Any, Server()), placed=True)
+    window = over_window(WindowEdges(edges[0], edges[1]), cast(Any, Server()), placed=True)
     assert window is not None
     assert window.outside_cpus == outside
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -181,18 +182,21 @@ def test_no_thread_leaves_the_servers_cpus(plan: WarmUpPlan, partition: CpuParti
 
 def test_the_compilers_are_back_before_the_server_settles() -> None:
     """The evidence has where they were, and until when."""
-    made: list[str] = []
-    server = SimpleNamespace(
-        set_affinity=lambda cpus: made.append(f"all {cpus} at {seconds.passed_s}") is None,
-        set_compiler_affinity=lambda cpus: made.append(f"compilers {cpus} at {seconds.passed_s}") is None,
+    seconds, made = Seconds(LEVEL), list[tuple[str, tuple[int, ...], int]]()
+
+    def note(what: str, cpus: tuple[int, ...]) -> bool:
+        made.append((what, cpus, seconds.passed_s))
+        return True
+
+    seconds.server = SimpleNamespace(
+        set_affinity=partial(note, "all"), set_compiler_affinity=partial(note, "compilers")
     )
-    seconds = Seconds(LEVEL, server=server)
     found, _, phases = run_through(QUICK_WARM_UP, seconds)
     first, last = phases
     assert (found.method, found.steady) == ("compilers", True)
     assert (first.name, first.server_cpus, first.compiler_cpus) == ("warm-up", (0,), (0, 1))
     assert (last.name, last.server_cpus, last.compiler_cpus) == ("settle", (0,), ())
     back_s = round(last.start_ms / 1000)
-    assert made == ["compilers (0, 1) at 0", f"all (0,) at {back_s}"]
+    assert made == [("compilers", (0, 1), 0), ("all", (0,), back_s)]
     assert first.end_ms == last.start_ms
     assert last.end_ms - last.start_ms >= QUICK_WARM_UP.settle_min_s * 1000
