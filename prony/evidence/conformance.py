@@ -74,6 +74,10 @@ class Conformance(Record):
         return f"passed {passed} of {len(counted)}{more}"
 
 
-START = "start"
-"""The check that all others need."""
+START, PREPARE, CLEAN_UP, STOP = "start", "prepare", "clean-up", "stop"
+"""All others need the first."""
+CHECKS = (
+    "answers", "further", "unknown-path", "head", "keep-alive", "closes-after", "concurrent", "streams",
+    "delay", "close", "http-1.0", "pipelined", "headers", "settings", "oversized-header",
+)  # fmt: skip
 _COUNTED = (CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.DECLARED)

@@ -243,7 +243,7 @@ class Nonconformity(Record):
 
 
 class ConformanceFacts(Record):
-    """Conformance of a fresh process under this workload before the first trial."""
+    """Conformance of the first process after its load; in older evidence of a fresh one before."""
 
     passed: int
     checks: int

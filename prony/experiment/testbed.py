@@ -29,7 +29,7 @@ from prony.plan.target import Target
 from prony.plan.workload import Workload
 from prony.server.catalogue import Catalogue
 from prony.server.spec import HttpVersion
-from prony.targets import Placement, ServerUnderTest, under_test
+from prony.targets import Placement, RunningTarget, ServerUnderTest, under_test
 from prony.trial.surroundings import Surroundings, TrialObserver
 
 
@@ -91,22 +91,13 @@ class Testbed:
         return beside((placed or target.placement()).all_cpus, self.theirs)
 
     def conformance(
-        self,
-        target: ServerUnderTest,
-        workload: Workload,
-        only: tuple[str, ...],
-        http_version: HttpVersion,
-        start_timeout_s: float,
+        self, server: RunningTarget, workload: Workload, only: tuple[str, ...], http_version: HttpVersion
     ) -> Conformance | None:
-        """Conformance of a fresh process in this version of HTTP; None without the package."""
+        """Conformance of a launched process in this version of HTTP; None without the package."""
         check = seams.found(seams.HOOKS, "conformance")
-        if check is None:
-            return None
-        assert target.built is not None, "only what is built is started"
-        conformance: Conformance = check(
-            target.built, workload, only=only, http_version=http_version, cpus=self.partition.server,
-            start_timeout_s=start_timeout_s,
-        )  # fmt: skip
+        conformance: Conformance | None = check and check(
+            server, workload, only=only, http_version=http_version
+        )
         return conformance
 
     def settings_changed(self) -> tuple[str, ...]:

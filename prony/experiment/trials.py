@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import median, median_high
 from typing import Any, Protocol
@@ -31,7 +32,7 @@ from prony.plan.trial import CONFORMANCE_S, TrialPlan
 from prony.server.spec import HttpVersion
 from prony.store import Store
 from prony.targets import ServerUnderTest
-from prony.targets.base import OnLine
+from prony.targets.base import OnLine, RunningTarget
 from prony.trial.duet import Duet
 from prony.trial.process import SharedProcess
 from prony.trial.run import run_trial
@@ -110,10 +111,7 @@ class Trials:
         self.progress.trial_started(scheduled.index, cell.server, scheduled.block, planned_s)
         if lost := self.testbed.lost():
             raise EnvironmentFault("; ".join(lost.values()))
-        if not warm:  # every workload of the process: the suite starts a process of its own
-            for sharing in plan.sharing(scheduled):
-                conformance_of(target, sharing.trial, self.testbed, self.progress)
-        conformance = conformance_of(target, trial, self.testbed, self.progress)
+        conformance = partial(conformance_of, target, trial, self.testbed, self.progress)
         seed = plan.seed_of(scheduled)
         surroundings = self.testbed.surroundings(target)
         if self.testbed.here:
@@ -129,6 +127,7 @@ class Trials:
             process=process,
             profile=self.profilers.collector() if self.profilers and scheduled.kind == "explained" else None,
             duet=duet,
+            at_end=conformance,
         )
         secrets = credentials_of(cell)
         if outcome.fault is not None and faults_end_it and not _measured(outcome.evidence):
@@ -153,7 +152,10 @@ class Trials:
             started_at=started_at,
             ended_at=ended_at,
             evidence=evidence.model_copy(
-                update={"calibration": self._calibrations.known(trial, evidence), "conformance": conformance}
+                update={
+                    "calibration": self._calibrations.known(trial, evidence),
+                    "conformance": conformance(),
+                }
             ),
             failure=outcome.failure,
             notes=outcome.notes,
@@ -259,14 +261,20 @@ def index_of(trial: TrialRecord) -> int:
 
 
 NOT_CHECKED = ConformanceFacts(passed=0, checks=0)
-_known: dict[tuple[object, ...], ConformanceFacts | None] = {}
+_known: dict[tuple[object, ...], ConformanceFacts] = {}
 """Until this program ends: the points of a sweep share server and workload."""
 
 
 def conformance_of(
-    target: ServerUnderTest, plan: TrialPlan, testbed: Testbed, listener: TrialObserver
+    target: ServerUnderTest,
+    plan: TrialPlan,
+    testbed: Testbed,
+    listener: TrialObserver,
+    server: RunningTarget | None = None,
 ) -> ConformanceFacts | None:
-    """Checked once, before the first trial of this server and workload. None: not built, or not started."""
+    """Checked once, in the first process of this server and workload after its load (`server`). None: not
+    built, or not yet checked.
+    """
     workload, built = plan.workload, target.built
     version = plan.in_http_version(target.http_version).connections.http_version
     spoken: HttpVersion = "2" if version == "2" else "1.1"
@@ -274,18 +282,13 @@ def conformance_of(
         return None
     of_server = (target.name, built.spec.name, built.spec.file, built.key)
     key = (*of_server, workload.name, spoken, *workload.settings.items())
-    if key not in _known:
+    if server is not None and key not in _known:
         listener.phase("conformance", CONFORMANCE_S)
-        conformance = testbed.conformance(target, workload, SHORT, spoken, plan.start_timeout_s)
-        if conformance is None:
-            _known[key] = NOT_CHECKED
-        elif conformance.started:
-            _known[key] = _facts(conformance)
-            for result in conformance.failed:
-                listener.note(f"{result.server} does not conform: {result.check}: {result.found}")
-        else:
-            _known[key] = None
-    return _known[key]
+        conformance = testbed.conformance(server, workload, SHORT, spoken)
+        _known[key] = NOT_CHECKED if conformance is None else _facts(conformance)
+        for result in () if conformance is None else conformance.failed:
+            listener.note(f"{result.server} does not conform: {result.check}: {result.found}")
+    return _known.get(key)
 
 
 def _facts(conformance: Conformance) -> ConformanceFacts:

@@ -171,15 +171,6 @@ class Plan(Record):
     def trial_of(self, scheduled: ScheduledTrial) -> TrialPlan:
         return _trial_of(self.cell(scheduled.cell), scheduled.kind)
 
-    def sharing(self, scheduled: ScheduledTrial) -> tuple[Cell, ...]:
-        cell = self.cell(scheduled.cell)
-        kind = self.part(cell.part).share_process
-        if scheduled.process is None or kind is None:
-            return (cell,)
-        return next(
-            unit for unit in units(self.of(cell.part), kind) if cell.id in {cell_.id for cell_ in unit}
-        )
-
     def seed_of(self, scheduled: ScheduledTrial) -> int:
         return (self.seed + scheduled.index - 1) % 2**63
 

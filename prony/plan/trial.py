@@ -27,16 +27,16 @@ PUBLISHED_REQUESTS = 10_000
 """Experiment C as published: ab -n 10000 against a fresh process."""
 
 
-CONFORMANCE_S = 6.0
+CONFORMANCE_S = 1.0
 """Estimated duration of the conformance suite's short part."""
 
 
 class WarmUpPlan(Record):
     """Warm-up of the server under the trial's own load.
 
-    `all-cpus`: every CPU for the warm-up (of a JVM for its JIT compiler alone, which then does not compete with
-    requests: same plateau in less time), the server's own CPUs for the window. `pinned`: its own CPUs from
-    the start. `fixed`: pinned, for exactly `cap_s`, not watched.
+    `all-cpus`: every CPU for the warm-up (of a JVM for its JIT compiler alone, which then does not compete
+    with requests: same plateau in less time), the server's own CPUs for the window. `pinned`: its own CPUs
+    from the start. `fixed`: pinned, for exactly `cap_s`, not watched.
     """
 
     method: Literal["all-cpus", "pinned", "fixed"] = "all-cpus"

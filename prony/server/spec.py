@@ -17,6 +17,7 @@ from pydantic import Field, field_validator, model_validator
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.base import Record
+from prony.evidence.conformance import CHECKS, CLEAN_UP, PREPARE, STOP
 from prony.plan.catalogue_roots import roots
 from prony.plan.target import CountKeys
 from prony.plan.yamlfile import nearest, read_mapping, validate
@@ -173,6 +174,15 @@ class ServerSpec(Record):
     variants: dict[str, Variant] = Field(default_factory=dict)
     image: str | None = None
     """The container image that it is, in place of a command."""
+
+    @field_validator("deviates")
+    @classmethod
+    def _deviates_from_checks(cls, deviates: dict[str, str]) -> dict[str, str]:
+        known = (*CHECKS, PREPARE, CLEAN_UP, STOP)
+        for name in (key.rpartition("/")[2] for key in deviates):
+            if name not in known:
+                raise ValueError(f"unknown check '{name}'{nearest(name, known)}; known: {', '.join(known)}")
+        return deviates
 
     @field_validator("url")
     @classmethod

@@ -62,11 +62,13 @@ def run_trial(
     process: SharedProcess | None = None,
     profile: ProfileCollector | None = None,
     duet: Duet | None = None,
+    at_end: Callable[[RunningTarget], object] | None = None,
 ) -> TrialOutcome:
     """Measure `server` once; a server that Prony started is stopped in every case. `steady`: limits of the
     warm-up. `process`: shared with other trials. `profile`: collects during the window. `duet`: the window is
-    in turns with the duet's other servers. A fault of the environment is an outcome with a `fault`. Raises
-    UsageError for a workload that cannot be sent, KeyboardInterrupt before a measured part worth keeping.
+    in turns with the duet's other servers. `at_end`: called after the load, before the stop.
+    A fault of the environment is an outcome with a `fault`. Raises UsageError for a workload that cannot be
+    sent, KeyboardInterrupt before a measured part worth keeping.
     """
     plan = plan.in_http_version(server.http_version)
     steady = steady or SteadyLimits()
@@ -74,7 +76,7 @@ def run_trial(
     failure: str | None = None
     fault: EnvironmentFault | None = None
     try:
-        failure = _measure_once(trial)
+        failure = _measure_once(trial, at_end)
         trial.as_planned = failure is None
     except HostLost as lost:
         failure = str(lost)
@@ -89,7 +91,7 @@ def run_trial(
     return TrialOutcome(trial.evidence(clean), failure, fault, trial.interrupted, tuple(trial.notes))
 
 
-def _measure_once(trial: Trial) -> str | None:
+def _measure_once(trial: Trial, at_end: Callable[[RunningTarget], object] | None) -> str | None:
     """Every step but the stop; a sentence when the server ended under load."""
     if trial.under_test.owned:
         trial.phases = Phases(trial.surroundings.partition.server)
@@ -106,6 +108,11 @@ def _measure_once(trial: Trial) -> str | None:
     if failure is None and trial.edges is not None:
         _probe_scaling(trial, server)
     _follow_up(trial, server, preparation)
+    if at_end is not None and failure is None and not trial.interrupted:
+        try:
+            at_end(server)
+        except Exception as fault:  # even a defect: the load was measured
+            trial.note(f"conformance was not checked: {fault}")
     return failure
 
 

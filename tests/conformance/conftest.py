@@ -12,7 +12,7 @@ from prony.plan.workload import Workload
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
 from prony_conformance import checks, suite
-from prony_conformance.suite import check
+from prony_conformance.suite import check_fresh
 
 LIAR = Path(__file__).parent / "faulty_server.py"
 Examine = Callable[..., dict[str, CheckResult]]
@@ -64,7 +64,7 @@ def examine(monkeypatch: pytest.MonkeyPatch) -> Examine:
     monkeypatch.setattr(suite, "WRONG_PATIENCE_S", 0.0)
 
     def run(built: Built, workload: Workload, *only: str) -> dict[str, CheckResult]:
-        found = check(built, workload, only=only or None, start_timeout_s=20.0)
+        found = check_fresh(built, workload, only=only or None, start_timeout_s=20.0)
         return {result.check: result for result in found.results}
 
     return run

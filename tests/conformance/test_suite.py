@@ -8,11 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from prony.errors import UsageError
+from prony.evidence import conformance as evidence_of
 from prony.evidence.conformance import CheckResult, CheckStatus
 from prony.plan.response import Capture, Expectation
 from prony.plan.step import Step
 from prony.plan.workload import Scenario, Workload
 from prony.server.build import Built
+from prony.server.launch import launch
+from prony_conformance import suite
 from prony_conformance.suite import CHECKS
 from prony_conformance.walk import walked_once
 
@@ -257,6 +260,28 @@ def test_a_deviation_may_be_declared_for_one_workload(engine: Make, examine: Exa
 def test_a_deviation_from_a_check_that_does_not_exist_is_refused(engine: Make, examine: Examine) -> None:
     with pytest.raises(UsageError, match=r"'heads', did you mean 'head'\?"):
         examine(engine(deviates="{heads: why}"), HELLO)
+
+
+def test_a_running_server_is_asked_the_wanted_checks_and_left_running(engine: Make) -> None:
+    built = engine()
+    with launch(built) as server:
+        server.wait_ready(timeout_s=60)
+        found = suite.check(server, HELLO, only=("keep-alive", "answers"), http_version="1.1")
+        assert [(one.check, one.status) for one in found.results] == [
+            ("answers", CheckStatus.PASSED), ("keep-alive", CheckStatus.PASSED)
+        ]  # fmt: skip
+        assert server.alive()
+
+
+def test_a_running_server_that_dies_is_a_result(faulty_server: Make) -> None:
+    with launch(faulty_server("--die-of-headers")) as server:
+        server.wait_ready(timeout_s=60)
+        found = suite.check(server, HELLO, only=("oversized-header",), http_version="1.1")
+    assert [one.check for one in found.failed] == ["oversized-header", "stop"]
+
+
+def test_every_check_may_be_deviated_from() -> None:
+    assert tuple(CHECKS) == evidence_of.CHECKS
 
 
 def test_a_loop_is_walked_once() -> None:

@@ -1,4 +1,4 @@
-"""Conformance before the first trial is asked in the version of HTTP of the load."""
+"""Conformance is asked of the first process that had its load, in the version of HTTP of that load."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from prony.plan.load import ClosedLoad, Connections
 from prony.plan.trial import TrialPlan
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
+from prony.targets.base import RunningTarget
 from prony.targets.launched import LaunchedServer
 from prony.trial.surroundings import TrialObserver
 from prony_conformance import suite
@@ -32,10 +33,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The versions in which the suite was asked."""
     versions: list[str] = []
 
-    def check(built: Built, workload: Any, **how: Any) -> Conformance:
+    def check(server: Any, workload: Any, **how: Any) -> Conformance:
         versions.append(how["http_version"])
         assert "streams" in how["only"]
-        return Conformance(server=built.spec.name, workload=workload.name, results=())
+        return Conformance(server=server.name, workload=workload.name, results=())
 
     monkeypatch.setattr(suite, "check", check)
     monkeypatch.setattr("prony.experiment.trials._known", {})
@@ -51,6 +52,9 @@ def test_the_suite_is_asked_in_the_version_of_the_load(tmp_path: Path, asked: li
         target.built = Built(target.spec)
     usual = TrialPlan(workload=HELLO, load=ClosedLoad(users=2), measured=SHORT)
     http_2 = usual.model_copy(update={"connections": Connections(http_version="2")})
+    assert conformance_of(plain, usual, TESTBED, LISTENER) is None, "no process has had its load"
     for target, plan in ((plain, usual), (plain, http_2), (over_2, usual), (over_2, http_2), (plain, usual)):
+        running = cast(RunningTarget, SimpleNamespace(name=target.name))
+        assert conformance_of(target, plan, TESTBED, LISTENER, running) is not None
         assert conformance_of(target, plan, TESTBED, LISTENER) is not None
     assert asked == ["1.1", "2", "2"], "the server's own version, else the plan's; each once"

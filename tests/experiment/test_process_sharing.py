@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from prony.errors import UsageError
-from prony.experiment import trials as one_trial
 from prony.experiment.blocks import groups, watches
 from prony.experiment.experiment import remaining
 from prony.experiment.stored import stored_base
@@ -21,7 +20,6 @@ from prony.plan.load import ClosedLoad
 from prony.plan.part import Part, Search
 from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Launch
-from prony.plan.trial import TrialPlan
 from prony.store import StoredTrial
 from prony.store.summaries import plan_keys
 from tests.experiment.conftest import Answer, Bench, cell, others, plan, trial_plan, users_of
@@ -209,23 +207,6 @@ def test_all_workloads_of_a_server_are_measured_in_one_process(bench: Bench) -> 
         named = [f"{one.record.workload}/{one.record.load_name}" for one in trials]
         assert [one.after for one in facts if one is not None] == ["", *named[:-1]]
         assert len(set(named)) == 6
-
-
-def test_every_workload_conforms_before_the_process_starts(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The suite starts the server by itself, on the ports of the one that is measured."""
-    asked: list[tuple[str, int]] = []
-
-    def conformance_of(target: Any, trial: TrialPlan, *_: object) -> None:
-        del target
-        running = sum(one.stops == 0 for one in bench.processes)
-        asked.append((trial.workload.name, running))
-
-    monkeypatch.setattr(one_trial, "conformance_of", conformance_of)
-    bench.run(shared_workloads(trials=1, servers="a"))
-    first = dict(reversed(asked))
-    assert first == dict.fromkeys(VERBS, 0)
 
 
 def test_a_workload_that_is_new_to_the_process_is_planned_for_longer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -18,8 +19,7 @@ from prony.load.contract import EngineLoad
 from prony.plan.load import ClosedLoad
 from prony.plan.target import Launch, Url
 from prony.plan.workload import from_url
-from prony.server import tool
-from prony.server.launch import launch
+from prony.server import proc, tool
 from prony_conformance import suite
 from prony_hosts import actors, server_host
 from prony_hosts.actor import Abandoned
@@ -205,12 +205,10 @@ def test_a_build_ends_with_the_lease(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_checked_ends_with_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    host, launched = ServerHost("127.0.0.1", NEVER_S), []
-
-    def seen(*args: Any, **options: Any) -> Any:
-        launched.append(launch(*args, **options))
-        return launched[-1]
-
+    host = ServerHost("127.0.0.1", NEVER_S)
+    host.prepare(ASKED)
+    started = host.start(ASKED, CpuPartition(server=tuple(os.sched_getaffinity(0)), client=()))
+    assert started.identity.pid is not None
     began, go_on = threading.Event(), threading.Event()
 
     def endless(_subject: object) -> Any:
@@ -218,13 +216,10 @@ def test_a_server_that_is_checked_ends_with_the_lease(monkeypatch: pytest.Monkey
         go_on.wait(PATIENCE_S)
         raise EnvironmentFault("the server has ended")
 
-    monkeypatch.setattr(suite, "launch", seen)
     monkeypatch.setitem(suite.CHECKS, "head", endless)
-    under_way = UnderWay(
-        lambda: host.conformance(ASKED, from_url("/"), ("head",), "1.1", (), suite.START_TIMEOUT_S, {})
-    )
+    under_way = UnderWay(lambda: host.conformance(from_url("/"), ("head",), "1.1", {}))
     assert began.wait(PATIENCE_S), under_way.raised
     host.abandon()
-    assert not launched[0].alive()
+    assert not proc.alive(started.identity.pid)
     go_on.set()
     under_way.ended()

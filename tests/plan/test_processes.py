@@ -230,16 +230,6 @@ def test_a_workload_that_is_new_to_its_process_settles_for_longer() -> None:
     assert trial.deadline_s > level.compiling_cap_s + trial.measured_s
 
 
-def test_the_cells_of_a_process_are_known_before_it_starts() -> None:
-    made = plan([*verbs("ab"), *verbs("c", trials=1)], share_process="workloads")
-    first = made.order()[0]
-    server = made.cell(first.cell).server
-    assert [one.trial.workload.name for one in made.sharing(first)] == list(VERBS)
-    assert {one.server for one in made.sharing(first)} == {server}
-    alone = plan(verbs("a"), share_process=None)
-    assert [one.id for one in alone.sharing(alone.order()[0])] == [alone.order()[0].cell]
-
-
 def test_a_rest_of_a_process_that_is_continued_begins_with_a_start() -> None:
     made = plan(cells("a"))
     rest = made.order()[2:]

@@ -34,6 +34,7 @@ from prony.plan.workload import Workload
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
 from prony.targets import ExternalServer, LaunchedServer, RunningExternal, ServerUnderTest, under_test
+from prony.targets.base import RunningTarget
 from prony.trial import measured_load
 from prony.trial.load_run import INTERRUPTED
 from prony.trial.run import CUT_SHORT, TrialOutcome, run_trial
@@ -105,11 +106,18 @@ def url() -> Iterator[Url]:
     reference.finish()
 
 
-def measured(server: ServerUnderTest, heard: Heard, **changes: object) -> TrialOutcome:
+def measured(
+    server: ServerUnderTest,
+    heard: Heard,
+    *,
+    at_end: Callable[[RunningTarget], object] | None = None,
+    **changes: object,
+) -> TrialOutcome:
     values: dict[str, object] = {"workload": HELLO, "load": ClosedLoad(users=2), "measured": SHORT}
     plan = TrialPlan.model_validate(values | changes)
     cpus = tuple(granted_cpus())
-    return run_trial(plan, server, Surroundings(CpuPartition(server=cpus, client=cpus), Limits()), heard)
+    around = Surroundings(CpuPartition(server=cpus, client=cpus), Limits())
+    return run_trial(plan, server, around, heard, at_end=at_end)
 
 
 def completed(outcome: TrialOutcome) -> int:
@@ -127,6 +135,28 @@ def test_a_kind_that_nobody_knows_runs_through_the_same_trial(url: Url) -> None:
     assert outcome.evidence.clean_stop is True
     assert server.stops == ["stop"]
     assert heard.phases == ["start", "window", "stop"]
+
+
+@pytest.mark.parametrize("raised", [None, EnvironmentFault("it hung"), ValueError("a defect")])
+def test_a_server_that_had_its_load_is_asked_before_its_stop(url: Url, raised: Exception | None) -> None:
+    server, heard, asked = OnAnotherHost(url), Heard(), list[tuple[int | None, list[str]]]()
+
+    def at_end(running: RunningTarget) -> None:
+        asked.append((running.request_count(), [*server.stops]))
+        if raised is not None:
+            raise raised
+
+    outcome = measured(server, heard, at_end=at_end)
+    (count, stops), *more = asked
+    assert count is not None
+    assert count >= 200
+    assert (stops, more, server.stops) == ([], [], ["stop"])
+    assert outcome.failure is None
+    assert completed(outcome) == 200
+    assert outcome.notes == ((f"conformance was not checked: {raised}",) if raised else ())
+    nobody = measured(ExternalServer(Url(url="http://127.0.0.1:9")), heard, at_end=at_end)
+    assert nobody.failure is not None
+    assert len(asked) == 1, "without a load nothing is asked"
 
 
 def test_a_capacity_ends_with_a_probe_that_more_users_do_not_raise_it(url: Url) -> None:

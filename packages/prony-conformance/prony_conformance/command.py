@@ -58,7 +58,6 @@ def _tasks(
     specs = _chosen(named, every)
     tasks: list[tuple[ServerSpec, Workload]] = []
     for spec in specs:
-        suite.check_deviations(spec)
         if not only and not spec.workloads:
             tasks.append((spec, workloads.from_url("/")))
             continue
@@ -107,4 +106,4 @@ def _checked(spec: ServerSpec, under: Workload, jdk: str | None) -> Conformance:
             expected="built",
         )
         return Conformance(server=spec.name, workload=under.name, results=(failed,))
-    return suite.check(built[0], under)
+    return suite.check_fresh(built[0], under)

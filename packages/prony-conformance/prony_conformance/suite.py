@@ -1,19 +1,27 @@
-"""Starts a fresh server, runs every check under one workload, and stops it."""
+"""Runs checks under one workload: on a fresh server, or on a running one."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from prony.errors import EnvironmentFault, UsageError
-from prony.evidence.conformance import START, CheckOutcome, CheckResult, CheckStatus, Conformance
+from prony.evidence.conformance import (
+    CLEAN_UP,
+    PREPARE,
+    START,
+    STOP,
+    CheckOutcome,
+    CheckResult,
+    CheckStatus,
+    Conformance,
+)
 from prony.evidence.server import Probe
 from prony.load.contract import EngineLoad
 from prony.load.preflight import Preflight, Responses
 from prony.load.short import short_load
 from prony.plan.load import Connections
 from prony.plan.workload import Workload
-from prony.plan.yamlfile import nearest
 from prony.server.build import Built
 from prony.server.launch import RunningServer, launch
 from prony.server.spec import HttpVersion, ServerSpec
@@ -30,64 +38,55 @@ CHECKS: Mapping[str, Check] = {
     "settings": checks.settings, "oversized-header": checks.oversized_header,
 }  # fmt: skip
 """In running order: what every figure depends on first, what may harm the server last."""
-PREPARE, CLEAN_UP, STOP = "prepare", "clean-up", "stop"
 START_TIMEOUT_S = 60.0
 WRONG_PATIENCE_S = 15.0
 """A server with wrong responses may still be deploying its application."""
 DEATH_SHOWS_WITHIN_S = 0.5
-OnStart = Callable[[RunningServer], None]
 
 
 def check(
+    server: RunningServer, workload: Workload, *, only: Collection[str], http_version: HttpVersion
+) -> Conformance:
+    """These checks of a running process, by its workload in this version of HTTP."""
+    spec = server.built.spec
+    return _conformance(spec, workload, _asked(server, walked_once(workload), _wanted(only), http_version))
+
+
+def check_fresh(
     built: Built,
     workload: Workload,
     *,
     only: Collection[str] | None = None,
-    http_version: HttpVersion | None = None,
-    cpus: Sequence[int] = (),
-    on_start: OnStart = lambda _: None,
     start_timeout_s: float = START_TIMEOUT_S,
 ) -> Conformance:
-    """Every check (or those in `only`) on a fresh process, in this version of HTTP (default: that of its
-    load), on these CPUs (default: all granted). A server that does not start is a result. `on_start` gets the
-    process. Raises UsageError for an unknown check in `deviates` or an unknown placeholder.
+    """Every check (or those in `only`) on a fresh process. A server that does not start is a result. Raises
+    UsageError for an unknown placeholder.
     """
-    check_deviations(built.spec)
-    workload = walked_once(workload)
-    wanted = CHECKS if only is None else {name: ask for name, ask in CHECKS.items() if name in only}
-    version = http_version or built.spec.http_version
-    outcomes = _outcomes(built, workload, wanted, version, cpus, on_start, start_timeout_s)
-    results = tuple(_result(built.spec, workload.name, name, outcome) for name, outcome in outcomes)
-    return Conformance(server=built.spec.name, workload=workload.name, results=results)
+    outcomes = _outcomes(built, walked_once(workload), _wanted(only), start_timeout_s)
+    return _conformance(built.spec, workload, outcomes)
 
 
-def check_deviations(spec: ServerSpec) -> None:
-    """Raises UsageError for a declared deviation from an unknown check."""
-    known = (*CHECKS, PREPARE, CLEAN_UP, STOP)
-    for key in spec.deviates:
-        name = key.rpartition("/")[2]
-        if name not in known:
-            unknown = f"{spec.file}: deviates: unknown check '{name}'{nearest(name, known)}"
-            raise UsageError(f"{unknown}; known: {', '.join(known)}")
+def _wanted(only: Collection[str] | None) -> Mapping[str, Check]:
+    return {name: ask for name, ask in CHECKS.items() if only is None or name in only}
+
+
+def _conformance(
+    spec: ServerSpec, workload: Workload, outcomes: Iterable[tuple[str, CheckOutcome]]
+) -> Conformance:
+    results = tuple(_result(spec, workload.name, name, outcome) for name, outcome in outcomes)
+    return Conformance(server=spec.name, workload=workload.name, results=results)
 
 
 def _outcomes(
-    built: Built,
-    workload: Workload,
-    wanted: Mapping[str, Check],
-    http_version: HttpVersion,
-    cpus: Sequence[int],
-    on_start: OnStart,
-    start_timeout_s: float,
+    built: Built, workload: Workload, wanted: Mapping[str, Check], start_timeout_s: float
 ) -> Iterator[tuple[str, CheckOutcome]]:
     """Name and outcome of every check, as they end."""
     try:
-        server = launch(built, cpus=cpus)
+        server = launch(built)
     except EnvironmentFault as fault:
         yield START, _start(str(fault))
         return
     with server:
-        on_start(server)
         load = short_load(server.url, workload, tls=server.tls)
         try:
             # Over HTTP/1.1: whether it speaks another version the checks say.
@@ -96,34 +95,41 @@ def _outcomes(
             yield START, _start(str(fault))
             return
         yield START, _start(None)
-        connections = Connections(http_version=http_version)
-        preparation = Preparation(load.model_copy(update={"connections": connections}))
-        if workload.prepare:
-            wrong = preparation.prepare()
-            yield PREPARE, CheckOutcome.of(wrong is None, wrong or "done", AS_DECLARED)
-            if wrong is not None:
-                return
-        closes_after = server.built.spec.ceilings.closes_after
-        subject = Subject(
-            server.address, workload, closes_after, server.tls, preparation.values, http_version
-        )
-        for name, ask in wanted.items():
-            outcome = ask(subject)
+        for name, outcome in _asked(server, workload, wanted, built.spec.http_version):
             yield name, outcome
-            if outcome.status is CheckStatus.FAILED and _died(server):
-                yield (
-                    STOP,
-                    CheckOutcome.of(False, f"exited during '{name}': {server.exit_description()}", _GONE),
-                )
+            if name == STOP or (name == PREPARE and outcome.status is CheckStatus.FAILED):
                 return
-        if workload.cleanup:
-            wrong = preparation.clean_up()
-            yield CLEAN_UP, CheckOutcome.of(wrong is None, wrong or "done", AS_DECLARED)
         clean = server.stop()
         yield (
             STOP,
             CheckOutcome.of(clean, "stopped" if clean else "processes or a listening socket remain", _GONE),
         )
+
+
+def _asked(
+    server: RunningServer, workload: Workload, wanted: Mapping[str, Check], http_version: HttpVersion
+) -> Iterator[tuple[str, CheckOutcome]]:
+    """Of a process that responds: up to the clean-up, or its death."""
+    load = short_load(server.url, workload, tls=server.tls)
+    connections = Connections(http_version=http_version)
+    preparation = Preparation(load.model_copy(update={"connections": connections}))
+    if workload.prepare:
+        wrong = preparation.prepare()
+        yield PREPARE, CheckOutcome.of(wrong is None, wrong or "done", AS_DECLARED)
+        if wrong is not None:
+            return
+    closes_after = server.built.spec.ceilings.closes_after
+    subject = Subject(server.address, workload, closes_after, server.tls, preparation.values, http_version)
+    for name, ask in wanted.items():
+        outcome = ask(subject)
+        yield name, outcome
+        if outcome.status is CheckStatus.FAILED and _died(server):
+            died = f"exited during '{name}': {server.exit_description()}"
+            yield STOP, CheckOutcome.of(False, died, _GONE)
+            return
+    if workload.cleanup:
+        wrong = preparation.clean_up()
+        yield CLEAN_UP, CheckOutcome.of(wrong is None, wrong or "done", AS_DECLARED)
 
 
 _GONE = "runs until SIGTERM, then exits and closes its socket"

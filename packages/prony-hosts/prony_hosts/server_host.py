@@ -82,8 +82,6 @@ class ServerHost(MeasuredHost):
         self._address = address
         self._servers: dict[str, LaunchedServer] = {}
         self._running: RunningServer | RunningExternal | None = None
-        self._checked: RunningServer | None = None
-        """The server under the conformance suite."""
         self._references: dict[str, ExitStack] = {}
         super().__init__(lease_s)
 
@@ -119,34 +117,16 @@ class ServerHost(MeasuredHost):
 
     def conformance(
         self,
-        launch: Launch,
         workload: Workload,
         only: Sequence[str],
         http_version: HttpVersion,
-        cpus: Sequence[int],
-        start_timeout_s: float,
         contents: Mapping[str, bytes],
     ) -> Conformance | None:
-        """Checks a fresh process from this host; None where the package that asks is not installed."""
+        """Checks the running server from this host; None where the package that asks is not installed."""
         check = seams.found(seams.HOOKS, "conformance")
-        if check is None:
-            return None
-        built, _ = self.prepare(launch)
         here = files.put(contents, Path(self._scratch.name))
         moved = files.moved_workload(workload, here)
-
-        def started(server: RunningServer) -> None:
-            self._keep(lambda: setattr(self, "_checked", server), server.stop)
-
-        result: Conformance = check(
-            built,
-            moved,
-            only=only,
-            http_version=http_version,
-            cpus=cpus,
-            on_start=started,
-            start_timeout_s=start_timeout_s,
-        )
+        result: Conformance | None = check and check(self._it(), moved, only=only, http_version=http_version)
         return result
 
     def _server(self, launch: Launch) -> LaunchedServer:
@@ -306,9 +286,7 @@ class ServerHost(MeasuredHost):
         """Ends builds, the server, its services, and reference servers."""
         end_under_way()
         with self._lock:
-            checked, references = self._checked, list(self._references)
-        if checked is not None:
-            checked.stop()
+            references = list(self._references)
         self.stop()
         for url in references:
             self.stop_reference(url)

@@ -106,29 +106,6 @@ class HostedServer:
             for line in lines:
                 on_line(self.name, line)
 
-    def checked(
-        self,
-        workload: Workload,
-        only: tuple[str, ...],
-        http_version: HttpVersion,
-        cpus: tuple[int, ...],
-        start_timeout_s: float,
-    ) -> Conformance | None:
-        """Runs the conformance suite on its host."""
-        contents = files.of_workload(workload)
-        result: Conformance | None = self.host.call(
-            "conformance",
-            self.launch,
-            workload,
-            only,
-            http_version,
-            cpus,
-            start_timeout_s,
-            contents,
-            timeout_s=BUILD_S,
-        )
-        return result
-
     def limits(self, local: Limits) -> Limits:
         """The load hosts' limits: ports in TIME_WAIT are theirs."""
         return self.here.limits(local)
@@ -200,6 +177,14 @@ class RunningHosted:
 
     def set_affinity(self, cpus: tuple[int, ...]) -> bool:
         return bool(self._host.call("set_affinity", cpus))
+
+    def checked(
+        self, workload: Workload, only: tuple[str, ...], http_version: HttpVersion
+    ) -> Conformance | None:
+        """Runs the conformance suite on its host."""
+        words = (workload, only, http_version, files.of_workload(workload))
+        result: Conformance | None = self._host.call("conformance", *words, timeout_s=BUILD_S)
+        return result
 
     def set_compiler_affinity(self, cpus: tuple[int, ...]) -> bool:
         """False: only this host's own servers have their compilers moved."""

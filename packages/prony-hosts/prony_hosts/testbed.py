@@ -17,7 +17,7 @@ from prony.plan.target import Launch, Target, Url
 from prony.plan.workload import Workload
 from prony.report.out import filled
 from prony.server.spec import HttpVersion
-from prony.targets import ExternalServer, LaunchedServer, Placement, ServerUnderTest
+from prony.targets import ExternalServer, LaunchedServer, Placement, RunningTarget, ServerUnderTest
 from prony.trial.surroundings import Surroundings
 from prony_hosts.actors import BOOT_ID, LoadHost
 from prony_hosts.file import HostsFile, is_loopback
@@ -28,7 +28,7 @@ from prony_hosts.places import HostedPlaces, apart
 from prony_hosts.reach import Reached
 from prony_hosts.sampling import cpus_of
 from prony_hosts.server_host import ServerHost
-from prony_hosts.target import HostedServer
+from prony_hosts.target import HostedServer, RunningHosted
 
 ONE_MACHINE = "the hosts are one machine; give each CPUs of its own (cpus: in hosts.yaml)"
 
@@ -117,16 +117,10 @@ class HostsTestbed(Testbed):
         )
 
     def conformance(
-        self,
-        target: ServerUnderTest,
-        workload: Workload,
-        only: tuple[str, ...],
-        http_version: HttpVersion,
-        start_timeout_s: float,
+        self, server: RunningTarget, workload: Workload, only: tuple[str, ...], http_version: HttpVersion
     ) -> Conformance | None:
-        assert isinstance(target, HostedServer), "only a server on a host is built"
-        cpus = self._partition(target.host).server
-        return target.checked(workload, only, http_version, cpus, start_timeout_s)
+        assert isinstance(server, RunningHosted), "only a server on a host is built"
+        return server.checked(workload, only, http_version)
 
     def settings_changed(self) -> tuple[str, ...]:
         """A lost host reports nothing; its trial says so."""

@@ -1,4 +1,4 @@
-"""conformance: did the server respond as declared, in a process of its own before the first trial."""
+"""conformance: did the server respond as declared, in its first process after the load."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ def conformance(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
     if not facts.checks:
         reason = "not checked: the package prony-conformance is not installed"
         return unread(CHECK, reason, provided="the server responds as declared", limit=LIMIT, source=SOURCE)
-    value = f"passed {facts.passed} of {facts.checks}"
-    reason = f"{value} before the first trial"
+    reason = value = f"passed {facts.passed} of {facts.checks}"
     if facts.declared:
         reason += f"; as declared: {_listed(facts.declared)}"
     wrong = any(failed.check in WRONG_RESPONSES for failed in facts.failed)
