@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Self
 
 from prony.evidence.base import Record
 
@@ -17,19 +16,6 @@ class CheckStatus(StrEnum):
     """Not judged."""
     LEFT_OUT = "left out"
     """Not applicable; `found` says why."""
-
-
-class CheckOutcome(Record):
-    status: CheckStatus
-    found: str
-    expected: str
-
-    @classmethod
-    def of(cls, right: bool, observed: str, expected: str) -> Self:
-        """Passed or failed."""
-        return cls(
-            status=CheckStatus.PASSED if right else CheckStatus.FAILED, found=observed, expected=expected
-        )
 
 
 class CheckResult(Record):
@@ -59,19 +45,6 @@ class Conformance(Record):
     def counted(self) -> tuple[CheckResult, ...]:
         """Without those noted or left out."""
         return tuple(result for result in self.results if result.status in _COUNTED)
-
-    @property
-    def started(self) -> bool:
-        return not any(result.check == START for result in self.failed)
-
-    @property
-    def summary(self) -> str:
-        """`passed 12 of 13`, and declared deviations; left-out checks do not count."""
-        counted = self.counted
-        passed = len(counted) - len(self.failed)
-        declared = sum(result.status is CheckStatus.DECLARED for result in counted)
-        more = f" ({declared} as declared in its server.yaml)" if declared else ""
-        return f"passed {passed} of {len(counted)}{more}"
 
 
 START, PREPARE, CLEAN_UP, STOP = "start", "prepare", "clean-up", "stop"

@@ -135,13 +135,11 @@ class PreciseEnough:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a server warms up."""
+    """Of a server in a phase. `cpus` None: not moved. `compiler_cpus`: where its JIT compilers have more."""
 
     method: Literal["unpinned", "pinned", "compilers", "all-cpus"] = "unpinned"
     cpus: tuple[int, ...] | None = None
-    """None: not moved."""
     compiler_cpus: tuple[int, ...] = ()
-    """Of its JIT compilers, where they have more than the server."""
 
     @classmethod
     def take(cls, server: RunningTarget, warm_up: WarmUpPlan, surroundings: Surroundings) -> Place:
@@ -215,7 +213,7 @@ class Warming:
             run.next()
         next_window = self._next_window(warm_up)
         longest_s = warm_up.compiling_cap_s if self.new_workload else None
-        settled = self._settle(run, warm_up, next_window, longest_s)
+        settled = self._stretch(run, next_window, compiling_cap_s=longest_s)
         return WarmUp(
             method="settled",
             cap_s=min(max(warm_up.settle_cap_s, settled.took_s), longest_s or warm_up.settle_cap_s),
@@ -232,15 +230,13 @@ class Warming:
         place = Place.take(run.server, warm_up, self.surroundings) if self.owned else Place()
         own = self.surroundings.partition.server
         same = not place.compiler_cpus and (place.cpus or own) == own
-        first = last = self._stretch(
-            run, "warm-up", place, warm_up.min_s, warm_up.cap_s, None if self.owned else next_window
-        )
+        first = last = self._stretch(run, None if self.owned else next_window, place)
         if self.owned:
             self.listener.phase("settle", warm_up.settle_s)
             if next_window is not None:
                 same_cpus, other_cpus = (first.rows, ()) if same else ((), first.rows)
                 next_window = replace(next_window, same_cpus=same_cpus, other_cpus=other_cpus)
-            last = self._settle(run, warm_up, next_window)
+            last = self._stretch(run, next_window)
         since_ms = steady_since_ms(first, last, same_cpus=same)
         return WarmUp(
             method=place.method,
@@ -260,30 +256,21 @@ class Warming:
             return None
         return NextWindow(self.plan.measured_s, series="p50" if self.plan.load.model == "open" else "rate")
 
-    def _settle(
-        self,
-        run: LoadRun,
-        warm_up: WarmUpPlan,
-        next_window: NextWindow | None,
-        compiling_cap_s: float | None = None,
-    ) -> SteadyWatch:
-        """All threads on the server's own CPUs, the compilers' too, until level there."""
-        own = self.surroundings.partition.server
-        place = Place("pinned", own if self.owned and run.server.set_affinity(own) else None)
-        least_s, cap_s = warm_up.settle_min_s, warm_up.settle_cap_s
-        return self._stretch(run, "settle", place, least_s, cap_s, next_window, compiling_cap_s)
-
     def _stretch(
         self,
         run: LoadRun,
-        name: str,
-        place: Place,
-        min_s: float,
-        cap_s: float,
         next_window: NextWindow | None,
+        place: Place | None = None,
         compiling_cap_s: float | None = None,
     ) -> SteadyWatch:
-        """Load with the server in this place, until steady (and its drift small) or the cap."""
+        """Load until steady (and its drift small) or the cap: in this place, else with all threads on its own
+        CPUs.
+        """
+        plan, own = self.plan.warm_up, self.surroundings.partition.server
+        name, min_s, cap_s = "warm-up", plan.min_s, plan.cap_s
+        if place is None:
+            name, min_s, cap_s = "settle", plan.settle_min_s, plan.settle_cap_s
+            place = Place("pinned", own if self.owned and run.server.set_affinity(own) else None)
         start_ms = run.now_ms()
         hold_rows = max(3, min(HOLD_ROWS, round(min_s)))
         watch = SteadyWatch(min_s, cap_s, start_ms, hold_rows, next_window, self.limits, compiling_cap_s)

@@ -8,9 +8,11 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Self
 
 from prony.errors import EnvironmentFault
-from prony.evidence.conformance import CheckOutcome, CheckStatus
+from prony.evidence.base import Record
+from prony.evidence.conformance import CheckStatus
 from prony.load.short import complaint, run_short, short_load
 from prony.plan.load import Connections
 from prony.plan.step import Step
@@ -18,6 +20,20 @@ from prony.plan.workload import Scenario, Workload
 from prony_conformance.http2 import Http2Wire
 from prony_conformance.walk import Subject, reads, why_wrong
 from prony_conformance.wire import Line, Wire, WireError, WireRequest, WireResponse
+
+
+class CheckOutcome(Record):
+    status: CheckStatus
+    found: str
+    expected: str
+
+    @classmethod
+    def of(cls, right: bool, observed: str, expected: str) -> Self:
+        """Passed or failed."""
+        return cls(
+            status=CheckStatus.PASSED if right else CheckStatus.FAILED, found=observed, expected=expected
+        )
+
 
 Check = Callable[[Subject], CheckOutcome]
 CLOSE_PATIENCE_S = 5.0

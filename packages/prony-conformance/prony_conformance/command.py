@@ -46,9 +46,10 @@ def check(
         print_model(as_json(done))
     elif len(done) > 1:
         console.print(summary_table(done))
-    if any(result.check != START for conformance in done for result in conformance.failed):
+    wrong = {result.check for conformance in done for result in conformance.failed}
+    if wrong - {START}:
         return ExitCode.NONCONFORMING
-    return ExitCode.OK if all(conformance.started for conformance in done) else ExitCode.ENVIRONMENT
+    return ExitCode.ENVIRONMENT if wrong else ExitCode.OK
 
 
 def _tasks(

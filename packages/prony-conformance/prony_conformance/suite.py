@@ -11,7 +11,6 @@ from prony.evidence.conformance import (
     PREPARE,
     START,
     STOP,
-    CheckOutcome,
     CheckResult,
     CheckStatus,
     Conformance,
@@ -27,7 +26,7 @@ from prony.server.launch import RunningServer, launch
 from prony.server.spec import HttpVersion, ServerSpec
 from prony.trial.preparation import Preparation
 from prony_conformance import checks
-from prony_conformance.checks import AS_DECLARED, Check
+from prony_conformance.checks import AS_DECLARED, Check, CheckOutcome
 from prony_conformance.walk import Subject, walked_once
 
 CHECKS: Mapping[str, Check] = {
