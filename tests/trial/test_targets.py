@@ -106,11 +106,14 @@ def url() -> Iterator[Url]:
     reference.finish()
 
 
-def measured(
+def measured(server: ServerUnderTest, heard: Heard, **changes: object) -> TrialOutcome:
+    return asked(server, heard, None, **changes)
+
+
+def asked(
     server: ServerUnderTest,
     heard: Heard,
-    *,
-    at_end: Callable[[RunningTarget], object] | None = None,
+    at_end: Callable[[RunningTarget], object] | None,
     **changes: object,
 ) -> TrialOutcome:
     values: dict[str, object] = {"workload": HELLO, "load": ClosedLoad(users=2), "measured": SHORT}
@@ -139,24 +142,24 @@ def test_a_kind_that_nobody_knows_runs_through_the_same_trial(url: Url) -> None:
 
 @pytest.mark.parametrize("raised", [None, EnvironmentFault("it hung"), ValueError("a defect")])
 def test_a_server_that_had_its_load_is_asked_before_its_stop(url: Url, raised: Exception | None) -> None:
-    server, heard, asked = OnAnotherHost(url), Heard(), list[tuple[int | None, list[str]]]()
+    server, heard, ends = OnAnotherHost(url), Heard(), list[tuple[int | None, list[str]]]()
 
     def at_end(running: RunningTarget) -> None:
-        asked.append((running.request_count(), [*server.stops]))
+        ends.append((running.request_count(), [*server.stops]))
         if raised is not None:
             raise raised
 
-    outcome = measured(server, heard, at_end=at_end)
-    (count, stops), *more = asked
+    outcome = asked(server, heard, at_end)
+    (count, stops), *more = ends
     assert count is not None
     assert count >= 200
     assert (stops, more, server.stops) == ([], [], ["stop"])
     assert outcome.failure is None
     assert completed(outcome) == 200
     assert outcome.notes == ((f"conformance was not checked: {raised}",) if raised else ())
-    nobody = measured(ExternalServer(Url(url="http://127.0.0.1:9")), heard, at_end=at_end)
+    nobody = asked(ExternalServer(Url(url="http://127.0.0.1:9")), heard, at_end)
     assert nobody.failure is not None
-    assert len(asked) == 1, "without a load nothing is asked"
+    assert len(ends) == 1, "without a load nothing is asked"
 
 
 def test_a_capacity_ends_with_a_probe_that_more_users_do_not_raise_it(url: Url) -> None:
