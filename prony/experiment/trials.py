@@ -28,7 +28,7 @@ from prony.numbers import number
 from prony.plan.cell import Cell
 from prony.plan.plan import Plan, ScheduledTrial
 from prony.plan.processes import name_within
-from prony.plan.trial import CONFORMANCE_S, TrialPlan
+from prony.plan.trial import TrialPlan
 from prony.server.spec import HttpVersion
 from prony.store import Store
 from prony.targets import ServerUnderTest
@@ -272,9 +272,7 @@ def conformance_of(
     listener: TrialObserver,
     server: RunningTarget | None = None,
 ) -> ConformanceFacts | None:
-    """Checked once, in the first process of this server and workload after its load (`server`). None: not
-    built, or not yet checked.
-    """
+    """Checked once, of the first `server` that had its load. None: not built, or not yet checked."""
     workload, built = plan.workload, target.built
     version = plan.in_http_version(target.http_version).connections.http_version
     spoken: HttpVersion = "2" if version == "2" else "1.1"
@@ -283,10 +281,10 @@ def conformance_of(
     of_server = (target.name, built.spec.name, built.spec.file, built.key)
     key = (*of_server, workload.name, spoken, *workload.settings.items())
     if server is not None and key not in _known:
-        listener.phase("conformance", CONFORMANCE_S)
+        listener.phase("conformance", None)
         conformance = testbed.conformance(server, workload, SHORT, spoken)
         _known[key] = NOT_CHECKED if conformance is None else _facts(conformance)
-        for result in () if conformance is None else conformance.failed:
+        for result in conformance.failed if conformance else ():
             listener.note(f"{result.server} does not conform: {result.check}: {result.found}")
     return _known.get(key)
 

@@ -15,7 +15,7 @@ from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part, Shape
 from prony.plan.processes import LoadOrders, process_key, units
-from prony.plan.trial import CONFORMANCE_S, TrialPlan
+from prony.plan.trial import TrialPlan
 from prony.plan.turns import extra_s
 from prony.redaction import Name, Title
 
@@ -180,12 +180,8 @@ class Plan(Record):
 
     def remaining_s(self, left: Sequence[ScheduledTrial]) -> float:
         """Estimated duration of these trials and of those that a search may add."""
-        cells = (self.cell(trial.cell) for trial in left)
-        suites = {(cell.server, cell.trial.workload.name) for cell in cells if cell.target.owned}
         total_s = sum(self.times_s(left)) + sum(cell.trial_s * times for cell, times in self._growing())
-        if self.budget_s is not None:
-            total_s = min(total_s, self.budget_s)
-        return total_s + CONFORMANCE_S * len(suites)
+        return total_s if self.budget_s is None else min(total_s, self.budget_s)
 
     def times_s(self, trials: Sequence[ScheduledTrial]) -> tuple[float, ...]:
         times: list[float] = []

@@ -27,10 +27,6 @@ PUBLISHED_REQUESTS = 10_000
 """Experiment C as published: ab -n 10000 against a fresh process."""
 
 
-CONFORMANCE_S = 1.0
-"""Estimated duration of the conformance suite's short part."""
-
-
 class WarmUpPlan(Record):
     """Warm-up of the server under the trial's own load.
 
