@@ -32,6 +32,15 @@ FIRST_LOOK = 5
 BASE, CANDIDATE = "base", "candidate"
 
 
+@dataclass(frozen=True, slots=True)
+class Trial(TrialOptions):
+    """Of a gate, whose trials are short always."""
+
+    window: Annotated[
+        str | None, Option("--window", help="Measured part of a trial, such as 10s [default: 10s].")
+    ] = None
+
+
 @measures(
     without=(
         "until_clear", "max_trials", "hosts", "band", "at_least",
@@ -75,7 +84,7 @@ def command(
         Option("--markdown", metavar="FILE", help="Write a summary for a pull request, and its SVG."),
     ] = None,
     *,
-    typed: TrialOptions,
+    typed: Trial,
     common: Common,
 ) -> int:
     """Is a candidate build no worse than its base by more than a margin? Interleaves fresh processes

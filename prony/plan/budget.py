@@ -41,7 +41,17 @@ def within(plan: Plan, budget_s: float) -> Plan:
         )
         for part in plan.parts
     )
-    change = f"budget of {budget_s / 60:.3g} min: {_counted(plan)}, about {fixed / 60:.1f} min"
+    change = f"budget of {budget_s / 60:.3g} min"
+    if all(part.search is not None for part in plan.parts):
+        return plan.model_copy(update={"parts": parts, "changes": (*plan.changes, f"{change} for the search")})
+    first_s = _block_s(plan, plan.parts[0])
+    if first_s > budget_s:
+        change += (
+            f" is shorter than one block, which takes about {first_s / 60:.1f} min and is completed; "
+            f"--budget {math.ceil(first_s / 60)}m holds it, --budget {math.ceil(fixed / 60)}m {_counted(plan)}"
+        )
+        return plan.model_copy(update={"parts": parts, "changes": (*plan.changes, change)})
+    change += f": {_counted(plan)}, about {fixed / 60:.1f} min"
     if together_s and more:
         about = int(left_s / together_s)
         change += f"; then {f'about {about} ' if about else ''}more blocks where a claim is nearest"

@@ -193,8 +193,13 @@ class Plan(Record):
         suites = {(cell.server, cell.trial.workload.name) for cell in cells if cell.target.owned}
         total_s = sum(self.times_s(left)) + sum(cell.trial_s * times for cell, times in self._growing())
         if self.budget_s is not None:
-            total_s = min(total_s, self.budget_s)
+            total_s = min(total_s, max(self.budget_s, sum(self.times_s(self.first_block(left)))))
         return total_s + CONFORMANCE_S * len(suites)
+
+    def first_block(self, left: Sequence[ScheduledTrial]) -> list[ScheduledTrial]:
+        """Of these trials in order; it runs whole within any budget."""
+        keys = [(self.cell(trial.cell).part, trial.block) for trial in left]
+        return [trial for trial, key in zip(left, keys, strict=True) if key == keys[0]]
 
     def times_s(self, trials: Sequence[ScheduledTrial]) -> tuple[float, ...]:
         times: list[float] = []

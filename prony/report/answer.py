@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC
 
 from prony.compare.claim import Claim
-from prony.compare.sentence import OBSTACLES
 from prony.judge import setup
 from prony.judge.estimate import Uncertainty
 from prony.judge.finding import Bias
@@ -193,9 +192,8 @@ def _largest(cells: Sequence[CellView], figure: str) -> str:
     for cell in cells:
         whose = f"{cell.label}, " if len(cells) > 1 else ""
         for line in cell.budget(figure)[:1]:
-            what = OBSTACLES.get(line.source, line.source)
             advice = f"; {line.advice}" if line.advice else ""
-            candidates.append((line.bias.size, f"{whose}{what}, {bends(line.low, line.high)}{advice}"))
+            candidates.append((line.bias.size, f"{whose}{line.name}, {bends(line.low, line.high)}{advice}"))
         off = cell.uncertainty(figure)
         if off is not None and off.low is not None and off.high is not None:
             by_chance = Bias(low=off.low, high=off.high)

@@ -248,7 +248,7 @@ def capacity_words(search: SearchView) -> str:
     known += f", {failed} did not" if failed is not None else ""
     known += f", {undecided} undecided" if undecided is not None else ""
     if outcome.end is None:
-        return f"The search was interrupted after {trials}: {known}."
+        return f"{known[0].upper()}{known[1:]}; the search ended early ({trials})."
     if outcome.end is End.TRIALS:
         return f"The search ended after {trials}: {known}; allow more with --search-trials."
     return f"Trials at the same rate did not conform twice ({trials}): {known}; the checks say why."
