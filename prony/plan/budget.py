@@ -41,13 +41,13 @@ def within(plan: Plan, budget_s: float) -> Plan:
         )
         for part in plan.parts
     )
-    change = f"budget of {budget_s / 60:.3g} min"
     if all(part.search is not None for part in plan.parts):
-        return plan.model_copy(update={"parts": parts, "changes": (*plan.changes, f"{change} for the search")})
+        return plan.model_copy(update={"parts": parts})
+    change = f"budget of {budget_s / 60:.3g} min"
     first_s = _block_s(plan, plan.parts[0])
     if first_s > budget_s:
         change += (
-            f" is shorter than one block, which takes about {first_s / 60:.1f} min and is completed; "
+            f" is shorter than one block, which takes about {first_s / 60:.1f} min and runs whole; "
             f"--budget {math.ceil(first_s / 60)}m holds it, --budget {math.ceil(fixed / 60)}m {_counted(plan)}"
         )
         return plan.model_copy(update={"parts": parts, "changes": (*plan.changes, change)})

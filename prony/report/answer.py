@@ -128,8 +128,11 @@ def _provided(view: ResultView) -> tuple[Condition, ...]:
 
 
 def _part(part: PartView, *, several: bool) -> AnswerPart:
-    figure, shape = part.headline_figure, shape_of(part)
-    cells = [cell for cell in shape.ranking(part) if cell.headline_figure == figure]
+    shape = shape_of(part)
+    ranked = shape.ranking(part)
+    figures = [cell.headline_figure for cell in ranked]
+    figure = part.headline_figure if part.headline_figure in figures or not figures else figures[0]
+    cells = [cell for cell in ranked if cell.headline_figure == figure]
     drawn = cells if len(cells) <= (3 if several else MOST_ROWS) else []
     return AnswerPart(
         title=part.part.title,
