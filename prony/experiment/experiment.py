@@ -119,7 +119,9 @@ class Experiment:
         at_s = time.monotonic() + seconds
         if self._ends_at_s is None or at_s > self._ends_at_s + LATER_S:
             end = datetime.now().astimezone() + timedelta(seconds=seconds)
-            self.progress.note(f"ends at about {end:%H:%M}" + (", later than printed" if self._ends_at_s else ""))
+            self.progress.note(
+                f"ends at about {end:%H:%M}" + (", later than printed" if self._ends_at_s else "")
+            )
             self._ends_at_s = at_s
 
     def _check_clock(self) -> None:
