@@ -46,9 +46,10 @@ def within(plan: Plan, budget_s: float) -> Plan:
     change = f"budget of {budget_s / 60:.3g} min"
     first_s = _block_s(plan, plan.parts[0])
     if first_s > budget_s:
+        one, all_m = math.ceil(first_s / 60), math.ceil(fixed / 60)
         change += (
             f" is shorter than one block, which takes about {first_s / 60:.1f} min and runs whole; "
-            f"--budget {math.ceil(first_s / 60)}m holds it, --budget {math.ceil(fixed / 60)}m {_counted(plan)}"
+            f"--budget {one}m holds it, --budget {all_m}m {_counted(plan)}"
         )
         return plan.model_copy(update={"parts": parts, "changes": (*plan.changes, change)})
     change += f": {_counted(plan)}, about {fixed / 60:.1f} min"

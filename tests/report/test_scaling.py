@@ -14,8 +14,8 @@ from prony.plan.load import ClosedLoad, OpenLoad
 from prony.plan.part import Part, Search
 from prony.plan.plan import Plan
 from prony.plan.target import Launch
-from prony.report.cell_view import TrialView
 from prony.report.answer import answer
+from prony.report.cell_view import TrialView
 from prony.report.export import to_json
 from prony.report.html import render_html
 from prony.report.reading import build
