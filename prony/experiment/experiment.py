@@ -21,6 +21,7 @@ from prony.experiment.testbed import Progress, Targets, Testbed
 from prony.experiment.trials import CellResults, EndedTrial, Profilers, Trials, index_of
 from prony.host.affinity import pin_self
 from prony.plan.cell import Cell
+from prony.plan.load import OpenLoad
 from prony.plan.part import Part
 from prony.plan.plan import Plan, ScheduledTrial, Skipped
 from prony.store import ExperimentStatus, Store, StoredTrial
@@ -277,7 +278,8 @@ class Experiment:
             return False
         requirements.refuse_cell(cell, self.targets, self.testbed)
         self._keep(self.plan.grown([cell]))
-        self.progress.note(f"next rate: {cell.trial.load_name}")
+        if isinstance(cell.trial.load, OpenLoad):
+            self.progress.note(f"next rate: {cell.trial.load.rate_per_s:g}/s")
         return True
 
     def _latest(self) -> list[StoredTrial]:
