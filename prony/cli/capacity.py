@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from typer import Option
@@ -15,9 +16,10 @@ from prony.errors import UsageError
 MOST_TRIALS = 24
 RESOLUTION_PER_CENT = 5.0
 USERS = 64
+BUDGET_S = 600
 
 
-@measures(without=("until_clear", "max_trials", "explain", "attach"))
+@measures(without=("until_clear", "max_trials", "budget", "explain", "attach"))
 def command(
     slo: str | None = Option(
         None, "--slo", help="Objective, such as 'p99<50ms' or 'p99<50ms,p99.9<1s' (quote it)."
@@ -37,6 +39,12 @@ def command(
     ),
     arrivals: str | None = Option(
         None, "--arrivals", help="Arrivals: constant or poisson [default: constant]."
+    ),
+    budget: str | None = Option(
+        None,
+        "--budget",
+        help="Time limit of all trials, such as 30m [default: 10m, of a server that Prony starts 20m; "
+        "quick: half].",
     ),
     *,
     typed: t.TargetOptions,
@@ -80,4 +88,6 @@ def command(
         shape="capacity",
         search=search,
     )
-    return measure.run(plan, common)
+    if budget is None:
+        budget = f"{BUDGET_S / (2 if typed.quick else 1) * (1 if chosen.server.spec is None else 2):g}s"
+    return measure.run(plan, replace(common, budget=budget))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -30,6 +31,15 @@ SHORT_NAMES = {"cpu_us_per_request": "server_cpu_us_per_request"}
 FIRST_LOOK = 5
 """Blocks before the first look: with three or four an interval is several times as wide."""
 BASE, CANDIDATE = "base", "candidate"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial(TrialOptions):
+    """Of a gate, whose trials are short always."""
+
+    window: Annotated[
+        str | None, Option("--window", help="Measured part of a trial, such as 10s [default: 10s].")
+    ] = None
 
 
 @measures(
@@ -75,7 +85,7 @@ def command(
         Option("--markdown", metavar="FILE", help="Write a summary for a pull request, and its SVG."),
     ] = None,
     *,
-    typed: TrialOptions,
+    typed: Trial,
     common: Common,
 ) -> int:
     """Is a candidate build no worse than its base by more than a margin? Interleaves fresh processes
@@ -266,8 +276,16 @@ def _in_turns(servers: list[Server], trial: TrialPlan, wanted: GateOptions, comm
     wanted = replace(wanted, duet=common.in_turns(_plan(wanted, cells, base, base, common), wanted.duet))
     known = timed(_plan(wanted, cells, base, base, common), Store.open(common.db))
     extra = extra_s(trial.measured_s) if wanted.duet else 0.0
-    looks = wanted.looks(sum(cell.trial_s + extra for cell in known.cells))
-    return _plan(wanted, cells, base, base, common, until_clear=looks)
+    block_s = sum(cell.trial_s + extra for cell in known.cells)
+    plan = _plan(wanted, cells, base, base, common, until_clear=wanted.looks(block_s))
+    first_look_s = wanted.trials * block_s
+    if first_look_s <= wanted.budget_s:
+        return plan
+    change = (
+        f"budget of {wanted.budget_s / 60:.3g} min: the first look is after {wanted.trials} blocks, about "
+        f"{first_look_s / 60:.1f} min; --budget {math.ceil(first_look_s / 60)}m holds them"
+    )
+    return plan.model_copy(update={"changes": (change,)})
 
 
 def _plan(

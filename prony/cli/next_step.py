@@ -28,7 +28,7 @@ def next_step(view: ResultView, typed: Sequence[str]) -> str:
     if typed[0] == "gate" and view.state == "finished":
         words = _longer_budget(part, typed)
     elif typed[0] == "capacity":
-        words = _more_search(part, typed)
+        words = _more_search(part, typed, cut_short=view.state != "finished")
     elif view.planned > len(view.trials):
         words = []
     else:
@@ -50,9 +50,14 @@ def _more_trials(part: PartView, typed: Sequence[str]) -> list[str]:
     return _window(part, typed, 1, math.ceil(min(more_s))) if more_s else []
 
 
-def _more_search(part: PartView, typed: Sequence[str]) -> list[str]:
-    """Of a search without an answer to its resolution."""
-    end = None if part.search is None else part.search.result.end
+def _more_search(part: PartView, typed: Sequence[str], *, cut_short: bool) -> list[str]:
+    """Of a search without an answer to its resolution; one that was interrupted is resumed."""
+    if part.search is None:
+        return []
+    end, held, budget_s = part.search.result.end, part.search.result.held_per_s, part.part.budget_s
+    if end is None and budget_s is not None and not cut_short:
+        again = _with(typed, ("--start",), f"{held:.6g}") if held is not None else typed
+        return _with(again, ("--budget",), f"{2 * budget_s / 60:g}m")
     if end is End.TRIALS and part.part.search is not None:
         return _with(typed, ("--search-trials",), str(2 * part.part.search.most_trials))
     return _window(part, typed, 2) if end is End.UNDECIDED else []

@@ -291,7 +291,7 @@ class TrialOptions:
     )
     window: Annotated[
         str | None,
-        Option("--window", help="Measured part of a trial, such as 30s [default: 30s; quick and gate: 10s]."),
+        Option("--window", help="Measured part of a trial, such as 30s [default: 30s, quick: 10s]."),
     ] = None
     quick: Annotated[
         bool, Option("--quick", help="A first look: few trials, short windows; every figure is marked quick.")

@@ -18,8 +18,12 @@ LATER = ". Later: "
 """Between the claim and what is open beyond the window."""
 SMALL = 0.2
 """Ratios below get more than two decimals."""
-OBSTACLES = {
+OBSTACLES = {  # by check; of some also by check and code
     "isolation": "other work on the server's CPUs",
+    "isolation shared_cpus": "the load generator on the server's CPUs",
+    "isolation steal": "other guests of the hypervisor",
+    "isolation throttled": "the server's CPU quota",
+    "isolation soft_interrupts": "other network traffic",
     "client": "the load generator",
     "host": "the CPU clock",
     "warm": "JIT compilation",

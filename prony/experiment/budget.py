@@ -60,10 +60,13 @@ class Budget:
             self._took_s, self._planned_s = self._took_s + seconds, self._planned_s + planned_s
 
     def has_room(self, now_s: float, planned_s: Mapping[str, float]) -> bool:
-        """Whether these fit: each cell's longest trial, else the planned time × actual ÷ planned so far."""
+        """Whether these fit."""
         if not self.longest_s:
             return True
         used_s = self.spent_s + (0.0 if self._begun is None else now_s - self._begun)
+        return used_s + self.needed_s(planned_s) <= self.whole_s
+
+    def needed_s(self, planned_s: Mapping[str, float]) -> float:
+        """Each cell's longest trial, else the planned time × actual ÷ planned so far."""
         pace = self._took_s / self._planned_s if self._planned_s else 1.0
-        needed_s = sum(self.longest_s.get(cell, pace * seconds) for cell, seconds in planned_s.items())
-        return used_s + needed_s <= self.whole_s
+        return sum(self.longest_s.get(cell, pace * seconds) for cell, seconds in planned_s.items())

@@ -21,6 +21,7 @@ from prony.experiment.testbed import Progress, Targets, Testbed
 from prony.experiment.trials import CellResults, EndedTrial, Profilers, Trials, index_of
 from prony.host.affinity import pin_self
 from prony.plan.cell import Cell
+from prony.plan.load import OpenLoad
 from prony.plan.part import Part
 from prony.plan.plan import Plan, ScheduledTrial, Skipped
 from prony.store import ExperimentStatus, Store, StoredTrial
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 CLOCK_AHEAD_S = 60.0
 """Clocks of maintained hosts differ by less."""
+LATER_S = 30.0
+"""A later end than printed is printed anew."""
 Key = tuple[str, int, str]
 """(cell, block, kind): identifies a trial of the plan in the store."""
 
@@ -59,6 +62,8 @@ class Experiment:
     _watches: dict[str, Watch] = field(default_factory=dict)
     """Cell -> its watch, of the parts that have begun."""
     _budget: Budget | None = None
+    _ends_at_s: float | None = None
+    """As last printed, by the monotonic clock."""
     _disturbance_noted: bool = False
     _noted: set[str] = field(default_factory=set)
     """Notes that appear once."""
@@ -109,8 +114,16 @@ class Experiment:
         if self.plan.budget_s is not None:
             for change in self.plan.changes:
                 self.progress.note(change)
-            end = datetime.now().astimezone() + timedelta(seconds=self.plan.remaining_s(left))
-            self.progress.note(f"ends at about {end:%H:%M}")
+
+    def _ends_in(self, seconds: float) -> None:
+        """Print when the trials end, and again where that is later than printed."""
+        at_s = time.monotonic() + seconds
+        if self._ends_at_s is None or at_s > self._ends_at_s + LATER_S:
+            end = datetime.now().astimezone() + timedelta(seconds=seconds)
+            self.progress.note(
+                f"ends at about {end:%H:%M}" + (", later than printed" if self._ends_at_s else "")
+            )
+            self._ends_at_s = at_s
 
     def _check_clock(self) -> None:
         ahead_s = self.store.ahead_s()
@@ -148,6 +161,7 @@ class Experiment:
             trials = Trials(self.identifier, self.store, self.testbed, self.progress, self._profilers)
             if self.plan.budget_s is not None:
                 self._budget = Budget.of(self.plan.budget_s, [earlier.record for earlier in stored])
+                self._ends_in(self.plan.remaining_s(remaining(self.plan, stored)))
             try:
                 later: list[Group] = []
                 for part in self.plan.parts:
@@ -214,9 +228,11 @@ class Experiment:
         for together in duets(self.plan, some):
             self._duet(together, trials)
             some = [trial for trial in some if trial not in together]
-        for scheduled, following in zip(some, [*some[1:], None], strict=False):
+        for at, (scheduled, following) in enumerate(zip(some, [*some[1:], None], strict=False)):
             # A search has not chosen its next rate yet; it will share this process.
             self._trial(scheduled, trials, scheduled if searching else following)
+            if self._budget is not None:
+                self._ends_in(self._budget.needed_s(self._planned_s(some[at + 1 :])))
 
     def _duet(self, some: Sequence[ScheduledTrial], trials: Trials) -> None:
         """Trials of a block that take turns, each nested in the preceding one; after a failure, alone."""
@@ -262,7 +278,8 @@ class Experiment:
             return False
         requirements.refuse_cell(cell, self.targets, self.testbed)
         self._keep(self.plan.grown([cell]))
-        self.progress.note(f"next rate: {cell.trial.load_name}")
+        if isinstance(cell.trial.load, OpenLoad):
+            self.progress.note(f"next rate: {cell.trial.load.rate_per_s:g}/s")
         return True
 
     def _latest(self) -> list[StoredTrial]:
@@ -331,15 +348,16 @@ class Experiment:
             self.progress.note(note)
 
     def _has_room(self, some: list[ScheduledTrial]) -> bool:
-        times = self.plan.times_s(some)
-        planned = {kind_of_cell(scheduled): seconds for scheduled, seconds in zip(some, times, strict=True)}
-        return self._budget is None or self._budget.has_room(time.monotonic(), planned | self._set_aside())
+        needed = self._planned_s(some) | self._set_aside()
+        return self._budget is None or self._budget.has_room(time.monotonic(), needed)
+
+    def _planned_s(self, some: Sequence[ScheduledTrial]) -> dict[str, float]:
+        return dict(zip(map(kind_of_cell, some), self.plan.times_s(some), strict=True))
 
     def _set_aside(self) -> dict[str, float]:
         """Planned time of the explained trials, which run last, s by kind."""
         left = (scheduled for scheduled in self.plan.order() if _scheduled(scheduled) not in self._ended)
-        coming = [scheduled for scheduled in left if scheduled.kind == "explained"]
-        return dict(zip(map(kind_of_cell, coming), self.plan.times_s(coming), strict=True))
+        return self._planned_s([scheduled for scheduled in left if scheduled.kind == "explained"])
 
     # -- a trial
 

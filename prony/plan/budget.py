@@ -41,7 +41,18 @@ def within(plan: Plan, budget_s: float) -> Plan:
         )
         for part in plan.parts
     )
-    change = f"budget of {budget_s / 60:.3g} min: {_counted(plan)}, about {fixed / 60:.1f} min"
+    if all(part.search is not None for part in plan.parts):
+        return plan.model_copy(update={"parts": parts})
+    change = f"budget of {budget_s / 60:.3g} min"
+    first_s = _block_s(plan, plan.parts[0])
+    if first_s > budget_s:
+        one, all_m = math.ceil(first_s / 60), math.ceil(fixed / 60)
+        change += (
+            f" is shorter than one block, which takes about {first_s / 60:.1f} min and runs whole; "
+            f"--budget {one}m holds it, --budget {all_m}m {_counted(plan)}"
+        )
+        return plan.model_copy(update={"parts": parts, "changes": (*plan.changes, change)})
+    change += f": {_counted(plan)}, about {fixed / 60:.1f} min"
     if together_s and more:
         about = int(left_s / together_s)
         change += f"; then {f'about {about} ' if about else ''}more blocks where a claim is nearest"

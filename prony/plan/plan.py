@@ -181,7 +181,14 @@ class Plan(Record):
     def remaining_s(self, left: Sequence[ScheduledTrial]) -> float:
         """Estimated duration of these trials and of those that a search may add."""
         total_s = sum(self.times_s(left)) + sum(cell.trial_s * times for cell, times in self._growing())
-        return total_s if self.budget_s is None else min(total_s, self.budget_s)
+        if self.budget_s is not None:
+            total_s = min(total_s, max(self.budget_s, sum(self.times_s(self.first_block(left)))))
+        return total_s
+
+    def first_block(self, left: Sequence[ScheduledTrial]) -> list[ScheduledTrial]:
+        """Of these trials in order; it runs whole within any budget."""
+        keys = [(self.cell(trial.cell).part, trial.block) for trial in left]
+        return [trial for trial, key in zip(left, keys, strict=True) if key == keys[0]]
 
     def times_s(self, trials: Sequence[ScheduledTrial]) -> tuple[float, ...]:
         times: list[float] = []

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC
 
 from prony.compare.claim import Claim
-from prony.compare.sentence import OBSTACLES
 from prony.judge import setup
 from prony.judge.estimate import Uncertainty
 from prony.judge.finding import Bias
@@ -129,8 +128,11 @@ def _provided(view: ResultView) -> tuple[Condition, ...]:
 
 
 def _part(part: PartView, *, several: bool) -> AnswerPart:
-    figure, shape = part.headline_figure, shape_of(part)
-    cells = [cell for cell in shape.ranking(part) if cell.headline_figure == figure]
+    shape = shape_of(part)
+    ranked = shape.ranking(part)
+    figures = [cell.headline_figure for cell in ranked]
+    figure = part.headline_figure if part.headline_figure in figures or not figures else figures[0]
+    cells = [cell for cell in ranked if cell.headline_figure == figure]
     drawn = cells if len(cells) <= (3 if several else MOST_ROWS) else []
     return AnswerPart(
         title=part.part.title,
@@ -193,9 +195,8 @@ def _largest(cells: Sequence[CellView], figure: str) -> str:
     for cell in cells:
         whose = f"{cell.label}, " if len(cells) > 1 else ""
         for line in cell.budget(figure)[:1]:
-            what = OBSTACLES.get(line.source, line.source)
             advice = f"; {line.advice}" if line.advice else ""
-            candidates.append((line.bias.size, f"{whose}{what}, {bends(line.low, line.high)}{advice}"))
+            candidates.append((line.bias.size, f"{whose}{line.name}, {bends(line.low, line.high)}{advice}"))
         off = cell.uncertainty(figure)
         if off is not None and off.low is not None and off.high is not None:
             by_chance = Bias(low=off.low, high=off.high)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from prony.analysis import OPEN_FIGURE, compared_figure
+from prony.compare.sentence import OBSTACLES
 from prony.compare.summary import half_width
 from prony.evidence.trial import TrialRecord
 from prony.judge.checks.samples import SamplesLimits
@@ -145,6 +146,12 @@ class BudgetLine:
     high: float | None
     assumption: str = ""
     advice: str = ""
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        by_check = OBSTACLES.get(self.source, self.source)
+        return OBSTACLES.get(f"{self.source} {self.code}", by_check)
 
     @property
     def bias(self) -> Bias:

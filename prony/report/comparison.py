@@ -8,7 +8,7 @@ from dataclasses import replace
 from prony.analysis import compared_figure, sample
 from prony.compare.claim import Claim
 from prony.compare.false_differences import false_differences
-from prony.compare.sentence import OBSTACLES, floor, percent_up, remedy
+from prony.compare.sentence import floor, percent_up, remedy
 from prony.judge.figures import published_mark
 from prony.judge.finding import Kind
 from prony.report import aa
@@ -341,11 +341,11 @@ def _drift_row(part: PartView) -> list[Row]:
 
 def _budget_rows(part: PartView) -> list[Row]:
     figure = part.headline_figure
-    budgets = [{line.source: line for line in cell.budget(figure)} for cell in part.cells]
+    budgets = [{line.name: line for line in cell.budget(figure)} for cell in part.cells]
     names = dict.fromkeys(name for budget in budgets for name, line in budget.items() if line.bias.counts)
     return [
         Row(
-            f"{OBSTACLES.get(name, name)}, {label_of(figure)}",
+            f"{name}, {label_of(figure)}",
             words(*(bends(b[name].low, b[name].high) if name in b else "–" for b in budgets)),
         )
         for name in names

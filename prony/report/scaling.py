@@ -78,6 +78,13 @@ class Capacity(Shape):
         words = capacity_words(part.search)
         return (f"{part.cells[0].cell.server}: {words[0].lower()}{words[1:]}",)
 
+    def ranking(self, part: PartView) -> list[CellView]:
+        """The highest rate that held."""
+        held = None if part.search is None else part.search.result.held_per_s
+        loads = ((cell, cell.cell.trial.load) for cell in part.cells)
+        at_it = [cell for cell, load in loads if isinstance(load, OpenLoad) and load.rate_per_s == held]
+        return at_it if held is not None else super().ranking(part)
+
     def blocks(self, part: PartView) -> list[Block]:
         search = part.search
         if search is None:
@@ -247,8 +254,10 @@ def capacity_words(search: SearchView) -> str:
     known = f"{held} held" if held is not None else "no rate held"
     known += f", {failed} did not" if failed is not None else ""
     known += f", {undecided} undecided" if undecided is not None else ""
+    if not outcome.trials:
+        return "The search ended before its first rate."
     if outcome.end is None:
-        return f"The search was interrupted after {trials}: {known}."
+        return f"{known[0].upper()}{known[1:]}; the search ended early ({trials})."
     if outcome.end is End.TRIALS:
         return f"The search ended after {trials}: {known}; allow more with --search-trials."
     return f"Trials at the same rate did not conform twice ({trials}): {known}; the checks say why."

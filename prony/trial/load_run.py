@@ -30,7 +30,7 @@ INTERRUPTED = "interrupted: what had been measured until then was kept and judge
 """Compared with notes of stored trials: do not reword."""
 WORTH_KEEPING_S = 60.0
 """Shortest interrupted part that is kept."""
-REST_S, LONGEST_REST_S = 0.25, 3.0
+REST_S, LONGEST_REST_S = 0.2, 3.0
 """Polling interval of a server after its load, and its limit."""
 IDLE = 0.05
 """CPUs in use of an idle server, at most."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,9 @@ def test_both_builds_are_cells_of_one_part_with_the_budget_as_looks(tmp_path: Pa
     assert part.budget_s == 1200
     assert isinstance(plan.cells[0].trial.measured, SteadyWindow)
     assert [one.block for one in plan.order()[:4]] == [0, 0, 1, 1]
+    assert plan.changes == ()
+    (change,) = plan_of([base, candidate], changed(budget_s=60.0), ASKED, COMMON).changes
+    assert re.search(r"after 5 blocks.*--budget \d+m", change)
 
 
 def test_two_builds_of_one_name_are_known_by_their_roles(tmp_path: Path) -> None:

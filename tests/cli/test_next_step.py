@@ -91,6 +91,26 @@ def test_a_search_without_an_answer_gets_more_trials_or_a_longer_window(
     assert next_step(again, typed) == expected
 
 
+@pytest.mark.parametrize(
+    ("state", "held", "more"),
+    [
+        ("finished", 1500.0, "--start 1500 --budget 20m"),
+        ("finished", None, "--budget 20m"),
+        ("interrupted", 1e3, ""),
+    ],
+)
+def test_a_search_that_its_budget_ended_gets_twice_the_time(
+    state: str, held: float | None, more: str
+) -> None:
+    view = factory.full()
+    (part,) = view.parts
+    search = SearchView((), SearchResult(held, None, None, None, 5), ())
+    timed = part.part.model_copy(update={"budget_s": 600.0})
+    cut = replace(view, state=state, parts=(replace(part, part=timed, search=search),))
+    typed = ["capacity", "http://127.0.0.1/", "--slo", "p99<1s"]
+    assert next_step(cut, typed) == (f"{shlex.join(['prony', *typed])} {more}" if more else "")
+
+
 def test_a_load_is_measured_longer_where_chance_is_its_largest_uncertainty() -> None:
     view = factory.full()
     (part,) = view.parts

@@ -133,6 +133,23 @@ def test_within_a_budget_that_is_too_short_those_trials_run_that_fit(bench: Benc
     assert Counter(one.record.block for one in found) == {0: 2}
 
 
+def test_an_end_that_is_later_than_printed_is_printed_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = within(plan(cell("a", 5), cell("b", 5)), 10.0)
+
+    def ends(seconds: float) -> int:
+        monkeypatch.setattr("prony.experiment.experiment.time.monotonic", lambda: seconds * len(bench.ran))
+        bench.progress.said.clear()
+        bench.run(asked)
+        return sum("ends at about" in said for said in bench.progress.said)
+
+    bench.ran.clear()
+    assert ends(1.0) == 1
+    bench.ran.clear()
+    assert ends(10 * asked.estimate_s) == 2, "after the first trial of the block"
+
+
 def test_how_long_trials_took_is_read_from_the_store(bench: Bench) -> None:
     asked = plan(cell("a", 2), cell("b", 2))
     assert {one.took_s for one in timed(asked, bench.store).cells} == {None}

@@ -60,7 +60,10 @@ def ends(svg: Markup, colour: str) -> list[tuple[float, float]]:
 def test_segments_end_where_the_figure_is_good_to() -> None:
     lines = (BudgetLine("client", "late", -0.01, 0.05), BudgetLine("isolation", "steal", 0.0, 0.03))
     worst = 1000 * 0.98 * 0.99, 1000 * 1.02 * 1.05 * 1.03
-    table = segments(made(*worst, *lines), {"client": SOURCES[0], "isolation": SOURCES[1]})
+    assert (
+        len({*(line.name for line in lines), BudgetLine("isolation", "other_processes", 0.0, 0.0).name}) == 3
+    )
+    table = segments(made(*worst, *lines), {lines[0].name: SOURCES[0], lines[1].name: SOURCES[1]})
     assert min(one.low for one in table) == pytest.approx(worst[0] / 1000 - 1)
     assert max(one.high for one in table) == pytest.approx(worst[1] / 1000 - 1)
     assert [one.colour for one in table] == [INK, SOURCES[0], SOURCES[0], SOURCES[1]], (

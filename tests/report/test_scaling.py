@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from prony.compare.capacity import End
@@ -13,6 +14,7 @@ from prony.plan.load import ClosedLoad, OpenLoad
 from prony.plan.part import Part, Search
 from prony.plan.plan import Plan
 from prony.plan.target import Launch
+from prony.report.answer import answer
 from prony.report.cell_view import TrialView
 from prony.report.export import to_json
 from prony.report.html import render_html
@@ -129,6 +131,9 @@ def test_a_search_is_concluded_again_from_its_trials() -> None:
     assert view.conforms
     text = printed(view)
     assert "1,682 requests/s held, 2,000 requests/s did not (7 trials)." in text
+    (answered,) = answer(view).parts
+    assert answered.figure == "p99_ms", "of the rate that held"
+    assert [bar.value for bar in answered.bars] == [pytest.approx(25.0, rel=0.01)]
     assert "Capacity with p99 < 50 ms" in text
     out = to_json(view).parts[0].search
     assert out is not None

@@ -162,7 +162,9 @@ def _others(evidence: Evidence) -> Taken | str:
         waited = server.run_delay_s / server.wall_s / server_cpus(evidence)
         if waited < share:
             share, text = waited, f"{text}, {percent(waited)} while it had work"
-    return Taken("other_processes", share, text + whose, f"stop the other load and repeat{whose}")
+    return Taken(
+        "other_processes", share, text + whose, f"stop the other load{whose}{whose and ','} and repeat"
+    )
 
 
 def _soft_interrupts(evidence: Evidence) -> Taken | str | None:

@@ -8,7 +8,6 @@ from itertools import accumulate
 
 from markupsafe import Markup
 
-from prony.compare.sentence import OBSTACLES
 from prony.report.answer import AnswerPart, Bar
 from prony.report.blocks import Column, Row, Section, Table, TableCell
 from prony.report.html.scale import Interval, Scale, Segment, axis, bar, round_ticks, stacked
@@ -125,7 +124,7 @@ def segments(bar: Bar, colours: dict[str, Colour]) -> list[Segment]:
     """The interval, then each source stacked on it, up to the bounds of `good to`."""
     low, high = bar.off.low, bar.off.high
     place = {source: at for at, source in enumerate(colours)}
-    lines = sorted(bar.budget, key=lambda line: place.get(line.source, len(place)))
+    lines = sorted(bar.budget, key=lambda line: place.get(line.name, len(place)))
     made = []
     if low is not None or high is not None:
         made.append(Segment(low or 0.0, high or 0.0, INK, f"95 % interval: {good_to(low, high)}"))
@@ -135,9 +134,9 @@ def segments(bar: Bar, colours: dict[str, Colour]) -> list[Segment]:
         ends = list(accumulate(factors, lambda a, b: a * b, initial=start))
         for line, begin, end in zip(lines, ends, ends[1:], strict=False):
             if begin != end:
-                words = f"{_name(line.source)}: {bends(line.low, line.high)}"
+                words = f"{line.name}: {bends(line.low, line.high)}"
                 first, last = sorted((begin - 1, end - 1))
-                made.append(Segment(first, last, colours.get(line.source, SOURCES[-1]), words))
+                made.append(Segment(first, last, colours.get(line.name, SOURCES[-1]), words))
     return made
 
 
@@ -150,7 +149,7 @@ def _sources(bars: Sequence[Bar]) -> dict[str, Colour]:
     for row in bars:
         for line in row.budget:
             if line.bias.counts:
-                sizes[line.source] = max(sizes.get(line.source, 0.0), line.bias.size)
+                sizes[line.name] = max(sizes.get(line.name, 0.0), line.bias.size)
     order = sorted(sizes, key=lambda source: -sizes[source])
     own = order if len(order) <= len(SOURCES) else order[: len(SOURCES) - 1]
     return {source: SOURCES[min(at, len(own))] for at, source in enumerate(order)}
@@ -159,7 +158,7 @@ def _sources(bars: Sequence[Bar]) -> dict[str, Colour]:
 def _legend(sources: dict[str, Colour]) -> list[tuple[str, Colour]]:
     names: dict[Colour, list[str]] = {}
     for source, colour in sources.items():
-        names.setdefault(colour, []).append(_name(source))
+        names.setdefault(colour, []).append(source)
     return [(labels[0] if len(labels) == 1 else "other sources", colour) for colour, labels in names.items()]
 
 
@@ -170,15 +169,11 @@ def _unbounded(bars: Sequence[Bar]) -> tuple[str, ...]:
         for line in row.budget:
             for end, side in ((line.low, "below"), (line.high, "above")):
                 if end is None:
-                    by_source.setdefault((_name(line.source), side), []).append(row.label)
+                    by_source.setdefault((line.name, side), []).append(row.label)
     return tuple(
         f"Not bounded {side}: {name}" + ("" if len(labels) == len(bars) else f", for {join_few(labels)}")
         for (name, side), labels in by_source.items()
     )
-
-
-def _name(source: str) -> str:
-    return OBSTACLES.get(source, source)
 
 
 def _per_cent(share: float) -> str:
