@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prony import redaction
+from prony import credentials, redaction
 from prony.server import certificates
 
 HIDDEN = {
@@ -213,7 +213,7 @@ def test_what_should_have_been_a_header_is_not_shown() -> None:
 
 
 def test_the_password_of_our_own_keystores_is_public() -> None:
-    assert certificates.PASSWORD in redaction.PUBLIC
+    assert certificates.PASSWORD in credentials.PUBLIC
 
 
 @given(st.text(max_size=200))

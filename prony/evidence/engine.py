@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import re
 
-from pydantic import Base64Bytes, ConfigDict, Field
+from pydantic import Base64Bytes, Field
 
-from prony.evidence.base import Record
-
-
-class EngineRecord(Record):
-    """A value of the engine; unknown keys of newer engines are ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="constants")
+from prony.evidence import counts
 
 
-class Histogram(EngineRecord):
+class Histogram(counts.EngineRecord):
     """An HdrHistogram (V2 compressed, base64), three significant digits, in nanoseconds."""
 
     unit: str = "ns"
@@ -27,135 +21,7 @@ class Histogram(EngineRecord):
     v2: str
 
 
-class ResponseCount(EngineRecord):
-    """Number of responses with this status and body length."""
-
-    status: int
-    body_bytes: int
-    count: int
-
-
-class BodyCount(EngineRecord):
-    """Number of sampled responses of a step with this body."""
-
-    scenario: str
-    step: str
-    sha256: str | None
-    """Its first 16 digits; None: all beyond the 16 bodies counted individually."""
-    count: int
-
-
-class UrlCount(EngineRecord):
-    """Distinct paths of a step, with their queries."""
-
-    scenario: str
-    step: str
-    rows: int
-    """Of the largest feeder in its path."""
-    distinct: int | None
-    """None: at least 1,024."""
-
-
-class Gap(EngineRecord):
-    """A span without completions despite requests in flight; `start_ms` from the start of the run."""
-
-    start_ms: float
-    duration_ms: float
-    in_flight: int
-
-
-class EngineThread(EngineRecord):
-    """A measuring thread over the window. Loop lag: age of an event when handled, from the wake-up. Receive
-    delay: from the kernel's time stamp of a read's last packet to the response's receive time.
-    """
-
-    cpu: int | None = None
-    pinned: bool | None = None
-    cpu_s: float | None = None
-    wall_s: float | None = None
-    polled_s: float = 0.0
-    """Part of `cpu_s` spent polling the clock for the next arrival (open loop)."""
-    run_delay_s: float | None = None
-    """Runnable and not running, by the kernel."""
-    timeslices: int | None = None
-    """Number of times it was scheduled."""
-    loops: int | None = None
-    loop_lag_p50_ns: int | None = None
-    loop_lag_p99_ns: int | None = None
-    loop_lag_max_ns: int | None = None
-    reads: int | None = None
-    """Number of reads that returned bytes."""
-    reads_stamped: int | None = None
-    """Reads with a receive delay; None or 0 without kernel time stamps."""
-    receive_delay_mean_ns: int | None = None
-    receive_delay_p50_ns: int | None = None
-    receive_delay_p99_ns: int | None = None
-    receive_delay_max_ns: int | None = None
-    gaps: tuple[Gap, ...] = ()
-    """The longest gaps of this thread."""
-    gaps_total: int = 0
-
-    @property
-    def busy_share(self) -> float | None:
-        """Share of a CPU that its work took, without polling."""
-        if self.cpu_s is None or not self.wall_s:
-            return None
-        return max(0.0, self.cpu_s - self.polled_s) / self.wall_s
-
-
-class TlsAgreed(EngineRecord):
-    """Parameters agreed by this many handshakes."""
-
-    version: str
-    cipher_suite: str
-    alpn: str | None = None
-    count: int
-
-
-class AddressCounts(EngineRecord):
-    """Counts for an address of the target."""
-
-    address: str
-    connect_attempts: int | None = None
-    connections_opened: int | None = None
-    sent: int | None = None
-
-
-class Http2Counts(EngineRecord):
-    """HTTP/2: streams, and waits in the client."""
-
-    streams_opened: int = 0
-    streams_refused: int = 0
-    streams_unprocessed: int = 0
-    """Requests that a GOAWAY left unprocessed."""
-    resets_received: dict[str, int] = Field(default_factory=dict)
-    """RST_STREAM by code; the next three likewise."""
-    stream_errors: dict[str, int] = Field(default_factory=dict)
-    goaways_received: dict[str, int] = Field(default_factory=dict)
-    connection_errors: dict[str, int] = Field(default_factory=dict)
-    pings_received: int = 0
-    settings_received: int = 0
-    header_list_bytes_sent: int = 0
-    """Before compression (RFC 9113, 6.5.2) ..."""
-    header_block_bytes_sent: int = 0
-    """... and after it."""
-    header_list_bytes_received: int = 0
-    header_block_bytes_received: int = 0
-    header_fields_received: int = 0
-    """In the lists received; each counts 32 bytes in addition to name and value."""
-    max_concurrent_streams: int | None = None
-    """The smallest value of any server."""
-    stream_waits: int = 0
-    stream_wait_sum_s: float = 0.0
-    stream_wait_max_ms: float = 0.0
-    send_blocks: int = 0
-    """Bodies that waited for the server's windows."""
-    send_blocked_sum_s: float = 0.0
-    send_blocked_max_ms: float = 0.0
-    receive_window_used_up: int = 0
-
-
-class Counters(EngineRecord):
+class Counters(counts.EngineRecord):
     """Counted over the whole run or over the window; keys as in docs/engine.md."""
 
     sent: int = 0
@@ -168,7 +34,7 @@ class Counters(EngineRecord):
     first_head: str | None = None
     """Raw head of a thread's first response."""
     status: dict[str, int] = Field(default_factory=dict)
-    answers: tuple[ResponseCount, ...] = ()
+    answers: tuple[counts.ResponseCount, ...] = ()
     answers_other: int = 0
     bytes_sent: int | None = None
     bytes_received: int | None = None
@@ -177,10 +43,10 @@ class Counters(EngineRecord):
     connections_closed_by_server: int | None = None
     connections_closed_by_client: int | None = None
     connections_closed_first_by_server: int | None = None
-    addresses: tuple[AddressCounts, ...] = ()
+    addresses: tuple[counts.AddressCounts, ...] = ()
     tls_handshakes: int | None = None
     tls_resumptions: int | None = None
-    tls_agreed: tuple[TlsAgreed, ...] = ()
+    tls_agreed: tuple[counts.TlsAgreed, ...] = ()
     connect_time: Histogram | None = None
     """From the attempt to connect to the connection."""
     tls_time: Histogram | None = None
@@ -230,7 +96,7 @@ class Counters(EngineRecord):
     """Open loop of sessions: those that were admitted ..."""
     sessions_completed: int | None = None
     """... and those that completed."""
-    http2: Http2Counts | None = None
+    http2: counts.Http2Counts | None = None
 
     @property
     def user_time_s(self) -> float | None:
@@ -240,7 +106,7 @@ class Counters(EngineRecord):
         return self.clipped_cycle_s + (self.clipped_connect_s or 0.0) + (self.clipped_turnaround_s or 0.0)
 
 
-class StepFigures(EngineRecord):
+class StepFigures(counts.EngineRecord):
     """The requests of a step over the window."""
 
     scenario: str
@@ -268,14 +134,14 @@ class Window(Counters):
     """Open loop: from the intended send, connecting included."""
     steps: tuple[StepFigures, ...] = ()
     """By step name; empty for a single step."""
-    bodies: tuple[BodyCount, ...] = ()
+    bodies: tuple[counts.BodyCount, ...] = ()
     """Of 1 in 256 right responses of at most 64 KiB; empty in older evidence."""
-    urls: tuple[UrlCount, ...] = ()
+    urls: tuple[counts.UrlCount, ...] = ()
     """Of steps whose path takes values of a feeder."""
     transactions: tuple[StepFigures, ...] = ()
     """By name of a transaction: sums of its requests' service times."""
-    threads: tuple[EngineThread, ...] = ()
-    gaps: tuple[Gap, ...] = ()
+    threads: tuple[counts.EngineThread, ...] = ()
+    gaps: tuple[counts.Gap, ...] = ()
     gaps_total: int | None = 0
     """None: not every engine reported gaps, and `gaps` is empty."""
     send_lag: Histogram | None = None
@@ -304,7 +170,7 @@ class Window(Counters):
         return max(shares) if shares and len(shares) == len(self.threads) else None
 
 
-class IntervalRow(EngineRecord):
+class IntervalRow(counts.EngineRecord):
     """A second of the run over all threads; `t_ms` is the row's end, from the start of the run.
 
     In runs over half an hour a minute, with medians of its seconds as percentiles.
@@ -344,7 +210,7 @@ class IntervalRow(EngineRecord):
         return self.completed / (self.duration_ms / 1000) if self.duration_ms > 0 else 0.0
 
 
-class Mark(EngineRecord):
+class Mark(counts.EngineRecord):
     """State when this many requests had completed since the start of the run."""
 
     requests: int
@@ -355,7 +221,7 @@ class Mark(EngineRecord):
     errors: int = 0
 
 
-class ReadyThread(EngineRecord):
+class ReadyThread(counts.EngineRecord):
     """Placement of a measuring thread."""
 
     cpu: int | None = None
@@ -364,7 +230,7 @@ class ReadyThread(EngineRecord):
     """Whether it has real-time priority."""
 
 
-class TlsReady(EngineRecord):
+class TlsReady(counts.EngineRecord):
     """TLS settings of the run."""
 
     insecure: bool = False
@@ -376,7 +242,7 @@ class TlsReady(EngineRecord):
     client_certificate: bool = False
 
 
-class Ready(EngineRecord):
+class Ready(counts.EngineRecord):
     """State of the engine before its first send."""
 
     version: str
@@ -398,7 +264,7 @@ class Ready(EngineRecord):
     started_monotonic_ns: int
 
 
-class LogReport(EngineRecord):
+class LogReport(counts.EngineRecord):
     """Result and cost of the request log. `rows_lost` is 0 without an `error`."""
 
     path: str
@@ -411,7 +277,7 @@ class LogReport(EngineRecord):
     writer_cpu_s: float
 
 
-class ScriptReport(EngineRecord):
+class ScriptReport(counts.EngineRecord):
     """Result of a script."""
 
     threads: int = 1
@@ -448,7 +314,7 @@ def headers_of(head: str) -> dict[str, str]:
     return headers
 
 
-class RecordedResponse(EngineRecord):
+class RecordedResponse(counts.EngineRecord):
     """A response of a load with `responses` (docs/engine.md); not stored."""
 
     step_index: int
@@ -464,7 +330,7 @@ class RecordedResponse(EngineRecord):
     """None if too long to keep."""
 
 
-class EngineReport(EngineRecord):
+class EngineReport(counts.EngineRecord):
     """A run of the engine."""
 
     ready: Ready

@@ -10,7 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from prony.evidence.engine import Gap, Histogram
+from prony.evidence.counts import Gap
+from prony.evidence.engine import Histogram
 from prony.load.histograms import added, unpacked
 
 FILL_POINTS = 512

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prony.evidence.engine import EngineReport, Gap, IntervalRow
+from prony.evidence.counts import Gap
+from prony.evidence.engine import EngineReport, IntervalRow
 from prony.evidence.host import HostRow
 
 NEAR_MS = 25.0

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from prony.errors import EnvironmentFault
-from prony.evidence.engine import EngineReport, Http2Counts, Ready, ResponseCount, Window
+from prony.evidence.counts import Http2Counts, ResponseCount
+from prony.evidence.engine import EngineReport, Ready, Window
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.step import Block
 from prony.plan.trial import TrialPlan

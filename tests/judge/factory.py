@@ -12,16 +12,15 @@ import numpy as np
 from hdrh.histogram import HdrHistogram
 from scipy.stats import norm
 
+from prony.evidence.counts import EngineThread, ResponseCount
 from prony.evidence.engine import (
     Counters,
     EngineReport,
-    EngineThread,
     Histogram,
     IntervalRow,
     Mark,
     Ready,
     ReadyThread,
-    ResponseCount,
     Window,
 )
 from prony.evidence.host import CpuPartition, CpuUse, HostRow, HostWindow, Limits, PortRange, TcpCounts

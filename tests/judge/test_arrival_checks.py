@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from prony.evidence.engine import EngineThread
+from prony.evidence.counts import EngineThread
 from prony.evidence.trial import Evidence
 from prony.judge.checks.arrivals import arrivals
 from prony.judge.checks.schedule import schedule

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from prony.evidence.engine import EngineThread
+from prony.evidence.counts import EngineThread
 from prony.evidence.server import CgroupThrottle, ThreadUse
 from prony.evidence.trial import Evidence
 from prony.judge.checks.bound_by import BoundLimits, bound, bound_by

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from prony.evidence.engine import BodyCount, ResponseCount
+from prony.evidence.counts import BodyCount, ResponseCount
 from prony.evidence.server import Probe
 from prony.evidence.trial import ConformanceFacts, Evidence, Nonconformity
 from prony.judge.checks.conformance import conformance

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from prony.evidence.engine import Gap
+from prony.evidence.counts import Gap
 from prony.evidence.server import ThreadUse
 from prony.evidence.trial import Evidence
 from prony.judge.effects import (

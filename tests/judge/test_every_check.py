@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from prony.evidence.engine import EngineThread, Gap, Histogram, Http2Counts, UrlCount
+from prony.evidence.counts import EngineThread, Gap, Http2Counts, UrlCount
+from prony.evidence.engine import Histogram
 from prony.evidence.server import CgroupThrottle, ThreadUse
 from prony.evidence.trial import AfterLoad, Ceiling, Evidence, Nonconformity, ServerCount, Turns
 from prony.judge.check import Check

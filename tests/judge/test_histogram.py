@@ -14,7 +14,8 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prony.evidence.engine import Gap, Histogram
+from prony.evidence.counts import Gap
+from prony.evidence.engine import Histogram
 from prony.judge.histogram import (
     HistogramError,
     decode,

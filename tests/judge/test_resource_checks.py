@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from prony.evidence.engine import TlsAgreed, TlsReady
+from prony.evidence.counts import TlsAgreed
+from prony.evidence.engine import TlsReady
 from prony.evidence.host import HostRow, Limits, PortRange
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Evidence, LoadFacts

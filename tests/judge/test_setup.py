@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from prony.evidence.engine import TlsAgreed
+from prony.evidence.counts import TlsAgreed
 from prony.evidence.server import ServiceUse
 from prony.evidence.trial import Evidence
 from prony.judge.finding import Finding, Kind

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from prony.evidence.engine import EngineThread, Gap, StepFigures
+from prony.evidence.counts import EngineThread, Gap
+from prony.evidence.engine import StepFigures
 from prony.evidence.trial import Evidence
 from prony.judge.checks.stall import StallLimits, stall
 from prony.judge.effects import longest

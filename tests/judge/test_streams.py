@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from prony.evidence.engine import Http2Counts
+from prony.evidence.counts import Http2Counts
 from prony.evidence.trial import Evidence
 from prony.judge.checks.bound_by import BoundLimits, bound, bound_by
 from prony.judge.checks.connections import connections

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from prony.evidence.engine import StepFigures, UrlCount
+from prony.evidence.counts import UrlCount
+from prony.evidence.engine import StepFigures
 from prony.judge.checks.urls import urls
 from prony.judge.limits import CheckLimits
 from tests.judge import factory as f

@@ -12,7 +12,8 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prony.evidence.engine import Counters, Gap, Histogram, IntervalRow, Ready, Window
+from prony.evidence.counts import Gap
+from prony.evidence.engine import Counters, Histogram, IntervalRow, Ready, Window
 from prony.judge.checks.stall import StallLimits, stall
 from prony.load.base import HostLost
 from prony.load.contract import EngineLoad

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from prony.evidence.engine import Counters, Http2Counts
+from prony.evidence.counts import Http2Counts
+from prony.evidence.engine import Counters
 from prony.load.contract import EngineLoad, engine_plan
 from prony.load.facts import load_facts
 from prony.plan import workload

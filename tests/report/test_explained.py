@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from rich.console import Console
 
-from prony.evidence.engine import Gap
+from prony.evidence.counts import Gap
 from prony.evidence.profile import LockWait, LockWaits, Stack, TimelineEvent
 from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 from hdrh.histogram import HdrHistogram
 
+from prony.evidence.counts import EngineThread
 from prony.evidence.engine import (
     Counters,
     EngineReport,
-    EngineThread,
     Histogram,
     IntervalRow,
     Mark,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from prony.evidence.engine import Gap, IntervalRow
+from prony.evidence.counts import Gap
+from prony.evidence.engine import IntervalRow
 from prony.evidence.host import HostRow
 from prony.trial.load_time import LoadTime
 from tests.judge import factory as f

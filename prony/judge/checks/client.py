@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from prony.evidence.engine import EngineThread, Histogram, Window
+from prony.evidence.counts import EngineThread
+from prony.evidence.engine import Histogram, Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import Positive, Share, check
 from prony.judge.effects import (

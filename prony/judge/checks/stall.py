@@ -9,7 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from prony.evidence.engine import EngineThread, Gap, Window
+from prony.evidence.counts import EngineThread, Gap
+from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Positive, Share, check
 from prony.judge.checks.client import KEEP_OFF

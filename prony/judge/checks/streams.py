@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prony.evidence.engine import Http2Counts
+from prony.evidence.counts import Http2Counts
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, check
 from prony.judge.effects import user_time_lost

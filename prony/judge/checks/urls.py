@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from prony.evidence.engine import UrlCount, Window
+from prony.evidence.counts import UrlCount
+from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, check
 from prony.judge.finding import Finding

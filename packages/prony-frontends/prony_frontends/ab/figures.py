@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prony.evidence.engine import Counters, Histogram, ResponseCount, Window
+from prony.evidence.counts import ResponseCount
+from prony.evidence.engine import Counters, Histogram, Window
 from prony.judge.histogram import decode
 from prony_frontends.ab.arguments import AbArguments
 from prony_frontends.counted import body_bytes

@@ -12,22 +12,24 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from prony.evidence.engine import (
-    REQUEST_FAILED,
+from prony.evidence.counts import (
     AddressCounts,
     BodyCount,
+    Gap,
+    Http2Counts,
+    ResponseCount,
+    TlsAgreed,
+    UrlCount,
+)
+from prony.evidence.engine import (
+    REQUEST_FAILED,
     Counters,
     EngineReport,
-    Gap,
     Histogram,
-    Http2Counts,
     IntervalRow,
     Mark,
     Ready,
-    ResponseCount,
     StepFigures,
-    TlsAgreed,
-    UrlCount,
     Window,
 )
 from prony.load.histograms import Packed, added

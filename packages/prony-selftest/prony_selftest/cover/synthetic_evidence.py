@@ -7,18 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from prony.evidence.engine import (
-    Counters,
-    EngineReport,
-    EngineThread,
-    Gap,
-    Histogram,
-    IntervalRow,
-    Ready,
-    ReadyThread,
-    ResponseCount,
-    Window,
-)
+from prony.evidence.counts import EngineThread, Gap, ResponseCount
+from prony.evidence.engine import Counters, EngineReport, Histogram, IntervalRow, Ready, ReadyThread, Window
 from prony.evidence.host import CpuPartition, CpuUse, HostWindow, Limits, PortRange, TcpCounts
 from prony.evidence.server import CgroupThrottle, Probe, ServerIdentity, ServerWindow
 from prony.evidence.trial import Calibration, Evidence, LoadFacts, WarmUp
