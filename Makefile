@@ -18,7 +18,7 @@ PROFILE ?= setup
 BENCHES := bench bench-builds bench-hosts bench-million bench-serve
 $(BENCHES): export PROFILE := release
 
-.PHONY: help setup servers seeded-store demo media test test-all test-programs wheels audit lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million bench-serve fuzz peers lock clean
+.PHONY: help setup servers seeded-store demo media test test-all test-programs kernels wheels audit lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million bench-serve fuzz peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -88,6 +88,9 @@ wheels: $(STAMPS)/venv ## Wheels for x86-64 and arm64 (manylinux_2_28), sdist, S
 	@rm -rf dist
 	$(OWN_JOBS) $(BIN)/python tools/wheels.py $(WHEELS)
 	$(OWN_JOBS) $(BIN)/python tools/smoke_wheel.py $(SMOKE) dist/*.whl
+
+kernels: setup ## The engine on Linux 6.1 and 6.12 under emulation: what it does where an old kernel differs (10 minutes, Debian)
+	$(OWN_JOBS) $(BIN)/python tools/old_kernel.py $(RELEASES)
 
 audit: $(STAMPS)/venv ## Licences of everything that Prony is made of, and what is there in several versions
 	@$(BIN)/python tools/sbom.py --audit

@@ -20,6 +20,7 @@ PROGRAMS = {
     "ethtool": (("ethtool",), "apt-get install ethtool"),
     "go": (("go", "/usr/local/go/bin/go"), "apt-get install golang-go"),
     "h2load": (("h2load",), "apt-get install nghttp2-client"),
+    "h2spec": (("h2spec",), FETCHED),
     "hdrhistogram": (("HistogramLogProcessor",), FETCHED),
     "ip": (("ip",), "apt-get install iproute2"),
     "jfrconv": (("jfrconv",), FETCHED),

@@ -61,6 +61,7 @@ PROGRAMS = {
     "exports": ("hdrhistogram", "jfrconv", "jmeter"),
     "frontends": ("artillery", "jmeter"),
     "jmeter": ("jmeter", "jmeter-plugins"),
+    "load": ("h2spec",),
     "push": ("elasticsearch", "opensearch"),
     "report": ("chromium",),
     "store": ("postgresql",),

@@ -175,6 +175,13 @@ def jmeter(pinned: Path, folder: Path) -> None:
     )
 
 
+def h2spec(pinned: Path, folder: Path) -> None:
+    """Compiled, from Go's module proxy."""
+    for name in ("go.mod", "go.sum"):
+        shutil.copy(pinned / name, folder)
+    run("go", "build", "-trimpath", "-o", "bin/", "github.com/summerwind/h2spec/cmd/h2spec", cwd=folder)
+
+
 def oha(pinned: Path, folder: Path) -> None:
     """Compiled, from crates.io: several minutes."""
     name, _, version = (pinned / "version").read_text(encoding="utf-8").strip().partition("==")
@@ -218,6 +225,7 @@ PROGRAMS = {
     "axe": Program(axe, ("axe.min.js",)),
     "chromium": Program(chromium, ("chromium", "chromium-browser", "google-chrome")),
     "elasticsearch": Program(search_node, ()),
+    "h2spec": Program(h2spec, ("h2spec",)),
     "hdrhistogram": Program(
         main_class("HistogramLogProcessor", "org.HdrHistogram.HistogramLogProcessor"), ()
     ),

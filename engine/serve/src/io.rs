@@ -91,6 +91,8 @@ pub struct Io {
     pause: Option<Pin<Box<Until>>>,
     /// Once HTTP/2 is spoken.
     refused: Option<RefusedStreams>,
+    /// ALPN chose it.
+    chose_http2: bool,
 }
 
 impl Io {
@@ -101,14 +103,16 @@ impl Io {
             socket: Rc::clone(socket),
             counters: Arc::clone(counters),
         };
+        let mut chose_http2 = false;
         let transport: Pin<Box<dyn Transport>> = match &connection.thread.shared.tls {
             None => Box::pin(wire),
             Some(config) => {
                 let acceptor = TlsAcceptor::from(Arc::clone(config));
                 match acceptor.accept(wire).into_fallible().await {
                     Ok(stream) => {
-                        let kind = stream.get_ref().1.handshake_kind();
-                        let is_resumed = kind == Some(HandshakeKind::Resumed);
+                        let tls = stream.get_ref().1;
+                        let is_resumed = tls.handshake_kind() == Some(HandshakeKind::Resumed);
+                        chose_http2 = tls.alpn_protocol() == Some(b"h2");
                         counters.tls_handshakes.add(1);
                         counters.tls_resumptions.add(u64::from(is_resumed));
                         Box::pin(stream)
@@ -128,19 +132,20 @@ impl Io {
             unread: Vec::new(),
             pause: None,
             refused: None,
+            chose_http2,
         })
     }
 
-    /// Whether the client begins with the preface of HTTP/2 (RFC 9113, section 3.4).
-    pub async fn has_preface(&mut self) -> bool {
+    /// Whether the client speaks HTTP/2: ALPN chose it, or it begins with the preface (RFC 9113, section 3.4).
+    pub async fn speaks_http2(&mut self) -> bool {
         let (mut begin, mut length) = ([0; PREFACE.len()], 0);
-        while length < begin.len() && PREFACE.starts_with(&begin[..length]) {
+        while !self.chose_http2 && length < begin.len() && PREFACE.starts_with(&begin[..length]) {
             match self.read(&mut begin[length..]).await {
                 Ok(read) if read > 0 => length += read,
                 _ => break,
             }
         }
-        let speaks_http2 = begin == PREFACE;
+        let speaks_http2 = self.chose_http2 || begin == PREFACE;
         self.unread = begin[..length].to_vec();
         self.refused = speaks_http2.then(RefusedStreams::default);
         speaks_http2

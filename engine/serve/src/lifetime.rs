@@ -53,7 +53,7 @@ async fn answer(connection: &Rc<Connection>, socket: &Rc<TcpStream>) {
     // What an idle connection of the bare loop does not need is not a part of it.
     let ending = if connection.thread.shared.bare {
         bare::serve(connection, &mut io).await
-    } else if connection.thread.shared.http2.is_some() && Box::pin(io.has_preface()).await {
+    } else if connection.thread.shared.http2.is_some() && Box::pin(io.speaks_http2()).await {
         Box::pin(http2::serve(connection, &mut io)).await
     } else {
         Box::pin(http1::serve(connection, &mut io)).await

@@ -181,6 +181,56 @@ fn what_ends_the_connection_has_the_code_of_the_rfc() {
     }
 }
 
+/// What h2spec sends to servers, sent to the client where a server could send it, too.
+#[test]
+fn the_cases_of_h2spec_end_the_connection_of_a_client() {
+    let block = |bytes: &[u8]| framed(kind::HEADERS, flag::END_HEADERS, 1, bytes);
+    let open = framed(kind::HEADERS, 0, 1, &[0x88]);
+    let within = |frame: Vec<u8>| [&open[..], &frame].concat();
+    let more = |flags, stream| framed(kind::CONTINUATION, flags, stream, &[]);
+    let protocol = [
+        // 4.3, 5.5, 6.2, 6.10: only CONTINUATION of the same stream may follow an open header block.
+        within(framed(kind::HEADERS, flag::END_HEADERS, 3, &[0x88])),
+        within(framed(kind::PRIORITY, 0, 1, &[0; 5])),
+        within(framed(0x16, 0, 0, b"extension")),
+        within(more(flag::END_HEADERS, 0)),
+        within([more(flag::END_HEADERS, 1), more(flag::END_HEADERS, 1)].concat()),
+        [block(&[0x88]), data(1, false, b"x"), more(0, 1)].concat(),
+        more(flag::END_HEADERS, 3),
+        // 6.1: more padding than frame.
+        [block(&[0x88]), framed(kind::DATA, flag::PADDED, 1, &[5, 0])].concat(),
+        settings_frame(&[(5, 1 << 24)]),
+    ];
+    let compression = [
+        // HPACK 2.3.3, 6.1, 4.2, 6.3: an index of nothing, 0; a size at the end, or above the limit.
+        block(&[0xbf, 0x80]),
+        block(&[0x80]),
+        block(&[0x88, 0x20]),
+        block(&[0x3f, 0xe2, 0x1f, 0x88]),
+        // 5.2: padding of more than 7 bits, of zeros, and EOS.
+        block(b"\x00\x85\xf2\xb2\x4a\x84\xff\x84\x49\x50\x9f\xff"),
+        block(b"\x00\x85\xf2\xb2\x4a\x84\xff\x83\x49\x50\x90"),
+        block(b"\x00\x85\xf2\xb2\x4a\x84\xff\x87\x49\x51\xff\xff\xff\xfa\x7f"),
+    ];
+    let long = framed(kind::HEADERS, flag::END_HEADERS, 1, &[0; 16_385]);
+    let window = settings_frame(&[(4, u32::MAX >> 1)]);
+    for (sent, code) in [
+        (&protocol[..], ErrorCode::PROTOCOL_ERROR),
+        (&compression, ErrorCode::COMPRESSION_ERROR),
+        (&[long], ErrorCode::FRAME_SIZE_ERROR),
+        // 6.9.2: with what was added to it, the window of a stream is too large.
+        (
+            &[[self::window(1, 1), window].concat()],
+            ErrorCode::FLOW_CONTROL_ERROR,
+        ),
+    ] {
+        for bytes in sent {
+            let (found, reason) = connection_error(bytes);
+            assert_eq!(found, code, "{reason}: {bytes:x?}");
+        }
+    }
+}
+
 #[test]
 fn a_server_that_does_not_speak_http_2_is_told_apart() {
     for (bytes, part) in [

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::*;
 use crate::net::Direction;
 use crate::net::address::Address;
+use crate::net::sys::kernel_version;
 use crate::net::tests::driver_on_this_host;
 use crate::payload::Outgoing;
 
@@ -101,6 +102,7 @@ fn a_kernel_that_takes_nothing_refuses_what_has_no_place_and_keeps_the_rest() {
         );
     }
     assert_eq!(driver.take_put_off(), 4 * 16);
+    driver.wait(Some(0)).unwrap();
     assert!(driver.backlog.is_empty());
     let mut bytes = vec![0; 4 * places];
     peer.read_exact(&mut bytes).unwrap();
@@ -238,4 +240,24 @@ fn where_the_ring_frees_late_the_end_of_a_connection_does_not_wait_for_it() {
         connect(&mut driver, 0);
         assert!(driver.sockets[0].is_some());
     }
+}
+
+/// Why a kernel matters: what a ring gives up alone reaches the peer on some of them only.
+#[test]
+fn a_ring_frees_late_on_the_kernels_that_are_known_to() {
+    let Some((mut driver, listener)) = driver(2) else {
+        return;
+    };
+    driver.sockets.clear();
+    connect(&mut driver, 0);
+    connect(&mut driver, 1);
+    let (_idle, _) = listener.accept().unwrap();
+    let (mut peer, _) = listener.accept().unwrap();
+    driver.close(1);
+    events(&mut driver, 20);
+    let limit = std::time::Duration::from_secs(1);
+    peer.set_read_timeout(Some(limit)).unwrap();
+    let late = peer.read(&mut [0; 1]).is_err();
+    let kernel = kernel_version().unwrap();
+    assert_eq!(late, super::set_up::ends_late(kernel), "Linux {kernel:?}");
 }
