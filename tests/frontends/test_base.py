@@ -28,7 +28,7 @@ from prony.report.progress_state import SilentProgress
 from prony.store import StoredJudgement, StoredTrial
 from prony_frontends import command as frontends
 from prony_frontends import importing
-from prony_frontends.base import Ran, Refused, Translated, exit_code, explain, print_judgement
+from prony_frontends.base import Note, Ran, Refused, Translated, exit_code, explain, print_judgement
 from prony_frontends.command import divided
 from tests import command
 from tests.exit_codes import demanded_code
@@ -47,7 +47,7 @@ def translated(url: str, requests: int = 400, users: int = 4) -> Translated:
         warm_up=fixed(0.0),
         preflight=False,
     )
-    return Translated("toy", parse_url(url).target, trial, "toy", ("a note",))
+    return Translated("toy", parse_url(url).target, trial, "toy", (Note("a_code", "a note", "an element"),))
 
 
 def test_the_server_sees_the_load_and_nothing_else(serve: Callable[..., Served], front: Front) -> None:
@@ -59,7 +59,7 @@ def test_the_server_sees_the_load_and_nothing_else(serve: Callable[..., Served],
     assert ran.window.completed == 400
     assert ran.trial.record.seed == 7
     said = front.err.getvalue().splitlines()
-    assert said[0] == "prony: note: a note"
+    assert said[0] == "prony: note: an element: a note"
     assert len(said) == 3
     assert said[1].startswith("prony: conforms: " if ran.judgement.conforms else "prony: does not conform: ")
     content = ran.judgement.finding("content")
@@ -199,7 +199,7 @@ def test_the_plan_that_is_explained_is_the_load_again(
     )  # fmt: skip
     target = Url(url="https://127.0.0.1:8443", addresses=("127.0.0.1:8",), tls=TlsOptions(insecure=True))
     file = tmp_path_factory.mktemp("plan") / "plan.yaml"
-    file.write_text(explain(Translated("toy", target, trial, "t", ("two\nlines",))))
+    file.write_text(explain(Translated("toy", target, trial, "t", (Note("own", "two\nlines"),))))
     plan = read(file, limits=CheckLimits, seed=5)
     (cell,) = plan.cells
     assert (plan.title, plan.seed, cell.target, cell.trial) == ("t", 5, target, trial)

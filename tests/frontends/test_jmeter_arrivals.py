@@ -16,6 +16,7 @@ from prony_frontends import jmeter
 from prony_frontends.base import Refused
 from prony_frontends.jmeter.arrivals import ARRIVALS, FREE_FORM
 from prony_frontends.jmeter.translate import JMeterPlan
+from tests.frontends.codes import noted
 from tests.frontends.conftest import Served, explained, offered, quick_desk
 from tests.frontends.jmx_text import element, prop, sampler
 from tests.frontends.test_jmeter_groups import document, plan
@@ -63,14 +64,14 @@ def test_a_rate_is_reached_in_steps_and_held() -> None:
 def test_a_rate_that_rises_evenly() -> None:
     made = plan(arrivals(TargetLevel=10, RampUp=4, Steps="", Hold=2))
     assert phases(made) == [(4, 0, 10), (2, 10, 10)]
-    assert any("2.10 of the plug-in has no arrivals" in note for note in made.translated.notes)
+    assert noted(made.translated.notes, "even_ramp", "4 s")
 
 
 def test_limits() -> None:
     made = plan(arrivals(TargetLevel=10, RampUp=4, Steps="", Hold=2, ArrivalsLimit=5, ConcurrencyLimit=3))
     assert expected(made) == pytest.approx(5)
     assert load_of(made).max_users == 3
-    assert any("with 3 users active" in note for note in made.translated.notes)
+    assert noted(made.translated.notes, "blocked_arrivals", "3 users")
     later = plan(arrivals(TargetLevel=10, RampUp=4, Steps="", Hold=2, ArrivalsLimit=30))
     assert phases(later) == [(4, 0, 10), (1, 10, 10)]
     falling = plan(free_form(row(10, 0, 2), most=5))

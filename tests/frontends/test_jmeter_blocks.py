@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from prony.plan.think import Think
-from prony_frontends.base import Refused, Translated
+from prony_frontends.base import Translated
 from prony_frontends.jmeter import jmx
 from prony_frontends.jmeter.conditions import script
 from prony_frontends.jmeter.functions import KnownValues, Text
+from tests.frontends.codes import refuses
 from tests.frontends.conftest import Served, offered
 from tests.frontends.jmx_text import (
     document,
@@ -292,7 +293,7 @@ def test_conditions(text: str) -> None:
     node = jmx.JmxNode("IfController", {}, 7, "p.jmx")
     wanted = CONDITIONS[text]
     if wanted is None:
-        with pytest.raises(Refused, match=r"p\.jmx:7: IfController is not supported: the condition"):
+        with refuses("unsupported", "IfController", line=7):
             script(text, node, values)
         return
     held = script(text, node, values)
@@ -312,5 +313,5 @@ def test_a_new_user_needs_iterations_of_one_length() -> None:
     other = flag("ThreadGroup.same_user_on_next_iteration", False) + repeated(3)
     below = element("TransactionController", below=looped(3, sampler("/a") + sampler("/b"), "x"))
     assert load_of(below + sampler("/c"), group=other).connections.max_requests == 7
-    with pytest.raises(Refused, match="a new user per iteration"):
+    with refuses("unsupported", "ThreadGroup"):
         load_of(element("OnceOnlyController", below=sampler()) + sampler(), group=other)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from prony.errors import UsageError
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.step import Step
 from prony.plan.target import Url
@@ -16,6 +15,7 @@ from prony.plan.trial import TrialPlan
 from prony.plan.workload import Cache, Workload
 from prony_frontends import jmeter
 from prony_frontends.base import Translated
+from tests.frontends.codes import refuses
 from tests.frontends.conftest import offered
 from tests.frontends.jmx_text import (
     ARGUMENTS,
@@ -170,7 +170,7 @@ def test_what_becomes_of_a_cache_manager() -> None:
     assert step.cache == Cache(rules="jmeter")
     thread = flag("CacheManager.controlledByThread", True) + flag("clearEachIteration", True)
     assert load_of(manager(True, thread) + sampler()).workload.cache == Cache(fresh=True, rules="jmeter")
-    with pytest.raises(UsageError, match="has not the first request's cache"):
+    with refuses("unsupported", "CacheManager"):
         load_of(sampler() + element("GenericController", below=manager(True) + sampler()))
 
 

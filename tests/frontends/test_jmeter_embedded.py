@@ -13,8 +13,8 @@ import pytest
 
 from prony.plan.step import Block, Step
 from prony_frontends import jmeter
-from prony_frontends.base import Refused
 from prony_frontends.jmeter.resources import DEEPEST
+from tests.frontends.codes import noted, refuses
 from tests.frontends.conftest import explained, quick_desk
 from tests.frontends.jmx_text import (
     document,
@@ -210,8 +210,8 @@ def test_the_plan_has_a_block_for_each_level(at_once: int) -> None:
     assert len(all_steps) == 1 + DEEPEST
     assert all_steps[-1].resources is None
     assert explained(made).workload == made.trial.workload
-    words = "sequentially over" if at_once == 1 else "6 at a time over"
-    assert any(words in note for note in made.notes)
+    words = "sequentially" if at_once == 1 else "6 at a time"
+    assert noted(made.notes, "embedded_resources", words)
 
 
 def test_defaults_ask_for_resources_and_a_sampler_may_say_no() -> None:
@@ -333,5 +333,5 @@ def test_and_for_those_of_jmeter_itself(tmp_path: Path, scope: str) -> None:
 
 
 def test_a_pattern_with_look_around_is_refused() -> None:
-    with pytest.raises(Refused, match="for embedded resources"):
+    with refuses("unsupported", "embedded"):
         load_of(with_embedded("/a", more=prop("HTTPSampler.embedded_url_re", "(?!x).*")))

@@ -13,9 +13,9 @@ import pytest
 from prony.errors import UsageError
 from prony.plan.load import ClosedLoad, WholeRun
 from prony_frontends import jmeter
-from prony_frontends.base import Refused
 from prony_frontends.jmeter import jmx
 from prony_frontends.jmeter.translate import JMeterPlan, of_tree
+from tests.frontends.codes import noted, refuses
 from tests.frontends.conftest import Served, explained, quick_desk
 from tests.frontends.jmx_text import PLANS, element, flag, found, prop, repeated, sampler
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
@@ -117,7 +117,7 @@ def test_names_of_one_group_are_not_known_in_another() -> None:
     notes = plan(
         group("rows", rows + sampler("/${name}")) + group("none", sampler("/${name}"))
     ).translated.notes
-    assert any("'page': it sends nothing, as in JMeter" in note for note in notes)
+    assert noted(notes, "no_request", "'page'")
 
 
 def test_a_variable_of_an_extractor_belongs_to_the_groups_that_use_it() -> None:
@@ -133,7 +133,7 @@ def test_groups_one_after_the_other_begin_when_the_time_of_the_one_before_is_ove
     load = plan(both, serial=True).translated.trial.load
     assert isinstance(load, ClosedLoad)
     assert [one.start_s for one in load.populations] == [2, 13]
-    with pytest.raises(Refused, match=r"p\.jmx:\d+: ThreadGroup 'a' .* this one ends with its loops"):
+    with refuses("unsupported", "ThreadGroup 'a'"):
         plan(group("a", sampler()) + group("b", sampler()), serial=True)
 
 

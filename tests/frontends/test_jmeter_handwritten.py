@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from prony.plan.step import Step
-from prony_frontends.base import Refused
 from prony_frontends.jmeter import jmx
 from prony_frontends.jmeter.translate import of_tree
 from tests.entries import requests
+from tests.frontends.codes import noted, refuses
 from tests.frontends.conftest import Served
 from tests.frontends.jmx_text import (
     PLANS,
@@ -72,8 +72,7 @@ def plan(port: int) -> str:
 
 def test_what_jmeter_does_not_know_it_passes_over() -> None:
     made = translated_of(plan(80))
-    (note,) = [note for note in made.notes if "unknown to JMeter" in note]
-    assert "ConstantTimer 'it': delay and 2 more" in note
+    assert noted(made.notes, "unknown_property", "ConstantTimer 'it'", "delay and 2 more")
     first, second = requests(made.trial.workload.steps)
     assert (first.path, first.think_before) == ("/one", None)
     assert second.path.startswith("/two/")
@@ -100,12 +99,12 @@ def test_a_group_beside_the_test_plan_runs_too() -> None:
 
 
 def test_what_would_hold_for_one_group_alone() -> None:
-    with pytest.raises(Refused, match="outside of the TestPlan"):
+    with refuses("outside", "ThreadGroup 'second'"):
         jmx.parse(beside(element("HeaderManager")), "p.jmx")
 
 
 def test_what_jmeter_knows_is_refused_as_before() -> None:
-    with pytest.raises(Refused, match="sample_timeout"):
+    with refuses("unsupported", "sample_timeout"):
         load_of(sampler("/", prop("HTTPSampler.sample_timeout", 5)))
 
 
@@ -113,26 +112,26 @@ def test_what_jmeter_knows_is_refused_as_before() -> None:
     "path", ["$.a[(@.length-1)]", "$.a[?(@.n =~ /y/)]", "$.a.length()", "$[?(@.n in ['y'])]"]
 )
 def test_paths_that_only_jmeter_has(path: str) -> None:
-    with pytest.raises(Refused, match="the JSON path"):
+    with refuses("unsupported", path):
         load_of(sampler("/", below=extractor("a", path)))
 
 
 def test_a_filter_by_a_number_has_a_note() -> None:
     made = translated_of(sampler("/", below=extractor("a", "$[?(@.id == 5)].n")))
-    assert [note for note in made.notes if "$[?(@.id == 5)].n" in note]
+    assert noted(made.notes, "same_types", "$[?(@.id == 5)].n")
 
 
 def test_a_protocol_with_its_signs() -> None:
     made = translated_of(sampler("/", prop("HTTPSampler.protocol", "https://")))
     assert made.target.url == "https://127.0.0.1:443"
-    assert [one for one in made.notes if "is not a plain protocol name" in one]
+    assert noted(made.notes, "protocol_name", "https://")
 
 
 def test_a_name_that_would_store_something() -> None:
     made = translated_of(sampler("/${__Random(1,5,n)}", name="/${__Random(1,5,n)}"))
     (step,) = [entry for entry in made.trial.workload.steps if isinstance(entry, Step)]
     assert step.path == "/${n}"
-    assert [one for one in made.notes if "its name changes during the run" in one]
+    assert noted(made.notes, "changing_name")
 
 
 @needs_jmeter

@@ -18,6 +18,7 @@ from prony_frontends.base import FrontEndOptions, Translated
 from prony_frontends.jmeter import jmx
 from prony_frontends.jmeter.listeners import COLUMNS, RowFilter, RowsFile
 from prony_frontends.jmeter.translate import JMeterPlan, of_tree
+from tests.frontends.codes import noted
 from tests.frontends.conftest import QuickDesk, Served, quick_desk
 from tests.frontends.jmx_text import PLANS, document, element, flag, prop, repeated, sampler, variables
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
@@ -164,10 +165,10 @@ def test_names_that_are_not_known_are_noted_and_not_written() -> None:
     plan = made(sampler(), listener("${nowhere}.csv"))
     assert plan.files == ()
     notes = plan.translated.notes
-    assert any("is not known before the run; it is not written" in note for note in notes)
-    assert not any("sent unresolved" in note for note in notes)
+    assert noted(notes, "rows_not_written", "ResultCollector")
+    assert not noted(notes, "undefined")
     unknown = made(sampler(), listener("x.xml", "xml", "responseHeaders")).translated.notes
-    assert any("file lacks response headers" in note for note in unknown)
+    assert noted(unknown, "rows_lack", "response headers")
 
 
 def test_a_file_that_cannot_be_written_does_not_stop_the_run(

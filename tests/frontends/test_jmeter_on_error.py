@@ -12,9 +12,9 @@ import pytest
 
 from prony.errors import EnvironmentFault, UsageError
 from prony_frontends import jmeter
-from prony_frontends.base import Refused
 from prony_frontends.jmeter import jmx
 from prony_frontends.jmeter.translate import of_tree
+from tests.frontends.codes import noted, refuses
 from tests.frontends.conftest import Front, Served, explained, quick_desk
 from tests.frontends.jmx_text import PLANS, document, element, flag, load_of, prop, repeated, sampler
 from tests.frontends.real_jmeter import BOTH, needs_jmeter, run_by, run_jmeter
@@ -175,17 +175,17 @@ def test_tear_down_after_a_stopped_test_is_said() -> None:
     said = prop("ThreadGroup.on_sample_error", "continue")
     groups = thread_group("a", sampler()).replace(said, stops)
     groups += thread_group("bye", sampler(), tag="PostThreadGroup")
-    for tells, noted in ((True, False), (False, True)):
+    for tells, runs in ((True, False), (False, True)):
         content = groups_of(groups).replace(
             b"</TestPlan>", flag("TestPlan.tearDown_on_shutdown", tells).encode() + b"</TestPlan>"
         )
         notes = of_tree(jmx.parse(content, "p.jmx"), PLANS / "p.jmx", {}).translated.notes
-        assert any(note.startswith("tearDown") for note in notes) == noted
+        assert noted(notes, "tear_down") == runs
     by_handler = thread_group("a", sampler(below=handler(2))) + thread_group(
         "bye", sampler(), tag="PostThreadGroup"
     )
     notes = of_tree(jmx.parse(groups_of(by_handler), "p.jmx"), PLANS / "p.jmx", {}).translated.notes
-    assert any(note.startswith("tearDown") for note in notes)
+    assert noted(notes, "tear_down")
 
 
 def test_a_word_that_jmeter_does_not_know() -> None:
@@ -268,11 +268,11 @@ def test_a_request_has_one_action_after_an_error() -> None:
         (handler(4) + sampler(below=handler(1)), "continue"),
         (handler(5) + handler(6) + sampler(), "continue"),
     ):
-        with pytest.raises(Refused, match=r"ResultAction.*a second action after an error"):
+        with refuses("conflict", "ResultAction"):
             load_of(inside, group=group(mode))
     with pytest.raises(UsageError, match=r"OnError\.action from 0 to 6, found '9'"):
         load_of(sampler(below=handler(9)))
-    with pytest.raises(Refused, match=r"ResultAction.*which fails without sending"):
+    with refuses("no_request", "ResultAction", "'broken'"):
         load_of(sampler("/a") + sampler("/${nobody}", below=handler(2), name="broken"))
 
 

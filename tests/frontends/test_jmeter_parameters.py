@@ -11,7 +11,7 @@ import pytest
 
 from prony.plan.step import Block
 from prony_frontends import jmeter
-from prony_frontends.base import Refused
+from tests.frontends.codes import refuses
 from tests.frontends.conftest import Served, explained, offered, quick_desk
 from tests.frontends.jmx_text import (
     document,
@@ -195,7 +195,7 @@ def test_what_a_data_set_in_a_controller_cannot_do(tmp_path: Path) -> None:
     ends = data(f"{tmp_path}/t.csv", "a", recycle=False).replace(
         '<boolProp name="stopThread">false', '<boolProp name="stopThread">true'
     )
-    with pytest.raises(Refused, match="stops the thread"):
+    with refuses("unsupported", "CSVDataSet"):
         load_of(loop(2, ends + sampler()))
-    with pytest.raises(Refused, match="separate rows per thread"):
+    with refuses("shared", "CSVDataSet"):
         load_of(loop(2, data(f"{tmp_path}/t.csv", "a", "thread") + sampler()), group=threads(2))

@@ -8,10 +8,11 @@ import pytest
 
 from prony.plan.blocks import Condition, Parallel
 from prony.plan.step import Block
-from prony_frontends.base import Refused, Translated
+from prony_frontends.base import Translated
 from prony_frontends.jmeter import jmx
 from prony_frontends.jmeter.plugin_controllers import order
 from prony_frontends.jmeter.translate import of_tree
+from tests.frontends.codes import noted, refuses
 from tests.frontends.jmx_text import document, element, flag, found, prop, sampler
 
 RANDOM_ROWS = "com.blazemeter.jmeter.RandomCSVDataSetConfig"
@@ -38,14 +39,14 @@ def test_rows_in_random_order_are_all_rows_of_the_file(names: str, skips: bool, 
     (feeder,) = made.trial.workload.feeders.values()
     assert (feeder.order, feeder.at_end, feeder.file) == ("sequence", "recycle", None)
     assert sorted(feeder.rows) == [("1", "a"), ("2", "b"), ("3", "c"), ("4", "d")]
-    assert [note for note in made.notes if "one random order" in note]
+    assert noted(made.notes, "one_order")
 
 
 def test_the_list_may_end(tmp_path: Path) -> None:
     made = load(tmp_path, data("n,w", again=False) + sampler("/${n}"), "1,a\n2,b\n")
     (feeder,) = made.trial.workload.feeders.values()
     assert (sorted(feeder.rows), feeder.at_end) == ([("1", "a"), ("2", "b")], "stop")
-    assert not [note for note in made.notes if "one random order" in note]
+    assert not noted(made.notes, "one_order")
 
 
 def test_in_order_it_is_a_data_set(tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ def test_in_order_it_is_a_data_set(tmp_path: Path) -> None:
 
 
 def test_a_random_order_for_each_thread_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="a separate random order per thread"):
+    with refuses("shared", "RandomCSVDataSet"):
         load(tmp_path, data("n", own=True) + sampler("/${n}"))
 
 
@@ -92,9 +93,9 @@ def test_a_parallel_controller_has_a_branch_for_each_child(tmp_path: Path) -> No
     assert isinstance(made, Block)
     assert made.parallel == Parallel(at_once=3)
     assert len(made.steps) == 3
-    for below, more, says in (
-        (sampler("/a"), flag("PARENT_SAMPLE", True), "a parent sample"),
-        (sampler("/a", below=found("v", "(.)")), "", "set in parallel"),
+    for below, more, element_name in (
+        (sampler("/a"), flag("PARENT_SAMPLE", True), "ParallelSampler"),
+        (sampler("/a", below=found("v", "(.)")), "", "RegexExtractor"),
     ):
-        with pytest.raises(Refused, match=says):
+        with refuses("unsupported", element_name):
             load(tmp_path, parallel(below, more))

@@ -18,6 +18,7 @@ from prony_frontends.base import Refused
 from prony_frontends.jmeter import jmx, plugin_groups
 from prony_frontends.jmeter.plugin_groups import CONCURRENCY, STEPPING, ULTIMATE
 from prony_frontends.jmeter.translate import JMeterPlan, of_tree
+from tests.frontends.codes import noted
 from tests.frontends.conftest import Served, explained, quick_desk
 from tests.frontends.jmx_text import PLANS, element, flag, prop, repeated, sampler, translated_of
 from tests.frontends.real_jmeter import needs_plug_ins, run_jmeter
@@ -109,7 +110,7 @@ def test_many_threads_become_a_few_hundred_waves() -> None:
     found = lives(made)
     assert len(found) == plugin_groups.MOST_WAVES
     assert sum(users for users, _, _ in found) == 2000
-    assert any("4 threads start and end together" in note for note in made.translated.notes)
+    assert noted(made.translated.notes, "thread_steps", "4 threads")
     assert found[0] == (4, 100, 110)
 
 

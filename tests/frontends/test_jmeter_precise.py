@@ -14,6 +14,7 @@ from prony.plan.step import Block
 from prony_frontends.base import Refused, Translated
 from prony_frontends.jmeter.functions import LONGEST_S
 from prony_frontends.jmeter.precise import BURST_PER_S, MOST_PHASES
+from tests.frontends.codes import noted
 from tests.frontends.conftest import Served, explained, offered
 from tests.frontends.jmx_text import document, element, flag, prop, repeated, sampler, translated_of
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
@@ -72,7 +73,7 @@ def test_all_requests_of_a_group_share_one_schedule() -> None:
     assert times == sorted(times)
     assert all(sum(2 * n <= at < 2 * n + 2 for at in times) == 10 for n in range(3))
     assert (first.phases[-1].from_per_s, first.phases[-1].duration_s) == (5, LONGEST_S)
-    assert any("30 arrivals are drawn" in note and "the 4 threads" in note for note in made.notes)
+    assert noted(made.notes, "arrivals_drawn", "30", "4 threads")
     assert explained(made).workload == made.trial.workload
 
 
@@ -91,7 +92,7 @@ def test_of_many_arrivals_neighbours_are_evenly_spaced() -> None:
     assert sum(phase.from_per_s * phase.duration_s for phase in pace.phases[:-1]) == pytest.approx(
         6e5, rel=0.01
     )
-    assert any("each 300 of them evenly spaced" in note for note in made.notes)
+    assert noted(made.notes, "arrivals_drawn", "each 300")
 
 
 def test_without_a_seed_no_two_are_alike() -> None:

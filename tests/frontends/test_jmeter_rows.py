@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from prony.errors import UsageError
-from prony_frontends.base import Refused
 from prony_frontends.jmeter import row_files
+from tests.frontends.codes import refuses
 from tests.frontends.conftest import Served, offered
 from tests.frontends.jmx_text import (
     ARGUMENTS,
@@ -176,14 +176,17 @@ def test_what_cannot_be_mapped_is_refused(path: str, says: str) -> None:
 
 def test_a_value_is_stored_by_samplers_only() -> None:
     timer = element("ConstantTimer", prop("ConstantTimer.delay", "${__Random(1,2,v)}"))
-    assert "outside of a sampler" in refusal(timer)
-    assert "read before the start" in refusal(variables(v="${__CSVRead(people.csv,0)}"))
+    with refuses("outside", "'v'"):
+        load_of(timer + sampler())
+    with refuses("outside", "__CSVRead"):
+        load_of(variables(v="${__CSVRead(people.csv,0)}") + sampler())
 
 
 def test_two_data_sets_of_one_file(tmp_path: Path) -> None:
     written(tmp_path)
     one = data(f"{tmp_path}/few.csv", "a")
-    assert "would split its rows" in refusal(one + data(f"{tmp_path}/few.csv", "b"))
+    with refuses("shared", "few.csv"):
+        load_of(one + data(f"{tmp_path}/few.csv", "b") + sampler())
     load_of(one + data(f"{tmp_path}/few.csv", "b", "thread") + sampler())
 
 
@@ -218,7 +221,7 @@ def test_who_shares_rows_in_the_words_of_old_plans() -> None:
 def test_where_it_runs() -> None:
     (step,) = load_of(sampler("/${__machineName}")).workload.all_steps
     assert step.path == f"/{socket.gethostname()}"
-    with pytest.raises(Refused, match="Prony does not have this function"):
+    with refuses("unsupported", "__regexFunctionOfSomePlugin"):
         load_of(sampler("/${__regexFunctionOfSomePlugin(1)}"))
 
 

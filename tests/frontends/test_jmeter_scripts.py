@@ -9,9 +9,10 @@ from xml.sax.saxutils import escape
 import pytest
 
 from prony.plan.step import Block, Entry, Step
-from prony_frontends.base import Refused
+from prony_frontends.base import Reason
 from prony_frontends.jmeter import statements, translate
 from prony_frontends.jmeter.expression_values import Unsupported
+from tests.frontends.codes import noted, refuses
 from tests.frontends.conftest import offered
 from tests.frontends.jmx_text import (
     document,
@@ -130,7 +131,7 @@ def test_a_script_takes_places_of_the_response() -> None:
         "text1": "/token",
     }
     assert sets(made.trial.workload.steps) == [{"auth": "Bearer ${text1}"}]
-    assert any("like a JSON Extractor" in note for note in made.notes)
+    assert noted(made.notes, "json_reader")
 
 
 def test_a_sampler_that_is_a_script_has_its_row() -> None:
@@ -149,37 +150,37 @@ def test_a_group_that_only_sets_properties_is_left_out() -> None:
     (step,) = requests(made.trial.workload.steps)
     assert step.path == "/127.0.0.1"
     assert made.trial.before is None
-    assert any("SetupThreadGroup" in note for note in made.notes)
+    assert noted(made.notes, "left_out", "SetupThreadGroup")
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "code", "named"),
     [
-        ("vars.put('a', 5)", "a non-text"),
-        ("vars.put('a', foo.bar())", "bar"),
-        ("vars.put('a', '${b}')", "compiled script"),
-        ("props.put('a', vars.get('b'))", "value of the run"),
+        ("vars.put('a', 5)", "unsupported", "a non-text"),
+        ("vars.put('a', foo.bar())", "unsupported", "bar"),
+        ("vars.put('a', '${b}')", "unsupported", "compiled"),
+        ("props.put('a', vars.get('b'))", "varies", "'a'"),
     ],
 )
-def test_what_a_script_may_not_do(text: str, says: str) -> None:
-    with pytest.raises(Refused, match=says):
+def test_what_a_script_may_not_do(text: str, code: Reason, named: str) -> None:
+    with refuses(code, named):
         load_of(sampler("/x", below=found("b", "(.)") + script(AFTER, text)) + sampler("/${a}"))
 
 
 def test_extractors_come_first() -> None:
     later = script(AFTER, "vars.put('a', vars.get('b'))") + found("b", "(.)")
-    with pytest.raises(Refused, match="uses 'b' before RegexExtractor"):
+    with refuses("used_before", "'b'", "RegexExtractor"):
         load_of(sampler("/x", below=later) + sampler("/${a}"))
 
 
 def test_a_script_after_a_failed_request_is_said() -> None:
     stops = prop("ThreadGroup.on_sample_error", "startnextloop") + repeated(2)
     made = translated_of(sampler("/x", below=script(AFTER, "vars.put('a', 'b')")), group=stops)
-    assert any("its script does not run after a failed request" in note for note in made.notes)
+    assert noted(made.notes, "script_after_failure", "JSR223PostProcessor")
 
 
 def test_other_languages_are_refused() -> None:
-    with pytest.raises(Refused, match="runs no Java"):
+    with refuses("unsupported", "JSR223PreProcessor", "Java"):
         load_of(script(BEFORE, "vars.put('a', 'b')", prop("scriptLanguage", "javascript")) + sampler())
 
 
@@ -204,7 +205,7 @@ vars.put('both', 'T-' + json?.list[0].id)
 
 
 def test_what_is_not_plain_is_named() -> None:
-    with pytest.raises(Refused, match="getClass"):
+    with refuses("unsupported", "getClass"):
         load_of(script(BEFORE, "vars.put('a', 'b'.getClass() + '')") + sampler("/${a}"))
 
 

@@ -19,8 +19,8 @@ from prony.load.contract import engine_plan
 from prony.load.facts import load_facts
 from prony.plan.workload import Cookies, GivenCookie
 from prony_frontends import jmeter
-from prony_frontends.base import Refused
 from tests.entries import requests
+from tests.frontends.codes import refuses
 from tests.frontends.conftest import as_asked, explained, quick_desk
 from tests.frontends.jmx_text import document, element, flag, load_of, prop, repeated, sampler, translated_of
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
@@ -174,7 +174,7 @@ def test_a_policy_that_sends_no_cookies() -> None:
 
 def test_a_new_user_for_every_iteration_and_several_servers() -> None:
     group = repeated(5) + flag("ThreadGroup.same_user_on_next_iteration", False)
-    with pytest.raises(Refused, match="several servers"):
+    with refuses("unsupported", "ThreadGroup", "several servers"):
         load_of(walk([81, 82]), group=group)
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from prony.plan.blocks import Condition
 from prony.plan.step import Block, Step
-from prony_frontends.base import Refused, Translated
+from prony_frontends.base import Translated
 from prony_frontends.jmeter.setup_properties import NOT_SET
+from tests.frontends.codes import refuses
 from tests.frontends.jmx_text import element, found, prop, repeated, sampler, translated_of
 
 ONE = prop("ThreadGroup.num_threads", 1) + repeated(1)
@@ -74,14 +75,14 @@ def test_a_script_of_the_function_alone_sets_it(text: str, tag: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("beside", "says"),
+    ("beside", "named"),
     [
-        (set_up() + set_up(PUT.replace("tok", "other")), "several setUp groups set at the same time"),
-        (set_up(more=sampler("/${__P(tok)}")), "in a setUp group, which sets it"),
+        (set_up() + set_up(PUT.replace("tok", "other")), "SetupThreadGroup"),
+        (set_up(more=sampler("/${__P(tok)}")), "'tok'"),
     ],
 )
-def test_what_only_probably_is_the_same_is_refused(beside: str, says: str) -> None:
-    with pytest.raises(Refused, match=says):
+def test_what_only_probably_is_the_same_is_refused(beside: str, named: str) -> None:
+    with refuses("varies", named):
         made(sampler("/${__P(tok)}"), beside)
 
 
@@ -100,7 +101,7 @@ KNOWN = [
 
 @pytest.mark.parametrize(("text", "name"), UNKNOWN.items())
 def test_a_class_that_is_not_imported_fails_in_jmeter_and_is_refused(text: str, name: str) -> None:
-    with pytest.raises(Refused, match=name):
+    with refuses("unsupported", name):
         made(script(text, "JSR223PreProcessor") + sampler("/${a}"), "")
 
 
@@ -141,7 +142,7 @@ def test_a_condition_may_name_values_of_the_script_and_properties(
 )
 def test_a_name_alone_is_no_condition(text: str) -> None:
     """Groovy's truth of a text is another than JMeter's."""
-    with pytest.raises(Refused, match="alone"):
+    with refuses("unsupported", "JSR223"):
         made(
             sampler("/f", below=found("t", "(.)")) + script(text, "JSR223PreProcessor") + sampler("/${a}"), ""
         )

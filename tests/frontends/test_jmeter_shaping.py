@@ -12,11 +12,11 @@ from prony.load.contract import engine_plan
 from prony.plan.blocks import Pace, PacePhase
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.step import Block
-from prony_frontends.base import Refused
 from prony_frontends.jmeter import jmx
 from prony_frontends.jmeter.plugin_groups import CONCURRENCY
 from prony_frontends.jmeter.shaping import TIMER
 from prony_frontends.jmeter.translate import JMeterPlan, of_tree
+from tests.frontends.codes import noted, refuses
 from tests.frontends.conftest import Served, as_asked, explained, offered
 from tests.frontends.jmx_text import (
     PLANS,
@@ -57,8 +57,8 @@ def test_a_schedule_is_a_rate_that_all_threads_share_and_its_end_is_theirs() -> 
     made = translated_of(SCHEDULE + sampler("/a") + sampler("/b"), group=FOREVER)
     assert paces(made.trial) == [Pace(phases=PHASES, per="run", name="it")] * 2
     assert made.trial.measured == WholeRun(duration_s=95)
-    assert any("5 threads of the group" in note and "up to 50/s" in note for note in made.notes)
-    assert not any("has no end" in note for note in made.notes)
+    assert noted(made.notes, "on_schedule", "5 threads", "50/s")
+    assert not noted(made.notes, "no_end")
     assert explained(made).workload == made.trial.workload
     steps = engine_plan(as_asked(made))["scenarios"][0]["steps"]
     assert steps[0]["pace"]["phases"][1] == {"duration_ms": 60_000, "from_per_s": 10, "to_per_s": 50}
@@ -96,7 +96,7 @@ def test_a_concurrency_group_has_the_threads_that_the_timer_may_take() -> None:
     load = made.translated.trial.load
     assert isinstance(load, ClosedLoad)
     assert (made.users, load.populations[0].end_s) == (40, 95)
-    assert any("all 40 threads exist from the start" in note for note in made.translated.notes)
+    assert noted(made.translated.notes, "threads_from_start", "40 threads")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_is_no_schedule(given: str, words: str) -> None:
 
 
 def test_two_throughput_timers() -> None:
-    with pytest.raises(Refused, match="second throughput timer"):
+    with refuses("conflict", "timer"):
         load_of(SCHEDULE + SCHEDULE + sampler(), group=FOREVER)
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Literal, cast
 
 from prony import redaction
 from prony.errors import ExitCode, StoreError, UsageError
@@ -25,17 +25,35 @@ from prony.report.wording import bends, good_to
 from prony.store import StoredTrial
 from prony_frontends import planfile_write
 
+Reason = Literal[
+    "unsupported", "conflict", "endless", "limit", "nested", "no_file", "no_request", "outside", "part",
+    "shared", "undefined", "used_before", "varies",
+]  # fmt: skip
+"""Codes of refusals: no equivalent; excluded by another setting; without an end; above a maximum; within
+itself; no such file; nothing to send; outside of its scope; part of a captured value; state shared by or
+split between threads, groups or phases; an unknown name; read before it is set; not constant.
+"""
+
 
 class Refused(UsageError):
     """Part of a command line or script is not supported; nothing has been sent yet."""
 
-    def __init__(self, element: str, file: str, line: int | None, found: str, instead: str) -> None:
+    def __init__(
+        self,
+        element: str,
+        file: str,
+        line: int | None,
+        found: str,
+        instead: str,
+        code: Reason = "unsupported",
+    ) -> None:
         """`element`: the tool's name for it; `file`: the script, or the tool's name for its command line;
         `found`: its value; `instead`: the remedy.
         """
         place = file if line is None else f"{file}:{line}"
         super().__init__(f"{place}: {element} is not supported: {found}; {instead}")
         self.element, self.file, self.line, self.found, self.instead = element, file, line, found, instead
+        self.code: Reason = code
 
 
 class Addressed:
@@ -56,6 +74,19 @@ class Addressed:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """A difference from the tool; `code` is stable, unlike the sentence."""
+
+    code: str
+    text: str
+    element: str = ""
+    """The tool's name for its subject, or FILE:LINE; empty for the whole load."""
+
+    def __str__(self) -> str:
+        return f"{self.element}: {self.text}" if self.element else self.text
+
+
+@dataclass(frozen=True, slots=True)
 class Translated:
     """A script or command line as a Prony load."""
 
@@ -64,8 +95,8 @@ class Translated:
     trial: TrialPlan
     """Without preflight or warm-up: the server sees only the tool's own requests."""
     title: str
-    notes: tuple[str, ...] = ()
-    """Differences from the tool, a sentence each; printed before the load and kept in the plan."""
+    notes: tuple[Note, ...] = ()
+    """Printed before the load and kept in the plan."""
 
     def logged(self, file: Path) -> Translated:
         """The same trial with a row per request."""
@@ -176,7 +207,7 @@ def exit_code(ran: Ran, exit_like_original: bool, original: int) -> int:
 
 def explain(translated: Translated) -> str:
     """The Prony plan as a file for `prony run`."""
-    return planfile_write.text(translated.plan(), translated.notes)
+    return planfile_write.text(translated.plan(), [str(note) for note in translated.notes])
 
 
 def openssl_name(suite: str) -> str:

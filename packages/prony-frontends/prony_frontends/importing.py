@@ -38,7 +38,7 @@ def command(
     translated = front_end(name).translate(argv)
     output.write_text(explain(translated), encoding="utf-8")
     for note in translated.notes:
-        typer.echo(f"prony: note: {redaction.text(note)}", err=True)
+        typer.echo(f"prony: note: {redaction.text(str(note))}", err=True)
     typer.echo(f"{output} written; run it with: prony run {shlex.quote(str(output))}", err=True)
     return ExitCode.OK
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ UNSEEN = re.compile("[\\x7f-\\xa0\\u2028\\u2029\\ufeff]")
 """Invisible breaks and blanks, which YAML needs as escapes."""
 
 
-def text(plan: Plan, remarks: tuple[str, ...] = ()) -> str:
+def text(plan: Plan, remarks: Iterable[str] = ()) -> str:
     """A single cell on a running server as a plan file, with remarks as comments and no seed."""
     (cell,) = plan.cells
     assert isinstance(cell.target, Url)

@@ -14,6 +14,7 @@ from prony.load.contract import engine_plan
 from prony_frontends.artillery import run
 from tests.frontends.artillery.test_run import requests
 from tests.frontends.artillery.test_translate import flow, script
+from tests.frontends.codes import noted
 from tests.frontends.conftest import Served, as_asked, quick_desk
 from tests.programs import program
 
@@ -26,30 +27,27 @@ def text(url: str, steps: str, config: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "code", "named"),
     [
-        ("  processor: ./f.js\n", "config.processor ('./f.js') is not loaded"),
-        ("  plugins: {publish-metrics: [], apdex: {}}\n", "the plugin 'apdex' is left out"),
-        ("  http: {maxRedirects: 3}\n", "set maxRedirects on requests"),
-        ("  http: {extendedMetrics: true}\n", "prony results show"),
-        ("  apdex: {threshold: 100}\n  owner: me\n", "left out: config.apdex, config.owner"),
-        ("  plugins: {own-thing: {a: 1}}\n", "the plugin 'own-thing' is left out"),
-        ("  http: {retries: 3}\n", "left out: config.http.retries"),
-        ("  defaults: {tags: [a]}\n", "the default 'tags' is left out"),
-        ("  engines: {playwright: {}}\n", "config.engines.playwright is left out"),
-        ("  payload: {path: p.csv}\n", "a payload without fields has no effect"),
-        (
-            "  payload: {path: p.csv, fields: [a], loadAll: true}\n",
-            "loadAll without a name has no effect",
-        ),
-        ("  plugins: {ensure: {errorRate: 1}}\n", "the check 'errorRate' is left out"),
-        ("  plugins: {ensure: {}}\n  ensure: [{p95: 1}]\n", "ensure has no keys"),
-        ("version: 2\n", "the key 'version' is left out"),
+        ("  processor: ./f.js\n", "not_loaded", "config.processor"),
+        ("  plugins: {publish-metrics: [], apdex: {}}\n", "plugin", "'apdex'"),
+        ("  http: {maxRedirects: 3}\n", "http_option", "config.http.maxRedirects"),
+        ("  http: {extendedMetrics: true}\n", "http_option", "prony results show"),
+        ("  apdex: {threshold: 100}\n  owner: me\n", "unknown_key", "config.apdex, config.owner"),
+        ("  plugins: {own-thing: {a: 1}}\n", "plugin", "'own-thing'"),
+        ("  http: {retries: 3}\n", "unknown_key", "config.http.retries"),
+        ("  defaults: {tags: [a]}\n", "unknown_key", "the default 'tags'"),
+        ("  engines: {playwright: {}}\n", "unknown_key", "config.engines.playwright"),
+        ("  payload: {path: p.csv}\n", "no_effect", "fields"),
+        ("  payload: {path: p.csv, fields: [a], loadAll: true}\n", "no_effect", "loadAll"),
+        ("  plugins: {ensure: {errorRate: 1}}\n", "unknown_key", "'errorRate'"),
+        ("  plugins: {ensure: {}}\n  ensure: [{p95: 1}]\n", "no_checks", "ensure"),
+        ("version: 2\n", "unknown_key", "'version'"),
     ],
 )
-def test_what_changes_no_request_is_noted(tmp_path: Path, config: str, said: str) -> None:
+def test_what_changes_no_request_is_noted(tmp_path: Path, config: str, code: str, named: str) -> None:
     made = script(tmp_path, text("http://h:80", "- get: {url: /}", config))
-    assert any(said in note for note in made.notes), made.notes
+    assert noted(made.notes, code, named), made.notes
     plain = script(tmp_path, text("http://h:80", "- get: {url: /}"))
     assert made.trial == plain.trial
 
@@ -79,32 +77,30 @@ def test_a_payload_with_and_without_a_line_of_names(
 def test_a_pool_shares_connections(tmp_path: Path) -> None:
     made = script(tmp_path, text("http://h:80", "- get: {url: /}", "  http: {pool: 10}\n"))
     assert made.trial.connections.shared
-    assert any("config.http.pool: users reuse idle connections" in one for one in made.notes)
+    assert noted(made.notes, "http_option", "config.http.pool")
     assert engine_plan(as_asked(made))["connection"]["reuse"] == "keep_alive"
     plain = script(tmp_path, text("http://h:80", "- get: {url: /}"))
     assert engine_plan(as_asked(plain))["connection"]["reuse"] == "per_session"
 
 
 @pytest.mark.parametrize(
-    ("steps", "said"),
+    ("steps", "code", "named"),
     [
-        ("- get: {url: /, comment: none}", "the key of get 'comment' is left out"),
-        ("- get: {url: /, expect: [{statusCodes: 200}]}", "the plugin expect has no 'statusCodes'"),
-        ("- parallel: [{get: {url: /}}]", "the requests of parallel are sequential"),
-        (
-            "- parallel: [{log: x}, {loop: [{get: {url: /}}], count: 1}]",
-            "its pauses, loops and functions too",
-        ),
+        ("- get: {url: /, comment: none}", "unknown_key", "'comment'"),
+        ("- get: {url: /, expect: [{statusCodes: 200}]}", "unknown_key", "'statusCodes'"),
+        ("- parallel: [{get: {url: /}}]", "sequential", "parallel"),
+        ("- parallel: [{log: x}, {loop: [{get: {url: /}}], count: 1}]", "sequential", "loops"),
         (
             "- get: {url: /, match: {json: $.a, value: 1, ifExists: 1, strict: false}}",
-            "key of a capture 'ifExists'",
+            "unknown_key",
+            "'ifExists'",
         ),
     ],
 )
-def test_what_artillery_passes_over_is_noted(tmp_path: Path, steps: str, said: str) -> None:
+def test_what_artillery_passes_over_is_noted(tmp_path: Path, steps: str, code: str, named: str) -> None:
     plugin = "  plugins: {expect: {}}\n"
     made = script(tmp_path, text("http://h:80", steps, plugin))
-    assert any(said in note for note in made.notes), made.notes
+    assert noted(made.notes, code, named), made.notes
     plain = script(tmp_path, text("http://h:80", "- get: {url: /}", plugin))
     assert made.trial == plain.trial
 

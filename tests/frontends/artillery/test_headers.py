@@ -16,6 +16,7 @@ from prony_frontends.artillery import run
 from prony_frontends.artillery.translate import translate
 from tests.frontends.artillery.test_config import text
 from tests.frontends.artillery.test_jmespath import counted
+from tests.frontends.codes import noted
 from tests.frontends.conftest import quick_desk
 from tests.frontends.site import Response, site
 from tests.programs import program
@@ -128,9 +129,9 @@ def test_compression_is_offered_where_no_body_is_looked_into(tmp_path: Path) -> 
     made = translate(["run", script])
     (step,) = made.trial.workload.scenarios[0].requests
     assert step.headers["accept-encoding"] == "gzip, deflate, br"
-    assert not any("without compression" in note for note in made.notes)
+    assert not noted(made.notes, "read_plain")
     script, _ = written(tmp_path, 1, (({"contentType": "json"}, Response()),))
     made = translate(["run", script])
     (step,) = made.trial.workload.scenarios[0].requests
     assert "accept-encoding" not in step.headers
-    assert sum("without compression" in note for note in made.notes) == 1
+    assert [note.code for note in made.notes].count("read_plain") == 1

@@ -12,8 +12,8 @@ import pytest
 
 from prony.plan.workload import MOST_STEPS
 from prony_frontends.artillery.translate import translate
-from prony_frontends.base import Refused
 from tests.frontends.artillery.test_run import requests
+from tests.frontends.codes import refuses
 from tests.frontends.conftest import Served, moved, offered
 from tests.programs import program
 
@@ -137,5 +137,5 @@ def test_a_script_has_no_more_requests_than_the_engine_takes(tmp_path: Path) -> 
 
     assert len(translate(written(MOST_STEPS - 1)).trial.workload.scenarios) == 2
     for count in (MOST_STEPS, MOST_STEPS + 1):
-        with pytest.raises(Refused, match="more than 1000 requests in all scenarios"):
+        with refuses("limit", "1000 requests"):
             translate(written(count))

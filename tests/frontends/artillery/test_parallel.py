@@ -13,6 +13,7 @@ from prony.plan.step import Block
 from prony_frontends.artillery import run
 from tests.frontends.artillery.test_config import text
 from tests.frontends.artillery.test_translate import script
+from tests.frontends.codes import noted
 from tests.frontends.conftest import Front
 from tests.frontends.site import Response, Site, site
 from tests.programs import program
@@ -82,14 +83,14 @@ def test_branches_are_one_entry_each(tmp_path: Path) -> None:
         tmp_path, text("http://h:80", fewer.lstrip().replace("\n      ", "\n"), "  http: {pool: 3}\n")
     )
     assert made.trial.workload.requests_at_once == 2
-    assert not any("one after the other" in note for note in made.notes)
+    assert not noted(made.notes, "sequential")
 
 
 def test_within_another_they_go_out_one_after_the_other(tmp_path: Path) -> None:
     inner = "- parallel: [{parallel: [{get: {url: /a}}, {get: {url: /b}}]}, {get: {url: /c}}]"
     made = script(tmp_path, text("http://h:80", inner, "  http: {pool: 3}\n"))
     assert made.trial.workload.requests_at_once == 2
-    assert any("in a parallel step" in note for note in made.notes)
+    assert noted(made.notes, "sequential", "in a parallel step")
 
 
 def test_more_than_the_engine_has_at_once_are_as_many_as_it_has(tmp_path: Path) -> None:
@@ -97,5 +98,4 @@ def test_more_than_the_engine_has_at_once_are_as_many_as_it_has(tmp_path: Path) 
     steps = f"- limit: 300\n  parallel:{branches}"
     made = script(tmp_path, text("http://h:80", steps, "  http: {pool: 300}\n"))
     assert made.trial.workload.requests_at_once == MOST_AT_ONCE
-    assert any("s.yml:7: at most 256 of the 300" in note
-               for note in made.notes), made.notes  # fmt: skip
+    assert noted(made.notes, "at_once", "s.yml:7", "256 of the 300")

@@ -16,6 +16,7 @@ from prony.plan.think import Think
 from prony_frontends.artillery import run
 from prony_frontends.artillery.translate import translate
 from tests.frontends.artillery.test_run import requests
+from tests.frontends.codes import noted
 from tests.frontends.conftest import Front, Served, moved, offered
 from tests.programs import program
 
@@ -79,9 +80,8 @@ def test_what_has_no_value_is_left_out_or_undefined(serve: Callable[..., Served]
     assert none[1] == b""
     assert text[1] == b"a undefined undefined undefined {{ g() }}"
     assert body[1] == JSON
-    said = " ".join(made.notes)
-    for part in ("email() }} is neither", "'nothing' is unknown here", "no function $guid()", "NOT_SET"):
-        assert part in said
+    for name in ("email()", "'nothing'", "$guid()", "NOT_SET"):
+        assert noted(made.notes, "undefined", name)
 
 
 def test_what_decides_the_load_must_have_a_value(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_variables_are_drawn_once_for_the_run_and_pauses_each_time(tmp_path: Pat
     assert re.fullmatch(r"[A-Za-z0-9]{8}", token)
     assert re.fullmatch(rf'\{{"t":"{token}","n":"u-\d\d"\}}', first.body or "")
     assert first.think == Think(kind="uniform", min_ms=1000.0, max_ms=3000.0)
-    assert any("drawn once per run" in note for note in made.notes)
+    assert noted(made.notes, "drawn_once")
 
 
 @pytest.mark.needs("artillery")

@@ -109,7 +109,7 @@ def parse(argv: Sequence[str], second: bool = False) -> WrkArguments:
     if arguments.connections < arguments.threads:
         raise WrongUsage(FEW_CONNECTIONS)
     if arguments.threads > 1000:
-        raise Refused("--threads", TOOL, None, f"{arguments.threads} threads", "use at most 1000")
+        raise Refused("--threads", TOOL, None, f"{arguments.threads} threads", "use at most 1000", "limit")
     return arguments
 
 
@@ -138,7 +138,7 @@ def _take(args: WrkArguments, name: str, given: str, value: str) -> None:
     elif name == "--duration":
         args.duration_s = _scaled(given, value, _TIME)
         if args.duration_s > LONGEST_S:
-            raise Refused("--duration", TOOL, None, value, "use at most a year")
+            raise Refused("--duration", TOOL, None, value, "use at most a year", "limit")
     elif name == "--rate":
         args.rate_per_s = _scaled(given, value, _METRIC)
     elif name == "--u_latency":

@@ -23,7 +23,7 @@ from prony.report.progress_state import SilentProgress
 from prony_frontends._exports.wrk import CONNECT, READ, TIMEOUT, WRITE
 from prony_frontends._wrk import layout
 from prony_frontends._wrk.arguments import TOOL, USAGE, USAGE_2, WrkArguments, WrongUsage, parse
-from prony_frontends.base import Context, Refused, Translated
+from prony_frontends.base import Context, Note, Refused, Translated
 from prony_frontends.counted import CountedValues
 
 FAILED = 1
@@ -78,13 +78,18 @@ def translated(args: WrkArguments) -> Translated:
         rate_groups=args.threads,
     )
     target = args.target.model_copy(update={"tls": TlsOptions(insecure=True)})
-    notes = [f"the header '{text}' is left out, as by wrk: no space after its colon" for text in args.dropped]
+    notes = [
+        Note("header_not_sent", f"the header '{text}' is left out, as by wrk (no space)")
+        for text in args.dropped
+    ]
     if "?" in args.url and "?" not in args.path:
-        notes.append("the query of the URL is left out, as by wrk: no path before it")
+        notes.append(Note("query_not_sent", "the query is left out, as by wrk: no path"))
     if args.open_connections != args.connections:
         notes.append(
-            f"{args.connections} connections over {args.threads} threads are {args.open_connections}: "
-            "as in wrk each thread opens the same number"
+            Note(
+                "connections",
+                f"as in wrk {args.connections} over {args.threads} threads are {args.open_connections}",
+            )
         )
     return Translated(TOOL, target, trial, f"wrk {redaction.url(args.url)}", tuple(notes))
 

@@ -19,7 +19,7 @@ from prony.plan.target import TlsOptions, Url
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Workload
 from prony_frontends.ab.arguments import TOOL, AbArguments
-from prony_frontends.base import Refused, Translated
+from prony_frontends.base import Note, Refused, Translated
 
 AGENT = "ApacheBench/2.3"
 LINE = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+): (\S(?:.*\S)?)")
@@ -31,7 +31,7 @@ def translated(args: AbArguments) -> Translated:
     target = args.target
     method = args.method or "GET"
     if args.proxy is not None and target.https:
-        raise Refused("-X", TOOL, None, "https through a proxy", "use no proxy, or http")
+        raise Refused("-X", TOOL, None, "https through a proxy", "use no proxy, or http", "conflict")
     if method not in METHODS:
         raise Refused("-m", TOOL, None, f"the method {method}", f"use {', '.join(METHODS)}")
     only: Any = args.tls_version
@@ -57,14 +57,11 @@ def translated(args: AbArguments) -> Translated:
     return Translated(TOOL, reached, trial, f"ab {redaction.url(args.url)}", _notes(args))
 
 
-def _notes(args: AbArguments) -> tuple[str, ...]:
-    notes: list[str] = []
-    if not args.carry_on:
-        notes.append(
-            "a broken connection does not end the run at once as in ab without -r; the run goes on to "
-            "its end and then exits as ab would"
-        )
-    return tuple(notes) if args.verbosity >= 1 else ()
+def _notes(args: AbArguments) -> tuple[Note, ...]:
+    if args.carry_on or args.verbosity < 1:
+        return ()
+    text = "a broken connection does not end the run at once; at its end it exits as ab would"
+    return (Note("run_goes_on", text),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +109,7 @@ class RequestHead:
             return {"headers": {name: literal(value) for name, value in listed}}
         own = [*self.first, *self.last]
         if len({name for name, _ in own}) < len(own):
-            raise Refused("-A", TOOL, None, "the same credentials header twice", "give it once")
+            raise Refused("-A", TOOL, None, "the same credentials header twice", "give it once", "conflict")
         return {
             "headers": {name: literal(value) for name, value in own},
             "header_lines": "".join(f"{literal(line)}\r\n" for line in self.given),

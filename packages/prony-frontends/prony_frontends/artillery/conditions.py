@@ -121,7 +121,7 @@ def decided(node: ScriptNode, scope: NameScope) -> bool | Condition:
         missing = dict.fromkeys(_missing(tree, names) - scope.later, False)
         for name in sorted(missing):
             scope.uses.said.append(
-                f"{node.place}: '{name}' is unknown here and counts as false, as in Artillery"
+                node.note("undefined", f"'{name}' is unknown here and counts as false, as in Artillery")
             )
         names |= missing
         if not any(isinstance(_known(part, names), _RenderedPart) for part in ast.walk(tree)):
@@ -131,6 +131,7 @@ def decided(node: ScriptNode, scope: NameScope) -> bool | Condition:
         raise node.refused(
             f"ifTrue on '{unknown}', which is never captured",
             "compare captured values, columns, variables or $loopCount",
+            "undefined",
         ) from unknown
     except NotAnExpression as fault:
         raise node.refused(f"this condition ({fault})", "compare a value with a value") from fault

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from prony_frontends.artillery.script import ScriptNode
+from prony_frontends.base import Note
 
 KNOWN = frozenset({
     "target", "phases", "environments", "payload", "variables", "defaults", "http", "plugins", "ensure",
@@ -28,44 +29,38 @@ ENSURED = frozenset({
 HTTP_KNOWN = frozenset({"timeout", "defaults"})
 HTTP_CHANGING = frozenset({"cookieJarOptions"})
 HTTP_NOTED = {
-    "pool": "config.http.pool: users reuse idle connections, as in Artillery; when all are in use, another "
+    "pool": "users reuse idle connections, as in Artillery; when all are in use, another "
     "is opened, where Artillery's user would wait",
-    "maxSockets": "config.http.maxSockets is ignored: each user has one connection",
-    "extendedMetrics": "config.http.extendedMetrics: see prony results show for connect and TLS times",
-    "maxRedirects": "config.http.maxRedirects is ignored, as in Artillery; set maxRedirects on requests",
+    "maxSockets": "ignored: each user has one connection",
+    "extendedMetrics": "see prony results show for connect and TLS times",
+    "maxRedirects": "ignored, as in Artillery; set maxRedirects on requests",
 }
 
 
-def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
+def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[Note]:
     """A note for each key without effect. Raises Refused for an unsupported key that changes requests."""
-    strange: list[str] = []
-    for key, child in config.items():
-        if key == "processor":
-            if not calls(root.value):
-                yield (
-                    f"config.processor ({child.shown}) is not loaded: no request or step names a function "
-                    "of it"
-                )
-        elif key not in KNOWN:
-            strange.append(f"config.{key}")
+    strange = [f"config.{key}" for key, _ in config.items() if key not in KNOWN]
+    processor = config.children.get("processor")
+    if processor is not None and not calls(root.value):
+        yield processor.note("not_loaded", "config.processor is not loaded: nothing names a function of it")
     if strange:
-        yield f"keys unknown to Artillery are left out: {', '.join(strange)}"
+        yield Note("unknown_key", f"keys unknown to Artillery are left out: {', '.join(strange)}")
     http = config.get("http")
     for key, child in () if http is None else http.items():
         if key in HTTP_NOTED:
-            yield HTTP_NOTED[key]
+            yield Note("http_option", HTTP_NOTED[key], f"config.http.{key}")
         elif key in HTTP_CHANGING:
             raise child.refused(f"config.http.{key}", "leave it out")
         elif key not in HTTP_KNOWN:
-            yield f"keys unknown to Artillery are left out: config.http.{key}"
+            yield Note("unknown_key", f"keys unknown to Artillery are left out: config.http.{key}")
     engines = config.get("engines")
     for name, child in () if engines is None else engines.items():
         if name != "http":
-            yield f"{child.place}: config.engines.{name} is left out; scenarios of another engine are refused"
+            yield child.note("unknown_key", f"config.engines.{name} is left out; its scenarios are refused")
     plugins = config.get("plugins")
     yield from _unchecked(config, plugins)
     if plugins is not None and not isinstance(plugins.value, dict):
-        yield f"{plugins.place}: config.plugins has no names as keys; no plugin is loaded, as in Artillery"
+        yield plugins.note("no_plugins", "config.plugins has no names as keys: no plugin is loaded")
         return
     for name, child in () if plugins is None else plugins.items():
         if name == "fake-data":
@@ -73,10 +68,7 @@ def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
         if name in CHANGING:
             raise child.refused(f"the plugin '{name}'", f"remove it; Prony has {', '.join(sorted(PLUGINS))}")
         if name not in PLUGINS:
-            yield (
-                f"the plugin '{name}' is left out: it sends no reports and has no other "
-                "effect (as in Artillery without it installed)"
-            )
+            yield child.note("plugin", f"the plugin '{name}' is left out: it sends no reports")
 
 
 def _refuse_drawn(node: ScriptNode) -> None:
@@ -92,7 +84,7 @@ def _refuse_drawn(node: ScriptNode) -> None:
         _refuse_drawn(child)
 
 
-def _unchecked(config: ScriptNode, plugins: ScriptNode | None) -> Iterator[str]:
+def _unchecked(config: ScriptNode, plugins: ScriptNode | None) -> Iterator[Note]:
     """Notes for malformed checks, where the plugin ensure is on."""
     if plugins is None or "ensure" not in plugins.children:
         return
@@ -100,7 +92,7 @@ def _unchecked(config: ScriptNode, plugins: ScriptNode | None) -> Iterator[str]:
     if section is None or isinstance(section.value, dict):
         yield from () if section is None else section.unread("the check", ENSURED)
     else:
-        yield f"{section.place}: ensure has no keys and checks nothing, as in Artillery"
+        yield section.note("no_checks", "ensure has no keys and checks nothing, as in Artillery")
 
 
 CONTENTS = frozenset({"json", "body", "form", "formData", "qs", "headers", "expect"})

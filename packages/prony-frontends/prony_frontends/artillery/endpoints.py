@@ -58,7 +58,7 @@ class Endpoints:
             return str_of(node.value)
         text = rendered(node, scope)
         if "${" in text.replace("$${", ""):
-            raise node.refused("groupDynamicURLs: false with a value of the run", UNGROUPED)
+            raise node.refused("groupDynamicURLs: false with a value of the run", UNGROUPED, "varies")
         return text.replace("$${", "${")
 
 

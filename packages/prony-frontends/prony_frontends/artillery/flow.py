@@ -21,6 +21,7 @@ from prony_frontends.artillery.script import ScriptNode
 from prony_frontends.artillery.templates import USER_UUID, NameScope, UsedFeatures
 from prony_frontends.artillery.thinks import jitter_of
 from prony_frontends.artillery.walk import LOOP_KEYS, Walk, flattened
+from prony_frontends.base import Note
 
 CHECKED = "values_checked"
 """A variable, with which the engine checks the values of a scenario's first request too."""
@@ -51,7 +52,7 @@ class TranslatedScenario:
     """Names of steps with a match."""
     follows: frozenset[str]
     """Names of steps that follow redirects."""
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     captured: Mapping[str, str]
     """Name in the script -> name in the plan."""
     unnamed: frozenset[str]
@@ -116,11 +117,7 @@ def _walked(
         fed={**scope.fed, **{name: one.column for name, one in lists.items()}},
     )
     hooks, scope = of_scenario(node, settings.processor, outer, prefix, settings.elsewhere)
-    ignored = [
-        f"{child.place}: the key of a scenario '{key}' is left out, as by Artillery"
-        for key, child in node.items()
-        if key not in KEYS
-    ]
+    ignored = list(node.unread("the key of a scenario", KEYS))
     engine = node.get("engine")
     if engine is not None and engine.value != "http":
         raise engine.refused(
@@ -138,6 +135,7 @@ def _walked(
             f"more than {MOST_VARIANTS} combinations of list variables, part of which must "
             f"be known before the run ({', '.join(before)})",
             "put the values into a CSV file (config.payload), or use them in paths, bodies and headers only",
+            "limit",
         )
     own = {} if hooks is None else hooks.shared
     used = {name: drawn for name, drawn in lists.items() if name in own or name in repr(node.value)}
@@ -158,11 +156,10 @@ def _walked(
         )
         walk.entries.extend(_known_before(node, outer))
         loops = _walk_whole(walk, flow, here, node)
-        for note in here.uses.said:
-            walk.note(note)
+        walk.notes += here.uses.said
         if not walk.steps:
             if not settings.hook and not any(True for _ in calls(tuple(walk.entries))):
-                walk.note(f"{flow.place}: users of this scenario send no requests")
+                walk.notes.append(flow.note("no_requests", "users of this scenario send no requests"))
             walk.entries.append(NEVER)
         suffix = f" ({len(variants) + 1})" if variants else ""
         variants.append(

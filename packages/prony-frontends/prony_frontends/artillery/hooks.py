@@ -25,6 +25,7 @@ from prony_frontends.artillery.templates import (
     json_value,
     words_of,
 )
+from prony_frontends.base import Note
 
 RESPONSE = r"(?s)\A.*"
 """Matches a whole head or body."""
@@ -55,7 +56,7 @@ class Hooks:
     """Prefix of names that do not occur in the script."""
     hook_count: int = 0
     """Number of requests and questions so far, for unique names."""
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
     @property
     def reads_turn(self) -> bool:
@@ -223,7 +224,8 @@ def of_scenario(
         uuid="$uuid" in repr(node.value) or "$uuid" in found.source,
     )
     if node.get("onError") is not None:
-        hooks.notes.append(f"{node.children['onError'].place}: the functions of onError are not called")
+        text = "the functions of onError are not called"
+        hooks.notes.append(node.children["onError"].note("on_error", text))
     return hooks, inner
 
 

@@ -45,7 +45,9 @@ class JsonChecks:
         for mine, more in ((self.filled, other.filled), (self.matches, other.matches)):
             twice = [where for where, what in more.items() if mine.get(where, what) != what]
             if twice:
-                raise node.refused(f"another check of {twice[0] or 'the whole body'}", "check each path once")
+                raise node.refused(
+                    f"another check of {twice[0] or 'the whole body'}", "check each path once", "conflict"
+                )
             mine |= more
         self.exists += other.exists
         self.absent += other.absent

@@ -24,7 +24,9 @@ def refuse_shared_turn(node: ScriptNode, inner: list[ScriptNode]) -> None:
     own = repr([step.value for step in inner if step not in loops])
     name = names_of(node)[0]
     if name in own and any(names_of(loop)[0] == name for loop in loops):
-        raise node.refused(f"{name} in a loop around a loop", "give one of them a loopValue of its own")
+        raise node.refused(
+            f"{name} in a loop around a loop", "give one of them a loopValue of its own", "nested"
+        )
 
 
 def names_of(node: ScriptNode) -> tuple[str, str]:

@@ -38,7 +38,7 @@ def multipart(node: ScriptNode, scope: NameScope) -> tuple[tuple[BodyPart, ...],
             text = ""
         text += "\r\n"
     if files > MOST_BYTES:
-        raise node.refused("formData with files of more than 16 MiB", "use smaller files")
+        raise node.refused("formData with files of more than 16 MiB", "use smaller files", "limit")
     return (*parts, BodyPart(text=f"{text}--{boundary}--\r\n")), f"multipart/form-data; boundary={boundary}"
 
 

@@ -13,6 +13,7 @@ from prony_frontends.artillery import csv_rows
 from prony_frontends.artillery.js_numbers import cast, number_text
 from prony_frontends.artillery.script import ScriptNode
 from prony_frontends.artillery.templates import FeederColumn, NameScope, Rows, constant, json_value
+from prony_frontends.base import Note
 
 KEYS = frozenset({
     "path", "fields", "order", "skipHeader", "skipEmptyLines", "delimiter", "cast", "name", "loadAll",
@@ -31,7 +32,7 @@ class Payload:
 
     feeders: dict[str, Feeder]
     columns: dict[str, FeederColumn]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     rows: dict[str, Rows] = field(default_factory=dict)
     """Whole files, by name in the script."""
 
@@ -46,14 +47,14 @@ def payload(node: ScriptNode | None, given: str | None, folder: Path, scope: Nam
     single = isinstance(node.value, dict)
     feeders: dict[str, Feeder] = {}
     columns: dict[str, FeederColumn] = {}
-    notes: list[str] = []
+    notes: list[Note] = []
     whole: dict[str, Rows] = {}
     for index, entry in enumerate((node,) if single else node.elements()):
         notes += entry.unread("the key of a payload", KEYS)
         loads_all = entry.get("loadAll") is not None and entry.children["loadAll"].value is True
         if (loads_all and entry.get("name") is None) or (entry.get("fields") is None and not loads_all):
             lacks = "loadAll without a name" if loads_all else "a payload without fields"
-            notes.append(f"{entry.place}: {lacks} has no effect and is left out")
+            notes.append(entry.note("no_effect", f"{lacks} has no effect and is left out"))
             continue
         name = f"payload{index + 1}"
         path = entry.get("path")
@@ -74,7 +75,7 @@ def _whole(node: ScriptNode, file: Path) -> Rows:
     """All rows for every user, as mappings of the fields, else as lists."""
     _settings(node)
     if node.get("order") is not None:
-        raise node.children["order"].refused("loadAll with an order", "use only one")
+        raise node.children["order"].refused("loadAll with an order", "use only one", "conflict")
     values = [[_value(text, node) for text in row] for row in _read(file, node)]
     fields = node.get("fields")
     if fields is None or not fields.elements():

@@ -9,6 +9,7 @@ from typing import Literal
 from prony.plan.load import OpenLoad, RatePhase
 from prony_frontends.artillery.script import ScriptNode
 from prony_frontends.artillery.templates import NameScope, constant
+from prony_frontends.base import Note
 
 KEYS = frozenset({"duration", "arrivalRate", "rampTo", "arrivalCount", "maxVusers", "pause", "name", "mode"})
 MOST_USERS = 100_000
@@ -32,7 +33,7 @@ class Schedule:
 
     load: OpenLoad
     phases: tuple[NamedPhase, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 ONE_USER = Schedule(
@@ -56,7 +57,7 @@ def schedule(
     named: list[NamedPhase] = []
     caps: list[int | None] = []
     modes: set[str] = set()
-    notes: list[str] = []
+    notes: list[Note] = []
     for phase in node.elements():
         notes.extend(phase.unread("the key of a phase", KEYS))
         rate, kind = _phase(phase, scope, mode)
@@ -72,14 +73,13 @@ def schedule(
             modes.add(kind)
         if rate.from_per_s != rate.to_per_s:
             notes.append(
-                f"{phase.place}: the ramp is continuous; Artillery steps once per second, "
-                "rounded down to whole users"
+                phase.note("ramp", "the ramp is continuous; Artillery steps once per second, to whole users")
             )
         rates.append(rate)
     if not rates or not modes:
         raise node.wrong("at least one phase with arrivals")
     if len(modes) > 1:
-        raise node.refused("modes that differ between phases", "give all phases the same mode")
+        raise node.refused("modes that differ between phases", "give all phases the same mode", "conflict")
     arrivals: Literal["constant", "poisson"] = "poisson" if modes == {"poisson"} else "constant"
     total = sum(rate.duration_s * (rate.from_per_s + rate.to_per_s) / 2 for rate in rates)
     places = int(min(MOST_USERS, max(100, ceil(total) + 1)))

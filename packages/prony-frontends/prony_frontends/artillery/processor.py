@@ -153,7 +153,7 @@ def _sources(file: Path, seen: dict[Path, str], node: ScriptNode) -> Iterator[st
         elif loaded is None and not _is_late(code, match.start()) and not (beside / "package.json").is_file():
             raise Refused(
                 f"require('{name}') in config.processor", str(file), at, match[0].strip(),
-                "that file does not exist",
+                "that file does not exist", "no_file",
             )  # fmt: skip
 
 

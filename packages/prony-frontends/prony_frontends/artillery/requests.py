@@ -36,6 +36,7 @@ from prony_frontends.artillery.templates import (
     str_of,
     text_of,
 )
+from prony_frontends.base import Note
 
 Ending = Literal["unanswered", "capture", "redirect", "body"]
 USER_AGENT = "Artillery (https://artillery.io)"
@@ -109,7 +110,7 @@ class SentRequest:
     found: ReadFromResponse
     named: bool
     """Whether the script names it."""
-    ignored: tuple[str, ...]
+    ignored: tuple[Note, ...]
     """A note for each key without effect."""
     plain: bool
     """Whether its response is read, and requested without compression."""
@@ -230,7 +231,9 @@ def _where(
         authority = re.split("[/?#]", rest, maxsplit=1)[0]
         path = rest.removeprefix(authority)
         if "${" in authority:
-            raise url.refused("a host that is drawn during the run", "write the host, or use --target")
+            raise url.refused(
+                "a host that is drawn during the run", "write the host, or use --target", "varies"
+            )
         auth = of_userinfo(authority)
         there = parse_url(f"{scheme}://{authority}").target
         if there.url != settings.target.url:

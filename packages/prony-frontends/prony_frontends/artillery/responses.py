@@ -25,6 +25,7 @@ from prony_frontends.artillery.templates import (
     rendered,
     str_of,
 )
+from prony_frontends.base import Note
 from prony_frontends.patterns import Untranslatable, pattern
 
 RIGHT = tuple(range(200, 300))
@@ -60,7 +61,7 @@ class ReadFromResponse:
     json_values: dict[str, Any]
     json_filled: dict[str, str]
     """JSON pointer -> value of a match known only during the run, as JSON."""
-    ignored: tuple[str, ...] = ()
+    ignored: tuple[Note, ...] = ()
     """A note for each key without effect."""
 
     @property
@@ -88,7 +89,7 @@ class Expected:
     """JSON pointer -> required value, as JSON with placeholders."""
     json_matches: Mapping[str, str] = field(default_factory=dict)
     """JSON pointer -> regex that must match the value."""
-    ignored: tuple[str, ...] = ()
+    ignored: tuple[Note, ...] = ()
     """Checks that the plugin ignores."""
 
     @property
@@ -110,7 +111,7 @@ def looked(params: ScriptNode, scope: NameScope, strict: bool) -> ReadFromRespon
     json_values: dict[str, Any] = {}
     json_filled: dict[str, str] = {}
     matches = False
-    ignored: list[str] = []
+    ignored: list[Note] = []
     for spec in (*_listed(params.get("capture")), *_listed(params.get("match"))):
         if spec.get("xpath") is not None:
             raise spec.children["xpath"].refused("capture 'xpath'", NO_XPATH)
@@ -136,13 +137,11 @@ def looked(params: ScriptNode, scope: NameScope, strict: bool) -> ReadFromRespon
         capture = _capture(spec, strict)
         if capture.default is not None and (spec.get("json") or spec.get("selector")) is not None:
             ignored.append(
-                f"{spec.place}: without a match {name.value} is an empty text; Artillery writes undefined, "
-                "and leaves out a header or a part of json"
+                spec.note("no_match", f"without a match {name.value} is empty; Artillery writes undefined")
             )
         if spec.get("selector") is not None and capture.regex is not None and capture.template is not None:
             ignored.append(
-                f"{spec.place}: {spec.children['selector'].shown} is matched against the source; "
-                "entities are not decoded"
+                spec.note("tags_in_source", f"{spec.children['selector'].shown} is matched undecoded")
             )
         if name.value in scope.kept:
             default = None if capture.default is None else json.dumps(capture.default)
@@ -239,12 +238,12 @@ def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expec
     regexes: list[str] = []
     of_json = False
     json_checks = JsonChecks()
-    ignored: list[str] = []
+    ignored: list[Note] = []
     for part in _listed(node):
         # The plugin reads the first key of a list element.
         for key, child in list(part.items())[: 1 if isinstance(node.value, list) else None]:
             if key not in EXPECTATIONS:
-                ignored.append(f"{child.place}: the plugin expect has no '{key}'; it is not checked")
+                ignored.append(child.note("unknown_key", f"the plugin expect has no '{key}'"))
                 continue
             if key in ("statusCode", "notStatusCode"):
                 named = tuple(int(_number(status, scope)) for status in _listed(child))

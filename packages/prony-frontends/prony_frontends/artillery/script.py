@@ -13,7 +13,7 @@ from typing import Any, Literal
 import yaml
 
 from prony.errors import UsageError
-from prony_frontends.base import Refused
+from prony_frontends.base import Note, Reason, Refused
 
 Key = str | int
 MOST_NODES = 200_000
@@ -118,15 +118,19 @@ class ScriptNode:
             if key not in known:
                 raise child.refused(f"{what} '{key}'", instead)
 
-    def unread(self, what: str, known: Mapping[str, Any] | frozenset[str]) -> Iterator[str]:
+    def unread(self, what: str, known: Mapping[str, Any] | frozenset[str]) -> Iterator[Note]:
         """A note for each unknown key, which Artillery ignores."""
         for key, child in self.items():
             if key not in known:
-                yield f"{child.place}: {what} '{key}' is left out, as in Artillery"
+                yield child.note("unknown_key", f"{what} '{key}' is left out, as in Artillery")
 
-    def refused(self, element: str, instead: str) -> Refused:
+    def note(self, code: str, text: str) -> Note:
+        """A note about this value."""
+        return Note(code, text, self.place)
+
+    def refused(self, element: str, instead: str, code: Reason = "unsupported") -> Refused:
         """The error for an unsupported value."""
-        return Refused(element, self.file, self.line, self.shown, instead)
+        return Refused(element, self.file, self.line, self.shown, instead, code)
 
     def wrong(self, expected: str) -> UsageError:
         """The error for an invalid value."""
@@ -171,12 +175,10 @@ class UserFails(UsageError):
         self.node, self.why, self.error = node, why, error
 
     @property
-    def note(self) -> str:
+    def note(self) -> Note:
         """A note about the failure."""
-        return (
-            f"{self.node.place}: {self.why}: Artillery's users fail here, and so do these "
-            f"(errors.{self.error})"
-        )
+        text = f"{self.why}: Artillery's users fail here, and so do these (errors.{self.error})"
+        return self.node.note("user_fails", text)
 
 
 def of(value: Any, file: str, line: int | None) -> ScriptNode:

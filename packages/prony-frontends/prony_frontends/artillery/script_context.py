@@ -12,7 +12,7 @@ from prony_frontends.artillery import script
 from prony_frontends.artillery.flags import COMMAND_LINE, Flags
 from prony_frontends.artillery.script import ScriptNode
 from prony_frontends.artillery.templates import UNDEFINED, NameScope, constant, settled
-from prony_frontends.base import Refused
+from prony_frontends.base import Note, Refused
 
 
 def whole_script(given: Flags) -> ScriptNode:
@@ -27,9 +27,9 @@ def whole_script(given: Flags) -> ScriptNode:
     return root
 
 
-def config_of(root: ScriptNode, given: Flags) -> tuple[ScriptNode, list[str]]:
+def config_of(root: ScriptNode, given: Flags) -> tuple[ScriptNode, list[Note]]:
     """config with the environment and --target applied, and notes."""
-    notes: list[str] = []
+    notes: list[Note] = []
     config = root.get("config") or ScriptNode({}, root.file, root.line, {})
     if not isinstance(config.value, dict):
         raise config.wrong("keys with values")
@@ -38,7 +38,7 @@ def config_of(root: ScriptNode, given: Flags) -> tuple[ScriptNode, list[str]]:
         environments = config.get("environments")
         chosen = None if environments is None else environments.get(name)
         if chosen is None:
-            notes.append(f"the environment {name} is not defined in the script")
+            notes.append(Note("no_environment", f"the environment {name} is not defined in the script"))
         else:
             config = script.merged(config, chosen, lists="by_index")
     if "target" in given.values:

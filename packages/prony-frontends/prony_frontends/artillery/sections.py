@@ -12,6 +12,7 @@ from prony_frontends.artillery.hooks import captured, referred
 from prony_frontends.artillery.requests import ScriptSettings
 from prony_frontends.artillery.script import ScriptNode
 from prony_frontends.artillery.templates import NameScope
+from prony_frontends.base import Note
 
 WALKED = ("before", "scenarios", "after")
 
@@ -25,7 +26,7 @@ class Section:
     """Values known afterwards: name in the script -> name in the plan."""
     kept: frozenset[str] = frozenset()
     """Of these, names of values kept as JSON."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     feeders: Mapping[str, Feeder] = field(default_factory=dict)
 
 

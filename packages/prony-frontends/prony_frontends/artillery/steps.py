@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from prony_frontends.artillery.script import ScriptNode, of, with_children
+from prony_frontends.base import Note
 
 WITH = {
     "loop": None,  # loops report their own unread keys
@@ -16,7 +17,7 @@ CHECKED = frozenset({"get", "post", "put", "patch", "delete"})
 """Methods whose keys Artillery validates before the run."""
 
 
-def as_read(root: ScriptNode, notes: list[str]) -> ScriptNode:
+def as_read(root: ScriptNode, notes: list[Note]) -> ScriptNode:
     """The script with steps reduced to the keys that are read; `notes` gets the rest."""
     children = dict(root.children)
     for name in ("before", "after"):
@@ -30,7 +31,7 @@ def as_read(root: ScriptNode, notes: list[str]) -> ScriptNode:
     return with_children(root, children)
 
 
-def _with_flow(node: ScriptNode, notes: list[str]) -> ScriptNode:
+def _with_flow(node: ScriptNode, notes: list[Note]) -> ScriptNode:
     """A scenario or section with its flow reduced."""
     flow, engine = node.get("flow"), node.get("engine")
     if flow is None or (engine is not None and engine.value != "http"):
@@ -38,14 +39,14 @@ def _with_flow(node: ScriptNode, notes: list[str]) -> ScriptNode:
     return with_children(node, {**node.children, "flow": _flow(flow, notes, checked=True)})
 
 
-def _flow(node: ScriptNode, notes: list[str], checked: bool = False) -> ScriptNode:
+def _flow(node: ScriptNode, notes: list[Note], checked: bool = False) -> ScriptNode:
     """`checked`: Artillery validates these steps before the run, nested steps not."""
     if not isinstance(node.value, list):
         return node
     return _listed(node, [_step(step, notes, checked) for step in node.elements()])
 
 
-def _step(node: ScriptNode, notes: list[str], checked: bool) -> ScriptNode:
+def _step(node: ScriptNode, notes: list[Note], checked: bool) -> ScriptNode:
     if isinstance(node.value, list):
         return _flow(node, notes)
     if not isinstance(node.value, dict) or not node.children:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from prony.errors import UsageError
 from prony_frontends.artillery.js_numbers import number_text
 from prony_frontends.artillery.script import Date, ScriptNode
+from prony_frontends.base import Note
 
 Escape = Literal["plain", "url", "json"]
 TOKEN = re.compile(r"\{\{\{?\s*(.*?)\s*\}\}\}?", re.DOTALL)
@@ -69,7 +70,7 @@ class UsedFeatures:
     """Features that a scenario's texts use."""
 
     uuids: int = 0
-    said: list[str] = field(default_factory=list)
+    said: list[Note] = field(default_factory=list)
     """A note for each text that is probably not meant as written."""
 
 
@@ -134,7 +135,9 @@ def constant(node: ScriptNode, scope: NameScope) -> Any:
         return text_parts[0].value
     if all(isinstance(part, LiteralPart) for part in text_parts):
         return "".join(part.text for part in text_parts if isinstance(part, LiteralPart))
-    raise node.refused("a value drawn during the run", "write the value, or a variable of config.variables")
+    raise node.refused(
+        "a value drawn during the run", "write the value, or a variable of config.variables", "varies"
+    )
 
 
 def settled(node: ScriptNode, scope: NameScope) -> Any:
@@ -145,7 +148,9 @@ def settled(node: ScriptNode, scope: NameScope) -> Any:
     if len(text_parts) == 1 and isinstance(text_parts[0], LiteralPart):
         return text_parts[0].value
     if any(isinstance(part, RenderedPart) for part in text_parts):
-        scope.uses.said.append(f"{node.place}: {node.shown} is drawn once per run, as in Artillery")
+        scope.uses.said.append(
+            node.note("drawn_once", f"{node.shown} is drawn once per run, as in Artillery")
+        )
     return "".join(part.text if isinstance(part, LiteralPart) else _drawn(part, node) for part in text_parts)
 
 
@@ -155,7 +160,7 @@ def _drawn(part: RenderedPart, node: ScriptNode) -> str:
             return str(random.randint(int(low), int(high)))
         case ["random", "string", length]:
             return "".join(random.choices(LETTERS, k=int(length)))
-    raise node.refused("a variable of a variable", "write the value")
+    raise node.refused("a variable of a variable", "write the value", "nested")
 
 
 def is_drawn(node: ScriptNode, scope: NameScope) -> bool:
@@ -277,9 +282,7 @@ def parts(text: str, node: ScriptNode, scope: NameScope) -> Iterator[LiteralPart
 def _without_value(
     why: str, then: str, node: ScriptNode, scope: NameScope, value: Any = UNDEFINED
 ) -> LiteralPart:
-    note = f"{node.place}: {why}; {then}, as in Artillery"
-    if note not in scope.uses.said:
-        scope.uses.said.append(note)
+    scope.uses.said.append(node.note("undefined", f"{why}; {then}, as in Artillery"))
     return LiteralPart(value, why)
 
 
@@ -332,9 +335,11 @@ def _within(inside: str, node: ScriptNode, scope: NameScope) -> LiteralPart:
     """Part of a constant: `$loopElement.id`, `list[0]`, `$env.HOME`."""
     first, *rest = words_of(inside)
     if first in scope.captured:
-        raise node.refused(f"a part of the captured value '{inside}'", "capture that part by itself")
+        raise node.refused(f"a part of the captured value '{inside}'", "capture that part by itself", "part")
     if first in scope.later:
-        raise node.refused(f"'{first}', which is captured later", "capture it before, or set it in variables")
+        raise node.refused(
+            f"'{first}', which is captured later", "capture it before, or set it in variables", "used_before"
+        )
     if first not in scope.constants:
         return _unknown(inside, node, scope)
     value = scope.constants[first]
@@ -355,14 +360,14 @@ def _called(name: str, arguments: list[str], node: ScriptNode) -> RenderedPart:
     except ValueError:
         raise node.refused(f"{name}({', '.join(arguments)})", "give whole numbers") from None
     if any(abs(number) > MOST_DRAWN for number in numbers):
-        raise node.refused(f"{name}({', '.join(arguments)})", f"give numbers up to {MOST_DRAWN:,}")
+        raise node.refused(f"{name}({', '.join(arguments)})", f"give numbers up to {MOST_DRAWN:,}", "limit")
     if name == "$randomNumber":
         low, high = numbers[:2] if len(numbers) > 1 else (0, numbers[0] if numbers else 1)
         return RenderedPart(f"random int {min(low, high)} {max(low, high)}")
     if name == "$randomString":
         length = numbers[0] if numbers else 10
         if not 1 <= length <= 4096:
-            raise node.refused(f"$randomString({length})", "ask for 1 to 4096 characters")
+            raise node.refused(f"$randomString({length})", "ask for 1 to 4096 characters", "limit")
         return RenderedPart(f"random string {length}")
     raise AssertionError(f"{name} is one of {FUNCTIONS}")
 

@@ -22,7 +22,7 @@ def think_of(node: ScriptNode, scope: NameScope, jitter: str | None) -> Think:
     if drawn is not None:
         low_s, high_s = sorted((int(drawn[1]), int(drawn[2])))
         scope.uses.said.append(
-            f"{given.place}: a pause of {low_s} to {high_s} s is uniform, including fractions of seconds"
+            given.note("uniform_pause", f"uniform from {low_s} to {high_s} s, with fractions")
         )
         return Think(kind="uniform", min_ms=low_s * 1000.0, max_ms=high_s * 1000.0)
     _check_known(given, scope)

@@ -37,16 +37,17 @@ from prony_frontends.artillery.sections import WALKED, lists_of, section
 from prony_frontends.artillery.steps import as_read
 from prony_frontends.artillery.templates import UNDEFINED, NameScope, Rows, constant, str_of
 from prony_frontends.artillery.walk import too_many
-from prony_frontends.base import Translated
+from prony_frontends.base import Note, Translated
 
 SCRIPT_KEYS = frozenset({"config", "scenarios", "before", "after"})
 DEFAULTS_KEYS = frozenset({"headers", "cookie", "think", "strictCapture"})
 TIMEOUT_S = 10.0
 DRAIN_S = 3600.0
 """Grace for users in progress at the end; Artillery waits for all of them."""
-REPORTED_DIFFERENCES = (
+REPORTED_DIFFERENCES = Note(
+    "reported",
     "redirects to other servers than the target are errors; responses other than "
-    "2xx are wrong in the judgement, unless the script expects them"
+    "2xx are wrong in the judgement, unless the script expects them",
 )
 
 
@@ -133,11 +134,11 @@ def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
     notes += [*planned.notes, *fed.notes, *before.notes, *after.notes]
     notes += [note for flow in flows for note in flow.notes]
     if _is_on(config, "reportFailuresAsErrors"):
-        notes.append("reportFailuresAsErrors: a failed expectation does not fail the user")
-    if not settings.expects and "'expect'" in repr(root.value):
         notes.append(
-            "expect is not checked, as in Artillery: config.plugins does not enable the plugin expect"
+            Note("failed_expectation", "a failed one does not fail the user", "reportFailuresAsErrors")
         )
+    if not settings.expects and "'expect'" in repr(root.value):
+        notes.append(Note("expect_not_checked", "not checked: config.plugins lacks it, as in Artillery"))
     workload = Workload(
         name=Path(given.scripts[0]).stem or "artillery",
         scenarios=tuple(scenario for flow in flows for scenario in flow.scenarios),
@@ -294,7 +295,7 @@ def _ensure(config: ScriptNode) -> ScriptNode | None:
     return config.get("ensure") or plugins.get("ensure")
 
 
-def _http(config: ScriptNode, notes: list[str]) -> tuple[ScriptNode | None, ScriptNode | None]:
+def _http(config: ScriptNode, notes: list[Note]) -> tuple[ScriptNode | None, ScriptNode | None]:
     """config.http and the default request settings from either place; `notes` gets unread keys."""
     http = config.get("http")
     outer = config.get("defaults")
@@ -343,7 +344,7 @@ def _scenarios(
     scope: NameScope,
     settings: ScriptSettings,
     defaults: ScriptNode | None,
-    notes: list[str],
+    notes: list[Note],
 ) -> tuple[TranslatedScenario, ...]:
     """The scenarios for users; `notes` gets those left out."""
     node = root.get("scenarios")
@@ -361,7 +362,7 @@ def _scenarios(
         share_of = float(share) if any(whole) else weight  # Artillery walks none of the latter
         if share_of == 0:
             notes.append(
-                f"{child.place}: the weight is below 1: no user walks this scenario, as in Artillery"
+                child.note("no_weight", "the weight is below 1: no user walks this scenario, as in Artillery")
             )
             continue
         flows.append(walked(child, index, scope, settings, defaults, weight=share_of))

@@ -28,6 +28,7 @@ from prony_frontends.artillery.responses import Expected
 from prony_frontends.artillery.script import ScriptNode, UserFails, with_children
 from prony_frontends.artillery.templates import FeederColumn, NameScope, str_of
 from prony_frontends.artillery.thinks import is_constant, think_of
+from prony_frontends.base import Note
 
 MOST_TOGETHER = 100
 """Concurrent steps of parallel without a limit."""
@@ -38,7 +39,7 @@ NOT_READ = re.compile(r"[$'&|{]|(?<![<>=!])=(?!=)")
 STEPS = f"{', '.join(sorted(METHODS))}, think, loop, function or parallel"
 NO_URL = "an URL must be specified"
 """Artillery's error for a request without a url."""
-READ_PLAIN = "responses that are read are requested without compression, unlike in Artillery"
+READ_PLAIN = Note("read_plain", "responses that are read are requested uncompressed")
 LOOP_KEYS = frozenset({"loop", "count", "over", "whileTrue", "loopValue", "loopElement"})
 
 
@@ -62,7 +63,7 @@ class Walk:
     matches: set[str] = field(default_factory=set)
     follows: set[str] = field(default_factory=set)
     unnamed: set[str] = field(default_factory=set)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
     def flow(self, nodes: Iterable[ScriptNode], scope: NameScope) -> None:
         for node in flattened(nodes):
@@ -79,7 +80,7 @@ class Walk:
         elif "think" in keys:
             self.think(node, scope)
         elif "log" in keys:
-            self.note(f"{node.place}: log lines are not printed")
+            self.notes.append(node.note("log", "log lines are not printed"))
         elif "function" in keys and self.hooks is not None:
             name = node.children["function"].text("the name of a function")
             self.named((name,), node)
@@ -94,9 +95,10 @@ class Walk:
         if self.hooks is None or self.hooks.processor is not NONE:
             return  # known only when the file runs
         for name in functions:
-            self.note(
-                f"{node.place}: there is no function {name}, as the script has no config.processor; a step "
-                "counts as an error, and a hook is ignored, as in Artillery"
+            self.notes.append(
+                node.note(
+                    "no_function", f"no config.processor: {name} is an error as a step, ignored as a hook"
+                )
             )
 
     def request(self, method: str, params: ScriptNode, scope: NameScope) -> None:
@@ -112,9 +114,10 @@ class Walk:
         if held is False:
             return
         if if_true is not None and NOT_READ.search(str_of(if_true.value)):
-            self.note(
-                f"{if_true.place}: Artillery 2.0 cannot parse this ifTrue ($, &&, =, {{{{ }}}} and single "
-                "quotes are not supported) and always sends the request; Prony evaluates it"
+            self.notes.append(
+                if_true.note(
+                    "if_true", "Artillery 2.0 cannot parse this and always sends; Prony evaluates it"
+                )
             )
         for key in ("beforeRequest", "afterResponse"):
             self.named(functions_of(params.get(key)), params)
@@ -123,7 +126,7 @@ class Walk:
         try:
             sent = request(method, params, scope, self.settings, plain=plain, built=built)
         except UserFails as fails:
-            self.note(fails.note)
+            self.notes.append(fails.note)
             fail = failing(fails.error)
             self.entries.append(fail if held is True else Block(condition=held, steps=(fail,)))
             return
@@ -131,10 +134,9 @@ class Walk:
         self.steps.append(step)
         self.entries.extend(entries if held is True else (Block(condition=held, steps=entries),))
         self.captured.update(sent.found.names)
-        for note in sent.ignored:
-            self.note(note)
+        self.notes += sent.ignored
         if sent.plain and "accept-encoding" not in sent.step.headers and params.get("gzip") is None:
-            self.note(READ_PLAIN)
+            self.notes.append(READ_PLAIN)
         if sent.wanted.checks:
             self.wanted[sent.step.name] = sent.wanted
         if sent.found.matches:
@@ -174,9 +176,10 @@ class Walk:
             self.fails(fails)
             return
         if isinstance(node.children["think"].value, float) and not node.children["think"].value.is_integer():
-            self.note(
-                f"{node.place}: this waits the given fraction of a second; Artillery 2.0 takes a "
-                "fraction for 1 ms (a text such as 500ms works)"
+            self.notes.append(
+                node.note(
+                    "fraction_waits", "Artillery 2.0 takes a fraction of a second for 1 ms (500ms works)"
+                )
             )
         last = self.entries[-1] if self.entries else None
         if isinstance(last, Step) and last.repeat == 1 and last.think is None:
@@ -195,7 +198,7 @@ class Walk:
         wanted = min(self.settings.pool or 1, most or MOST_TOGETHER, len(inner))
         at_once = min(wanted, MOST_AT_ONCE)
         if at_once < wanted:
-            self.note(f"{node.place}: at most {at_once} of the {wanted} parallel requests at a time")
+            self.notes.append(node.note("at_once", f"at most {at_once} of the {wanted} requests in parallel"))
         if at_once > 1 and not self.in_branch:
             self.in_branch = True
             branches = tuple(branch for child in inner for branch in self.branch(child, scope))
@@ -204,12 +207,12 @@ class Walk:
                 self.entries.append(Block(parallel=Parallel(at_once=at_once), steps=branches))
             return
         where = "in a parallel step" if at_once > 1 else "as a user of Artillery has one connection"
-        note = f"the requests of parallel are sequential, {where}"
+        text = f"the requests of parallel are sequential, {where}"
         if any(
             key in ("think", "loop", "parallel", "function") for child in inner for key, _ in child.items()
         ):
-            note += "; its pauses, loops and functions too, unlike in Artillery"
-        self.note(f"{node.place}: {note}")
+            text += "; its pauses, loops and functions too, unlike in Artillery"
+        self.notes.append(node.note("sequential", text))
         self.flow(inner, scope)
 
     def branch(self, node: ScriptNode, scope: NameScope) -> tuple[Entry, ...]:
@@ -235,8 +238,7 @@ class Walk:
     def loop(self, node: ScriptNode, scope: NameScope) -> None:
         inner = list(flattened(node.children["loop"].elements()))
         refuse_shared_turn(node, inner)
-        for note in node.unread("the key of a loop", LOOP_KEYS):
-            self.note(note)
+        self.notes += node.unread("the key of a loop", LOOP_KEYS)
         asks = node.get("whileTrue")
         if asks is not None and self.hooks is not None:
             name = asks.text("the name of a function")
@@ -247,8 +249,9 @@ class Walk:
                 raise asks.refused(
                     f"a loop without an end (whileTrue: {name}, which config.processor does not define)",
                     "name one of its functions, or give a count, and the requests an ifTrue",
+                    "endless",
                 )
-            self.note(f"{asks.place}: no function {name}: the loop ends by its count, as in Artillery")
+            self.notes.append(asks.note("no_function", f"no function {name}: the loop ends by its count"))
         source = captured_list(node, scope)
         if source is not None:
             self.each(inner, node, scope, *source)
@@ -268,7 +271,7 @@ class Walk:
     ) -> None:
         """A loop that continues while a function, called after each turn, says so."""
         if node.get("over") is not None:
-            raise node.children["over"].refused("loop with whileTrue and over", "use only one")
+            raise node.children["over"].refused("loop with whileTrue and over", "use only one", "conflict")
         self.loops += 1
         index = f"loop_count_{self.loops}"
         around = replace(scope, fed={**scope.fed, names_of(node)[0]: FeederColumn(index, True)})
@@ -348,12 +351,8 @@ class Walk:
 
     def fails(self, why: UserFails) -> None:
         """Fails every user here."""
-        self.note(why.note)
+        self.notes.append(why.note)
         self.entries.append(failing(why.error))
-
-    def note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
 
 
 def too_many(node: ScriptNode) -> Exception:
@@ -361,6 +360,7 @@ def too_many(node: ScriptNode) -> Exception:
     return node.refused(
         f"more than {MOST_STEPS} requests in all scenarios with their loops written out",
         "loop over numbers or texts, or make the whole flow one loop",
+        "limit",
     )
 
 

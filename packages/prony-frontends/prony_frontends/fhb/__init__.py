@@ -16,7 +16,7 @@ from prony.plan.think import NO_THINK, Think
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Workload
 from prony.report.progress_state import SilentProgress
-from prony_frontends.base import Context, FrontEnd, Translated
+from prony_frontends.base import Context, FrontEnd, Note, Translated
 from prony_frontends.fhb.arguments import TOOL, USAGE, FhbArguments, parse
 from prony_frontends.fhb.figures import figures, report, save, summary
 
@@ -51,9 +51,7 @@ def translated(args: FhbArguments) -> Translated:
         target = target.model_copy(update={"tls": TlsOptions(insecure=True)})
     notes = list(args.notes)
     if args.ramp_down_s:
-        notes.append(
-            f"the load ends with the steady part: the ramp-down of {args.ramp_down_s:g} s is left out"
-        )
+        notes.append(Note("ramp_down", f"the ramp-down of {args.ramp_down_s:g} s is left out"))
     return Translated(TOOL, target, trial, f"fhb {redaction.url(args.url)}", tuple(notes))
 
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from prony.errors import UsageError
 from prony.plan.target import parse_url
-from prony_frontends.base import Refused
+from prony_frontends.base import Note, Refused
 
 TOOL = "fhb"
 LONGEST_S = 7 * 24 * 3600.0
@@ -50,7 +50,7 @@ class FhbArguments:
     accept: str | None = None
     save: bool = False
     folder: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "fhb")
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     version: bool = False
     help: bool = False
 
@@ -95,7 +95,7 @@ def _switch(into: FhbArguments, flag: str) -> None:
         case "-b":
             into.binary = True
         case "-k":
-            into.notes.append("connections are always kept alive; -k changes nothing")
+            into.notes.append(Note("no_effect", "no effect: connections are always kept alive", "-k"))
         case "-V":
             into.version = True
         case "-h":
@@ -146,7 +146,7 @@ def _folder(into: FhbArguments, text: str) -> None:
 
 
 def _java(into: FhbArguments, text: str) -> None:
-    into.notes.append(f"nothing here runs on Java; -J {text} changes nothing")
+    into.notes.append(Note("no_effect", f"no effect of {text}: nothing here runs on Java", "-J"))
 
 
 def _speed(_into: FhbArguments, text: str) -> None:

@@ -188,11 +188,11 @@ def _check(args: H2loadArguments) -> None:
             _wrong("-r, -c: the connection rate must be smaller than or equal to the number of clients.")
     for what, given in (("-D", args.duration_s), ("--rps", args.per_client_s), ("-r", args.rate)):
         if args.timing_file is not None and given:
-            raise Refused(what, TOOL, None, "together with --timing-script-file", "use only one")
+            raise Refused(what, TOOL, None, "together with --timing-script-file", "use only one", "conflict")
     if args.per_client_s and args.rate is not None:
-        raise Refused("-r", TOOL, None, "together with --rps", "use only one")
+        raise Refused("-r", TOOL, None, "together with --rps", "use only one", "conflict")
     if args.active_s and args.rate is not None:
-        raise Refused("-T", TOOL, None, "together with -r", "use only one")
+        raise Refused("-T", TOOL, None, "together with -r", "use only one", "conflict")
 
 
 def _number(attribute: str) -> Callable[[H2loadArguments, str, str], None]:
@@ -267,9 +267,11 @@ def _frame(_into: H2loadArguments, value: str, _flag: str) -> None:
 def _table(into: H2loadArguments, value: str, flag: str) -> None:
     size = _size(flag, value)
     if size > MOST_TABLE:
-        raise Refused(flag, TOOL, None, f"a table of {value}", "use at most 64K")
+        raise Refused(flag, TOOL, None, f"a table of {value}", "use at most 64K", "limit")
     if into.table_bytes not in (None, size):
-        raise Refused(flag, TOOL, None, "a different size from the other table", "use the same size")
+        raise Refused(
+            flag, TOOL, None, "a different size from the other table", "use the same size", "conflict"
+        )
     into.table_bytes = size
 
 

@@ -12,7 +12,7 @@ from prony.plan.step import Step
 from prony.plan.target import TlsOptions
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Scenario, Workload
-from prony_frontends.base import Refused, Translated
+from prony_frontends.base import Note, Refused, Translated
 from prony_frontends.h2load import walks
 from prony_frontends.h2load.arguments import TOOL, H2loadArguments
 from prony_frontends.h2load.uris import Requested
@@ -37,7 +37,7 @@ def translated(args: H2loadArguments, wanted: Requested) -> Translated:
         instead = "leave it out: TLS takes the best that both sides have, and the report says which"
         raise Refused(args.suites[0], TOOL, None, "a choice of ciphers or groups", instead)
     streams = args.streams if version == "2" else 1
-    notes = [f"{flag} changes nothing here" for flag in (*args.inert, *args.suites)]
+    notes = [Note("no_effect", "no effect", flag) for flag in (*args.inert, *args.suites)]
     try:
         steps = [_step(args, wanted, path, number) for number, path in enumerate(wanted.paths, 1)]
         load, workload, measured = _shaped(args, wanted, steps, streams, notes)
@@ -80,7 +80,7 @@ def _rate_span_ms(args: H2loadArguments) -> int:
     return max(1, round(over_s * RATES_OVER * 1000))
 
 
-def _connections(args: H2loadArguments, version: str, shared: bool, notes: list[str]) -> Connections:
+def _connections(args: H2loadArguments, version: str, shared: bool, notes: list[Note]) -> Connections:
     if version == "1.1":
         depth = 1 if args.data is not None else args.streams
         return Connections(pipeline=depth, tls_sessions="none")
@@ -88,7 +88,9 @@ def _connections(args: H2loadArguments, version: str, shared: bool, notes: list[
     if not window:
         raise Refused("-w", TOOL, None, "0, a window too small for any response", "use 1 to 30")
     if whole < LEAST_WINDOW:
-        notes.append(f"-W {args.connection_window_bits} becomes 16: connections have no smaller window")
+        notes.append(
+            Note("window", f"{args.connection_window_bits} becomes 16, the smallest of a connection", "-W")
+        )
     return Connections(
         http_version="2",
         count=args.clients if shared else None,
@@ -138,7 +140,7 @@ def literal(text: str) -> str:
 
 
 def _shaped(
-    args: H2loadArguments, wanted: Requested, steps: Sequence[Step], streams: int, notes: list[str]
+    args: H2loadArguments, wanted: Requested, steps: Sequence[Step], streams: int, notes: list[Note]
 ) -> tuple[Load, Workload, Measured]:
     """The load, the workload and the measured part."""
     title = f"{steps[0].method} {wanted.paths[0]}"
@@ -164,7 +166,7 @@ def _shaped(
     if ramp is None:
         all_walks = walks.merged(all_walks)
     if walks.length(all_walks) > walks.MOST_STEPS:
-        notes.append("all streams begin with the first URI: too many streams for different start URIs")
+        notes.append(Note("first_uri", "all streams begin with the first URI: they are too many"))
         return ClosedLoad(users=args.clients * streams), plain, measured
     if len(all_walks) > 1:
         several, scenarios = walks.groups(all_walks, steps, ramp)
@@ -179,6 +181,6 @@ def _shaped(
 
 def _at_a_rate(args: H2loadArguments, places: int, steps: Sequence[Step]) -> OpenLoad:
     if len(steps) > 1:
-        raise Refused("--rps", TOOL, None, f"{len(steps)} URIs at a rate", "give one URI")
+        raise Refused("--rps", TOOL, None, f"{len(steps)} URIs at a rate", "give one URI", "conflict")
     rate_per_s = args.clients * args.per_client_s
     return OpenLoad(rate_per_s=rate_per_s, max_users=places, connections=places, at_cap="wait")

@@ -73,7 +73,9 @@ def _timed(lines: Sequence[str]) -> tuple[tuple[float, ...], tuple[str, ...]]:
         at_ms.append(value)
         uris.append(uri)
     if len(uris) > MOST_LINES:
-        raise Refused("--timing-script-file", TOOL, None, f"{len(uris)} lines", f"use at most {MOST_LINES}")
+        raise Refused(
+            "--timing-script-file", TOOL, None, f"{len(uris)} lines", f"use at most {MOST_LINES}", "limit"
+        )
     if at_ms != sorted(at_ms):
         raise Refused("--timing-script-file", TOOL, None, "decreasing times", "sort the lines by time")
     return tuple(at_ms), tuple(uris)
@@ -92,7 +94,7 @@ def _base(args: H2loadArguments, first: str) -> tuple[Url, str]:
     authority = urlsplit(given).netloc.rpartition("@")[2]
     if args.base is not None and args.base.startswith("unix:"):
         if named.https:
-            raise Refused("-B", TOOL, None, "https over a Unix socket", "use http, or a port")
+            raise Refused("-B", TOOL, None, "https over a Unix socket", "use http, or a port", "conflict")
         return parse_url(args.base).target, authority
     if args.connect_to is None:
         return named, authority

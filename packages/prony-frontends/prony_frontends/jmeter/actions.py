@@ -27,7 +27,9 @@ def _waits(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
         if below.refusal is not None:
             raise below.refused(*below.refusal)
         if below.tag not in NOT_REQUESTS:
-            raise node.refused(f"{below.element} below a sampler that sends nothing", "move it to a request")
+            raise node.refused(
+                f"{below.element} below a sampler that sends nothing", "move it to a request", "no_request"
+            )
     here = inner(scope, own, walk.values, walk.shared, rows_at=False)
     entries = parameters.given(here.parameters, walk.values, walk.shared.given)
     entries += plain_scripts.done(here.scripts, walk.values)
@@ -61,7 +63,7 @@ def _goes_elsewhere(action: int, target: str, node: JmxNode, walk: TreeWalk) -> 
     if action in (STOP, STOP_NOW):
         if target != OF_THREAD:
             raise node.refused("that all threads stop", "stop this thread, or give the group a duration")
-        values.note(f"{node.element}: a stopped thread is idle, and counted, until the group ends")
+        values.note("stopped_thread", "a stopped thread is idle, and counted, until the group ends", node)
         return thread.leave(values)
     going_on = {NEXT_OF_THREAD: thread.leave_round, NEXT_OF_LOOP: loop.leave_round, BREAK: loop.leave}
     if action not in going_on:
@@ -81,7 +83,7 @@ def _script(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext)
         raise node.refused(*node.refusal)
     waits = _waits(node, scope, walk)
     values = walk.values
-    values.note(f"{node.element}: its script is translated; its row in the log has no length and no time")
+    values.note("script_translated", "script translated; its row in the log has no length and no time", node)
     sample = note(SAMPLE, values.label_text(node).engine, node)
     return [*waits, *plain_scripts.done([node], values), sample, *_afterwards(node, scope, walk)]
 
@@ -109,7 +111,7 @@ def _dummy(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) 
     waits, raw = _waits(node, scope, walk), node.value("RESPONSE_TIME")
     if node.flag("WAITING", True):
         waits += _pause(raw, node, values, "RESPONSE_TIME")
-    values.note(f"{node.element}: sends nothing; its row in the log has no length, its time is a pause")
+    values.note("no_request", "sends nothing; its row in the log has no length, its time is a pause", node)
     sample = note(SAMPLE, values.label_text(node).engine, node)
     return [*waits, sample, *_afterwards(node, scope, walk)]
 

@@ -35,8 +35,10 @@ def load(node: JmxNode, values: KnownValues) -> OpenLoad:
     node.ignore("LogFilename", "Iterations")  # neither affects the plug-in's requests
     users = limit if limit > 0 else MOST_THREADS
     values.note(
-        f"{node.element}: an arrival with {users} users active counts as blocked and is not sent"
-        + ("" if limit > 0 else " (the plug-in would start another thread)")
+        "blocked_arrivals",
+        f"an arrival with {users} users active counts as blocked and is not sent"
+        + ("" if limit > 0 else " (the plug-in would start another thread)"),
+        node,
     )
     return OpenLoad(
         phases=tuple(_first(phases, most)) if most > 0 else phases, session="user", max_users=users
@@ -63,8 +65,10 @@ def _level(node: JmxNode, values: KnownValues, unit_s: float) -> Iterator[RatePh
             yield RatePhase(duration_s=up_s / steps, from_per_s=level, to_per_s=level)
     elif up_s:
         values.note(
-            f"{node.element}: the rate rises evenly over {up_s:g} s (version 2.10 of the plug-in has no "
-            "arrivals in a ramp without steps)"
+            "even_ramp",
+            f"the rate rises evenly over {up_s:g} s (version 2.10 of the plug-in has no "
+            "arrivals in a ramp without steps)",
+            node,
         )
         yield RatePhase(duration_s=up_s, from_per_s=0, to_per_s=per_s)
     if hold_s:

@@ -41,7 +41,7 @@ def _switch(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext)
         chosen = _chosen(constant, labels)
         return [] if chosen is None else entries_of([*beside, children[chosen]], scope, walk, LoopContext())
     if len(children) > MOST_BRANCHES:
-        raise node.refused(f"more than {MOST_BRANCHES} branches", "use If Controllers")
+        raise node.refused(f"more than {MOST_BRANCHES} branches", "use If Controllers", "limit")
     branch_entries = [entries_of([*beside, child], scope, walk, LoopContext()) for child in children]
     if len(wanted.parts) == 1 and KEPT.fullmatch(wanted.parts[0].text):
         chain = _chain(wanted.engine, labels, branch_entries)
@@ -96,7 +96,7 @@ def _for_each(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContex
     start = values.whole(node.value("ForeachController.startIndex"), node, "ForeachController.startIndex", 0)
     end = values.whole(node.value("ForeachController.endIndex", "-1"), node, "ForeachController.endIndex", 0)
     if end == 0:
-        values.note(f"{node.element}: with an end of 0 or none JMeter 5.6.3 makes no rounds; remove the end")
+        values.note("no_rounds", "with an end of 0 or none JMeter 5.6.3 makes no rounds", node)
         return []
     element = values.changing(values.constant(node.value("ForeachController.returnVal"), node), node)
     values.used.add(element)
@@ -105,7 +105,7 @@ def _for_each(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContex
         body = entries_of(node.below, scope, walk, LoopContext())
     if base in values.several and joint:
         if start > 0 or end >= 0:
-            raise node.refused("a part of an extractor's matches", "leave start and end empty")
+            raise node.refused("a part of an extractor's matches", "leave start and end empty", "part")
         loop = Loop(each=f"{values.several[base]}_list", element=element)
     else:
         texts: list[str] = []
@@ -116,6 +116,7 @@ def _for_each(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContex
                 raise node.refused(
                     f"the variable {base}{joint}{number} changes during the run",
                     "let an extractor take all matches (-1), or define constants in the test plan",
+                    "varies",
                 )
             texts.append(variable.constant)
             number += 1

@@ -57,7 +57,7 @@ def _of_changing_name(call: Call, name: Text, default: Text | None) -> Text:
     values = call.values
     dynamic = [part for part in name.parts if part.dynamic]
     if call.once or values.stores is None or len(dynamic) != 1:
-        raise call.refused("an argument differs from request to request", "write a constant")
+        raise call.refused("an argument differs from request to request", "write a constant", "varies")
     at = name.parts.index(dynamic[0])
     before, after = name.around(at)
     index, place = (values.changing(values.unique(kind), call.where) for kind in ("index", "text"))
@@ -73,7 +73,7 @@ def _of_changing_name(call: Call, name: Text, default: Text | None) -> Text:
             held = Condition(left=f"${{{index}}}", op="matches", right=f"^{re.escape(middle)}$")
             known.append(Block(condition=held, steps=(Block(set={place: value.engine}),)))
     if len(known) > MOST_VARIABLES:
-        raise call.refused(f"one of {len(known)} variables", f"use at most {MOST_VARIABLES}")
+        raise call.refused(f"one of {len(known)} variables", f"use at most {MOST_VARIABLES}", "limit")
     base = before.removesuffix("_")
     if base in values.several and before.endswith("_") and not after:
         number, one = values.own_value("place"), values.own_value("one")
@@ -83,7 +83,9 @@ def _of_changing_name(call: Call, name: Text, default: Text | None) -> Text:
             Block(loop=Loop(each=f"{values.several[base]}_list", element=one, index=number), steps=(found,))
         )
     elif not known:
-        raise call.refused(f"no variable of the plan is named {before}…{after}", "define them as constants")
+        raise call.refused(
+            f"no variable of the plan is named {before}…{after}", "define them as constants", "undefined"
+        )
     values.stores += known
     return Text.placeholder(place)
 
@@ -97,7 +99,7 @@ def _one_of_variables(call: Call) -> Text | None:
     (place,) = (at for at, match in enumerate(draws_of_parts) if match)
     low, high = (int(number) for number in draws_of_parts[place].groups())  # type: ignore[union-attr]
     if high - low >= draws.MOST_WORDS:
-        raise call.refused(f"one of {high - low + 1} variables", f"use at most {draws.MOST_WORDS}")
+        raise call.refused(f"one of {high - low + 1} variables", f"use at most {draws.MOST_WORDS}", "limit")
     before, after = name.around(place)
     words = []
     for number in range(low, high + 1):
@@ -127,7 +129,9 @@ def _is_property(call: Call) -> Text:
 def _is_variable(call: Call) -> Text:
     (name,) = call.constants(1, 1)
     if name in call.values.values:
-        raise call.refused(f"whether '{name}' has a value in the run", "compare it with its default")
+        raise call.refused(
+            f"whether '{name}' has a value in the run", "compare it with its default", "varies"
+        )
     return Text.of("true" if name in call.values.variables else "false")
 
 
@@ -151,7 +155,9 @@ def _sum(call: Call) -> Text:
     if not changing:
         return call.stored(Text.of(str(total)), variable)
     if len(changing) > 1:
-        raise call.refused(f"a sum of {len(changing)} changing numbers", "add constants to a single one")
+        raise call.refused(
+            f"a sum of {len(changing)} changing numbers", "add constants to a single one", "varies"
+        )
     (part,) = call.single_placeholder(changing[0]).parts
     return call.stored(Text((TextPart(f"{part.text} | plus {total}", True),)), variable)
 
@@ -169,10 +175,11 @@ def set_property(call: Call) -> Text:
         raise call.refused(
             f"the property '{name}' gets a value of the run, shared by threads",
             "extract it in each thread that sends it, or set it with -J",
+            "varies",
         )
     before = call.values.properties.get(name)
     if before != value and name in call.values.read_properties:
-        raise call.refused(f"the property '{name}' changes after it was read", "set it with -J")
+        raise call.refused(f"the property '{name}' changes after it was read", "set it with -J", "varies")
     call.values.properties[name] = value
     return Text.of(before or "") if tells else Text()
 
@@ -199,14 +206,14 @@ def _file(call: Call) -> Text:
 
 def _group(call: Call) -> Text:
     if call.values.group is None:
-        raise call.refused("it is called outside of a thread group", "write the name")
+        raise call.refused("it is called outside of a thread group", "write the name", "outside")
     return Text.of(call.values.group)
 
 
 def _sampler(call: Call) -> Text:
     given = call.constants(0, 1)
     if call.values.sampler is None:
-        raise call.refused("it is called outside of a sampler", "write the name")
+        raise call.refused("it is called outside of a sampler", "write the name", "outside")
     return call.stored(Text.of(call.values.sampler), given)
 
 

@@ -113,14 +113,17 @@ def longest(requests: Sequence[SamplerRequest], values: KnownValues) -> int:
     """Response timeout in ms: the longest of all samplers."""
     if any(request.response_ms is None for request in requests):
         values.note(
+            "response_timeout",
             f"without a response timeout of the sampler, a response time above "
-            f"{UNLIMITED_MS // 1000} s is an error (JMeter would wait for ever)"
+            f"{UNLIMITED_MS // 1000} s is an error (JMeter would wait for ever)",
         )
     timeouts_ms = {
         UNLIMITED_MS if request.response_ms is None else request.response_ms for request in requests
     }
     if len(timeouts_ms) > 1:
-        values.note(f"the longest response timeout, {max(timeouts_ms)} ms, applies to all requests")
+        values.note(
+            "response_timeout", f"the longest response timeout, {max(timeouts_ms)} ms, applies to all"
+        )
     return max(timeouts_ms)
 
 
@@ -131,5 +134,7 @@ def longest_to_connect(requests: Sequence[SamplerRequest], values: KnownValues) 
         usual = (
             f" ({CONNECT_MS} ms where a sampler has none)" if any(not r.connect_ms for r in requests) else ""
         )
-        values.note(f"the longest connect timeout, {max(timeouts_ms)} ms, applies to all connections{usual}")
+        values.note(
+            "connect_timeout", f"the longest connect timeout, {max(timeouts_ms)} ms, applies to all{usual}"
+        )
     return max(timeouts_ms)

@@ -23,7 +23,9 @@ def form_parts(sampler: SamplerValues, method: str) -> Multipart | None:
     if method not in WITH_BODY or not (asks or named):
         return None
     if sampler.flag("HTTPSampler.postBodyRaw"):
-        raise node.refused("a raw body with multipart/form-data", "untick multipart, or use parameters")
+        raise node.refused(
+            "a raw body with multipart/form-data", "untick multipart, or use parameters", "conflict"
+        )
     if not all(file.value("File.paramname") for file in files):
         raise node.refused("a file without a parameter name among parts", "give it one")
     arguments = sampler.members("Arguments.arguments", "HTTPsampler.Arguments")
@@ -60,10 +62,12 @@ def content(
     charset = encoding(sampler)
     if files:
         if arguments:
-            raise node.refused("parameters next to a file as the body, which JMeter drops", "use only one")
+            raise node.refused(
+                "parameters next to a file as the body, which JMeter drops", "use only one", "conflict"
+            )
         return None, _file(node, files, method, values, shared), Text(), False
     if raw and method not in (*WITH_BODY, "DELETE", "GET"):
-        values.note(f"{node.element}: its body is not sent with {method}, as in JMeter")
+        values.note("body_not_sent", f"its body is not sent with {method}, as in JMeter", node)
         arguments = []
     elif raw:
         text = Text()
@@ -82,7 +86,7 @@ def content(
     if method == "DELETE":  # JMeter sends its parameters in both places
         return body, None, query, True
     if pairs and method not in QUERY_ONLY:
-        values.note(f"{node.element}: its parameters are not sent with {method}, as in JMeter")
+        values.note("parameters_not_sent", f"its parameters are not sent with {method}, as in JMeter", node)
         return None, None, Text(), False
     return None, None, query, False
 

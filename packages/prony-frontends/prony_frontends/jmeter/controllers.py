@@ -52,8 +52,10 @@ def _transaction(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopCont
     style = Style(node.flag("TransactionController.parent"), node.flag("TransactionController.includeTimers"))
     if style.timers:
         walk.values.note(
-            f"{node.element}: in Prony's figures its time is the sum of its requests, without the pauses "
-            "between them; its rows in the log include them"
+            "transaction_time",
+            "in Prony's figures its time is the sum of its requests, without the pauses "
+            "between them; its rows in the log include them",
+            node,
         )
     label = walk.values.label_text(node)
     steps = walk.below(node, scope, loop)
@@ -77,7 +79,7 @@ def _loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -
     if number == 0:
         return []
     if number < 0 and not walk.endless:
-        raise node.refused("an endless loop in a run without an end", "set a count, or a duration")
+        raise node.refused("an endless loop in a run without an end", "set a count, or a duration", "endless")
     name = round_index(node, walk)
     with walk.looping() as loop_exit:
         body = entries_of(node.below, scope, walk, LoopContext(round=name))
@@ -90,7 +92,7 @@ def _loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -
     elif number > 0 and plain and len(body) == 1 and isinstance(body[0], Step):
         repeat = body[0].repeat * number
         if repeat > MOST_REPEATS:
-            raise node.refused(f"{repeat} requests in sequence", "give the group a duration")
+            raise node.refused(f"{repeat} requests in sequence", "give the group a duration", "limit")
         entries = [body[0].model_copy(update={"repeat": repeat})]
     else:
         entries = loop_exit.looped(Loop(count=number if number > 0 else None, index=index), body)
@@ -102,7 +104,7 @@ def _counted_loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, counted: Text
     """A count of the run, read when the loop begins: below 0 it is endless, other texts are 0."""
     values = walk.values
     if not node.flag("LoopController.continue_forever", True):
-        raise node.refused("a changing count of loops for the first visit only", "write a constant")
+        raise node.refused("a changing count of loops for the first visit only", "write a constant", "varies")
     name = round_index(node, walk)
     with walk.looping() as loop_exit:
         body = entries_of(node.below, scope, walk, LoopContext(round=name))
@@ -194,14 +196,18 @@ def _children(
             raise child.refused(
                 "a controller that may send nothing, as one of the branches",
                 "put it into a Simple Controller with a request, or choose among requests",
+                "no_request",
             )
         if one_each:
             raise child.refused(
                 "a controller among the branches, with one request at a time",
                 "untick 'Ignore sub-controller blocks', or choose among requests",
+                "nested",
             )
         if not _certain(entries):
-            raise child.refused("a branch that may send nothing (JMeter skips it)", "add a request to it")
+            raise child.refused(
+                "a branch that may send nothing (JMeter skips it)", "add a request to it", "no_request"
+            )
         branches.append(together(entries))
     return branches
 
@@ -220,7 +226,7 @@ def _certain(entries: Sequence[Entry]) -> bool:
 def _choice(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext, kind: str) -> list[Entry]:
     style = walk.values.whole(node.value("InterleaveControl.style"), node, "InterleaveControl.style", 0)
     if node.flag("InterleaveControl.accrossThreads") and kind == "interleave" and walk.users != 1:
-        raise node.refused("turns shared by all threads", "untick 'Interleave across threads'")
+        raise node.refused("turns shared by all threads", "untick 'Interleave across threads'", "shared")
     branches = _children(node, scope, walk, loop, one_each=style == 0)
     if len(branches) < 2:
         return branches
@@ -232,7 +238,9 @@ def _shuffled(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext
     if len(branches) < 2:
         return branches
     if len(branches) > MOST_ORDERED:
-        raise node.refused(f"{len(branches)} elements in random order", f"use at most {MOST_ORDERED}")
+        raise node.refused(
+            f"{len(branches)} elements in random order", f"use at most {MOST_ORDERED}", "limit"
+        )
     orders = tuple(Block(group=True, steps=order) for order in permutations(branches))
     return [Block(choice="random", steps=orders)]
 

@@ -65,7 +65,7 @@ def cookie_rules(node: JmxNode, values: KnownValues) -> CookieRules | None:
         return None
     for cookie in own:
         if not cookie.domain:
-            values.note(f"{node.element}: cookie {cookie.name} without a domain is not sent, as in JMeter")
+            values.note("cookie_not_sent", f"cookie {cookie.name} has no domain and is not sent", node)
     return CookieRules(clears and not by_group, by_group, tuple(cookie for cookie in own if cookie.domain))
 
 
@@ -80,8 +80,10 @@ def check_managers(managers: Sequence[JmxNode | None], values: KnownValues) -> N
     if own:
         raise own[0].refused("cookies of some requests of the group", "put one cookie manager into the group")
     values.note(
-        f"{several[0].element}: it applies to some requests only; here a user has one store for all cookies "
-        "and sends them with every request"
+        "one_cookie_store",
+        "it applies to some requests only; here a user has one store for all cookies "
+        "and sends them with every request",
+        several[0],
     )
 
 

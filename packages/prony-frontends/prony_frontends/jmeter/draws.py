@@ -41,8 +41,9 @@ def letters(call: Call) -> Text:
     if not alphabet:
         alphabet = string.ascii_letters + string.digits
         call.values.note(
-            f"{call.where.element}: {call.name} without letters draws letters and digits (JMeter: any "
-            "characters of Unicode)"
+            "letters_and_digits",
+            f"{call.name} without letters draws letters and digits (JMeter: any characters of Unicode)",
+            call.where,
         )
     return call.stored(of_letters(call, length, alphabet), given[2:])
 
@@ -68,7 +69,7 @@ def one_of(call: Call, words: list[str]) -> Text:
     if bad is not None:
         raise call.refused(f"'{bad}', one of several", "use texts without spaces, | and }")
     if len(words) > MOST_WORDS:
-        raise call.refused(f"a choice of {len(words)}", f"use at most {MOST_WORDS}")
+        raise call.refused(f"a choice of {len(words)}", f"use at most {MOST_WORDS}", "limit")
     return Text.placeholder("random choice " + " ".join(words))
 
 
@@ -91,7 +92,7 @@ def day(call: Call) -> Text:
         raise call.refused(f"the locale {given[3]}", "leave it empty")
     days = (end - start).days
     if days > MOST_WORDS and not call.once:
-        raise call.refused(f"a choice of {days} days", f"use at most {MOST_WORDS} days")
+        raise call.refused(f"a choice of {days} days", f"use at most {MOST_WORDS} days", "limit")
     written = [dates.day_text(call, start + timedelta(days=later), pattern) for later in range(days)]
     return call.stored(one_of(call, written), given[4:5])
 
@@ -103,7 +104,9 @@ def of_variables(call: Call) -> Text:
     for name in given[0].split("|"):
         text = call.values.variables.get(name.strip())
         if text is None or text.constant is None:
-            raise call.refused(f"the variable {name.strip()}, which is not a constant", "use __Random")
+            raise call.refused(
+                f"the variable {name.strip()}, which is not a constant", "use __Random", "varies"
+            )
         words.append(text.constant)
     return call.stored(one_of(call, words), given[1:])
 

@@ -76,7 +76,7 @@ def captures(extractors: Sequence[JmxNode], values: KnownValues) -> tuple[dict[s
         if node.value("Sample.scope") not in ("", "parent", "all"):
             raise node.refused("it applies to sub-samples or a variable", "let it apply to the main sample")
         if node.value("Sample.scope") == "all":
-            values.note(f"{node.element}: it reads the last response, not the redirects before it")
+            values.note("last_response", "it reads the last response, not the redirects before it", node)
         for variable, capture in _EXTRACT[node.tag](node, values):
             name = values.changing(variable, node)
             if capture.get("match") == -1 and "default" in capture and node.tag != "JSONPostProcessor":
@@ -99,7 +99,7 @@ def _again(
 ) -> str:  # fmt: skip
     """A later extractor of a variable: with a default it alone decides, else where it has a match."""
     if -1 in (by_name[name].match, capture.get("match")):
-        raise node.refused(f"a second extractor of all matches of '{variable}'", "use two names")
+        raise node.refused(f"a second extractor of all matches of '{variable}'", "use two names", "conflict")
     if not capture.get("optional"):
         del by_name[name]
         return name
@@ -166,7 +166,9 @@ def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, CaptureKey
     which = _match(node.value("RegexExtractor.match_number"), node, values, 0)
     for number in sorted(number for name, number in values.grouped if name == variable and number <= groups):
         if which.get("match", 1) < 1:
-            raise node.refused(f"${{{variable}_g{number}}} of a random match, or of all", "number the match")
+            raise node.refused(
+                f"${{{variable}_g{number}}} of a random match, or of all", "number the match", "part"
+            )
         own = f"{variable}_g{number}"
         literal = "${" + own + "}"  # sent by JMeter without a match
         yield (
@@ -263,12 +265,12 @@ def _xpath(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, CaptureKey
     default = values.constant(node.value(f"{begins}.default"), node)
     which = {} if number in (-1, 1) else {"match": max(number, 0)}
     if not tidied:
-        values.note(f"{node.element}: the response is expected to be well-formed XML without namespaces")
+        values.note("well_formed_xml", "the response must be well-formed XML without namespaces", node)
     yield node.value(f"{begins}.refname"), {**_of_tag(of, node, values), **which, "default": default}
 
 
 def _of_tag(of: AttributeOf | TextOf, node: JmxNode, values: KnownValues) -> CaptureKeys:
-    values.note(f"{node.element}: it reads tags in the source, and does not decode entities")
+    values.note("tags_in_source", "it reads tags in the source, and does not decode entities", node)
     return {"regex": of.regex, "template": of.template}
 
 

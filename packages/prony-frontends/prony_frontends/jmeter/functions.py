@@ -14,7 +14,7 @@ from prony.errors import UsageError
 from prony.plan.blocks import Condition, Pace
 from prony.plan.step import Block, Entry
 from prony.plan.workload import Feeder
-from prony_frontends.base import Refused
+from prony_frontends.base import Note, Reason, Refused
 from prony_frontends.jmeter.jmx import JmxNode
 
 LONGEST_S = 7 * 24 * 3600.0
@@ -109,7 +109,7 @@ class KnownValues:
     """Properties read so far."""
     users: int | None = None
     variables: dict[str, Text] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     values: dict[str, str] = field(default_factory=dict)
     """Variables that change during the run -> names in the engine."""
     initial: dict[str, str] = field(default_factory=dict)
@@ -204,10 +204,11 @@ class KnownValues:
         fewer = Condition(left=f"${{{count}}}", op="<", right=which)
         self.stores.append(Block(condition=fewer, steps=(literal,)))
 
-    def note(self, sentence: str) -> None:
-        """Say it once."""
-        if sentence not in self.notes:
-            self.notes.append(sentence)
+    def note(self, code: str, text: str, node: JmxNode | None = None) -> None:
+        """Adds a note, once."""
+        note = Note(code, text, "" if node is None else node.element)
+        if note not in self.notes:
+            self.notes.append(note)
 
     def changing(self, variable: str, where: JmxNode) -> str:
         """Declares a variable that changes during the run; returns its name in the engine. Until set it has
@@ -234,7 +235,9 @@ class KnownValues:
         text = self.text(raw, where)
         constant = text.constant
         if constant is None:
-            raise where.refused(f"'{raw}' varies from request to request", "write a constant or ${__P(name)}")
+            raise where.refused(
+                f"'{raw}' varies from request to request", "write a constant or ${__P(name)}", "varies"
+            )
         return constant
 
     def label(self, node: JmxNode) -> str:
@@ -248,12 +251,12 @@ class KnownValues:
         try:
             text = self.text(node.label, node)
         except Refused:
-            self.note(f"{node.element}: its name changes during the run and is shown unresolved")
+            self.note("changing_name", "its name changes during the run and is shown unresolved", node)
             return Text.of(node.label)
         finally:
             self.stores = held
         if text.constant is None:
-            self.note("names with changing values are unresolved in Prony's figures; -l has the values")
+            self.note("changing_names", "only -l shows names with changing values resolved")
         return text
 
     def whole(self, raw: str, where: JmxNode, name: str, default: int | None = None) -> int:
@@ -347,7 +350,7 @@ class _Reader:
         text = self.values.variables.get(name) or self.values.match_of(name)
         base, _, which = name.rpartition("_")
         if text is None and base in self.values.values and re.fullmatch(r"\d+|matchNr|g", which):
-            raise self.where.refused(f"${{{name}}} of a single match", "extract all matches (-1)")
+            raise self.where.refused(f"${{{name}}} of a single match", "extract all matches (-1)", "part")
         if text is not None and base in self.values.several and self.values.stores is not None:
             self.values.keep_reference(name)
         if text is not None:
@@ -378,15 +381,10 @@ class Call:
     once: bool
     """Evaluate now, before the run."""
 
-    def refused(self, found: str, instead: str) -> Refused:
+    def refused(self, found: str, instead: str, code: Reason = "unsupported") -> Refused:
         """The error for an unsupported use of this function."""
-        return Refused(
-            f"the function {self.name} in {self.where.element}",
-            self.where.file,
-            self.where.line,
-            found,
-            instead,
-        )
+        element = f"the function {self.name} in {self.where.element}"
+        return Refused(element, self.where.file, self.where.line, found, instead, code)
 
     def texts(self, least: int, most: int) -> list[Text]:
         """Its arguments. Raises UsageError for a wrong number."""
@@ -402,7 +400,7 @@ class Call:
         """A constant argument. Raises Refused for a changing one."""
         constant = argument.constant
         if constant is None:
-            raise self.refused("an argument differs from request to request", "write a constant")
+            raise self.refused("an argument differs from request to request", "write a constant", "varies")
         return constant
 
     def each(self, text: Text, plain: Callable[[str], str], filtered: str) -> Text:
@@ -419,7 +417,9 @@ class Call:
         if len(text.parts) == 1:
             return text
         if self.once or self.values.stores is None:
-            raise self.refused("a text of several parts, outside of a sampler", "define it as a variable")
+            raise self.refused(
+                "a text of several parts, outside of a sampler", "define it as a variable", "outside"
+            )
         place = self.values.changing(self.values.unique("text"), self.where)
         self.values.stores.append(Block(set={place: text.engine}))
         self.values.used.add(place)
@@ -434,13 +434,18 @@ class Call:
             raise self.refused(
                 f"it stores the value in '{name}' outside of a sampler",
                 "call it in the path, a parameter or the body of a sampler, or define the variable",
+                "outside",
             )
         current = self.values.variables.get(name)
         if name not in self.values.values:
             if name in self.values.referred:
-                raise self.refused(f"it stores into '{name}', which is used before", "use another name")
+                raise self.refused(
+                    f"it stores into '{name}', which is used before", "use another name", "used_before"
+                )
             if current is not None and current.constant is None:
-                raise self.refused(f"it stores into '{name}', a data set's column", "use another name")
+                raise self.refused(
+                    f"it stores into '{name}', a data set's column", "use another name", "conflict"
+                )
         place = self.values.changing(name, self.where)
         self.values.clean.discard(place)
         self.values.stores.append(Block(set={place: found.engine}))

@@ -110,8 +110,9 @@ def populations(
             begins_s = _known(math.inf if ends_by_loops else populations[-1].end_s, group)
     if begins_s:
         values.note(
+            "consecutive_groups",
             "groups run consecutively: each begins after the duration of the previous group "
-            "(JMeter also waits for its last responses)"
+            "(JMeter also waits for its last responses)",
         )
     return tuple(populations)
 
@@ -163,7 +164,7 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
     main = node.property("ThreadGroup.main_controller")
     number = 1 if main is None else loops(main, values)
     if main is None:
-        values.note(f"{node.element}: it has no loop count and gets 1; JMeter 5.6.3 fails and sends nothing")
+        values.note("no_loop_count", "no loop count: it gets 1, where JMeter 5.6.3 fails", node)
     if main is not None and main.flag("LoopController.continue_forever", True):
         number = -1  # even with a loop count, as in JMeter
     duration_s, delay_s = None, 0.0
@@ -266,9 +267,9 @@ def _goes_on_inside(node: JmxNode) -> bool:
 
 def _end_s(node: JmxNode, values: KnownValues) -> float:
     if values.end_s is not None:
-        values.note(f"{node.element} has no end; it is limited to {values.end_s:g} s")
+        values.note("limited", f"it has no end; it is limited to {values.end_s:g} s", node)
         return values.end_s
-    values.note(f"{node.element} has no end and runs until Ctrl-C; set --duration SECONDS")
+    values.note("no_end", "it has no end and runs until Ctrl-C; set --duration SECONDS", node)
     return LONGEST_S
 
 
@@ -287,7 +288,7 @@ def _open(node: JmxNode, values: KnownValues) -> Group:
     load = OpenLoad(
         phases=tuple(phases), arrivals="poisson" if random else "constant", session="user", max_users=10_000
     )
-    values.note("arrivals with 10000 active users are blocked, not sent (JMeter: another thread)")
+    values.note("blocked_arrivals", "arrivals with 10000 active users are blocked, not sent")
     return Group(
         node, load, WholeRun(), None, 1, label=values.constant(node.label, node), on_error=after_error
     )
@@ -334,7 +335,7 @@ def _phases(schedule: str, node: JmxNode) -> tuple[list[RatePhase], bool]:
                 raise node.refused(f"{name}({argument})", "use rate, random_arrivals, even_arrivals, pause")
     settle(rate or 0.0)
     if len(kinds) > 1:
-        raise node.refused("random and even arrivals in one schedule", "use one of them")
+        raise node.refused("random and even arrivals in one schedule", "use one of them", "conflict")
     if not any(phase.from_per_s or phase.to_per_s for phase in phases):
         raise node.wrong("a schedule with a rate above 0")
     return phases, "random_arrivals" in kinds

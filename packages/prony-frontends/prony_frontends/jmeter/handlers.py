@@ -41,12 +41,13 @@ def handled(
             raise handler.refused(
                 f"the end of the run after '{sampler.label}', which fails without sending",
                 "correct that sampler, or let the thread go on",
+                "no_request",
             )
-        values.note(f"{handler.element}: a failed request ends the run at once; JMeter waits for samples")
+        values.note("run_ends", "a failed request ends the run at once; JMeter waits for samples", handler)
         guarded_entries = [_ending_run(entry) for entry in entries]
         leaves = loop_exits[0].leave  # until the run has ended
     elif action is OnError.STOP_THREAD:
-        values.note(f"{handler.element}: a stopped thread is idle, and counted, until the group ends")
+        values.note("stopped_thread", "a stopped thread is idle, and counted, until the group ends", handler)
         leaves = loop_exits[0].leave
     elif action is OnError.NEXT_LOOP:
         leaves = loop_exits[0].leave_round

@@ -45,11 +45,11 @@ def remove(top: JmxNode, values: KnownValues, skip_unsupported: bool) -> None:
         requested = node.tag.endswith("Sampler") or not script.harmless
         if requested or not script.empty:
             why = ", because of --skip-unsupported" if requested else ""
-            values.note(f"{node.element}: its script is left out ({script.summary}){why}")
+            values.note("script_left_out", f"its script is left out ({script.summary}){why}", node)
     if skipped:
         _without(top, [node for node, _ in skipped])
     if inert_nodes:
-        values.note(f"left out with their output, without effect on requests: {named(inert_nodes)}")
+        values.note("left_out", f"left out with their output: {named(inert_nodes)}")
 
 
 def _below(node: JmxNode, found: list[JmxNode]) -> None:
@@ -90,4 +90,4 @@ def note_foreign(top: JmxNode, values: KnownValues) -> None:
         return
     node, name = foreign[0]
     more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
-    values.note(f"{node.file}:{node.line}: {node.element}: {name}{more} unknown to JMeter, ignored as there")
+    values.note("unknown_property", f"line {node.line}: {name}{more} unknown to JMeter, ignored", node)

@@ -42,7 +42,7 @@ def translated_groups(
     if not parts[1]:
         raise values.unsent or found[1][0].node.wrong("at least one enabled and reachable HTTP request")
     if silent:
-        values.note(f"left out, no requests: {', '.join(group.node.element for group in silent)}")
+        values.note("left_out", f"left out, no requests: {', '.join(group.node.element for group in silent)}")
     return parts
 
 
@@ -70,7 +70,7 @@ def _translated_group(
         if processor.tag in AFTER
     ]
     if after and made.on_error is not OnError.GO_ON:
-        values.note(f"{after[0].element}: its script does not run after a failed request; in JMeter it does")
+        values.note("script_after_failure", "its script does not run after a failed request", after[0])
     entries = walk.loop_exits[0].iteration(last_sample.noted(entries, values))
     begins = [*defaults(values), *begins]
     entries = [*begins, *on_error.guarded(entries, made.on_error, made.node, values)]
@@ -108,4 +108,6 @@ def _check_actions(made: Group, walk: TreeWalk, values: KnownValues) -> None:
         handler = request.scope.handler
         beside = handler is not None and not handlers.is_of_group(handler, values)
         if handler is not None and beside and made.on_error is not OnError.GO_ON:
-            raise handler.refused("a second action after an error", "keep one, here, in the group or above")
+            raise handler.refused(
+                "a second action after an error", "keep one, here, in the group or above", "conflict"
+            )

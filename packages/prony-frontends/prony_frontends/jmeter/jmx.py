@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from prony.errors import UsageError
-from prony_frontends.base import Refused
+from prony_frontends.base import Reason, Refused
 from prony_frontends.jmeter.known_properties import is_foreign
 
 DEEPEST = 200
@@ -105,9 +105,9 @@ class JmxNode:
                 "leave it empty, or remove it",
             )  # fmt: skip
 
-    def refused(self, found: str, instead: str) -> Refused:
+    def refused(self, found: str, instead: str, code: Reason = "unsupported") -> Refused:
         """The error for an unsupported use of this element."""
-        return Refused(self.element, self.file, self.line, found, instead)
+        return Refused(self.element, self.file, self.line, found, instead, code)
 
     def wrong(self, expected: str) -> UsageError:
         """The error for an element that JMeter would not write."""
@@ -164,7 +164,9 @@ def parse(content: bytes, file: str) -> JmxNode:
     if len(plans) != 1 or len(tops) != 1 + len(benches) + len(outside):
         raise root.wrong(f"one TestPlan, found {len(tops)} elements, {len(plans)} of them a TestPlan")
     if outside and any(node.enabled and not _holds_anywhere(node) for node in plans[0].below):
-        raise outside[0].refused("it is outside of the TestPlan and ignored by JMeter", "move it in")
+        raise outside[0].refused(
+            "it is outside of the TestPlan and ignored by JMeter", "move it in", "outside"
+        )
     plans[0].below += outside + benches
     return plans[0]
 

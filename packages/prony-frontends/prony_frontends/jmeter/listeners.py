@@ -94,7 +94,7 @@ def files(found: Sequence[Writing], groups: frozenset[str], values: KnownValues)
             _note_unknown(node, values)
     if by_path:
         names = ", ".join(map(str, by_path))
-        values.note(f"rows of listeners are written to {names} after the run")
+        values.note("rows_written", f"rows of listeners are written to {names} after the run")
     return tuple(by_path.values())
 
 
@@ -115,7 +115,7 @@ def _name(node: JmxNode, values: KnownValues) -> str:
         name = None
     values.undefined = undefined
     if name is None or "${" in name:
-        values.note(f"{node.element}: its file name is not known before the run; it is not written")
+        values.note("rows_not_written", "its file name is not known before the run; it is not written", node)
         return ""
     return name.strip()
 
@@ -164,4 +164,4 @@ def _note_unknown(node: JmxNode, values: KnownValues) -> None:
     config = _config(node) or {}
     missing = [words for name, words in UNKNOWN.items() if config.get(name, "").strip() == "true"]
     if missing:
-        values.note(f"{node.element}: its file lacks {', '.join(missing)}, which Prony does not record")
+        values.note("rows_lack", f"its file lacks {', '.join(missing)}, which Prony does not record", node)

@@ -116,7 +116,7 @@ def _released(timer: JmxNode, users: int, ramp_s: float, size: int, timeout_s: f
     begins += [waiting[0] + timeout_s] * len(waiting) if waiting else []
     released = tuple(Batch(len(list(same)), at_s) for at_s, same in groupby(begins))
     if len(released) > MOST_BATCHES:
-        raise timer.refused(f"{len(released)} groups of threads", f"use at most {MOST_BATCHES}")
+        raise timer.refused(f"{len(released)} groups of threads", f"use at most {MOST_BATCHES}", "limit")
     return released
 
 
@@ -124,7 +124,9 @@ def note_batches(found: Sequence[Batch], group: JmxNode, values: KnownValues) ->
     """Adds a note about the batches."""
     first, last = found[0], found[-1]
     values.note(
-        f"{group.element}: its threads wait for each other before their first request: {first.threads} begin "
+        "batches",
+        f"its threads wait for each other before their first request: {first.threads} begin "
         f"together after {first.at_s:.3g} s"
-        + ("" if first is last else f", the last {last.threads} after {last.at_s:.3g} s")
+        + ("" if first is last else f", the last {last.threads} after {last.at_s:.3g} s"),
+        group,
     )

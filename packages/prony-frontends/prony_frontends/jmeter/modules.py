@@ -26,7 +26,9 @@ def _below(node: JmxNode, top: JmxNode, folder: Path, depth: int, left: list[int
             continue
         left[0] -= 1
         if left[0] < 0 or depth > DEEPEST:
-            raise child.refused("modules and includes with endless recursion", "remove the recursion")
+            raise child.refused(
+                "modules and includes with endless recursion", "remove the recursion", "nested"
+            )
         if child.tag == MODULE:
             child.below = [_module(child, top), *child.below]
         elif child.tag == INCLUDE:
@@ -45,7 +47,7 @@ def _module(node: JmxNode, top: JmxNode) -> JmxNode:
     if len(matches) > 1:
         raise node.refused(f"{len(matches)} elements named '{' / '.join(names)}'", "make the name unique")
     if any(below is node for below in _all(matches[0])):
-        raise node.refused("a module that contains itself", "name another controller")
+        raise node.refused("a module that contains itself", "name another controller", "nested")
     copy = deepcopy(matches[0])
     copy.attributes["enabled"] = "true"
     return copy

@@ -48,7 +48,7 @@ def multipart(
         else:
             parts.append(BodyPart(text=piece.engine.replace(MARK, boundary)))
     if sum(piece.stat().st_size for piece in pieces if isinstance(piece, Path)) > MOST_BYTES:
-        raise node.refused(f"files of more than {MOST_BYTES >> 20} MiB", "use smaller ones")
+        raise node.refused(f"files of more than {MOST_BYTES >> 20} MiB", "use smaller ones", "limit")
     return Multipart(tuple(parts), f"multipart/form-data; boundary={boundary}; charset=UTF-8")
 
 

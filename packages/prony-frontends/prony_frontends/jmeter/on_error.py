@@ -53,7 +53,9 @@ def of_group(node: JmxNode, values: KnownValues) -> OnError:
     if not handlers:
         return own_action
     if own_action is not OnError.GO_ON or len(handlers) > 1:
-        raise handlers[-1].refused("a second action after an error", "keep one, here or in the thread group")
+        raise handlers[-1].refused(
+            "a second action after an error", "keep one, here or in the thread group", "conflict"
+        )
     action = action_of(handlers[0])
     if action is None:  # relates to a request's loop
         return own_action
@@ -80,11 +82,13 @@ def guarded(entries: Sequence[Entry], action: OnError, node: JmxNode, values: Kn
         return [Block(set={name: "yes"}), *guarded_entries]
     if action is OnError.STOP_THREAD:
         values.note(
-            f"{node.element}: a thread stopped by a failed request sends nothing more; it counts as a user "
-            "until the group ends"
+            "stopped_thread",
+            "a thread stopped by a failed request sends nothing more; it counts as a user "
+            "until the group ends",
+            node,
         )
     elif action in STOPS_ALL:
-        values.note(f"{node.element}: a failed request ends the run at once; JMeter waits for samples")
+        values.note("run_ends", "a failed request ends the run at once; JMeter waits for samples", node)
     return guarded_entries
 
 
@@ -107,6 +111,7 @@ class _Noting(Guard):
             raise self.node.refused(
                 f"the end of the run after '{sample[1:].partition(BETWEEN)[0]}', which fails without sending",
                 "correct that sampler, or let the thread go on",
+                "no_request",
             )
         return Block(condition=self.held, steps=(entry, Block(set={self.name: ""})))
 

@@ -121,6 +121,7 @@ def stage_of(
         raise parts[1].group.node.refused(
             f"properties that several setUp groups set at the same time ({', '.join(values.given)})",
             "put their requests into one group",
+            "varies",
         )
     return TranslatedStage(workload(name, parts, values, shared), loads, gives)
 
@@ -137,4 +138,5 @@ def check_beginnings(phases: Sequence[Sequence[TranslatedGroup]]) -> None:
             raise parts[0].group.node.refused(
                 "a counter or the rows of a file continue from setUp to the load and to tearDown",
                 "use separate counters and files, or count for each user independently",
+                "shared",
             )

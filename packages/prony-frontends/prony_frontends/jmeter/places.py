@@ -85,6 +85,7 @@ def check_sent(url: Text, parameters: Text, node: JmxNode, values: KnownValues) 
         refusal: UsageError = node.refused(
             f"the variable ${{{unknown}}} in the path is undefined (JMeter fails with a URISyntaxException)",
             "define it in the test plan, in a CSV data set or by an extractor of an earlier sampler",
+            "undefined",
         )
     else:
         refusal = node.wrong(f"%XX for characters that are invalid in URLs ({why})")
@@ -108,8 +109,7 @@ def _server(sampler: SamplerValues) -> tuple[str, str, str, str]:
     scheme = (sampler.constant("HTTPSampler.protocol") or "http").lower()
     if re.fullmatch("https?:/*", scheme):
         values.note(
-            f"{node.element}: '{scheme}' is not a plain protocol name; JMeter 5.6.3 fails with a "
-            "MalformedURLException and sends nothing, Prony sends the request"
+            "protocol_name", f"'{scheme}' is no protocol name: JMeter 5.6.3 sends nothing, Prony does", node
         )
         scheme = scheme.rstrip(":/")
     given, port = sampler.constant("HTTPSampler.domain"), sampler.constant("HTTPSampler.port")
@@ -126,8 +126,9 @@ def _server(sampler: SamplerValues) -> tuple[str, str, str, str]:
     before = (slash + rest).rstrip("/")
     if host != given and not given.startswith("["):
         values.note(
-            f"{node.element}: '{given}' is not a plain server name; JMeter 5.6.3 on Java 17 fails with "
-            f"an exception and sends nothing, Prony sends the request to {host}{before}"
+            "server_name",
+            f"'{given}' is no server name: JMeter on Java 17 sends nothing, Prony sends to {host}{before}",
+            node,
         )
     bare = re.fullmatch(r"\[([0-9A-Fa-f:.]+)\]", host)
     return scheme, host if bare is None else bare.group(1), port, before
@@ -141,7 +142,7 @@ def _is_set(port: str, scheme: str) -> bool:
 def _port(port: str, scheme: str, node: JmxNode, values: KnownValues) -> int:
     """The port; the default for a non-number, as in JMeter."""
     if port and not re.fullmatch(r"[+-]?\d{1,9}", port):
-        values.note(f"{node.element}: the port '{port}' is no number: {PORTS[scheme]} is used, as in JMeter")
+        values.note("port", f"the port '{port}' is no number: {PORTS[scheme]} is used, as in JMeter", node)
     number = int(port) if re.fullmatch(r"[+-]?\d{1,9}", port) else 0
     if number > 65535:
         raise node.wrong(f"a port from 1 to 65535, found '{port}'")

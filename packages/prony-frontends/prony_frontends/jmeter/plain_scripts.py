@@ -119,6 +119,7 @@ def _check_order(node: JmxNode, later: Sequence[JmxNode]) -> None:
                 raise node.refused(
                     f"its script uses '{name}' before {extractor.element} extracts it",
                     "move the script behind that extractor",
+                    "used_before",
                 )
 
 
@@ -254,8 +255,9 @@ class _Script:
         if isinstance(value, Json):
             self._capture(place, value.pointer, {"optional": True})
             self.values.note(
-                f"{self.node.element}: it reads the response like a JSON Extractor; "
-                "for a missing value the variable is unchanged"
+                "json_reader",
+                "it reads the response like a JSON Extractor; for a missing value the variable is unchanged",
+                self.node,
             )
             return
         if not isinstance(value, str | Text):

@@ -46,7 +46,9 @@ def _random_rows(node: JmxNode) -> None:
     shuffled, again = node.flag("randomOrder"), node.flag("rewindOnTheEndOfList")
     own = node.flag("independentListPerThread")
     if shuffled and own:
-        raise node.refused("a separate random order per thread", "untick 'Independent list per thread'")
+        raise node.refused(
+            "a separate random order per thread", "untick 'Independent list per thread'", "shared"
+        )
     node.tag = "CSVDataSet"
     node.attributes["rows"] = "shuffled" if shuffled else ""
     given = {

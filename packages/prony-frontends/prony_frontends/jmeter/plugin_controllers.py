@@ -87,7 +87,7 @@ def _parallel(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContex
                 if (entries := entries_of([*beside, child], scope, walk, LoopContext()))]  # fmt: skip
     if len(branches) < 2:
         return branches
-    values.note(f"{node.element}: its rows have the name of the thread itself, without a number of their own")
+    values.note("thread_names", "its rows have the thread's own name, without a number", node)
     return [Block(parallel=Parallel(at_once=min(max(most, 1), MOST_AT_ONCE)), steps=tuple(branches))]
 
 
@@ -100,7 +100,7 @@ def _children(node: JmxNode) -> tuple[list[JmxNode], list[JmxNode]]:
 
 
 def _nothing(child: JmxNode) -> Entry:
-    raise child.refused("a branch that sends nothing", "remove it")
+    raise child.refused("a branch that sends nothing", "remove it", "no_request")
 
 
 PLUGIN_CONTROLLERS: dict[str, Controller] = {

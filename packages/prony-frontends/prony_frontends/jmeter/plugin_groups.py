@@ -34,7 +34,7 @@ def waves(node: JmxNode, values: KnownValues) -> tuple[Wave, ...]:
     if not lives:
         raise node.wrong("at least one thread")
     if len(lives) > MOST_THREADS:
-        raise node.refused(f"{len(lives)} threads", f"use at most {MOST_THREADS}, or a Thread Group")
+        raise node.refused(f"{len(lives)} threads", f"use at most {MOST_THREADS}, or a Thread Group", "limit")
     for start_s, end_s in lives:
         if end_s <= start_s:
             raise node.wrong("a hold time above 0")
@@ -42,7 +42,7 @@ def waves(node: JmxNode, values: KnownValues) -> tuple[Wave, ...]:
     if len(by_life) <= MOST_WAVES:
         return by_life
     each = -(-len(lives) // MOST_WAVES)
-    values.note(f"{node.element}: {each} threads start and end together, with the first of them")
+    values.note("thread_steps", f"{each} threads start and end together, with the first of them", node)
     return tuple(Wave(len(lives[at : at + each]), *lives[at]) for at in range(0, len(lives), each))
 
 

@@ -32,20 +32,24 @@ def pace(timer: JmxNode, users: int | None, values: KnownValues) -> Pace:
             f"{period_s:g} s, {length_s} s"
         )
     if users is None:
-        raise timer.refused("a rate in an open model", "write the rate in the schedule")
+        raise timer.refused("a rate in an open model", "write the rate in the schedule", "conflict")
     if values.schedule is None:
         per_s = count / period_s
         times = _times(per_s / batch, length_s, _horizon_s(length_s, values), _draws(seed, values))
         if batch > 1 and len(times) > MOST_PHASES:
-            raise timer.refused(f"{len(times)} batches of arrivals", f"use at most {MOST_PHASES}, or singles")
+            raise timer.refused(
+                f"{len(times)} batches of arrivals", f"use at most {MOST_PHASES}, or singles", "limit"
+            )
         phases = tuple(_batches(times, batch) if batch > 1 else _single(times))
         phases = (*phases, PacePhase(duration_s=LONGEST_S, from_per_s=per_s, to_per_s=per_s))
         threads = f"{users} thread{'s' if users > 1 else ''}"
         close = "" if len(times) <= MOST_PHASES else f", each {_together(times)} of them evenly spaced"
         values.note(
-            f"{timer.element}: {len(times) * batch} arrivals are drawn as in JMeter{close}; the "
+            "arrivals_drawn",
+            f"{len(times) * batch} arrivals are drawn as in JMeter{close}; the "
             f"{threads} of the group send on schedule, if they can reach {per_s:.3g}/s; "
-            "missed arrivals are dropped (JMeter sends them at once)"
+            "missed arrivals are dropped (JMeter sends them at once)",
+            timer,
         )
         values.schedule = Pace(phases=phases, per="run", name=values.unique("arrivals"))
     return values.schedule

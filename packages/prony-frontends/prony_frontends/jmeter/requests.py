@@ -82,14 +82,16 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
         raise node.refused(
             f"following redirects with a body of more than {READ_WHOLE_BYTES >> 20} MiB",
             "untick 'Follow redirects', or request the final URL",
+            "limit",
         )
     if follows:
         values.note(
+            "redirects",
             "redirects are followed on the same server, each as a request "
-            "(in the log the chain is one sample, as in JMeter); a redirect to another server is an error"
+            "(in the log the chain is one sample, as in JMeter); a redirect to another server is an error",
         )
     if query.parts and where.whole:
-        values.note(f"{node.element}: its path is a whole URL; its parameters are ignored, as in JMeter")
+        values.note("whole_url", "its path is a whole URL; its parameters are ignored, as in JMeter", node)
         query = Text()
     elif query.parts:
         mark = "&" if any("?" in part.text for part in path.parts if not part.dynamic) else "?"
@@ -171,7 +173,7 @@ def _refuse_extras(sampler: SamplerValues) -> None:
         holder.ignore(*MEANINGLESS)
         implementation = holder.value("HTTPSampler.implementation")
         if implementation not in ("", "HttpClient4", "HttpClient3.1"):  # HttpClient3.1 now means HttpClient4
-            sampler.values.note(f"implementation {implementation}: headers are those of HttpClient4")
+            sampler.values.note("implementation", f"{implementation}: headers are those of HttpClient4")
 
 
 def _headers(
@@ -190,14 +192,14 @@ def _headers(
         if name.lower() == "connection":
             sent.pop("Connection", None)
             sampler.values.note(
-                f"the plan's header {name} is sent alone; JMeter sends its own Connection too"
+                "connection_header", f"the header {name} is sent without JMeter's own Connection"
             )
         elif name.lower() == "content-length":
-            sampler.values.note("the plan's header Content-Length is not sent, as in JMeter")
+            sampler.values.note("header_not_sent", "Content-Length is not sent, as in JMeter")
             continue
         elif name.lower() == "content-type" and parts is not None:
             sampler.values.note(
-                "the plan's header Content-Type is not sent with a form of parts, as in JMeter"
+                "header_not_sent", "Content-Type is not sent with a form of parts, as in JMeter"
             )
             continue
         elif name.lower() == "host" and value.constant is not None:

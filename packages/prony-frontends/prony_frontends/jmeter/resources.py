@@ -57,8 +57,9 @@ def embedded(raw: Callable[[str], str], node: JmxNode, values: KnownValues) -> E
             "after the other)"
         )
     values.note(
+        "embedded_resources",
         f"embedded resources are fetched {how}, from the page's own server only, {DEEPEST} levels deep; each "
-        "counts as a request, and the page's row in the log covers all, as in JMeter"
+        "counts as a request, and the page's row in the log covers all, as in JMeter",
     )
     name = values.unique("embedded")
     lists = tuple(f"{name}_{level}" if level > 1 else name for level in range(1, DEEPEST + 1))
@@ -77,7 +78,7 @@ def _pattern(text: str, node: JmxNode, values: KnownValues) -> str | None:
                 f"the pattern '{text}' for embedded resources with {why}",
                 "simplify it; use 'URLs must not match' for exclusions",
             ) from why
-    values.note(f"{node.element}: '{text}' is not a regular expression and is ignored, as in JMeter")
+    values.note("pattern_ignored", f"'{text}' is not a regular expression and is ignored, as in JMeter", node)
     return None
 
 

@@ -161,7 +161,7 @@ def _response(node: JmxNode, found: _Expected, values: KnownValues) -> None:
             "test the text response, the response code, the response message or the response headers",
         )
     if enough and inverse:
-        raise node.refused("patterns with Not and Or", "make an assertion of each pattern")
+        raise node.refused("patterns with Not and Or", "make an assertion of each pattern", "conflict")
     if rule in (MATCH, CONTAINS):
         texts = [taken(text, node).text for text in texts]
     FIELDS[where](texts, rule, inverse, enough, found)
@@ -179,12 +179,14 @@ def _changing(
         raise node.refused(
             "a value that changes from request to request, in this field or with Or",
             "compare it with the text response, the response code or a part of the headers",
+            "varies",
         )
     for piece in (piece for text in texts for piece in text.parts if kind & (MATCH | CONTAINS)):
         if may_match(piece, PATTERN.pattern, values) if piece.dynamic else PATTERN.search(piece.text):
             raise node.refused(
                 f"'{piece.text}', which may be a pattern, with a value that changes from request to request",
                 "choose Substring or Equals",
+                "varies",
             )
     found.filled += [
         FilledText(text=text.engine, part=part, whole=whole, absent=bool(kind & NOT)) for text in texts
@@ -197,11 +199,11 @@ def _passed_over(node: JmxNode, found: _Expected, values: KnownValues) -> bool:
     """
     scope = node.value("Assertion.scope", "parent")
     if not scope:
-        values.note(f"{node.element}: its scope is empty, so it checks nothing, as in JMeter")
+        values.note("no_scope", "its scope is empty, so it checks nothing, as in JMeter", node)
     elif scope not in OF_PAGE:
         raise node.refused("it applies to a variable", "let it apply to the main sample")
     if scope in ("all", "children"):
-        values.note(f"{node.element}: it checks the last response only, not redirects")
+        values.note("last_response", "it checks the last response only, not redirects", node)
     if scope not in found.scopes:
         node.ignore(*(child.attributes.get("name", child.tag) for child in node.children))
     return scope not in found.scopes
@@ -309,7 +311,7 @@ def _duration(node: JmxNode, found: _Expected, values: KnownValues) -> None:
         return
     if most_ms:
         found.max_ms = most_ms if found.max_ms is None else min(most_ms, found.max_ms)
-        values.note(f"{node.element}: connect time is not included (in JMeter it is)")
+        values.note("connect_time", "connect time is not included (in JMeter it is)", node)
 
 
 def _size(node: JmxNode, found: _Expected, values: KnownValues) -> None:
@@ -384,8 +386,8 @@ def _xpath(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     if regex is None:
         raise node.refused(f"the query '{query}'", "use a tag with one condition, as //h1[text()='x']")
     if not tidies:
-        values.note(f"{node.element}: the response must be well-formed XML without namespaces")
-    values.note(f"{node.element}: it reads tags in the source, and does not decode entities")
+        values.note("well_formed_xml", "the response must be well-formed XML without namespaces", node)
+    values.note("tags_in_source", "it reads tags in the source, and does not decode entities", node)
     found.add("body_not_matches" if inverse else "body_matches", regex)
 
 
@@ -416,4 +418,4 @@ def check_path(path: str, node: JmxNode, values: KnownValues) -> None:
     if not path.startswith("$") or SPECIAL.search(FILTER.sub("[*]", path)):
         raise node.refused(f"the JSON path '{path}'", "use one of RFC 9535, such as $.items[*].id")
     if any(OF_NUMBER.search(condition) for condition in FILTER.findall(path)):
-        values.note(f"{node.element}: '{path}' compares only values of one type (JMeter: mixed, too)")
+        values.note("same_types", f"'{path}' compares only values of one type (JMeter: mixed, too)", node)

@@ -28,14 +28,16 @@ def _csv_read(call: Call) -> Text:
     """
     name, what = (text.strip() for text in call.constants(2, 2))
     if call.once:
-        raise call.refused("a row that is read before the start", "call it in a sampler")
+        raise call.refused("a row that is read before the start", "call it in a sampler", "outside")
     if not name:
-        raise call.refused("it names no file", "name the file")
+        raise call.refused("it names no file", "name the file", "no_file")
     if what.startswith("*"):
         _opened(call, name, what)
         return Text()
     if name.startswith("*") and name not in call.values.opened:
-        raise call.refused(f"the alias {name} is not open", f"write ${{__CSVRead(FILE,{name})}} above")
+        raise call.refused(
+            f"the alias {name} is not open", f"write ${{__CSVRead(FILE,{name})}} above", "no_file"
+        )
     if what in ("next", "next()"):
         # As in JMeter it has no effect before a column has been read.
         return Text.placeholder(f"next {_opened(call, name, name)}")
@@ -79,7 +81,9 @@ def content(call: Call, name: str, encoding: str) -> str:
     path = located(name.strip(), call.values)
     try:
         if path.stat().st_size > MOST_FILE_BYTES:
-            raise call.refused(f"{path.name} has more than {MOST_FILE_BYTES >> 20} MiB", "use a shorter file")
+            raise call.refused(
+                f"{path.name} has more than {MOST_FILE_BYTES >> 20} MiB", "use a shorter file", "limit"
+            )
         return path.read_text(encoding=encoding)
     except (OSError, UnicodeDecodeError, LookupError) as fault:
         raise call.where.wrong(f"a file that can be read in {call.name}; {path}: {fault}") from fault
@@ -90,7 +94,9 @@ def contents(call: Call, name: Text, encoding: str) -> Text:
     marks = [COLUMN.fullmatch(part.text) for part in name.parts if part.dynamic]
     feeder = call.values.feeders.get(marks[0][1]) if len(marks) == 1 and marks[0] else None
     if marks[0] is None or feeder is None:
-        raise call.refused("the name of a file that differs from request to request", "write a constant")
+        raise call.refused(
+            "the name of a file that differs from request to request", "write a constant", "varies"
+        )
     key = f"{name.engine} {encoding}"  # shared with other uses of the same file
     if key in call.values.opened:
         return Text.placeholder(call.values.opened[key])
@@ -99,7 +105,9 @@ def contents(call: Call, name: Text, encoding: str) -> Text:
     before, after = name.around(next(at for at, part in enumerate(name.parts) if part.dynamic))
     texts = [content(call, f"{before}{row[place]}{after}", encoding) for row in rows]
     if sum(map(len, texts)) > MOST_BYTES:
-        raise call.refused(f"the files of all rows have more than {MOST_BYTES >> 20} MiB", "use fewer rows")
+        raise call.refused(
+            f"the files of all rows have more than {MOST_BYTES >> 20} MiB", "use fewer rows", "limit"
+        )
     added = f"content{len(columns) + 1}"
     call.values.feeders[marks[0][1]] = feeder.model_copy(
         update={
@@ -117,7 +125,7 @@ def _rows_of(feeder: Feeder, call: Call) -> tuple[list[tuple[str, ...]], tuple[s
         return list(feeder.rows), feeder.columns
     file = Path(feeder.file)
     if file.stat().st_size > MOST_BYTES:
-        raise call.refused(f"{file.name} has more than {MOST_BYTES >> 20} MiB", "use fewer rows")
+        raise call.refused(f"{file.name} has more than {MOST_BYTES >> 20} MiB", "use fewer rows", "limit")
     with file.open(newline="", encoding="utf-8") as stream:
         return titled(feeder, stream)
 

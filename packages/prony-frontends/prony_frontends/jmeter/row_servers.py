@@ -30,7 +30,9 @@ def by_server(
     read = [rows.column(feeder, column.partition(".")[2]) for column in columns.values()]
     servers = list(islice(dict.fromkeys(zip(*read, strict=True)), MOST_SERVERS + 1))
     if len(servers) > MOST_SERVERS or any("\0" in server for server in servers):
-        raise node.refused(f"more than {MOST_SERVERS} servers of a data set", "use a sampler for each server")
+        raise node.refused(
+            f"more than {MOST_SERVERS} servers of a data set", "use a sampler for each server", "limit"
+        )
     branches: list[list[Entry]] = []
     held = {variable: values.variables[variable] for variable in columns}
     try:

@@ -31,7 +31,9 @@ def data_set(node: JmxNode, values: KnownValues) -> None:
     """A CSV data set, a row per iteration; declares its variables. Raises Refused and UsageError."""
     for variable, text in _placed(node, values, on_use=False).items():
         if variable in values.values:
-            raise node.refused(f"a variable of an extractor or counter, {variable}", "use another name")
+            raise node.refused(
+                f"a variable of an extractor or counter, {variable}", "use another name", "conflict"
+            )
         values.variables[variable] = text
 
 
@@ -43,7 +45,9 @@ def in_controller(node: JmxNode, values: KnownValues) -> list[Entry]:
             "move it into the thread group, or let it recycle",
         )
     if share_mode(node) == EACH_THREAD and values.users != 1:
-        raise node.refused("separate rows per thread, in a controller", "move it into the thread group")
+        raise node.refused(
+            "separate rows per thread, in a controller", "move it into the thread group", "shared"
+        )
     placed = _placed(node, values, on_use=True)
     if not placed:  # no named variables
         return []
@@ -116,6 +120,7 @@ def _shuffled(table: _Table, file: Path, node: JmxNode, values: KnownValues) -> 
         raise node.refused(
             f"{file.name} is too long to be written into the plan, as random order requires",
             f"use a file of less than {MOST_WRITTEN >> 20} MiB, or a CSV data set",
+            "limit",
         )
     written = table.rows
     if written is None:
@@ -125,7 +130,7 @@ def _shuffled(table: _Table, file: Path, node: JmxNode, values: KnownValues) -> 
     rows = list(written)
     values.draws.shuffle(rows)
     if node.flag("recycle"):
-        values.note(f"{node.element}: its rows repeat one random order; the plug-in draws a new order")
+        values.note("one_order", "its rows repeat one random order; the plug-in draws a new order", node)
     return replace(table, rows=rows, named=table.columns)
 
 
@@ -155,6 +160,7 @@ def _shared(node: JmxNode, values: KnownValues, file: Path, mode: str, says: str
         raise node.refused(
             f"a second data set of {file.name} with the same sharing, which would split its rows",
             "name all variables in one data set, or copy the file",
+            "shared",
         )
     return name
 
@@ -229,6 +235,7 @@ def _table(node: JmxNode, values: KnownValues, file: Path) -> _Table:
             "or values are left out",
             f"save it as UTF-8, with or without a line of names and equal numbers of values, or as less than "
             f"{MOST_WRITTEN >> 20} MiB",
+            "limit",
         )
     data = list(_lines(file, node, delimiter, quotes, encoding))
     written: list[tuple[str, ...]] = []

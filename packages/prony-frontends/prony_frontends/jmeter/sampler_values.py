@@ -44,6 +44,6 @@ class SamplerValues:
         """A limit in ms; None without one, or for a non-number, as in JMeter."""
         text = self.constant(name)
         if text and not re.fullmatch(r"[+-]?\d{1,9}", text):
-            self.values.note(f"{self.node.element}: {name} '{text}' is no number and ignored, as in JMeter")
+            self.values.note("not_a_number", f"{name} '{text}' is no number, ignored", self.node)
             return None
         return int(text) if text and int(text) > 0 else None

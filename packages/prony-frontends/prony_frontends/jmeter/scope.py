@@ -184,7 +184,7 @@ def _drawn(node: JmxNode, values: KnownValues) -> tuple[str, str]:
         raise node.wrong(f"a minimum that is not above the maximum, found {low} and {high}")
     form = values.constant(node.value("outputFormat"), node)
     if node.value("randomSeed"):
-        values.note(f"{node.element}: its seed is not used; --seed applies to all draws")
+        values.note("seed", "its seed is not used; --seed applies to all draws", node)
     node.ignore("perThread")
     name = values.constant(node.value("variableName"), node)
     before, digits, after = _format(node, form)
@@ -221,7 +221,9 @@ def inner(
             scope = replace(scope, scripts=(*scope.scripts, node))
         elif node.tag == on_error.HANDLER:
             if scope.handler is not None:
-                raise node.refused("a second action after an error", "use only one for each request")
+                raise node.refused(
+                    "a second action after an error", "use only one for each request", "conflict"
+                )
             scope = replace(scope, handler=node)
         elif node.tag in plain_scripts.AFTER:
             scope = replace(scope, processors=(*scope.processors, node))
@@ -264,7 +266,9 @@ def _with(scope: TreeScope, node: JmxNode, values: KnownValues, shared: Shared, 
                 return replace(scope, parameters=(*scope.parameters, node))
         case tag if tag in timers.PACING:
             if scope.paced is not None:
-                raise node.refused("it is the second throughput timer of a request", "use only one")
+                raise node.refused(
+                    "it is the second throughput timer of a request", "use only one", "conflict"
+                )
             return replace(scope, paced=node)
         case "DNSCacheManager":
             return replace(scope, hosts={**scope.hosts, **_hosts(node, values)})
@@ -286,7 +290,7 @@ def cache_of(node: JmxNode, new_users: bool, values: KnownValues) -> Cache | Non
         clear = new_users
     most = values.whole(node.value("maxSize"), node, "maxSize", 5000)
     if fresh:
-        values.note(f"{node.element}: requests for fresh cache entries are not sent and have no row")
+        values.note("cached_requests", "requests for fresh cache entries are not sent and have no row", node)
     if most < 1:
         return None
     return Cache(fresh=fresh, each_iteration=clear, most_urls=most, rules="jmeter")
@@ -311,7 +315,7 @@ def _headers(node: JmxNode, values: KnownValues) -> Headers:
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
             raise entry.wrong(f"the name of a header, found '{name}'")
         if name.lower() in by_name:
-            raise entry.refused(f"the header {name} twice", "join the values with a comma")
+            raise entry.refused(f"the header {name} twice", "join the values with a comma", "conflict")
         value = values.text(entry.value("Header.value"), entry)
         if any("\r" in part.text or "\n" in part.text for part in value.parts):
             raise entry.wrong(f"the header {name} on one line")
@@ -329,9 +333,9 @@ def _hosts(node: JmxNode, values: KnownValues) -> dict[str, str]:
         if name and address:
             addresses[name] = address.partition(",")[0].strip()
             if "," in address:
-                values.note(f"{node.element}: only the first address of {name} is used")
+                values.note("first_address", f"only the first address of {name} is used", node)
     if node.flag("DNSCacheManager.isCustomResolver") and node.members("DNSCacheManager.servers"):
-        values.note(f"{node.element}: unlisted names are resolved once, by this host, not by its servers")
+        values.note("names_resolved_once", "this host resolves unlisted names, once", node)
     node.ignore("DNSCacheManager.clearEachIteration", "DNSCacheManager.servers")
     node.finish()
     return addresses
@@ -345,7 +349,7 @@ def _auth(node: JmxNode, values: KnownValues) -> tuple[tuple[str, Auth], ...]:
         if mechanism not in ("BASIC", "BASIC_DIGEST"):
             raise entry.refused(f"the mechanism {mechanism}", "use BASIC, or the header Authorization")
         if mechanism == "BASIC_DIGEST":
-            values.note(f"{node.element}: Basic is sent with the first request, too; Digest is not supported")
+            values.note("basic_sent_first", "Basic is sent with the first request; Digest never", node)
         user = values.constant(entry.value("Authorization.username"), entry)
         password = values.constant(entry.value("Authorization.password"), entry)
         url = values.constant(entry.value("Authorization.url"), entry)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from prony_frontends.base import Refused
+from prony_frontends.base import Reason, Refused
 from prony_frontends.jmeter import dates, draws
 from prony_frontends.jmeter.expression_parser import Parser, text_of
 from prony_frontends.jmeter.expression_values import Changing, Drawn, Json, Moment, Named, Unsupported, Value
@@ -26,8 +26,8 @@ HIDDEN = re.compile(r"\$\{(?!\s*__)([^{}]*)\}")
 class ScriptCall(Call):
     """An element's script in place of a function call."""
 
-    def refused(self, found: str, instead: str) -> Refused:
-        return self.where.refused(f"in its script: {found}", instead)
+    def refused(self, found: str, instead: str, code: Reason = "unsupported") -> Refused:
+        return self.where.refused(f"in its script: {found}", instead, code)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ NOT_SET = "\x1fnot set"
 def given_property(name: str, values: KnownValues, where: JmxNode) -> str:
     """The engine's name for a property that a setUp group sets to a value of the run."""
     if name in values.read_properties:
-        raise where.refused(f"the property '{name}' changes after it was read", "set it with -J")
+        raise where.refused(f"the property '{name}' changes after it was read", "set it with -J", "varies")
     if name not in values.given:
         place = values.given[name] = values.changing(f"property_{name}", where)
         values.initial[place] = Text.of(values.properties.get(name, NOT_SET)).engine
@@ -29,7 +29,7 @@ def of_property(name: str, default: str, values: KnownValues, where: JmxNode) ->
         return Text.of(values.properties.get(name, default))
     if values.sets_up:
         raise where.refused(
-            f"the property '{name}' in a setUp group, which sets it", "use the variable there"
+            f"the property '{name}' in a setUp group, which sets it", "use the variable there", "varies"
         )
     place = values.given[name]
     if name in values.properties:

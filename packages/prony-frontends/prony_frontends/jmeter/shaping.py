@@ -25,14 +25,16 @@ def pace(timer: JmxNode, users: int | None, values: KnownValues, name: str) -> P
     phases = _phases(timer, values)
     timer.finish()
     if users is None:
-        raise timer.refused("a rate in an open model", "write the rate in the schedule")
+        raise timer.refused("a rate in an open model", "write the rate in the schedule", "conflict")
     most = max(max(phase.from_per_s, phase.to_per_s) for phase in phases)
     threads = f"{users} thread{'s' if users > 1 else ''}"
     values.note(
-        f"{timer.element}: the {threads} of the group send on schedule, if they "
+        "on_schedule",
+        f"the {threads} of the group send on schedule, if they "
         f"can reach up to {most:g}/s: responses may take {1000 * users / most:.3g} ms on average; the "
         "rate changes continuously from the first request on (in JMeter once per second), and missed "
-        "requests are dropped"
+        "requests are dropped",
+        timer,
     )
     return Pace(phases=phases, per="run", name=name)
 
@@ -105,8 +107,10 @@ def _feedback(call: Call) -> Text:
     """`__tstFeedback(timer,first,most,spare)`: as many threads as the timer's rate needs, up to `most`."""
     most = call.constants(3, 4)[2]
     call.values.note(
-        f"{call.where.element}: all {most} threads exist from the start ({call.name} starts them as the "
-        "timer's rate needs them); unneeded threads wait"
+        "threads_from_start",
+        f"all {most} threads exist from the start ({call.name} starts them as the "
+        "timer's rate needs them); unneeded threads wait",
+        call.where,
     )
     return Text.of(most)
 

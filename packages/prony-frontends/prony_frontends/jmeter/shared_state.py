@@ -26,15 +26,22 @@ def check_shared_state(
                 "rows that the load goes on with where a setUp group has stopped, and a tearDown group where "
                 "the load has",
                 "move it into the thread group that uses it",
+                "shared",
             )
         if rows.share_mode(node) == rows.EACH_GROUP:
-            raise node.refused("own rows for each of several groups", "copy it into each, or share them")
+            raise node.refused(
+                "own rows for each of several groups", "copy it into each, or share them", "shared"
+            )
     for node in _of([*outside, *every], "ConstantThroughputTimer"):
         mode = node.value("calcMode")
         if mode == str(ALL):
-            raise node.refused("a rate shared by threads of several groups", "share it within each group")
+            raise node.refused(
+                "a rate shared by threads of several groups", "share it within each group", "shared"
+            )
         if mode == str(GROUP_SHARED) and any(node is outside_node for outside_node in outside):
-            raise node.refused("a rate for each of several groups", "move a timer into each of them")
+            raise node.refused(
+                "a rate for each of several groups", "move a timer into each of them", "shared"
+            )
 
 
 def goes_on(one: Sequence[Entry], other: Sequence[Entry]) -> bool:

@@ -58,7 +58,9 @@ def cased(call: Call) -> Text:
     if mode != "CAPITALIZE":
         raise call.refused(f"the mode {mode}", "use one of UPPER, LOWER, CAPITALIZE")
     if text is None:
-        raise call.refused("a changing text with CAPITALIZE", "use UPPER or LOWER, or write a constant")
+        raise call.refused(
+            "a changing text with CAPITALIZE", "use UPPER or LOWER, or write a constant", "varies"
+        )
     return call.stored(Text.of(text[:1].upper() + text[1:]), [name])
 
 
@@ -87,7 +89,9 @@ def digest(call: Call) -> Text:
         digest_hex = hashlib.new(name.lower(), text.constant.encode(), usedforsecurity=False).hexdigest()
         return call.stored(Text.of(digest_hex.upper() if capitals else digest_hex), [store])
     if name == "SHA224":
-        raise call.refused("SHA-224 of a changing text", "use MD5, SHA-1, SHA-256, SHA-384 or SHA-512")
+        raise call.refused(
+            "SHA-224 of a changing text", "use MD5, SHA-1, SHA-256, SHA-384 or SHA-512", "varies"
+        )
     (part,) = call.single_placeholder(text).parts
     filters = f"{name.lower()} | upper" if capitals else name.lower()
     return call.stored(Text.placeholder(f"{part.text} | {filters}"), [store])

@@ -71,8 +71,10 @@ def _single(timer: JmxNode, values: KnownValues) -> Think | None:
     if timer.tag == "GaussianRandomTimer":
         if offset_ms < 3 * spread_ms:
             values.note(
-                f"{timer.element}: negative pauses are drawn again (JMeter takes their absolute value), "
-                "which makes the mean pause longer"
+                "negative_pauses",
+                "negative pauses are drawn again (JMeter takes their absolute value), "
+                "which makes the mean pause longer",
+                timer,
             )
         return Think(kind="gaussian", mean_ms=offset_ms, stdev_ms=spread_ms)
     return Think(kind="poisson", mean_ms=spread_ms, offset_ms=offset_ms)
@@ -114,11 +116,15 @@ def pace(timer: JmxNode, users: int | None, values: KnownValues, names: dict[int
     if number == PER_THREAD:
         return Pace(per_min=per_min, per="user", name=name)
     if users is None:
-        raise timer.refused("a rate of active threads in an open model", "write it in the schedule")
+        raise timer.refused(
+            "a rate of active threads in an open model", "write it in the schedule", "conflict"
+        )
     if users > 1:
         values.note(
-            f"{timer.element}: each of {users} threads gets an equal share of the rate from the start "
-            "(JMeter divides it by the threads started so far)"
+            "equal_share",
+            f"each of {users} threads gets an equal share of the rate from the start "
+            "(JMeter divides it by the threads started so far)",
+            timer,
         )
     return Pace(per_min=max(per_min / users, 0.001), per="user", name=name)
 

@@ -125,7 +125,7 @@ def of_tree(
     )
     delay_s = 0.0 if several else phases[1][0].delay_s
     if delay_s:
-        values.note(f"the start-up delay of {delay_s:g} s precedes the load; the plan itself starts at once")
+        values.note("start_delay", f"a start-up delay of {delay_s:g} s precedes the load, not in the plan")
     _note_undefined(values)
     inert.note_foreign(top, values)
     return JMeterPlan(
@@ -146,24 +146,24 @@ def _note_end(parts: Sequence[Sequence[TranslatedGroup]], top: JmxNode, values: 
         for phase in (before, main)
     ]
     if stops[0]:
-        values.note(f"{stops[0][0].node.element}: a failed request ends all sending, as in JMeter")
+        values.note("run_ends", "a failed request ends all sending, as in JMeter", stops[0][0].node)
     if stops[1] and after and not top.flag("TestPlan.tearDown_on_shutdown"):
-        values.note("tearDown groups run after a failed request ended the load (JMeter, by this plan: not)")
+        values.note("tear_down", "unlike in JMeter tearDown groups run after a failed request")
 
 
 def _note_undefined(values: KnownValues) -> None:
     sent = {name: where for name, where in values.undefined.items() if where.number not in values.faults}
     if sent:
         names = ", ".join(f"${{{name}}} (line {where.line})" for name, where in sent.items())
-        values.note(f"undefined variables are sent unresolved, as in JMeter: {names}")
+        values.note("undefined", f"undefined variables are sent unresolved, as in JMeter: {names}")
 
 
 def _test_plan(top: JmxNode, values: KnownValues) -> bool:
     """Whether its groups run consecutively."""
     if top.flag("TestPlan.functional_mode"):
-        values.note("functional test mode is ignored: responses are not kept")
+        values.note("functional_mode", "functional test mode is ignored: responses are not kept")
     if top.value("TestPlan.user_define_classpath"):
-        values.note("the plan's class path is ignored: nothing runs on Java")
+        values.note("class_path", "the plan's class path is ignored: nothing runs on Java")
     consecutive = top.flag("TestPlan.serialize_threadgroups")
     top.ignore("TestPlan.tearDown_on_shutdown")
     user_variables(top, "TestPlan.user_defined_variables", values)
@@ -187,7 +187,7 @@ def _groups(top: JmxNode, values: KnownValues) -> tuple[list[JmxNode], list[JmxN
             node for node in enabled_groups if not any(node is idle_group for idle_group in idle)
         ]
         top.below = [node for node in top.below if not any(node is idle_group for idle_group in idle)]
-        values.note(f"these groups have no threads: {', '.join(node.element for node in idle)}")
+        values.note("no_threads", f"these groups have no threads: {', '.join(node.element for node in idle)}")
     around = (groups.SET_UP, groups.TEAR_DOWN)
     before, after = ([node for node in enabled_groups if node.tag == tag] for tag in around)
     main = [node for node in enabled_groups if node.tag not in around]
@@ -195,5 +195,7 @@ def _groups(top: JmxNode, values: KnownValues) -> tuple[list[JmxNode], list[JmxN
         raise top.wrong("a thread group that is enabled")
     for node in main:
         if node.tag in groups.OF_ARRIVALS and len(main) > 1:
-            raise node.refused("an open model and other thread groups", "make it a plan, or a Thread Group")
+            raise node.refused(
+                "an open model and other thread groups", "make it a plan, or a Thread Group", "conflict"
+            )
     return before, main, after

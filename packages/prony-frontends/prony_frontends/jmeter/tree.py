@@ -122,7 +122,7 @@ def entries_of(
             controller_entries = CONTROLLERS[node.tag](node, here, walk, loop)
             node.finish()
             if depth(controller_entries) > DEEPEST:
-                raise node.refused(f"blocks nested deeper than {DEEPEST}", "make the plan flatter")
+                raise node.refused(f"blocks nested deeper than {DEEPEST}", "make the plan flatter", "limit")
             entries += controller_entries
         else:
             raise unsupported(node)
@@ -172,7 +172,7 @@ def _asked(node: JmxNode, here: TreeScope, walk: TreeWalk) -> list[Entry]:
     """The request with the entries before and after it."""
     values = walk.values
     if node.property("HTTPSampler.header_manager") is not None:
-        values.note(f"{node.element}: its own headers are not sent, as in JMeter")
+        values.note("headers_not_sent", "its own headers are not sent, as in JMeter", node)
     first = parameters.given(here.parameters, values, walk.shared.given)
     first += plain_scripts.done(here.scripts, values)
     waits = timers.waits(here.timers, values)
@@ -184,7 +184,9 @@ def _asked(node: JmxNode, here: TreeScope, walk: TreeWalk) -> list[Entry]:
             return [*first, *(Block(pause=think) for think in waits), *_not_sent(node, label, why, values)]
     walk.requests.append(sampler)
     if len(walk.requests) > MOST_STEPS:
-        raise node.refused(f"a group of more than {MOST_STEPS} requests", "use loops in place of copies")
+        raise node.refused(
+            f"a group of more than {MOST_STEPS} requests", "use loops in place of copies", "limit"
+        )
     before = [*first]
     if here.paced is not None:
         before.append(Block(pace=timers.pace(here.paced, walk.users, values, walk.shared.paces)))
@@ -209,7 +211,7 @@ def _not_sent(node: JmxNode, label: Text, why: NotSent, values: KnownValues) -> 
     """A sampler that fails in JMeter without a request."""
     values.faults[node.number] = str(why)
     values.unsent = values.unsent or why.refusal
-    values.note(f"{node.element}: it sends nothing, as in JMeter, and its row in the log is an error: {why}")
+    values.note("no_request", f"it sends nothing and fails, as in JMeter: {why}", node)
     return [
         note(FAULT, f"{label.engine}{BETWEEN}{why.url.engine}{BETWEEN}{why.parameters.engine}", node),
         Block(set={values.values[last_sample.VARIABLE]: "false"}),

@@ -33,7 +33,7 @@ def _while(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) 
     if held is None:
         held = conditions.negated(conditions.is_text(raw, "false", node, walk.values))
     if held is True and not walk.endless:
-        raise node.refused("a condition that always holds", "use a Loop Controller")
+        raise node.refused("a condition that always holds", "use a Loop Controller", "endless")
     return _rounds(node, scope, walk, Loop(condition=held))
 
 
@@ -65,7 +65,7 @@ def _runtime(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext
     values = walk.values
     seconds = values.whole(node.value("RunTime.seconds"), node, "RunTime.seconds", 0)
     if seconds <= 0:
-        values.note(f"{node.element}: its time is 0; as in JMeter nothing in it runs")
+        values.note("no_rounds", "its time is 0; as in JMeter nothing in it runs", node)
         return []
     body = walk.below(node, scope, LoopContext())
     if not body:
