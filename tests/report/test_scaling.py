@@ -20,6 +20,7 @@ from prony.report.export import to_json
 from prony.report.html import render_html
 from prony.report.reading import build
 from prony.report.result import ResultView
+from prony.report.scaling import capacity_words
 from prony.report.terminal import render
 
 from . import factory
@@ -131,6 +132,8 @@ def test_a_search_is_concluded_again_from_its_trials() -> None:
     assert view.conforms
     text = printed(view)
     assert "1,682 requests/s held, 2,000 requests/s did not (7 trials)." in text
+    cut = replace(search, result=replace(search.result, end=None))
+    assert all(rate in capacity_words(cut) for rate in ("1,682", "2,000")), "also where it ended early"
     (answered,) = answer(view).parts
     assert answered.figure == "p99_ms", "of the rate that held"
     assert [bar.value for bar in answered.bars] == [pytest.approx(25.0, rel=0.01)]
