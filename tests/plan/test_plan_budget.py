@@ -9,7 +9,7 @@ from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.plan.part import Part, Search
 from prony.plan.plan import Plan
 from prony.plan.target import Launch
-from prony.plan.trial import CONFORMANCE_S, TrialPlan, fixed
+from prony.plan.trial import TrialPlan, fixed
 
 TRIAL_S = 6 + 5 + 10 + 1
 """Start, warm-up, window, stop."""
@@ -61,7 +61,7 @@ def test_a_budget_shorter_than_a_block_says_what_holds_one_and_when_it_ends() ->
     made = within(plan(), 30)
     assert "--budget 1m" in made.changes[-1]
     assert "--budget 3m" in made.changes[-1]
-    assert made.estimate_s == 2 * TRIAL_S + 2 * CONFORMANCE_S
+    assert made.estimate_s == 2 * TRIAL_S
 
 
 def test_what_trials_took_here_before_replaces_the_estimate() -> None:
