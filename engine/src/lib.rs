@@ -15,6 +15,7 @@ mod payload;
 mod plan;
 mod population;
 #[cfg(any(test, feature = "properties"))]
+#[path = "../fuzz/properties.rs"]
 pub mod properties;
 mod record;
 mod refusal;

@@ -1,5 +1,5 @@
 //! What must hold for any bytes that are read from outside: responses, chunks, templates and plans.
-//! Shared by the property tests beside this file and by the fuzz targets in `fuzz/`; each function
+//! Shared by the property tests beside this file and by the fuzz targets; a module of the engine; each function
 //! panics where its property does not hold.
 
 use std::sync::atomic::AtomicU64;
@@ -20,6 +20,7 @@ use crate::scenario::vars::{Shared, ValueCounts, Vars};
 use prony_common::chunked::Chunked;
 
 #[cfg(test)]
+#[path = "properties_tests.rs"]
 mod tests;
 
 /// Splits a fuzzer's input: how many cuts, where they are, then the message itself.
