@@ -119,11 +119,6 @@ impl Arrivals {
         count
     }
 
-    /// Expected arrivals of this thread between two times: what a gap of a Poisson process is measured by.
-    pub fn expected_between(&self, from_ns: u64, to_ns: u64) -> f64 {
-        (self.rate.expected(to_ns) - self.rate.expected(from_ns)) / self.one_in
-    }
-
     /// When the last phase ends, after the start.
     pub fn end_ns(&self) -> u64 {
         self.rate.end_ns()

@@ -10,13 +10,15 @@ use std::sync::atomic::Ordering;
 
 use crate::check::ms_to_ns;
 use crate::job::Job;
-use crate::measure::counters::ErrorKind;
+use crate::measure::counters::{Counters, ErrorKind};
 use crate::measure::edges::AtEdge;
 use crate::measure::rates::Rates;
 use crate::measure::recorder::Recorder;
 use crate::measure::segment::{Cut, Segment};
 use crate::measure::slowest::Slowest;
 use crate::measure::steps::RequestTimes;
+use crate::pace::arrivals::Spacing;
+use crate::pace::rate::Rate;
 use crate::pace::share::Share;
 use parts::Parts;
 use rows::{LogRows, Outcome};
@@ -73,6 +75,16 @@ pub struct Answered {
     pub body_bytes: u64,
 }
 
+/// The gaps between the first sends of a thread's arrivals, where those are not evenly spaced.
+struct Gaps {
+    rate: Arc<Rate>,
+    /// Arrivals of all threads for one of this thread's.
+    one_in: f64,
+    start_ns: u64,
+    /// When the last one was sent, after the start.
+    last_ns: Option<u64>,
+}
+
 /// The record of one thread.
 pub struct Record {
     pub recorder: Recorder,
@@ -81,6 +93,8 @@ pub struct Record {
     parts: Option<Box<Parts>>,
     /// `None` unless the plan asks for a log of its requests.
     rows: Option<Box<LogRows>>,
+    /// `None` where gaps between arrivals are not tested.
+    gaps: Option<Gaps>,
     next_mark: usize,
     /// What has come up since they were taken, in its order.
     pub notices: Vec<Notice>,
@@ -101,9 +115,43 @@ impl Record {
             recorder,
             parts: job.parts.then(|| Box::new(Parts::new(users))),
             rows: job.log.is_some().then(rows),
+            gaps: job.open.as_ref().and_then(|open| {
+                // With blocks the first step may come again and again, or after a pause.
+                let tested = open.spacing != Spacing::Constant && !job.scenarios.decides;
+                tested.then(|| Gaps {
+                    rate: Arc::clone(&open.rate),
+                    one_in: place.one_in(),
+                    start_ns,
+                    last_ns: None,
+                })
+            }),
             next_mark: 0,
             notices: Vec::new(),
             job: Arc::clone(job),
+        }
+    }
+
+    #[inline]
+    pub fn counters(&mut self) -> &mut Counters {
+        &mut self.recorder.figures.counters
+    }
+
+    /// The first request of an arrival was sent, or its connection begun where none was ready.
+    #[inline]
+    pub fn arrival_sent(&mut self, at_ns: u64) {
+        if let Some(gaps) = &mut self.gaps {
+            let sent_ns = at_ns.saturating_sub(gaps.start_ns);
+            if let Some(last_ns) = gaps.last_ns.replace(sent_ns) {
+                let expected = gaps.rate.expected(sent_ns) - gaps.rate.expected(last_ns);
+                self.recorder.gaps.record_gap(expected / gaps.one_in);
+            }
+        }
+    }
+
+    /// An arrival is not sent, or later than it was due: the gap around it says nothing.
+    pub fn arrival_held(&mut self) {
+        if let Some(gaps) = &mut self.gaps {
+            gaps.last_ns = None;
         }
     }
 
@@ -163,14 +211,14 @@ impl Record {
     #[inline]
     pub fn came(&mut self, bytes: usize) {
         if !self.shares() {
-            self.recorder.figures.counters.bytes_received += bytes as u64;
+            self.counters().bytes_received += bytes as u64;
         }
     }
 
     /// A connection is attempted.
     pub fn connecting(&mut self, index: u32, address: u16) {
         if !self.shares() {
-            self.recorder.figures.counters.connect_attempts += 1;
+            self.counters().connect_attempts += 1;
         }
         if let Some(figures) = self.recorder.address(address) {
             figures.connect_attempts += 1;
@@ -181,9 +229,9 @@ impl Record {
     }
 
     pub fn connected(&mut self, index: u32, address: u16, took_ns: u64) {
-        self.recorder.figures.counters.connect_time.record(took_ns);
+        self.counters().connect_time.record(took_ns);
         if !self.shares() {
-            self.recorder.figures.counters.connections_opened += 1;
+            self.counters().connections_opened += 1;
             self.recorder.connections_open += 1;
         }
         if let Some(figures) = self.recorder.address(address) {
@@ -200,7 +248,7 @@ impl Record {
             return;
         }
         self.recorder.connections_open -= 1;
-        let counters = &mut self.recorder.figures.counters;
+        let counters = self.counters();
         if by_client {
             counters.connections_closed_by_client += 1;
         } else {
@@ -211,8 +259,7 @@ impl Record {
     /// The server's end of an open connection has come.
     pub fn server_closed_first(&mut self) {
         if !self.shares() {
-            let counters = &mut self.recorder.figures.counters;
-            counters.connections_closed_first_by_server += 1;
+            self.counters().connections_closed_first_by_server += 1;
         }
     }
 
@@ -228,7 +275,7 @@ impl Record {
     #[inline]
     pub fn writes(&mut self, index: u32, bytes: u64, written: Option<&[u8]>) {
         if !self.shares() {
-            self.recorder.figures.counters.bytes_sent += bytes;
+            self.counters().bytes_sent += bytes;
         }
         if let Some(rows) = &mut self.rows {
             rows.sends(index, bytes, written);
@@ -237,7 +284,7 @@ impl Record {
 
     /// The same for a request that goes out behind others.
     pub fn writes_behind(&mut self, index: u32, bytes: u64, written: Option<&[u8]>) {
-        self.recorder.figures.counters.bytes_sent += bytes;
+        self.counters().bytes_sent += bytes;
         if let Some(rows) = &mut self.rows {
             rows.sends_behind(index, bytes, written);
         }
@@ -318,7 +365,7 @@ impl Record {
         now_ns: u64,
     ) {
         if let Some(kind) = failed {
-            self.recorder.figures.counters.fail(kind);
+            self.counters().fail(kind);
             self.failed(ended);
         }
         if self.recorder.counts_steps() {
@@ -362,7 +409,7 @@ impl Record {
 
     /// A request found no connection.
     pub fn unconnected(&mut self, ended: &Ended, kind: ErrorKind, now_ns: u64) {
-        self.recorder.figures.counters.fail(kind);
+        self.counters().fail(kind);
         let mut times = RequestTimes::default();
         if matches!(kind, ErrorKind::Timeout | ErrorKind::ConnectTimeout) {
             self.latency(ended, now_ns);

@@ -103,7 +103,7 @@ impl Forked {
     }
 
     /// No further branch begins.
-    pub fn begin_no_more(&mut self) {
+    pub fn take_no_more(&mut self) {
         self.next = self.count;
     }
 
@@ -124,7 +124,7 @@ impl Forked {
     }
 
     /// All have ended: the user has what they have set.
-    pub fn hand_over(&mut self, fork: &Fork, captured: &mut [Value]) {
+    pub fn submit(&mut self, fork: &Fork, captured: &mut [Value]) {
         self.restore(fork, captured);
         for (slot, after) in fork.sets.iter().zip(&mut self.after) {
             if let Some(value) = after.take() {

@@ -3,7 +3,8 @@
 //! and with the user's values. The user goes on when all branches have ended. A load without such
 //! blocks has no lanes.
 
-use super::phase::{Move, Phase};
+use super::moves::Move;
+use super::phase::Phase;
 use super::values::UserValues;
 use super::{Action, Context, Users};
 use crate::scenario::fork::{Branches, Fork, Forked};
@@ -40,7 +41,7 @@ impl UserValues {
             return cursor.go_to(fork.after);
         };
         let element = element(fork, cursor, branch);
-        begin(fork, &forked, branch, element, (cursor, vars));
+        enter_branch(fork, &forked, branch, element, (cursor, vars));
         let own = &mut self.users[user as usize];
         own.branch = branch as u32;
         own.forked = Some(Box::new(forked));
@@ -73,7 +74,7 @@ impl UserValues {
             let own = self.users[user as usize].cursor.as_deref();
             own.and_then(|own| element(fork, own, branch))
         };
-        begin(fork, &forked, branch, element, (cursor, vars));
+        enter_branch(fork, &forked, branch, element, (cursor, vars));
         self.users[index as usize].branch = branch as u32;
         self.users[user as usize].forked = Some(forked);
         None
@@ -88,8 +89,8 @@ impl UserValues {
         Some(join(forked, fork, (cursor, vars)))
     }
 
-    /// A lane begins with the next branch of its user; false when none is left.
-    fn begin_lane(&mut self, program: &Program, (index, user): (u32, u32)) -> bool {
+    /// A lane starts with the next branch of its user; false when none is left.
+    fn start_lane(&mut self, program: &Program, (index, user): (u32, u32)) -> bool {
         let Some(mut forked) = self.users[user as usize].forked.take() else {
             return false;
         };
@@ -109,7 +110,7 @@ impl UserValues {
                 captured.clone_from(&vars.captured);
                 std::mem::swap(&mut vars.captured, &mut captured);
                 let element = element(fork, own_cursor, branch);
-                begin(fork, &forked, branch, element, (&mut cursor, vars));
+                enter_branch(fork, &forked, branch, element, (&mut cursor, vars));
                 std::mem::swap(&mut vars.captured, &mut captured);
             }
             let lane = &mut self.users[index as usize];
@@ -202,23 +203,23 @@ impl Users {
         }
     }
 
-    /// Who can go on since branches have begun or ended; to be handed to [`Self::go_on`].
+    /// Who is to act since branches have started or ended; to be handed to [`Self::on_ready`].
     #[inline]
     pub fn next_ready(&mut self) -> Option<u32> {
         self.values.ready.pop()
     }
 
-    /// A lane begins with a branch, or a user whose branches have ended goes on behind them.
-    pub fn go_on(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
+    /// A lane starts with a branch, or a user whose branches have ended goes on behind them.
+    pub fn on_ready(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         if self.is_lane(index) {
-            return self.begin_branch(index, cx);
+            return self.start_branch(index, cx);
         }
         let program = self.job.scenarios.program.as_ref();
         let Some(joined) = program.and_then(|program| self.values.join(program, index)) else {
-            return Action::STAY;
+            return Action::Stay;
         };
         if joined.ends {
-            return self.end_user(index, cx);
+            return self.end(index, cx);
         }
         let pause_ns = joined.until_ns.saturating_sub(cx.now_ns);
         let before = self.all[index as usize].step;
@@ -227,27 +228,27 @@ impl Users {
         }
         self.values.passed.pause_ns = pause_ns;
         let moved = if joined.breaks {
-            self.break_off(index, before, cx)
+            self.next_iteration(index, before, Move::Stuck, cx)
         } else {
-            self.move_on_in_program(index, before, cx)
+            self.move_in_program(index, before, cx)
         };
-        self.proceed(index, None, moved, cx)
+        self.go(index, moved, (Phase::Thinking, None), cx)
     }
 
-    fn begin_branch(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
+    fn start_branch(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         let user = self.values.user(index);
         let program = self.job.scenarios.program.as_ref();
-        let begins = program.is_some_and(|program| self.values.begin_lane(program, (index, user)));
+        let starts = program.is_some_and(|program| self.values.start_lane(program, (index, user)));
         let from_ns = self.values.forked(user).map_or(0, |forked| forked.from_ns);
-        if !begins {
-            return self.rest(index, cx.now_ns, cx);
+        if !starts {
+            return self.await_branches(index, cx.now_ns, cx);
         }
         self.intend(index, cx.now_ns.max(from_ns));
         self.values.passed.pause_ns = from_ns.saturating_sub(cx.now_ns);
         self.on_lane(index, |users| {
             let before = users.all[index as usize].step;
-            let moved = users.move_on_in_program(index, before, cx);
-            users.go(index, moved, cx)
+            let moved = users.move_in_program(index, before, cx);
+            users.go(index, moved, (Phase::Thinking, None), cx)
         })
     }
 
@@ -269,15 +270,20 @@ impl Users {
     }
 
     /// Nobody walks a branch at this place any more; the user does not go on before that time.
-    pub(super) fn rest(&mut self, index: u32, until_ns: u64, cx: &mut Context<'_>) -> Action {
+    pub(super) fn await_branches(
+        &mut self,
+        index: u32,
+        until_ns: u64,
+        cx: &mut Context<'_>,
+    ) -> Action {
         self.redirects.drop(index);
         let user = self.values.user(index);
         let phase = if index == user {
             Phase::Joining
         } else {
-            Phase::Resting
+            Phase::Spare
         };
-        self.all[index as usize].enter(phase, cx.now_ns, &mut cx.record.recorder);
+        self.enter(index, phase, cx);
         if let Some(forked) = self.values.forked(user) {
             forked.until_ns = forked.until_ns.max(until_ns);
             if index == user {
@@ -289,7 +295,7 @@ impl Users {
                 self.values.ready.push(user);
             }
         }
-        Action::STAY
+        Action::Stay
     }
 
     /// The iteration is broken off within a branch: no further one begins, and those that have begun
@@ -302,7 +308,7 @@ impl Users {
         forked.keep(&program.forks[forked.fork], &vars.captured);
         forked.breaks = true;
         forked.ends |= ends;
-        forked.begin_no_more();
+        forked.take_no_more();
         if forked.lanes == 0 {
             self.values.join(program, user);
             return None;
@@ -313,7 +319,7 @@ impl Users {
 
 /// What follows a block whose branches have all ended.
 fn join(mut forked: Forked, fork: &Fork, (cursor, vars): (&mut Cursor, &mut Vars)) -> Forked {
-    forked.hand_over(fork, &mut vars.captured);
+    forked.submit(fork, &mut vars.captured);
     cursor.go_to(fork.after);
     cursor.joins(forked.sent);
     forked
@@ -329,7 +335,7 @@ fn element(fork: &Fork, cursor: &Cursor, branch: usize) -> Option<Vec<u8>> {
 }
 
 /// Goes to the begin of a branch, with the values from before the block.
-fn begin(
+fn enter_branch(
     fork: &Fork,
     forked: &Forked,
     branch: usize,

@@ -1,37 +1,24 @@
 //! Connections as users have them: attempted, opened, secured, failed, kept ready for nobody in
 //! particular.
 
-use super::phase::{Move, Phase};
-use super::{Action, Context, Next, Users};
+use super::phase::Phase;
+use super::{Action, Context, Users};
 use crate::measure::counters::ErrorKind;
 use crate::record::Record;
 use crate::tls::Secured;
 
-/// In which state a place of an open load is that nobody holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Free {
-    /// With an open connection.
-    Ready,
-    /// With one that is being opened.
-    Warming,
-    /// Without.
-    Cold,
-}
-
 impl Users {
     pub(super) fn connect(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
-        let user = &mut self.all[index as usize];
-        let under_way = user.phase == Phase::Warming;
-        user.enter(Phase::Connecting, cx.now_ns, &mut cx.record.recorder);
-        let first = user.connects(cx.now_ns);
+        let under_way = self.all[index as usize].phase == Phase::Warming;
+        self.enter(index, Phase::Connecting, cx);
+        if self.all[index as usize].connects(cx.now_ns) {
+            self.record_send_lag(index, cx.now_ns, cx.record);
+        }
         let limit_ns = self.limit_ns(index, cx.now_ns + self.job.connect_timeout_ns);
-        let begins = first && self.record_send_lag(index, cx.now_ns, cx.record);
-        let action = if under_way {
-            Action::next(Next::WaitUntil(limit_ns))
-        } else {
-            self.open_connection(index, limit_ns, cx)
-        };
-        Action { begins, ..action }
+        match under_way {
+            true => Action::WaitUntil(limit_ns),
+            false => self.open_connection(index, limit_ns, cx),
+        }
     }
 
     fn open_connection(&mut self, index: u32, limit_ns: u64, cx: &mut Context<'_>) -> Action {
@@ -46,7 +33,7 @@ impl Users {
         user.sent_ns = cx.now_ns;
         user.address = address as u16;
         cx.record.connecting(index, user.address);
-        Action::next(Next::Connect { address, limit_ns })
+        Action::Connect { address, limit_ns }
     }
 
     pub(super) fn on_connected(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
@@ -62,7 +49,7 @@ impl Users {
         if user.phase == Phase::Connecting {
             limit_ns = self.limit_ns(index, limit_ns);
         }
-        Action::next(Next::WaitUntil(limit_ns))
+        Action::WaitUntil(limit_ns)
     }
 
     pub(super) fn on_secured(
@@ -73,11 +60,7 @@ impl Users {
     ) -> Action {
         let began_ns = self.all[index as usize].sent_ns;
         let took_ns = cx.now_ns.saturating_sub(began_ns);
-        cx.record
-            .recorder
-            .figures
-            .counters
-            .secured(secured, took_ns);
+        cx.counters().secured(secured, took_ns);
         cx.record.secured(index, took_ns);
         self.on_usable(index, cx)
     }
@@ -89,11 +72,7 @@ impl Users {
         reason: String,
         cx: &mut Context<'_>,
     ) -> Action {
-        cx.record
-            .recorder
-            .figures
-            .counters
-            .explain(ErrorKind::Tls, reason);
+        cx.counters().explain(ErrorKind::Tls, reason);
         let user = &self.all[index as usize];
         if user.securing {
             return self.fail_to_connect(index, ErrorKind::Tls, cx);
@@ -109,11 +88,11 @@ impl Users {
         let user = &mut self.all[index as usize];
         user.connected();
         if user.phase == Phase::Warming {
-            user.phase = Phase::Idle;
-            return Action::next(Next::Vacant { retry_ns: None });
+            user.phase = Phase::Ready;
+            return Action::VACATE;
         }
-        user.enter(Phase::Queued, cx.now_ns, &mut cx.record.recorder);
-        Action::next(Next::Send)
+        self.enter(index, Phase::Queued, cx);
+        Action::Send
     }
 
     pub(super) fn fail_to_connect(
@@ -125,42 +104,23 @@ impl Users {
         self.close(index, true, cx.record);
         if self.all[index as usize].phase == Phase::Warming {
             // No request waits for it, so none has failed.
-            return self.schedule_reconnect(index, cx.now_ns).closing(true);
+            return self.schedule_reconnect(index, cx.now_ns);
         }
         self.allowance.request_ended(cx.now_ns);
         let ended = self.ended(index, self.all[index as usize].since_ns);
         cx.record.unconnected(&ended, kind, cx.now_ns);
         self.chain_lost(index, None, cx.record);
         self.values.spend(index, 0, true);
-        if self.open.is_some() {
-            // Such a user goes away, when its branches have ended.
-            if self.break_branches(index, true).is_some() {
-                return self.rest(index, cx.now_ns, cx).closing(true);
-            }
-            self.release(index, Phase::Idle, cx);
-            return self.schedule_reconnect(index, cx.now_ns).closing(true);
+        if self.open.is_none() {
+            let breaks_off = self.job.steps[usize::from(ended.step)].ends(kind);
+            let moved = self.next_move(index, breaks_off, cx);
+            return self.go(index, moved, (Phase::BackingOff, None), cx);
         }
-        let user = &mut self.all[index as usize];
-        let due_ns = cx.now_ns + user.back_off_ns();
-        let breaks_off = self.job.steps[usize::from(ended.step)].ends(kind);
-        let (phase, step, pause_ns) = match self.move_on(index, breaks_off, cx) {
-            Move::To { step, pause_ns } => (Phase::BackingOff, step, pause_ns),
-            Move::Later { step, pause_ns } => (Phase::Idling, step, pause_ns),
-            Move::Walked | Move::Stuck | Move::Waits => {
-                return self.end_user(index, cx).closing(true);
-            }
-            Move::BranchEnded { pause_ns } => {
-                let until_ns = due_ns.saturating_add(pause_ns);
-                return self.rest(index, until_ns, cx).closing(true);
-            }
-        };
-        if self.retirement.has_come(self.values.user(index)) {
-            return self.end_user(index, cx).closing(true);
+        // Such a user goes away, when its branches have ended.
+        match self.end(index, cx) {
+            Action::Vacate { .. } => self.schedule_reconnect(index, cx.now_ns),
+            waits => waits,
         }
-        let user = &mut self.all[index as usize];
-        user.step = step;
-        user.enter(phase, cx.now_ns, &mut cx.record.recorder);
-        Action::next(Next::WaitUntil(due_ns.saturating_add(pause_ns))).closing(true)
     }
 
     /// Gives up a connection, whatever its state; whether it had been opened.
@@ -168,6 +128,7 @@ impl Users {
         if !self.held.is_empty() {
             self.held.remove(&index);
         }
+        self.given_up.push(self.connection(index));
         let user = &mut self.all[index as usize];
         user.reader.reset();
         let securing = std::mem::take(&mut user.securing);
@@ -182,10 +143,10 @@ impl Users {
     /// first soon, then less and less so.
     pub(super) fn schedule_reconnect(&mut self, index: u32, now_ns: u64) -> Action {
         let user = &mut self.all[index as usize];
-        user.phase = Phase::Idle;
-        Action::next(Next::Vacant {
+        user.phase = Phase::Cold;
+        Action::Vacate {
             retry_ns: Some(now_ns + user.back_off_ns()),
-        })
+        }
     }
 
     /// Opens a connection for nobody in particular.
@@ -195,28 +156,22 @@ impl Users {
         self.open_connection(index, limit_ns, cx)
     }
 
-    /// Gives up such an attempt where one is under way; whether it was.
-    pub(super) fn gives_up_warming(&mut self, index: u32, record: &mut Record) -> bool {
-        let warming = self.all[index as usize].phase == Phase::Warming;
-        if warming {
+    /// Gives up such an attempt where one is under way.
+    pub(super) fn give_up_warming(&mut self, index: u32, record: &mut Record) {
+        if self.all[index as usize].phase == Phase::Warming {
             self.close(index, true, record);
-            self.all[index as usize].phase = Phase::Idle;
+            self.all[index as usize].phase = Phase::Cold;
         }
-        warming
     }
 
-    /// Whether nobody is at this place of an open load, and nothing is under way.
-    pub fn is_vacant(&self, index: u32) -> bool {
-        self.all[index as usize].phase == Phase::Idle
+    /// What the user at this place is doing; of an open load also how the place is that nobody holds.
+    pub fn phase(&self, index: u32) -> Phase {
+        self.all[index as usize].phase
     }
 
-    /// In which state a place is that nobody holds.
-    pub fn free(&self, index: u32) -> Free {
-        let user = &self.all[index as usize];
-        match (user.connected, user.phase) {
-            (true, _) => Free::Ready,
-            (false, Phase::Warming) => Free::Warming,
-            (false, _) => Free::Cold,
-        }
+    /// The number of a connection that users have given up since they were asked before.
+    #[inline]
+    pub fn next_given_up(&mut self) -> Option<u32> {
+        self.given_up.pop()
     }
 }

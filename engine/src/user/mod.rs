@@ -2,9 +2,12 @@
 //! comes out. It owns where each user is in its scenario, the requests it has under way, its
 //! values, and its end. It must not know of drivers, timers or messages.
 //!
-//! Where a user goes from each phase. *On* is to its next request: `Queued` on an open connection, else
-//! `Connecting`; before it `Thinking` where it pauses, `Idling` where an iteration sends nothing, `Halted`
-//! while all users rest; `Joining` or `Resting` where a branch ends; `Ended` (open load: `Idle`) at its end.
+//! A user *starts* (an iteration, a branch, a request), *goes* where its scenario leads, and *ends*. What
+//! it is doing is a [`Phase`], where the scenario leads is a `Move`, and what the thread is to do for it an
+//! [`Action`]. From its phase an event takes it *on*, to its next request: `Queued` on an open connection,
+//! else `Connecting`; before it `Thinking` where it pauses, `Idling` where an iteration sends nothing,
+//! `Halted` while all users halt; `Joining` or `Spare` where a branch ends; `Ended` (open load: `Ready` or
+//! `Cold`) at its end.
 //!
 //! | phase | event | next |
 //! |---|---|---|
@@ -12,21 +15,22 @@
 //! | `Holding` | timer | `Queued`, `Connecting` |
 //! | `Halted` | users resume | on |
 //! | `Connecting` | connected, secured | `Queued` |
-//! | `Connecting` | failed, timer | `BackingOff`; open load: `Idle` |
+//! | `Connecting` | failed, timer | `BackingOff`; open load: `Cold` |
 //! | `Queued` | sent | `InFlight` |
 //! | `Queued` | closed | `Connecting` |
 //! | `InFlight` | response, loss, timer | on; `Closing` where the server is to close |
 //! | `Closing` | closed, timer | on |
-//! | `Joining`, `Resting` | the others' branches end, a branch begins | on |
-//! | `Idle` | arrival | `Queued`, `Connecting`, `Holding` |
-//! | `Idle` | a connection is to be kept ready | `Warming` |
-//! | `Warming` | connected, secured, failed, timer | `Idle` |
+//! | `Joining`, `Spare` | the others' branches end, a branch starts | on |
+//! | `Ready`, `Cold` | arrival | `Queued`, `Connecting`, `Holding` |
+//! | `Ready` | closed | `Cold` |
+//! | `Cold` | a connection is to be kept ready | `Warming` |
+//! | `Warming` | connected, secured; failed, timer | `Ready`; `Cold` |
 //! | `Warming` | arrival | `Connecting` |
 
 mod branches;
 mod connection;
 mod halted;
-mod move_on;
+mod moves;
 mod outcome;
 mod phase;
 mod queue;
@@ -53,15 +57,15 @@ use crate::http::captured::CapturedResponse;
 use crate::http::head::HeadCache;
 use crate::http::memory::Budget;
 use crate::job::Job;
-use crate::measure::counters::ErrorKind;
+use crate::measure::counters::{Counters, ErrorKind};
 use crate::measure::running::Running;
 use crate::pace::share::Share;
 use crate::payload::Outgoing;
 use crate::record::{Ended, Record};
 use crate::tls::Secured;
-pub use connection::Free;
 use halted::Halted;
-use phase::{Phase, User};
+pub use phase::Phase;
+use phase::User;
 use queue::Queues;
 use quota::Allowance;
 use redirects::Redirects;
@@ -79,6 +83,11 @@ impl<'a> Context<'a> {
     #[inline]
     pub fn new(now_ns: u64, record: &'a mut Record) -> Self {
         Self { now_ns, record }
+    }
+
+    #[inline]
+    fn counters(&mut self) -> &mut Counters {
+        self.record.counters()
     }
 }
 
@@ -128,21 +137,12 @@ pub struct Bytes<'a> {
     pub accepted_ns: Option<u64>,
 }
 
-/// What to do for a user: first its connection, then the next thing.
-#[derive(Debug)]
-#[must_use]
-pub struct Action {
-    /// Close the connection that was its own when it was asked, or give up the attempt.
-    pub close: bool,
-    /// Its first request since it arrived goes out, or its connection is attempted: now.
-    pub begins: bool,
-    pub next: Next,
-}
-
-/// What a user waits for next.
+/// What the thread is to do for a user, after it has closed the connections that were given up
+/// ([`Users::next_given_up`]).
 #[derive(Debug, PartialEq, Eq)]
-pub enum Next {
-    /// What it waits for already.
+#[must_use]
+pub enum Action {
+    /// Nothing: the user waits for what it waits for already.
     Stay,
     /// Connect its own connection ([`Users::connection`]) to the address of this index; a timer at
     /// that time.
@@ -153,31 +153,15 @@ pub enum Next {
     SendHeld { until_ns: Option<u64> },
     /// A timer.
     WaitUntil(u64),
-    /// Its place in an open load is free, as [`Users::free`] says; where a time is given,
+    /// Its place in an open load is free, as [`Users::phase`] says; where a time is given,
     /// another attempt to connect follows.
-    Vacant { retry_ns: Option<u64> },
+    Vacate { retry_ns: Option<u64> },
     /// It has ended.
     End,
 }
 
 impl Action {
-    const STAY: Self = Self::next(Next::Stay);
-
-    const fn next(next: Next) -> Self {
-        Self {
-            close: false,
-            begins: false,
-            next,
-        }
-    }
-
-    /// The same after its connection was closed.
-    const fn closing(self, close: bool) -> Self {
-        Self {
-            close: self.close || close,
-            ..self
-        }
-    }
+    const VACATE: Self = Self::Vacate { retry_ns: None };
 }
 
 /// The last heads of a step's responses.
@@ -235,6 +219,8 @@ pub struct Users {
     in_flight: Running,
     /// Bodies that wait until the server asks for them.
     held: HashMap<u32, Outgoing>,
+    /// Connections that the thread is to close.
+    given_up: Vec<u32>,
     /// The response that is looked at.
     captured: CapturedResponse,
     /// The digest of the body that came last, if it was sampled.
@@ -264,7 +250,7 @@ impl Users {
         surroundings: Surroundings,
     ) -> Self {
         let phase = if job.open.is_some() {
-            Phase::Idle
+            Phase::Cold
         } else {
             Phase::Waiting
         };
@@ -295,6 +281,7 @@ impl Users {
             redirects: Redirects::default(),
             in_flight: Running::default(),
             held: HashMap::new(),
+            given_up: Vec::new(),
             captured: CapturedResponse::new(true),
             sampled: None,
             allowance: Allowance::new(start_ns),
@@ -383,6 +370,11 @@ impl Users {
             .map(|index| index as usize)
             .filter(|index| self.all[*index].is_held() && open.intended_ns[*index] < limit_ns);
         held.count() as u64
+    }
+
+    #[inline]
+    fn enter(&mut self, index: u32, phase: Phase, cx: &mut Context<'_>) {
+        self.all[index as usize].enter(phase, cx.now_ns, &mut cx.record.recorder);
     }
 
     /// The wall clock at a time of the clock of events.

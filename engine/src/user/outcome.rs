@@ -2,7 +2,7 @@
 //! on.
 
 use super::phase::Phase;
-use super::{Action, Context, Next, Users};
+use super::{Action, Context, Users};
 use crate::fault::Fault;
 use crate::http::response::Response;
 use crate::measure::counters::ErrorKind;
@@ -35,7 +35,7 @@ impl Users {
             let (_, head) = self.expected(index);
             let text = self.head_caches[place].of(head).text();
             self.head_noted = text.is_some();
-            cx.record.recorder.figures.counters.first_head = text;
+            cx.counters().first_head = text;
         }
         let wrong = if self.job.steps[place].judges {
             self.judge(index, response, cx)
@@ -48,8 +48,7 @@ impl Users {
             && response.status / 100 == 2
         {
             let step = self.job.scenarios.steps[place].figure;
-            let bodies = &mut cx.record.recorder.figures.counters.bodies;
-            bodies.count(step, Some(digest), 1);
+            cx.counters().bodies.count(step, Some(digest), 1);
         }
         cx.record.judged(&ended, answered, failed, mark, cx.now_ns);
         if cx.record.recorder.counts_steps() {
@@ -94,9 +93,8 @@ impl Users {
             .is_some_and(|max_ns| took_ns > max_ns);
         wrong = wrong.or(late.then_some(ErrorKind::ExpectDuration));
         if let Some(figure) = chain_figure {
-            cx.record
-                .recorder
-                .transaction_completed(figure, took_ns, wrong.is_some());
+            let recorder = &mut cx.record.recorder;
+            recorder.transaction_completed(figure, took_ns, wrong.is_some());
             self.redirects.drop(index);
         }
         if let Some(responses) = &self.job.responses {
@@ -118,7 +116,7 @@ impl Users {
         let target = front.and_then(|pending| pending.target.as_deref());
         if let Some(look) = self.job.scenarios.steps[step].look.as_ref() {
             let dropped = look.remember(&self.captured, target, self.values.vars(index, unix_ns));
-            cx.record.recorder.figures.counters.cookies_dropped += dropped;
+            cx.counters().cookies_dropped += dropped;
         }
     }
 
@@ -150,7 +148,7 @@ impl Users {
             Missed::Capture => ErrorKind::Capture,
             Missed::TooLong => {
                 let reason = format!("a captured value has more than {MAX_VALUE_BYTES} bytes");
-                let counters = &mut cx.record.recorder.figures.counters;
+                let counters = cx.counters();
                 counters.explain(ErrorKind::Capture, reason);
                 ErrorKind::Capture
             }
@@ -194,23 +192,12 @@ impl Users {
                 breaks_off = self.lose_rest(index, ErrorKind::PrematureClose, cx);
             }
             if self.job.close == Close::Wait && !(closed || unsent || behind || breaks_off) {
-                let user = &mut self.all[index as usize];
-                user.enter(Phase::Closing, cx.now_ns, &mut cx.record.recorder);
-                return Action::next(Next::WaitUntil(cx.now_ns + LONGEST_CLOSING_NS));
+                self.enter(index, Phase::Closing, cx);
+                return Action::WaitUntil(cx.now_ns + LONGEST_CLOSING_NS);
             }
             self.close(index, !by_server, cx.record);
         }
-        self.go_on_after(index, breaks_off, cx).closing(closes)
-    }
-
-    /// On after a response: to where it leads, or to the next request.
-    #[inline]
-    fn go_on_after(&mut self, index: u32, breaks_off: bool, cx: &mut Context<'_>) -> Action {
-        if self.redirects.leads(index) {
-            self.intend(index, cx.now_ns);
-            return self.begin_request(index, cx);
-        }
-        self.advance(index, breaks_off, cx)
+        self.go_on(index, breaks_off, cx)
     }
 
     /// What was in flight ends without a response; the connection is of no more use.
@@ -226,7 +213,7 @@ impl Users {
         }
         let breaks_off = self.lose_rest(index, kind, cx);
         self.close(index, by_client, cx.record);
-        self.advance(index, breaks_off, cx).closing(true)
+        self.go_on(index, breaks_off, cx)
     }
 
     /// The request under way ended without a response, or none can be sent; the connection stays.
@@ -238,15 +225,15 @@ impl Users {
         reason: String,
         cx: &mut Context<'_>,
     ) -> Action {
-        cx.record.recorder.figures.counters.explain(kind, reason);
+        cx.counters().explain(kind, reason);
         match self.all[index as usize].phase {
             Phase::InFlight => {
                 let breaks_off = self.lose_rest(index, kind, cx);
                 self.all[index as usize].reader.reset();
-                self.advance(index, breaks_off, cx)
+                self.go_on(index, breaks_off, cx)
             }
             Phase::Connecting | Phase::Warming => self.fail_to_connect(index, kind, cx),
-            _ => Action::STAY,
+            _ => Action::Stay,
         }
     }
 
@@ -288,7 +275,7 @@ impl Users {
         // The time that it took is denied too.
         user.deny(cx.now_ns, &mut cx.record.recorder);
         user.connects(cx.now_ns);
-        self.connect(index, cx).closing(true)
+        self.connect(index, cx)
     }
 
     /// A connection without a request under way was lost.
@@ -298,13 +285,13 @@ impl Users {
         by_client: bool,
         cx: &mut Context<'_>,
     ) -> Action {
-        let was_open = self.close(index, by_client, cx.record);
+        self.close(index, by_client, cx.record);
         match self.all[index as usize].phase {
-            Phase::Closing => self.go_on_after(index, false, cx).closing(true),
+            Phase::Closing => self.go_on(index, false, cx),
             // Closed before the request went out: no request was harmed.
-            Phase::Queued => self.connect(index, cx).closing(true),
-            Phase::Idle if was_open => self.schedule_reconnect(index, cx.now_ns).closing(true),
-            _ => Action::STAY.closing(true),
+            Phase::Queued => self.connect(index, cx),
+            Phase::Ready => self.schedule_reconnect(index, cx.now_ns),
+            _ => Action::Stay,
         }
     }
 }

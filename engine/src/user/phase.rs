@@ -8,6 +8,12 @@ use crate::measure::user_time::LifePart;
 /// What a user is doing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Phase {
+    /// A place of an open load that no arrival holds: with an open connection, ...
+    Ready,
+    /// ... with one that is being opened, ...
+    Warming,
+    /// ... without one.
+    Cold,
     /// Not started yet.
     #[default]
     Waiting,
@@ -24,16 +30,12 @@ pub enum Phase {
     Idling,
     /// After a failed attempt to connect.
     BackingOff,
-    /// All users rest, and it has come to its next request.
+    /// All users halt, and it has come to its next request.
     Halted,
     /// Its own branch has ended, and it waits for the others.
     Joining,
     /// A lane on which no branch is walked.
-    Resting,
-    /// A place of an open load that no arrival holds.
-    Idle,
-    /// The same, with a connection being opened.
-    Warming,
+    Spare,
     Ended,
 }
 
@@ -52,34 +54,9 @@ impl Phase {
             Self::Queued => Some(LifePart::Turnaround),
             Self::Connecting => Some(LifePart::Connect),
             Self::BackingOff => Some(LifePart::BackOff),
-            Self::Waiting | Self::Idle | Self::Warming | Self::Resting | Self::Ended => None,
+            Self::Ready | Self::Warming | Self::Cold => None,
+            Self::Waiting | Self::Spare | Self::Ended => None,
         }
-    }
-}
-
-/// How a user goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Move {
-    /// To the request of this step, in the next iteration where one has ended, after the pauses on
-    /// the way.
-    To { step: u16, pause_ns: u64 },
-    /// To an iteration, which begins with this step, after one that has sent nothing, and after a
-    /// pause.
-    Later { step: u16, pause_ns: u64 },
-    /// It has ended, after the last step of its scenario.
-    Walked,
-    /// It has ended before: a value was missing, or no row is left for it.
-    Stuck,
-    /// What comes next depends on a response that has not come.
-    Waits,
-    /// A branch has ended, with this pause, and what comes next waits for the others.
-    BranchEnded { pause_ns: u64 },
-}
-
-impl Move {
-    #[inline]
-    pub const fn to(step: u16) -> Self {
-        Self::To { step, pause_ns: 0 }
     }
 }
 
@@ -130,7 +107,7 @@ impl User {
     pub fn lane() -> Self {
         Self {
             lane: true,
-            ..Self::new(Phase::Resting)
+            ..Self::new(Phase::Spare)
         }
     }
 
@@ -174,9 +151,8 @@ impl User {
         }
     }
 
-    /// Comes to its next request.
     #[inline]
-    pub fn begin(&mut self) {
+    pub fn start_request(&mut self) {
         self.connecting_ns = NOT_CONNECTING;
     }
 

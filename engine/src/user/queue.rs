@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::phase::Move;
+use super::moves::Move;
 
 /// A request that was sent.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ impl Queues {
         queue.front()
     }
 
-    pub(super) fn go_on_with(&mut self, index: u32, ahead: Move) {
+    pub(super) fn decide(&mut self, index: u32, ahead: Move) {
         self.ahead.insert(index, ahead);
     }
 

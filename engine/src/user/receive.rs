@@ -2,7 +2,7 @@
 //! or as its loss.
 
 use super::phase::Phase;
-use super::{Action, Bytes, Context, Next, Users};
+use super::{Action, Bytes, Context, Users};
 use crate::http::head::BadResponse;
 use crate::http::response::{Exchange, Response};
 use crate::measure::counters::ErrorKind;
@@ -82,11 +82,7 @@ impl Users {
             let user = &self.all[index as usize];
             if user.phase != Phase::InFlight {
                 // The framing of the response before was broken.
-                cx.record
-                    .recorder
-                    .figures
-                    .counters
-                    .fail(ErrorKind::Protocol);
+                cx.counters().fail(ErrorKind::Protocol);
                 return self.lose_idle(index, true, cx);
             }
             if cx.record.times_parts() {
@@ -99,9 +95,9 @@ impl Users {
             let response = match read.result {
                 Ok(Some(response)) => response,
                 Ok(None) if read.continues && self.holds(index) => {
-                    return Action::next(Next::SendHeld { until_ns: None });
+                    return Action::SendHeld { until_ns: None };
                 }
-                Ok(None) => return Action::STAY,
+                Ok(None) => return Action::Stay,
                 Err(bad) => return self.on_bad(index, bad, received.bytes, cx),
             };
             // Behind a response that ends its connection nothing comes.
@@ -113,7 +109,7 @@ impl Users {
             self.expect_next(index);
             cx.record.begin_parts(index);
             if read.behind == 0 {
-                return Action::STAY;
+                return Action::Stay;
             }
             piece = &piece[piece.len() - read.behind..];
         }
@@ -130,7 +126,7 @@ impl Users {
     ) -> Action {
         if bad == BadResponse::Malformed && bytes.starts_with(&TLS_ALERT) {
             let reason = "the response is a TLS alert; does the server speak https on this port?";
-            let counters = &mut cx.record.recorder.figures.counters;
+            let counters = cx.counters();
             counters.explain(ErrorKind::Protocol, reason.to_owned());
         }
         self.lose(index, bad.into(), true, cx)
@@ -162,17 +158,17 @@ impl Users {
         cx: &mut Context<'_>,
     ) -> Action {
         let kind = ErrorKind::Client;
-        cx.record.recorder.figures.counters.explain(kind, reason);
+        cx.counters().explain(kind, reason);
         match self.all[index as usize].phase {
             Phase::InFlight => self.lose(index, kind, true, cx),
             Phase::Connecting => self.fail_to_connect(index, kind, cx),
             // No request waits for it, so none has failed; the client has.
             Phase::Warming => {
-                cx.record.recorder.figures.counters.fail(kind);
+                cx.counters().fail(kind);
                 self.fail_to_connect(index, kind, cx)
             }
             _ => {
-                cx.record.recorder.figures.counters.fail(kind);
+                cx.counters().fail(kind);
                 self.lose_idle(index, true, cx)
             }
         }

@@ -134,7 +134,7 @@ impl Users {
             Err(why) => {
                 let kind = ErrorKind::ExpectRedirect;
                 let reason = format!("a redirect is not followed: {why}");
-                cx.record.recorder.figures.counters.explain(kind, reason);
+                cx.counters().explain(kind, reason);
                 Err(kind)
             }
         }

@@ -104,7 +104,7 @@ impl Users {
             for lane in self.lanes(index) {
                 let phase = self.all[lane as usize].phase;
                 if waits_for_its_time(phase) {
-                    let _ = self.on_lane(lane, |users| users.end_user(lane, cx));
+                    let _ = self.on_lane(lane, |users| users.end(lane, cx));
                 }
             }
         }
@@ -114,9 +114,9 @@ impl Users {
             Phase::Waiting => cx.record.recorder.user_came(cx.now_ns),
             phase if waits_for_its_time(phase) => {}
             // It ends when its branches have.
-            Phase::Joining => return Some(Action::STAY),
+            Phase::Joining => return Some(Action::Stay),
             _ => return None,
         }
-        Some(self.end_user(index, cx))
+        Some(self.end(index, cx))
     }
 }

@@ -90,7 +90,7 @@ impl Users {
         } else {
             record.writes_behind(index, count, Some(written));
             if self.open.is_some() {
-                record.recorder.figures.counters.offered += 1;
+                record.counters().offered += 1;
             }
         }
         if let Some(queues) = &mut self.queues {
@@ -115,7 +115,7 @@ impl Users {
         let script = self.job.script.as_ref();
         let stopped = script.is_none_or(|script| script.has_stopped(thread));
         if why == Unwritten::Failed || stopped || self.open.is_some() {
-            return self.end_user(index, cx);
+            return self.end(index, cx);
         }
         self.idle(index, NOTHING_NS, cx)
     }

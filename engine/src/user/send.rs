@@ -1,7 +1,8 @@
 //! What a user sends when its turn has come: one request, or with pipelining and scripts several in
 //! one piece, as far as they do not depend on a response that has not come.
 
-use super::phase::{Move, Phase};
+use super::moves::Move;
+use super::phase::Phase;
 use super::queue::Pending;
 use super::{Action, Context, Users};
 use crate::job::WRITTEN_ANEW;
@@ -12,17 +13,6 @@ use crate::scenario::request::target_of;
 /// A server that does not know `Expect` says nothing: then the body goes out after this time (RFC
 /// 9110, section 10.1.1).
 const LONGEST_HELD_NS: u64 = 1_000_000_000;
-
-/// What follows from a send.
-#[derive(Debug, Clone, Copy)]
-pub struct Sent {
-    /// It is the first of its user since it arrived.
-    pub begins: bool,
-    /// Its timer, at the latest.
-    pub limit_ns: u64,
-    /// A body waits for its time: the timer must not come later.
-    pub holds: bool,
-}
 
 impl Users {
     /// The requests of a user whose turn to send has come. The error: there are none, and what to
@@ -50,7 +40,7 @@ impl Users {
         let user = &mut self.all[index as usize];
         if user.phase != Phase::Queued {
             // Its connection was lost while it waited.
-            return Err(Action::STAY);
+            return Err(Action::Stay);
         }
         if self.queues.is_some() {
             return self.write_group(index, spare(), cx);
@@ -94,8 +84,7 @@ impl Users {
     fn count_url(&self, step: usize, written: &[u8], record: &mut Record) {
         let step = &self.job.scenarios.steps[step];
         if let (Some(rows), Some(target)) = (step.rows, target_of(written)) {
-            let urls = &mut record.recorder.figures.counters.urls;
-            urls.count(step.figure, rows, target);
+            record.counters().urls.count(step.figure, rows, target);
         }
     }
 
@@ -153,7 +142,7 @@ impl Users {
             if !self.has_room(index, step) || !self.allowance.take(&self.job.quota) {
                 break;
             }
-            match self.move_on(index, false, cx) {
+            match self.next_move(index, false, cx) {
                 Move::To {
                     step: next,
                     pause_ns: 0,
@@ -193,7 +182,7 @@ impl Users {
     fn hold_back(&mut self, index: u32, next: Move) {
         self.allowance.give_back();
         if let Some(queues) = &mut self.queues {
-            queues.go_on_with(index, next);
+            queues.decide(index, next);
         }
     }
 
@@ -217,7 +206,7 @@ impl Users {
         } else {
             cx.record.writes_behind(index, count, anew);
             if self.open.is_some() {
-                cx.record.recorder.figures.counters.offered += 1;
+                cx.counters().offered += 1;
             }
         }
         self.wait_for(index, step, written);
@@ -247,9 +236,10 @@ impl Users {
         }
     }
 
-    /// What a user has written was handed over, at that time.
+    /// What a user has written was handed over, at that time. The time of its timer, and whether a
+    /// body waits for that: then the timer must not come later.
     #[inline]
-    pub fn sent(&mut self, index: u32, at_ns: u64, record: &mut Record) -> Sent {
+    pub fn sent(&mut self, index: u32, at_ns: u64, record: &mut Record) -> (u64, bool) {
         let count = match &self.queues {
             None => 1,
             Some(queues) => queues.of(index).len() as u32,
@@ -259,32 +249,30 @@ impl Users {
         }
         let user = &mut self.all[index as usize];
         user.sent_ns = at_ns;
-        let acts = user.connecting_ns().is_none();
+        let was_open = user.connecting_ns().is_none();
         record.sent(index, user.address, count, at_ns);
         user.enter(Phase::InFlight, at_ns, &mut record.recorder);
+        if was_open {
+            self.record_send_lag(index, at_ns, record);
+        }
         let limit_ns = self.limit_ns(index, at_ns + self.job.request_timeout_ns);
-        let holds = self.holds(index);
-        Sent {
-            begins: acts && self.record_send_lag(index, at_ns, record),
-            limit_ns: if holds {
-                limit_ns.min(at_ns + LONGEST_HELD_NS)
-            } else {
-                limit_ns
-            },
-            holds,
+        match self.holds(index) {
+            true => (limit_ns.min(at_ns + LONGEST_HELD_NS), true),
+            false => (limit_ns, false),
         }
     }
 
-    /// The request of a place was sent, or its connection begun where none was ready; whether it is
-    /// the first of its user.
+    /// The request of a place was sent, or its connection begun where none was ready.
     #[inline]
-    pub(super) fn record_send_lag(&mut self, index: u32, at_ns: u64, record: &mut Record) -> bool {
-        let Some(open) = &self.open else { return false };
+    pub(super) fn record_send_lag(&self, index: u32, at_ns: u64, record: &mut Record) {
+        let Some(open) = &self.open else { return };
         let intended_ns = open.intended_ns[index as usize];
         let lag_ns = at_ns.saturating_sub(intended_ns);
         record.recorder.figures.open_load.send_lag.record(lag_ns);
         let arrived_ns = open.arrived_ns.get(index as usize);
-        arrived_ns.is_none_or(|arrived_ns| *arrived_ns == intended_ns)
+        if arrived_ns.is_none_or(|arrived_ns| *arrived_ns == intended_ns) {
+            record.arrival_sent(at_ns);
+        }
     }
 
     /// Whether a body waits.

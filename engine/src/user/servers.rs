@@ -89,22 +89,21 @@ impl Users {
         servers.map_or(0, |servers| servers.present[index as usize].into())
     }
 
-    /// Takes up the connection that the request of a user's step needs. Whether an attempt to connect
-    /// to another server was given up for it.
+    /// Takes up the connection that the request of a user's step needs; an attempt to connect to
+    /// another server is given up for it.
     #[inline]
-    pub(super) fn turn_to_server(&mut self, index: u32, record: &mut Record) -> bool {
+    pub(super) fn turn_to_server(&mut self, index: u32, record: &mut Record) {
         if self.servers.is_none() {
-            return false;
+            return;
         }
         let server = self.job.steps[usize::from(self.all[index as usize].step)].target;
         if self.server(index) == usize::from(server) {
-            return false;
+            return;
         }
-        let gives_up = self.gives_up_warming(index, record);
+        self.give_up_warming(index, record);
         if let Some(servers) = &mut self.servers {
             servers.exchange(index, server, &mut self.all[index as usize]);
         }
-        gives_up
     }
 
     /// Something came on a connection that is parked: whatever it was, the connection is closed.
@@ -112,11 +111,7 @@ impl Users {
         let by_client = match event {
             UserEvent::Received(bytes) => {
                 cx.record.came(bytes.bytes.len());
-                cx.record
-                    .recorder
-                    .figures
-                    .counters
-                    .fail(ErrorKind::Protocol);
+                cx.counters().fail(ErrorKind::Protocol);
                 true
             }
             UserEvent::Closed { .. } | UserEvent::Broken { .. } => false,
@@ -129,6 +124,7 @@ impl Users {
     }
 
     fn close_parked(&mut self, connection: u32, by_client: bool, record: &mut Record) -> bool {
+        self.given_up.push(connection);
         let Some(servers) = &mut self.servers else {
             return false;
         };
@@ -139,33 +135,23 @@ impl Users {
         parked.open
     }
 
-    /// Closes the connections of a user who goes beside its own: those of its lanes, and parked ones;
-    /// their numbers.
-    pub fn close_beside(&mut self, user: u32, record: &mut Record) -> Vec<u32> {
-        let mut closed = Vec::new();
+    /// Closes the connections of a user who goes beside its own: those of its lanes, and parked ones.
+    pub fn close_beside(&mut self, user: u32, record: &mut Record) {
         for lane in self.lanes(user) {
-            if self.close(lane, true, record) {
-                closed.push(self.connection(lane));
-            }
-            closed.extend(self.close_all_parked(lane, record));
+            self.close(lane, true, record);
+            self.close_all_parked(lane, record);
         }
-        closed.extend(self.close_all_parked(user, record));
-        closed
+        self.close_all_parked(user, record);
     }
 
-    fn close_all_parked(&mut self, index: u32, record: &mut Record) -> Vec<u32> {
+    fn close_all_parked(&mut self, index: u32, record: &mut Record) {
         let Some(servers) = &self.servers else {
-            return Vec::new();
+            return;
         };
-        let (first, users) = (index as usize, servers.users as usize);
-        let all = (first..servers.parked.len()).step_by(users.max(1));
-        let open: Vec<u32> = all
-            .filter(|place| servers.parked[*place].open)
-            .map(|place| place as u32)
-            .collect();
-        for connection in &open {
-            self.close_parked(*connection, true, record);
+        let all = (index..servers.parked.len() as u32).step_by(servers.users.max(1) as usize);
+        let is_open = |connection: &u32| servers.parked[*connection as usize].open;
+        for connection in all.filter(is_open).collect::<Vec<_>>() {
+            self.close_parked(connection, true, record);
         }
-        open
     }
 }

@@ -20,6 +20,12 @@ const NO_SCRIPTS: Language = Language {
 const MS: u64 = 1_000_000;
 const START_NS: u64 = 1_000 * MS;
 
+/// What is to be done for a user.
+struct Done {
+    close: bool,
+    next: Action,
+}
+
 /// One user, its record, and the time.
 struct Alone {
     users: Users,
@@ -52,18 +58,28 @@ impl Alone {
         }
     }
 
-    fn on(&mut self, event: UserEvent<'_>) -> Action {
-        self.now_ns += MS;
-        self.users
-            .on(0, event, &mut Context::new(self.now_ns, &mut self.record))
+    /// Together with whether a connection was given up.
+    fn done(&mut self, next: Action) -> Done {
+        let mut close = false;
+        while self.users.next_given_up().is_some() {
+            close = true;
+        }
+        Done { close, next }
     }
 
-    fn timer(&mut self) -> Action {
+    fn on(&mut self, event: UserEvent<'_>) -> Done {
+        self.now_ns += MS;
+        let mut context = Context::new(self.now_ns, &mut self.record);
+        let action = self.users.on(0, event, &mut context);
+        self.done(action)
+    }
+
+    fn timer(&mut self) -> Done {
         let due_ns = self.now_ns;
         self.on(UserEvent::Timer { due_ns })
     }
 
-    fn receive(&mut self, bytes: &[u8]) -> Action {
+    fn receive(&mut self, bytes: &[u8]) -> Done {
         self.on(UserEvent::Received(Bytes {
             bytes,
             sending: false,
@@ -75,8 +91,8 @@ impl Alone {
     fn send(&mut self) -> Payload {
         let mut context = Context::new(self.now_ns, &mut self.record);
         let payload = self.users.write(0, Vec::new, &mut context).unwrap();
-        let sent = self.users.sent(0, self.now_ns, &mut self.record);
-        assert!(sent.limit_ns > self.now_ns);
+        let (limit_ns, _) = self.users.sent(0, self.now_ns, &mut self.record);
+        assert!(limit_ns > self.now_ns);
         payload
     }
 
@@ -102,25 +118,25 @@ fn response(body: &str) -> String {
 #[test]
 fn a_user_that_rests_connects_anew_where_the_server_closed_meanwhile() {
     let mut alone = Alone::new(|_| {});
-    assert!(matches!(alone.timer().next, Next::Connect { .. }));
-    assert_eq!(alone.on(UserEvent::Connected).next, Next::Send);
+    assert!(matches!(alone.timer().next, Action::Connect { .. }));
+    assert_eq!(alone.on(UserEvent::Connected).next, Action::Send);
     alone.send();
-    alone.users.rest_all();
+    alone.users.halt_all(true);
     let answer = alone.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-    assert_eq!((answer.close, answer.next), (false, Next::Stay));
+    assert_eq!((answer.close, answer.next), (false, Action::Stay));
     // A timer of the request before is none of its business.
-    assert_eq!(alone.timer().next, Next::Stay);
+    assert_eq!(alone.timer().next, Action::Stay);
     let closed = UserEvent::Closed {
         sending: false,
         truncated: false,
     };
     assert!(alone.on(closed).close);
     assert_eq!(alone.users.next_resumed(), None);
-    alone.users.resume_all();
+    alone.users.halt_all(false);
     let index = alone.users.next_resumed().unwrap();
     let mut cx = Context::new(alone.now_ns, &mut alone.record);
     let action = alone.users.resume(index, &mut cx);
-    assert!(matches!(action.next, Next::Connect { .. }));
+    assert!(matches!(action, Action::Connect { .. }));
     assert!(!alone.users.any_resumes());
     assert_eq!(alone.record.recorder.figures.counters.failed, 0);
 }
@@ -130,14 +146,14 @@ fn a_user_connects_sends_and_ends_and_a_plain_one_carries_nothing() {
     let mut alone = Alone::new(|_| {});
     assert!(alone.users.values.is_empty() && alone.users.queues.is_none());
     let action = alone.timer();
-    assert!(matches!(action.next, Next::Connect { address: 0, .. }));
-    assert_eq!(alone.on(UserEvent::Connected).next, Next::Send);
+    assert!(matches!(action.next, Action::Connect { address: 0, .. }));
+    assert_eq!(alone.on(UserEvent::Connected).next, Action::Send);
     assert!(matches!(alone.send(), Payload::Fixed(0)));
     let action = alone.receive(response("x").as_bytes());
-    assert_eq!((action.next, action.close), (Next::Send, false));
+    assert_eq!((action.next, action.close), (Action::Send, false));
     alone.send();
     let action = alone.receive(response("x").as_bytes());
-    assert_eq!((action.next, action.close), (Next::End, true));
+    assert_eq!((action.next, action.close), (Action::End, true));
     assert_eq!((alone.completed(), alone.users.alive()), (2, 0));
 }
 
@@ -145,13 +161,13 @@ fn a_user_connects_sends_and_ends_and_a_plain_one_carries_nothing() {
 fn a_connection_lost_before_the_send_leaves_no_turn_around_of_its_own() {
     let mut alone = Alone::new(|_| {});
     let _ = alone.timer();
-    assert_eq!(alone.on(UserEvent::Connected).next, Next::Send);
+    assert_eq!(alone.on(UserEvent::Connected).next, Action::Send);
     let action = alone.on(UserEvent::Closed {
         sending: false,
         truncated: false,
     });
-    assert!(action.close && matches!(action.next, Next::Connect { .. }));
-    assert_eq!(alone.on(UserEvent::Connected).next, Next::Send);
+    assert!(action.close && matches!(action.next, Action::Connect { .. }));
+    assert_eq!(alone.on(UserEvent::Connected).next, Action::Send);
     alone.now_ns += 3 * MS;
     alone.send();
     let recorder = &alone.record.recorder;
@@ -173,9 +189,9 @@ fn a_lost_connection_is_closed_and_the_next_request_connects_anew() {
         sending: false,
         truncated: false,
     });
-    assert!(action.close && matches!(action.next, Next::Connect { .. }));
+    assert!(action.close && matches!(action.next, Action::Connect { .. }));
     let failed = alone.on(UserEvent::ConnectFailed(ErrorKind::ConnectRefused));
-    assert_eq!((failed.next, alone.users.alive()), (Next::End, 0));
+    assert_eq!((failed.next, alone.users.alive()), (Action::End, 0));
     let expected = [ErrorKind::ConnectRefused, ErrorKind::PrematureClose];
     let errors = &alone.record.recorder.figures.counters.errors;
     assert_eq!(*errors, expected.map(|kind| (kind, 1)).into());
@@ -192,16 +208,17 @@ fn open_walk(plan: &mut Value, steps: Value) {
 }
 
 impl Alone {
-    fn arrive(&mut self) -> Action {
+    fn arrive(&mut self) -> Done {
         assert!(self.users.may_send());
         let mut context = Context::new(self.now_ns, &mut self.record);
-        self.users.arrive(0, self.now_ns, &mut context)
+        let action = self.users.arrive(0, self.now_ns, &mut context);
+        self.done(action)
     }
 
     fn warm(&mut self) {
         let mut context = Context::new(self.now_ns, &mut self.record);
         let action = self.users.warm(0, &mut context);
-        assert!(matches!(action.next, Next::Connect { .. }));
+        assert!(matches!(action, Action::Connect { .. }));
     }
 
     fn client_errors(&self) -> u64 {
@@ -220,8 +237,8 @@ fn a_request_that_waits_for_those_before_it_is_offered_once() {
             json!([{"path": "/a"}, held, {"path": "/c"}, {"path": "/d"}]),
         );
     });
-    assert!(matches!(alone.arrive().next, Next::Connect { .. }));
-    assert_eq!(alone.on(UserEvent::Connected).next, Next::Send);
+    assert!(matches!(alone.arrive().next, Action::Connect { .. }));
+    assert_eq!(alone.on(UserEvent::Connected).next, Action::Send);
     // The worker counts the first.
     for (sent, offered) in [("GET /a ", 0), ("POST /b ", 1), ("GET /c ", 3)] {
         let text = alone.sent_text();
@@ -232,7 +249,7 @@ fn a_request_that_waits_for_those_before_it_is_offered_once() {
         );
         if sent == "POST /b " {
             let continues = alone.receive(b"HTTP/1.1 100 Continue\r\n\r\n");
-            assert_eq!(continues.next, Next::SendHeld { until_ns: None });
+            assert_eq!(continues.next, Action::SendHeld { until_ns: None });
             assert!(alone.users.take_held(0, &mut alone.record).is_some());
         }
         let count = text.matches(" HTTP/1.1").count();
@@ -252,11 +269,11 @@ fn a_user_whose_walk_begins_with_a_pause_gives_up_a_connection_that_is_being_ope
     let action = alone.arrive();
     assert_eq!(
         (action.next, action.close),
-        (Next::WaitUntil(until_ns), true)
+        (Action::WaitUntil(until_ns), true)
     );
     let action = alone.timer();
-    assert!(matches!(action.next, Next::Connect { .. }));
-    assert_eq!(alone.on(UserEvent::Connected).next, Next::Send);
+    assert!(matches!(action.next, Action::Connect { .. }));
+    assert_eq!(alone.on(UserEvent::Connected).next, Action::Send);
 }
 
 #[test]
@@ -266,11 +283,11 @@ fn a_user_who_sends_nothing_leaves_a_connection_that_is_being_opened_as_it_is() 
     });
     alone.warm();
     let action = alone.arrive();
-    let vacant = Next::Vacant { retry_ns: None };
+    let vacant = Action::Vacate { retry_ns: None };
     assert_eq!((&action.next, action.close), (&vacant, false));
-    assert!(alone.users.free(0) == Free::Warming);
+    assert!(alone.users.phase(0) == Phase::Warming);
     assert_eq!(alone.on(UserEvent::Connected).next, vacant);
-    assert!(alone.users.free(0) == Free::Ready);
+    assert!(alone.users.phase(0) == Phase::Ready);
     assert_eq!((alone.users.alive(), alone.completed()), (0, 0));
 }
 
@@ -284,7 +301,7 @@ fn what_the_clients_kernel_refuses_between_two_requests_is_the_clients() {
     alone.send();
     let _ = alone.receive(response("x").as_bytes());
     let action = alone.on(UserEvent::Refused("no memory".to_owned()));
-    assert_eq!((action.next, action.close), (Next::Stay, true));
+    assert_eq!((action.next, action.close), (Action::Stay, true));
     let counters = &alone.record.recorder.figures.counters;
     assert_eq!(
         (
@@ -301,7 +318,7 @@ fn a_connection_for_nobody_that_the_clients_kernel_refuses_is_the_clients() {
     let mut alone = Alone::new(|plan| open_walk(plan, json!([{"path": "/a"}])));
     alone.warm();
     let action = alone.on(UserEvent::Refused("no memory".to_owned()));
-    assert!(action.close && matches!(action.next, Next::Vacant { retry_ns: Some(_) }));
+    assert!(action.close && matches!(action.next, Action::Vacate { retry_ns: Some(_) }));
     assert_eq!(alone.client_errors(), 1);
 }
 
@@ -316,7 +333,7 @@ fn a_response_that_came_with_the_request_for_the_body_has_no_parts() {
     let _ = alone.on(UserEvent::Connected);
     alone.send();
     let action = alone.receive(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\nx");
-    assert_eq!(action.next, Next::SendHeld { until_ns: None });
+    assert_eq!(action.next, Action::SendHeld { until_ns: None });
     assert!(alone.users.take_held(0, &mut alone.record).is_some());
     let _ = alone.on(UserEvent::Closed {
         sending: false,
@@ -347,19 +364,19 @@ fn walk(cuts: &[usize]) -> (Vec<String>, u64) {
             .collect();
         sent.push(targets.join(" "));
         let mut rest = responses.as_bytes();
-        let mut next = Next::Stay;
+        let mut next = Action::Stay;
         for cut in cuts.iter().chain([&responses.len()]) {
             let (piece, behind) = rest.split_at(rest.len().min(*cut));
             rest = behind;
             if !piece.is_empty() {
-                assert_eq!(next, Next::Stay, "it went on before its last response");
+                assert_eq!(next, Action::Stay, "it went on before its last response");
                 next = alone.receive(piece).next;
             }
         }
-        if next == Next::End {
+        if next == Action::End {
             return (sent, alone.completed());
         }
-        assert_eq!(next, Next::Send);
+        assert_eq!(next, Action::Send);
     }
 }
 
@@ -386,19 +403,19 @@ fn who_waits_for_the_servers_end_goes_on_when_it_comes_or_after_a_second() {
     let until_ns = alone.now_ns + 1_000 * MS;
     assert_eq!(
         (action.next, action.close),
-        (Next::WaitUntil(until_ns), false)
+        (Action::WaitUntil(until_ns), false)
     );
     let action = alone.on(UserEvent::Closed {
         sending: false,
         truncated: false,
     });
-    assert!(action.close && matches!(action.next, Next::Connect { .. }));
+    assert!(action.close && matches!(action.next, Action::Connect { .. }));
     assert_eq!(alone.completed(), 1);
     let _ = alone.on(UserEvent::Connected);
     alone.send();
     let _ = alone.receive(response("x").as_bytes());
     let action = alone.timer();
-    assert_eq!((action.next, action.close), (Next::End, true));
+    assert_eq!((action.next, action.close), (Action::End, true));
     let counters = &alone.record.recorder.figures.counters;
     assert_eq!(
         (

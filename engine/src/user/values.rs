@@ -7,7 +7,7 @@ use prony_script::Caller;
 use rand::rngs::SmallRng;
 
 use super::Users;
-use super::phase::Move;
+use super::moves::Move;
 use super::queue::Pending;
 use crate::http::captured::CapturedResponse;
 use crate::job::{Job, StepJob};
@@ -93,7 +93,7 @@ impl UserValues {
 
     /// The first step of a user's next iteration; `before`: a step of the one before. `None`: no
     /// row is left for this user.
-    pub(super) fn begin(
+    pub(super) fn start_iteration(
         &mut self,
         job: &Job,
         index: u32,

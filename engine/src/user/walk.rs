@@ -1,9 +1,11 @@
-//! How a user goes through its scenario: it arrives, begins a request, thinks, goes on, ends.
+//! A user's way through its scenario: it starts, goes where that leads, and ends.
 
-use super::phase::{Move, Phase};
-use super::{Action, Context, Next, Users};
+use super::moves::Move;
+use super::phase::Phase;
+use super::{Action, Context, Users};
 use crate::fault::Fault;
 use crate::measure::counters::ErrorKind;
+use crate::record::Record;
 
 /// Between iterations that send nothing.
 const SHORTEST_IDLE_NS: u64 = 1_000_000;
@@ -22,76 +24,76 @@ impl Users {
             && let Some(arrived_ns) = open.arrived_ns.get_mut(index as usize)
         {
             *arrived_ns = due_ns;
-            cx.record.recorder.figures.counters.sessions_begun += 1;
+            cx.counters().sessions_begun += 1;
         }
         self.all[index as usize].iterations = 0;
         // Never without a row: a checked open load has no feeder that ends.
-        let moved = self.set_out(index, cx);
+        let moved = self.first_move(index, cx);
         cx.record.recorder.user_came(cx.now_ns);
         self.alive += 1;
         let Move::To { step, pause_ns } = moved else {
             // No block of it has sent anything: an arrival, but not of a request.
             self.allowance.give_back();
-            let counters = &mut cx.record.recorder.figures.counters;
+            let counters = cx.counters();
             counters.offered = counters.offered.saturating_sub(1);
-            if let Move::BranchEnded { pause_ns } = moved {
-                let closes = self.gives_up_warming(index, cx.record);
-                let until_ns = cx.now_ns.saturating_add(pause_ns);
-                return self.rest(index, until_ns, cx).closing(closes);
+            if let Move::BranchEnded { .. } = moved {
+                self.give_up_warming(index, cx.record);
             }
-            if moved != Move::Stuck {
-                self.walked(index, cx);
-            }
-            return self.leave(index, cx);
+            return self.go(index, moved, (Phase::Thinking, None), cx);
         };
         self.all[index as usize].step = step;
         if pause_ns == 0 {
-            return self.begin(index, cx);
+            return self.send_or_connect(index, cx);
         }
-        let begin_ns = due_ns.saturating_add(pause_ns);
-        self.intend(index, begin_ns);
+        let due_ns = due_ns.saturating_add(pause_ns);
+        self.intend(index, due_ns);
         // The timer is that of the pause: an attempt to connect that is under way, which needs it
         // too, is given up.
-        let closes = self.gives_up_warming(index, cx.record);
-        self.all[index as usize].enter(Phase::Holding, cx.now_ns, &mut cx.record.recorder);
-        Action::next(Next::WaitUntil(begin_ns.max(cx.now_ns))).closing(closes)
+        self.give_up_warming(index, cx.record);
+        self.enter(index, Phase::Holding, cx);
+        Action::WaitUntil(due_ns.max(cx.now_ns))
     }
 
+    /// Starts the request of a user's step, which takes a place in the quota.
     #[inline]
-    pub(super) fn begin_request(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
-        if self.halted.rests {
+    pub(super) fn start_request(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
+        if self.halted.halts {
             return self.halt(index, cx);
         }
         if !self.may_send() {
-            return self.end_user(index, cx);
+            return self.end(index, cx);
         }
         if self.open.is_some() {
-            cx.record.recorder.figures.counters.offered += 1;
+            cx.counters().offered += 1;
         }
-        self.begin(index, cx)
+        self.send_or_connect(index, cx)
     }
 
-    /// Begins a request that has its place in the quota.
+    /// Starts a request that has its place in the quota.
     #[inline]
-    fn begin(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
-        let gives_up = self.turn_to_server(index, cx.record);
+    fn send_or_connect(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
+        self.turn_to_server(index, cx.record);
         let user = &mut self.all[index as usize];
-        user.begin();
+        user.start_request();
         if user.connected {
-            user.enter(Phase::Queued, cx.now_ns, &mut cx.record.recorder);
-            return Action::next(Next::Send).closing(gives_up);
+            self.enter(index, Phase::Queued, cx);
+            return Action::Send;
         }
-        self.connect(index, cx).closing(gives_up)
+        self.connect(index, cx)
     }
 
-    /// After a request: on to the next, thinking first where users think. `breaks_off`: the rest of
-    /// the iteration is left out.
+    /// On after a request: to where its response leads, or to the next. `breaks_off`: the rest of the
+    /// iteration is left out.
     #[inline]
-    pub(super) fn advance(&mut self, index: u32, breaks_off: bool, cx: &mut Context<'_>) -> Action {
+    pub(super) fn go_on(&mut self, index: u32, breaks_off: bool, cx: &mut Context<'_>) -> Action {
+        if self.redirects.leads(index) {
+            self.intend(index, cx.now_ns);
+            return self.start_request(index, cx);
+        }
         let before = self.all[index as usize].step;
         if self.surroundings.faults.has(Fault::VanishingUsers) && index % 10 == 9 {
-            self.all[index as usize].enter(Phase::Ended, cx.now_ns, &mut cx.record.recorder);
-            return Action::STAY;
+            self.enter(index, Phase::Ended, cx);
+            return Action::Stay;
         }
         let decided = match &mut self.queues {
             None => None,
@@ -99,109 +101,77 @@ impl Users {
         };
         let moved = match decided {
             Some(decided) if !breaks_off => decided,
-            _ => self.move_on(index, breaks_off, cx),
+            _ => self.next_move(index, breaks_off, cx),
         };
-        self.proceed(index, Some(before), moved, cx)
+        self.go(index, moved, (Phase::Thinking, Some(before)), cx)
     }
 
-    /// On to what was decided to come next, thinking first as after a request of that step.
+    /// Goes there, after a wait in this phase: its back-off, or the think time after the step before.
     #[inline]
-    pub(super) fn proceed(
+    pub(super) fn go(
         &mut self,
         index: u32,
-        before: Option<u16>,
         moved: Move,
+        waits: (Phase, Option<u16>),
         cx: &mut Context<'_>,
     ) -> Action {
         let (step, pause_ns) = match moved {
             Move::To { step, pause_ns } | Move::Later { step, pause_ns } => (step, pause_ns),
             Move::Walked => {
                 self.walked(index, cx);
-                return self.end_user(index, cx);
+                return self.end(index, cx);
             }
             Move::BranchEnded { pause_ns } => {
-                let think_ns = self.draw_think(before).unwrap_or(0);
-                self.lanes_think(index, think_ns);
-                let until_ns = cx.now_ns.saturating_add(think_ns).saturating_add(pause_ns);
-                return self.rest(index, until_ns, cx);
+                let wait_ns = self.draw_wait(index, waits, cx.record).unwrap_or(0);
+                self.lanes_think(index, wait_ns);
+                let until_ns = cx.now_ns.saturating_add(wait_ns).saturating_add(pause_ns);
+                return self.await_branches(index, until_ns, cx);
             }
-            Move::Stuck | Move::Waits => return self.end_user(index, cx),
+            Move::Stuck | Move::Waits => return self.end(index, cx),
         };
         if self.retirement.has_come(self.values.user(index)) {
-            return self.end_user(index, cx);
+            return self.end(index, cx);
         }
         self.all[index as usize].step = step;
-        let delay_ns = match self.job.script {
-            None => None,
-            Some(_) => self.script_delay_ns(index, cx.record),
-        };
-        let think_ns = match delay_ns {
-            None => self.draw_think(before),
-            delay_ns => delay_ns,
-        };
-        self.lanes_think(index, think_ns.unwrap_or(0));
+        let wait_ns = self.draw_wait(index, waits, cx.record);
+        self.lanes_think(index, wait_ns.unwrap_or(0));
+        let waits_ns = wait_ns.unwrap_or(0).saturating_add(pause_ns);
         if matches!(moved, Move::Later { .. }) {
-            return self.idle(index, think_ns.unwrap_or(0) + pause_ns, cx);
+            return self.idle(index, waits_ns, cx);
         }
-        let waits_ns = think_ns.unwrap_or(0).saturating_add(pause_ns);
         let due_ns = cx.now_ns.saturating_add(waits_ns);
         self.intend(index, due_ns);
-        if think_ns.is_none() && pause_ns == 0 {
-            return self.begin_request(index, cx);
+        if wait_ns.is_none() && pause_ns == 0 {
+            return self.start_request(index, cx);
         }
-        self.think(index, due_ns, cx)
+        self.enter(index, waits.0, cx);
+        Action::WaitUntil(due_ns)
     }
 
-    /// The think time after a request of that step.
     #[inline]
-    fn draw_think(&mut self, step: Option<u16>) -> Option<u64> {
-        self.job.steps[usize::from(step?)].think.draw(&mut self.rng)
-    }
-
-    fn think(&mut self, index: u32, due_ns: u64, cx: &mut Context<'_>) -> Action {
-        self.all[index as usize].enter(Phase::Thinking, cx.now_ns, &mut cx.record.recorder);
-        Action::next(Next::WaitUntil(due_ns))
+    fn draw_wait(
+        &mut self,
+        index: u32,
+        (phase, before): (Phase, Option<u16>),
+        record: &mut Record,
+    ) -> Option<u64> {
+        if phase == Phase::BackingOff {
+            return Some(self.all[index as usize].back_off_ns());
+        }
+        if self.job.script.is_some()
+            && let Some(delay_ns) = self.script_delay_ns(index, record)
+        {
+            return Some(delay_ns);
+        }
+        let step = &self.job.steps[usize::from(before?)];
+        step.think.draw(&mut self.rng)
     }
 
     /// A user goes on with its scenario after a pause, and after a moment at least: it would turn
     /// in a circle else.
     pub(super) fn idle(&mut self, index: u32, pause_ns: u64, cx: &mut Context<'_>) -> Action {
-        self.all[index as usize].enter(Phase::Idling, cx.now_ns, &mut cx.record.recorder);
-        let due_ns = cx.now_ns.saturating_add(pause_ns.max(SHORTEST_IDLE_NS));
-        Action::next(Next::WaitUntil(due_ns))
-    }
-
-    /// A user who has just come, or comes back from idling, goes to its first request.
-    pub(super) fn go(&mut self, index: u32, moved: Move, cx: &mut Context<'_>) -> Action {
-        if self.retirement.has_come(self.values.user(index)) {
-            return self.end_user(index, cx);
-        }
-        match moved {
-            Move::BranchEnded { pause_ns } => {
-                let until_ns = cx.now_ns.saturating_add(pause_ns);
-                self.rest(index, until_ns, cx)
-            }
-            Move::Walked => {
-                self.walked(index, cx);
-                self.end_user(index, cx)
-            }
-            Move::Stuck | Move::Waits => self.end_user(index, cx),
-            Move::Later { step, pause_ns } => {
-                self.all[index as usize].step = step;
-                self.idle(index, pause_ns, cx)
-            }
-            Move::To { step, pause_ns } => {
-                self.all[index as usize].step = step;
-                let delay_ns = match self.job.script {
-                    Some(_) => self.script_delay_ns(index, cx.record).unwrap_or(0),
-                    None => 0,
-                };
-                match delay_ns.saturating_add(pause_ns) {
-                    0 => self.begin_request(index, cx),
-                    waits_ns => self.think(index, cx.now_ns.saturating_add(waits_ns), cx),
-                }
-            }
-        }
+        self.enter(index, Phase::Idling, cx);
+        Action::WaitUntil(cx.now_ns.saturating_add(pause_ns.max(SHORTEST_IDLE_NS)))
     }
 
     /// The user at a place has walked its scenario to the end.
@@ -209,14 +179,10 @@ impl Users {
         if let Some(open) = &self.open
             && let Some(arrived_ns) = open.arrived_ns.get(index as usize)
         {
-            cx.record.recorder.figures.counters.sessions_completed += 1;
+            let figures = &mut cx.record.recorder.figures;
+            figures.counters.sessions_completed += 1;
             let session_ns = cx.now_ns.saturating_sub(*arrived_ns);
-            cx.record
-                .recorder
-                .figures
-                .open_load
-                .session_time
-                .record(session_ns);
+            figures.open_load.session_time.record(session_ns);
         }
     }
 
@@ -230,27 +196,26 @@ impl Users {
         match user.phase {
             Phase::Waiting => {
                 cx.record.recorder.user_came(cx.now_ns);
-                let moved = self.set_out(index, cx);
-                self.go(index, moved, cx)
+                let moved = self.first_move(index, cx);
+                self.go(index, moved, (Phase::Thinking, None), cx)
             }
             Phase::Idling => {
                 // The iteration has begun already.
-                let moved = self.move_on(index, false, cx);
-                self.go(index, moved, cx)
+                let moved = self.next_move(index, false, cx);
+                self.go(index, moved, (Phase::Thinking, None), cx)
             }
-            Phase::Holding => self.begin(index, cx),
-            Phase::BackingOff => self.begin_request(index, cx),
+            Phase::Holding => self.send_or_connect(index, cx),
+            Phase::BackingOff => self.start_request(index, cx),
             Phase::Thinking => {
                 let drawn_ns = due_ns.saturating_sub(user.since_ns);
                 let actual_ns = cx.now_ns.saturating_sub(user.since_ns);
-                let counters = &mut cx.record.recorder.figures.counters;
+                let counters = cx.counters();
                 counters.think_count += 1;
                 counters.think_drawn_ns += u128::from(drawn_ns);
                 counters.think_actual_ns += u128::from(actual_ns);
-                counters
-                    .think_overshoot
-                    .record(actual_ns.saturating_sub(drawn_ns));
-                self.begin_request(index, cx)
+                let overshoot_ns = actual_ns.saturating_sub(drawn_ns);
+                counters.think_overshoot.record(overshoot_ns);
+                self.start_request(index, cx)
             }
             Phase::Connecting | Phase::Warming => self.connect_expired(index, cx),
             Phase::Closing => self.lose_idle(index, true, cx),
@@ -262,20 +227,20 @@ impl Users {
                 if cx.now_ns >= deadline_ns {
                     return self.lose(index, ErrorKind::Timeout, true, cx);
                 }
-                Action::next(if self.holds(index) {
-                    Next::SendHeld {
+                match self.holds(index) {
+                    true => Action::SendHeld {
                         until_ns: Some(deadline_ns),
-                    }
-                } else {
-                    Next::WaitUntil(deadline_ns)
-                })
+                    },
+                    false => Action::WaitUntil(deadline_ns),
+                }
             }
-            Phase::Idle
+            Phase::Ready
+            | Phase::Cold
             | Phase::Queued
             | Phase::Halted
             | Phase::Joining
-            | Phase::Resting
-            | Phase::Ended => Action::STAY,
+            | Phase::Spare
+            | Phase::Ended => Action::Stay,
         }
     }
 
@@ -298,38 +263,28 @@ impl Users {
     }
 
     /// A user ends; one of an open load leaves its place to another.
-    pub(super) fn end_user(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
+    pub(super) fn end(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         if self.break_branches(index, true).is_some() {
-            return self.rest(index, cx.now_ns, cx);
+            return self.await_branches(index, cx.now_ns, cx);
         }
         self.redirects.drop(index);
         if let Some(queues) = &mut self.queues {
             queues.take_ahead(index);
         }
-        if self.open.is_some() {
-            return self.leave(index, cx);
-        }
-        self.close(index, true, cx.record);
-        self.release(index, Phase::Ended, cx);
-        Action::next(Next::End).closing(true)
-    }
-
-    fn leave(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         // A user who has sent nothing leaves a connection that is being opened as it is.
         let warming = self.all[index as usize].phase == Phase::Warming;
-        let closes = self.job.per_session && !warming;
-        if closes {
+        if self.open.is_none() || self.job.per_session && !warming {
             self.close(index, true, cx.record);
         }
-        let phase = if warming { Phase::Warming } else { Phase::Idle };
-        self.release(index, phase, cx);
-        Action::next(Next::Vacant { retry_ns: None }).closing(closes)
-    }
-
-    /// A user is no more.
-    pub(super) fn release(&mut self, index: u32, phase: Phase, cx: &mut Context<'_>) {
-        self.all[index as usize].enter(phase, cx.now_ns, &mut cx.record.recorder);
+        let (phase, action) = match (self.open.is_some(), self.all[index as usize].connected) {
+            (false, _) => (Phase::Ended, Action::End),
+            (true, _) if warming => (Phase::Warming, Action::VACATE),
+            (true, true) => (Phase::Ready, Action::VACATE),
+            (true, false) => (Phase::Cold, Action::VACATE),
+        };
+        self.enter(index, phase, cx);
         cx.record.recorder.user_went(cx.now_ns);
         self.alive -= 1;
+        action
     }
 }

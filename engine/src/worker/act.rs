@@ -6,11 +6,12 @@ use std::io;
 use super::Worker;
 use crate::measure::counters::ErrorKind;
 use crate::net::{ConnId, Direction, Driver, Lost, NetEvent};
-use crate::user::{Action, Bytes, Context, Free, Next, UserEvent};
+use crate::user::{Action, Bytes, Context, Phase, UserEvent};
 
 impl<D: Driver> Worker<'_, D> {
     #[inline]
     pub(super) fn handle(&mut self, event: NetEvent) -> io::Result<()> {
+        let truncated = matches!(event, NetEvent::Truncated(_));
         let (conn, event) = match event {
             NetEvent::Received(received) => {
                 let arrived_ns = self.driver.arrived_ns(&received);
@@ -30,12 +31,12 @@ impl<D: Driver> Worker<'_, D> {
                 let Some(index) = self.users.user_of(conn) else {
                     self.users.on_parked(conn, &event, &mut cx);
                     self.driver.release(received);
-                    self.driver.close(conn);
+                    self.close_given_up();
                     return Ok(());
                 };
                 let action = self.users.on(index, event, &mut cx);
                 self.driver.release(received);
-                return self.act(index, conn, action);
+                return self.act(index, action);
             }
             NetEvent::Connected(conn) => {
                 // The timer was that of connecting.
@@ -58,14 +59,8 @@ impl<D: Driver> Worker<'_, D> {
             NetEvent::ConnectFailed(conn, code) => {
                 (conn, UserEvent::ConnectFailed(self.refusal(code)))
             }
-            NetEvent::Closed(conn) => {
+            NetEvent::Closed(conn) | NetEvent::Truncated(conn) => {
                 let sending = self.driver.is_sending(conn);
-                let truncated = false;
-                (conn, UserEvent::Closed { sending, truncated })
-            }
-            NetEvent::Truncated(conn) => {
-                let sending = self.driver.is_sending(conn);
-                let truncated = true;
                 (conn, UserEvent::Closed { sending, truncated })
             }
             NetEvent::Broken(conn, direction, _) => {
@@ -90,11 +85,11 @@ impl<D: Driver> Worker<'_, D> {
         let mut cx = Context::new(self.now_ns, &mut self.record);
         let Some(index) = self.users.user_of(conn) else {
             self.users.on_parked(conn, &event, &mut cx);
-            self.driver.close(conn);
+            self.close_given_up();
             return Ok(());
         };
         let action = self.users.on(index, event, &mut cx);
-        self.act(index, conn, action)
+        self.act(index, action)
     }
 
     fn unset_timer(&mut self, conn: ConnId) {
@@ -105,7 +100,7 @@ impl<D: Driver> Worker<'_, D> {
 
     /// What the kernel's word for an attempt that failed means.
     fn refusal(&mut self, code: i32) -> ErrorKind {
-        let counters = &mut self.record.recorder.figures.counters;
+        let counters = self.record.counters();
         match code {
             // No file at the path of a Unix socket: nobody listens there either.
             libc::ECONNREFUSED | libc::ENOENT => ErrorKind::ConnectRefused,
@@ -128,50 +123,49 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     pub(super) fn on_timer(&mut self, index: u32, due_ns: u64) -> io::Result<()> {
-        if self.open.is_some() && self.users.is_vacant(index) {
+        if matches!(self.users.phase(index), Phase::Ready | Phase::Cold) {
             return self.warm_again(index);
         }
-        let event = UserEvent::Timer { due_ns };
-        let conn = self.users.connection(index);
-        let action = self.users.on(index, event, cx!(self));
-        self.act(index, conn, action)
+        let action = self.users.on(index, UserEvent::Timer { due_ns }, cx!(self));
+        self.act(index, action)
     }
 
-    /// Does what a user says, whose own connection was this one when it was asked, and lets those go on
-    /// whose branches have begun or ended by it.
+    /// Does what a user says, and lets those act whose branches have started or ended by it.
     #[inline]
-    pub(super) fn act(&mut self, index: u32, conn: ConnId, action: Action) -> io::Result<()> {
-        self.act_alone(index, conn, action)?;
+    pub(super) fn act(&mut self, index: u32, action: Action) -> io::Result<()> {
+        self.act_alone(index, action)?;
         while let Some(next) = self.users.next_ready() {
-            let conn = self.users.connection(next);
-            let action = self.users.go_on(next, cx!(self));
-            self.act_alone(next, conn, action)?;
+            let action = self.users.on_ready(next, cx!(self));
+            self.act_alone(next, action)?;
         }
         Ok(())
     }
 
     #[inline]
-    fn act_alone(&mut self, index: u32, conn: ConnId, action: Action) -> io::Result<()> {
-        if action.close {
+    fn close_given_up(&mut self) {
+        while let Some(conn) = self.users.next_given_up() {
             self.driver.close(conn);
         }
-        if action.begins {
-            self.acted(self.now_ns);
-        }
-        match action.next {
-            Next::Stay => {}
-            Next::Send => {
+    }
+
+    #[inline]
+    fn act_alone(&mut self, index: u32, action: Action) -> io::Result<()> {
+        self.close_given_up();
+        match action {
+            Action::Stay => {}
+            Action::Send => {
                 self.queued.push(index);
                 if self.queued.len() >= self.send_group {
                     self.flush()?;
                 }
             }
-            Next::WaitUntil(at_ns) => self.wheel.set(index, at_ns),
-            Next::Connect { address, limit_ns } => {
+            Action::WaitUntil(at_ns) => self.wheel.set(index, at_ns),
+            Action::Connect { address, limit_ns } => {
                 self.wheel.set(index, limit_ns);
                 self.driver.connect(self.users.connection(index), address);
             }
-            Next::SendHeld { until_ns } => {
+            Action::SendHeld { until_ns } => {
+                let conn = self.users.connection(index);
                 if !self.driver.is_sending(conn)
                     && let Some(payload) = self.users.take_held(index, &mut self.record)
                 {
@@ -181,22 +175,22 @@ impl<D: Driver> Worker<'_, D> {
                     self.wheel.set(index, until_ns);
                 }
             }
-            Next::Vacant { retry_ns } => {
+            Action::Vacate { retry_ns } => {
                 if self.job.per_session {
                     self.close_beside(index);
                     self.driver.forget_client(index);
                 }
-                let free = self.users.free(index);
+                let phase = self.users.phase(index);
                 if let Some(open) = &mut self.open {
-                    open.put(index, free);
+                    open.put(index, phase);
                 }
                 match retry_ns {
                     Some(retry_ns) => self.wheel.set(index, retry_ns),
-                    None if free == Free::Cold => self.warm()?,
+                    None if phase == Phase::Cold => self.warm()?,
                     None => {}
                 }
             }
-            Next::End => {
+            Action::End => {
                 self.close_beside(index);
                 self.wheel.unset(index);
             }
@@ -205,9 +199,8 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     fn close_beside(&mut self, index: u32) {
-        for conn in self.users.close_beside(index, &mut self.record) {
-            self.driver.close(conn);
-        }
+        self.users.close_beside(index, &mut self.record);
+        self.close_given_up();
     }
 
     /// Hands the requests of a queued user to the driver; false when it has none to send.
@@ -221,7 +214,7 @@ impl<D: Driver> Worker<'_, D> {
                 Ok(true)
             }
             Err(action) => {
-                self.act(index, conn, action)?;
+                self.act(index, action)?;
                 Ok(false)
             }
         }
@@ -230,20 +223,9 @@ impl<D: Driver> Worker<'_, D> {
     /// Requests were handed over, with the time of their send.
     #[inline]
     pub(super) fn sent(&mut self, index: u32, at_ns: u64) {
-        let sent = self.users.sent(index, at_ns, &mut self.record);
-        if sent.begins {
-            self.acted(at_ns);
-        }
-        if sent.holds || !self.wheel.is_set(index) {
-            self.wheel.set(index, sent.limit_ns);
-        }
-    }
-
-    /// The first request of an arrival goes out.
-    #[inline]
-    fn acted(&mut self, at_ns: u64) {
-        if let Some(open) = &mut self.open {
-            open.acted(at_ns, &mut self.record.recorder.gaps);
+        let (limit_ns, holds) = self.users.sent(index, at_ns, &mut self.record);
+        if holds || !self.wheel.is_set(index) {
+            self.wheel.set(index, limit_ns);
         }
     }
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::pool::Pool;
 use crate::job::{Job, OpenJob};
-use crate::measure::uniformity::Uniformity;
-use crate::pace::arrivals::{Arrivals, Spacing};
+use crate::pace::arrivals::Arrivals;
 use crate::pace::lateness::Lateness;
 use crate::pace::share::Share;
-use crate::user::Free;
+use crate::record::Record;
+use crate::user::Phase;
 
 /// The kernel wakes a waiting thread some ten microseconds late, on a virtual machine five times
 /// that. A wait for an arrival therefore ends so much earlier, and the rest is polled: no more than
@@ -41,9 +41,6 @@ pub(super) struct OpenArrivals {
     deadline_ns: Option<u64>,
     /// By phase: when it ends after the start, and the share of this thread in its places.
     caps: Vec<(u64, Option<usize>)>,
-    /// Whether gaps between arrivals are tested, and when the last one was sent, after the start.
-    tests_gaps: bool,
-    last_sent_ns: Option<u64>,
 }
 
 impl OpenArrivals {
@@ -76,9 +73,6 @@ impl OpenArrivals {
                 .iter()
                 .map(|(end_ns, cap)| (*end_ns, cap.map(|cap| place.of(cap))))
                 .collect(),
-            // With blocks the first step may come again and again, or after a pause.
-            tests_gaps: open.spacing != Spacing::Constant && !job.scenarios.decides,
-            last_sent_ns: None,
         }
     }
 
@@ -172,7 +166,7 @@ impl OpenArrivals {
         self.pool.not_cold() < self.connections && self.due_ns() != u64::MAX
     }
 
-    pub(super) fn put(&mut self, index: u32, free: Free) {
+    pub(super) fn put(&mut self, index: u32, free: Phase) {
         self.held = false;
         self.pool.put(index, free);
     }
@@ -180,55 +174,37 @@ impl OpenArrivals {
     /// A place without a connection, where one is to be kept ready.
     pub(super) fn take_cold(&mut self) -> Option<u32> {
         if self.lacks_connections() {
-            self.pool.take(Free::Cold)
+            self.pool.take(Phase::Cold)
         } else {
             None
         }
     }
 
-    /// What becomes of an arrival that is due, beside so many users.
-    pub(super) fn place(&mut self, due_ns: u64, now_ns: u64, alive: usize) -> Placed {
+    /// The place of an arrival that is due, beside so many users. `None`: it waits for one, or is
+    /// counted as not sent.
+    pub(super) fn place(
+        &mut self,
+        due_ns: u64,
+        now_ns: u64,
+        alive: usize,
+        record: &mut Record,
+    ) -> Option<u32> {
         let late_ns = now_ns - due_ns;
-        if self.deadline_ns.is_some_and(|deadline| late_ns >= deadline) {
-            self.last_sent_ns = None;
-            return Placed::Expired;
+        let expired = self.deadline_ns.is_some_and(|deadline| late_ns >= deadline);
+        if !expired
+            && !self.is_full(due_ns, alive)
+            && let Some(place) = self.pool.take_any()
+        {
+            return Some(place);
         }
-        let free = match self.is_full(due_ns, alive) {
-            true => None,
-            false => self.pool.take_any(),
-        };
-        if free.is_none() {
-            self.last_sent_ns = None;
+        record.arrival_held();
+        self.held = self.waits && !expired;
+        if !self.held {
+            let counters = record.counters();
+            counters.offered += self.take();
+            counters.expired += u64::from(expired);
+            counters.blocked += u64::from(!expired);
         }
-        self.held = free.is_none() && self.waits;
-        match free {
-            Some(place) => Placed::At(place),
-            None if self.waits => Placed::Waits,
-            None => Placed::Blocked,
-        }
+        None
     }
-
-    /// The first request of an arrival was sent, or its connection begun where none was ready.
-    #[inline]
-    pub(super) fn acted(&mut self, at_ns: u64, gaps: &mut Uniformity) {
-        if self.tests_gaps {
-            let sent_ns = at_ns.saturating_sub(self.start_ns);
-            if let Some(last_ns) = self.last_sent_ns.replace(sent_ns) {
-                let expected = self.arrivals.expected_between(last_ns, sent_ns);
-                gaps.record_gap(expected);
-            }
-        }
-    }
-}
-
-/// What becomes of an arrival.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Placed {
-    At(u32),
-    /// No place is free.
-    Blocked,
-    /// No place is free, and it waits for one.
-    Waits,
-    /// It could not even be sent in time.
-    Expired,
 }

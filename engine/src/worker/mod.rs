@@ -230,15 +230,15 @@ impl<'a, D: Driver> Worker<'a, D> {
             // A command may come late. All that is reported of an edge is of the same instant.
             let at_ns = at_ns.max(self.record.recorder.earliest_cut_ns());
             if let Some(open) = &mut self.open {
-                self.record.recorder.figures.counters.offered += open.count_due(at_ns);
+                self.record.counters().offered += open.count_due(at_ns);
             }
             let put_off = self.driver.take_put_off();
-            self.record.recorder.figures.counters.submissions_put_off += put_off;
+            self.record.counters().submissions_put_off += put_off;
             if let Some(figures) = self.driver.take_http2() {
                 self.record.recorder.shared(&figures);
             }
             if cut == Cut::Stop {
-                self.record.recorder.figures.counters.abandoned += self.record.recorder.in_flight();
+                self.record.counters().abandoned += self.record.recorder.in_flight();
                 self.stopped = true;
             }
             let at_edge = match cut {
@@ -253,10 +253,8 @@ impl<'a, D: Driver> Worker<'a, D> {
                 },
                 Cut::Row(_) | Cut::Mark(_) | Cut::Rests | Cut::Resumes => AtEdge::default(),
             };
-            match cut {
-                Cut::Rests => self.users.rest_all(),
-                Cut::Resumes => self.users.resume_all(),
-                _ => {}
+            if matches!(cut, Cut::Rests | Cut::Resumes) {
+                self.users.halt_all(cut == Cut::Rests);
             }
             self.record.cut(cut, at_ns, at_edge);
             self.send_notices();
@@ -342,9 +340,8 @@ impl<'a, D: Driver> Worker<'a, D> {
             let Some(index) = self.users.next_resumed() else {
                 break;
             };
-            let conn = self.users.connection(index);
             let action = self.users.resume(index, cx!(self));
-            self.act(index, conn, action)?;
+            self.act(index, action)?;
         }
         Ok(())
     }
@@ -358,10 +355,8 @@ impl<'a, D: Driver> Worker<'a, D> {
             let Some(index) = self.users.next_retired(self.now_ns) else {
                 break;
             };
-            let conn = self.users.connection(index);
-            let action = self.users.retire(index, cx!(self));
-            if let Some(action) = action {
-                self.act(index, conn, action)?;
+            if let Some(action) = self.users.retire(index, cx!(self)) {
+                self.act(index, action)?;
             }
         }
         Ok(())

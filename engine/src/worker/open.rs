@@ -3,9 +3,8 @@
 use std::io;
 
 use super::Worker;
-use super::arrivals::Placed;
 use crate::net::Driver;
-use crate::user::{Context, Free};
+use crate::user::{Context, Phase};
 
 /// Arrivals taken in one turn, so that responses do not wait behind a crowd of them.
 const ARRIVALS_PER_LOOP: usize = 64;
@@ -32,31 +31,19 @@ impl<D: Driver> Worker<'_, D> {
         let Some(open) = &mut self.open else {
             return Ok(());
         };
-        let counters = &mut self.record.recorder.figures.counters;
-        let index = match open.place(due_ns, self.now_ns, self.users.alive()) {
-            Placed::At(index) => index,
-            Placed::Blocked => {
-                counters.offered += open.take();
-                counters.blocked += 1;
-                return Ok(());
-            }
-            Placed::Waits => return Ok(()),
-            Placed::Expired => {
-                counters.offered += open.take();
-                counters.expired += 1;
-                return Ok(());
-            }
+        let alive = self.users.alive();
+        let Some(index) = open.place(due_ns, self.now_ns, alive, &mut self.record) else {
+            return Ok(());
         };
         if !self.users.may_send() {
             // Counted at a cut or not: it was never meant to be sent.
             open.exhausted = true;
-            open.put(index, self.users.free(index));
+            open.put(index, self.users.phase(index));
             return Ok(());
         }
-        counters.offered += open.take();
-        let conn = self.users.connection(index);
+        self.record.counters().offered += open.take();
         let action = self.users.arrive(index, due_ns, cx!(self));
-        self.act(index, conn, action)
+        self.act(index, action)
     }
 
     /// Opens connections until there are as many as are to be kept ready.
@@ -72,21 +59,19 @@ impl<D: Driver> Worker<'_, D> {
     /// The timer of a free place: time for another attempt to connect, or what was left of the
     /// timer of a request.
     pub(super) fn warm_again(&mut self, index: u32) -> io::Result<()> {
-        let lacking = self
-            .open
-            .as_ref()
-            .is_some_and(|open| open.lacks_connections());
-        if lacking && self.users.free(index) != Free::Ready {
-            return self.warm_place(index);
+        let open = self.open.as_ref();
+        let lacking = open.is_some_and(|open| open.lacks_connections());
+        match lacking && self.users.phase(index) == Phase::Cold {
+            true => self.warm_place(index),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn warm_place(&mut self, index: u32) -> io::Result<()> {
         if let Some(open) = &mut self.open {
-            open.put(index, Free::Warming);
+            open.put(index, Phase::Warming);
         }
         let action = self.users.warm(index, cx!(self));
-        self.act(index, self.users.connection(index), action)
+        self.act(index, action)
     }
 }

@@ -1,7 +1,7 @@
 //! The places of an open load that no arrival holds at the moment: with a connection ready, with
 //! one on its way, or without. Numbers in, numbers out; it knows nothing of connections.
 
-use crate::user::Free;
+use crate::user::Phase;
 
 const NONE: u32 = u32::MAX;
 
@@ -10,7 +10,7 @@ struct Entry {
     next: u32,
     previous: u32,
     /// `None`: an arrival holds it.
-    free: Option<Free>,
+    free: Option<Phase>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,7 @@ struct List {
 #[derive(Debug)]
 pub struct Pool {
     places: Vec<Entry>,
+    /// Of places that are ready, warming and cold.
     lists: [List; 3],
 }
 
@@ -46,13 +47,13 @@ impl Pool {
             lists: [empty; 3],
         };
         for index in 0..places as u32 {
-            pool.put(index, Free::Cold);
+            pool.put(index, Phase::Cold);
         }
         pool
     }
 
     /// Puts a place at the end of a list, whatever it was before.
-    pub fn put(&mut self, index: u32, free: Free) {
+    pub fn put(&mut self, index: u32, free: Phase) {
         self.remove(index);
         let list = &mut self.lists[free as usize];
         let tail = std::mem::replace(&mut list.tail, index);
@@ -90,7 +91,7 @@ impl Pool {
     }
 
     /// Takes the place that has waited longest among those in this state.
-    pub fn take(&mut self, free: Free) -> Option<u32> {
+    pub fn take(&mut self, free: Phase) -> Option<u32> {
         let head = self.lists[free as usize].head;
         if head == NONE {
             return None;
@@ -102,14 +103,14 @@ impl Pool {
     /// Takes a place for an arrival: the readiest there is.
     #[inline]
     pub fn take_any(&mut self) -> Option<u32> {
-        self.take(Free::Ready)
-            .or_else(|| self.take(Free::Warming))
-            .or_else(|| self.take(Free::Cold))
+        self.take(Phase::Ready)
+            .or_else(|| self.take(Phase::Warming))
+            .or_else(|| self.take(Phase::Cold))
     }
 
     /// Places that have a connection or will have one: all but the cold.
     pub fn not_cold(&self) -> usize {
-        self.places.len() - self.lists[Free::Cold as usize].count
+        self.places.len() - self.lists[Phase::Cold as usize].count
     }
 }
 
@@ -124,7 +125,7 @@ mod tests {
         #[test]
         fn agrees_with_plain_queues(ops in proptest::collection::vec((0u32..8, 0usize..5), 1..200)) {
             let mut pool = Pool::new(8);
-            let states = [Free::Ready, Free::Warming, Free::Cold];
+            let states = [Phase::Ready, Phase::Warming, Phase::Cold];
             let mut queues = [VecDeque::new(), VecDeque::new(), (0..8u32).collect::<VecDeque<_>>()];
             for (index, op) in ops {
                 if op < 3 {
@@ -143,8 +144,8 @@ mod tests {
     #[test]
     fn places_with_a_connection_come_first_and_take_turns() {
         let mut pool = Pool::new(3);
-        pool.put(2, Free::Ready);
-        pool.put(1, Free::Ready);
+        pool.put(2, Phase::Ready);
+        pool.put(1, Phase::Ready);
         assert_eq!(
             [
                 pool.take_any(),
@@ -154,7 +155,7 @@ mod tests {
             ],
             [Some(2), Some(1), Some(0), None]
         );
-        pool.put(1, Free::Ready);
+        pool.put(1, Phase::Ready);
         assert_eq!(pool.take_any(), Some(1));
     }
 }
