@@ -27,11 +27,10 @@ const MAX_RATE_PER_S: f64 = 1e8;
 
 /// Reads one plan from its JSON line and checks it.
 pub fn read_plan(line: &str) -> Result<Plan, PlanError> {
-    if line.trim().is_empty() {
-        return refuse(
-            "no plan was given: the first line on stdin must be the plan, one JSON object",
-        );
-    }
+    refuse_if!(
+        line.trim().is_empty(),
+        "no plan was given: the first line on stdin must be the plan, one JSON object"
+    );
     let plan: Plan = serde_json::from_str(line)
         .map_err(|error| PlanError(format!("the plan cannot be read: {error}")))?;
     check(&plan)?;
@@ -40,18 +39,16 @@ pub fn read_plan(line: &str) -> Result<Plan, PlanError> {
 
 /// Checks what the types cannot say.
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
-    if plan.version != VERSION {
-        return refuse(format!(
-            "version is {}, but this engine speaks version {VERSION} of the contract",
-            plan.version
-        ));
-    }
+    refuse_if!(
+        plan.version != VERSION,
+        "version is {}, but this engine speaks version {VERSION} of the contract",
+        plan.version
+    );
     let cpus = plan.threads.cpus.len();
-    if cpus > 1024 {
-        return refuse(format!(
-            "threads.cpus lists {cpus} CPUs, expected at most 1024"
-        ));
-    }
+    refuse_if!(
+        cpus > 1024,
+        "threads.cpus lists {cpus} CPUs, expected at most 1024"
+    );
     share::check(plan)?;
     population::check(plan)?;
     check_load(plan)?;
@@ -74,18 +71,19 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     }
     duration("timeouts.request_ms", plan.timeouts.request_ms, false)?;
     duration("interval_ms", plan.interval_ms, false)?;
-    if plan.interval_ms < 10.0 {
-        return refuse(format!(
-            "interval_ms is {}, expected at least 10",
-            plan.interval_ms
-        ));
-    }
-    if plan.marks.contains(&0) {
-        return refuse("marks holds 0, expected counts of completed requests from 1 on");
-    }
-    if plan.connection.max_requests == Some(0) {
-        return refuse("connection.max_requests is 0, expected null or at least 1");
-    }
+    refuse_if!(
+        plan.interval_ms < 10.0,
+        "interval_ms is {}, expected at least 10",
+        plan.interval_ms
+    );
+    refuse_if!(
+        plan.marks.contains(&0),
+        "marks holds 0, expected counts of completed requests from 1 on"
+    );
+    refuse_if!(
+        plan.connection.max_requests == Some(0),
+        "connection.max_requests is 0, expected null or at least 1"
+    );
     check_slowest(plan)?;
     check_faults(plan)?;
     http2::check(plan)?;
@@ -97,11 +95,10 @@ fn check_slowest(plan: &Plan) -> Result<(), PlanError> {
         return Ok(());
     };
     let (share, most) = (slowest.share, slowest.most);
-    if !(share > 0.0 && share <= 1.0) {
-        return refuse(format!(
-            "slowest.share is {share}, expected above 0 and at most 1"
-        ));
-    }
+    refuse_if!(
+        !(share > 0.0 && share <= 1.0),
+        "slowest.share is {share}, expected above 0 and at most 1"
+    );
     within("slowest.most", most, 1..=MAX_SLOWEST)
 }
 
@@ -109,16 +106,17 @@ fn check_faults(plan: &Plan) -> Result<(), PlanError> {
     if plan.injected_faults.is_empty() {
         return Ok(());
     }
-    if plan.driver == DriverChoice::IoUring {
-        return refuse("injected_faults is set, but driver is io_uring: expected epoll or auto");
-    }
+    refuse_if!(
+        plan.driver == DriverChoice::IoUring,
+        "injected_faults is set, but driver is io_uring: expected epoll or auto"
+    );
     let others = plan.other_targets.iter().map(|other| &other.url);
-    if std::iter::once(&plan.target.url)
-        .chain(others)
-        .any(|url| url.starts_with("https:"))
-    {
-        return refuse("injected_faults is set, but target.url is https: expected http");
-    }
+    refuse_if!(
+        std::iter::once(&plan.target.url)
+            .chain(others)
+            .any(|url| url.starts_with("https:")),
+        "injected_faults is set, but target.url is https: expected http"
+    );
     let poisson = matches!(
         plan.load,
         Load::Open {
@@ -126,11 +124,10 @@ fn check_faults(plan: &Plan) -> Result<(), PlanError> {
             ..
         }
     );
-    if plan.injected_faults.contains(&Fault::EvenArrivals) && !poisson {
-        return refuse(
-            "injected_faults holds even_arrivals, expected an open load with Poisson arrivals",
-        );
-    }
+    refuse_if!(
+        plan.injected_faults.contains(&Fault::EvenArrivals) && !poisson,
+        "injected_faults holds even_arrivals, expected an open load with Poisson arrivals"
+    );
     Ok(())
 }
 
@@ -150,16 +147,14 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
             }
             check_ramp("load.ramp_up", *ramp_up_ms, *ramp_up_steps)?;
             check_ramp("load.ramp_down", *ramp_down_ms, *ramp_down_steps)?;
-            if *ramp_down_ms > 0.0
-                && plan
-                    .stop
-                    .after_ms
-                    .is_none_or(|after_ms| ramp_up_ms + ramp_down_ms > after_ms)
-            {
-                return refuse(format!(
-                    "load.ramp_down_ms is {ramp_down_ms}, which ends at stop.after_ms: expected that to be set, and both ramps to fit into it"
-                ));
-            }
+            refuse_if!(
+                *ramp_down_ms > 0.0
+                    && plan
+                        .stop
+                        .after_ms
+                        .is_none_or(|after_ms| ramp_up_ms + ramp_down_ms > after_ms),
+                "load.ramp_down_ms is {ramp_down_ms}, which ends at stop.after_ms: expected that to be set, and both ramps to fit into it"
+            );
             check_think("load.think", think)
         }
         Load::Open {
@@ -188,33 +183,27 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
                     ));
                 }
             }
-            if lacks_places(*max_users) || *max_users > MAX_USERS {
-                return refuse(format!(
-                    "load.max_users is {max_users}, expected {threads} (one per thread{here}) to {MAX_USERS}"
-                ));
-            }
-            if connections > max_users {
-                return refuse(format!(
-                    "load.connections is {connections}, expected at most load.max_users, {max_users}"
-                ));
-            }
+            refuse_if!(
+                lacks_places(*max_users) || *max_users > MAX_USERS,
+                "load.max_users is {max_users}, expected {threads} (one per thread{here}) to {MAX_USERS}"
+            );
+            refuse_if!(
+                connections > max_users,
+                "load.connections is {connections}, expected at most load.max_users, {max_users}"
+            );
             if let Some(deadline_ms) = deadline_ms {
                 duration("load.deadline_ms", *deadline_ms, false)?;
             }
-            if plan
-                .feeders
-                .iter()
-                .any(|feeder| feeder.at_end == Some(FeederEnd::Stop))
-            {
-                return refuse(
-                    "feeders has at_end stop, but the arrivals of an open load do not stop for it: expected recycle",
-                );
-            }
-            if plan.stop.iterations_per_user.is_some() {
-                return refuse(
-                    "stop.iterations_per_user goes with a closed load: a user of an open one walks the scenario once",
-                );
-            }
+            refuse_if!(
+                plan.feeders
+                    .iter()
+                    .any(|feeder| feeder.at_end == Some(FeederEnd::Stop)),
+                "feeders has at_end stop, but the arrivals of an open load do not stop for it: expected recycle"
+            );
+            refuse_if!(
+                plan.stop.iterations_per_user.is_some(),
+                "stop.iterations_per_user goes with a closed load: a user of an open one walks the scenario once"
+            );
             if *session == Session::Request {
                 if plan.scenarios.iter().any(|scenario| {
                     let repeated = scenario.requests().iter().any(|step| step.repeat > 1);
@@ -225,16 +214,14 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
                         "load.session is request, expected scenarios of one step, sent once, without blocks: with session user an arrival walks all of them",
                     );
                 }
-                if plan.cache.is_some_and(|cache| cache.fresh) {
-                    return refuse(
-                        "cache.fresh passes requests over, but load.session is request, where each arrival is one: expected session user",
-                    );
-                }
-                if *think != Think::None {
-                    return refuse(
-                        "load.think is set, but load.session is request: expected think none, or session user",
-                    );
-                }
+                refuse_if!(
+                    plan.cache.is_some_and(|cache| cache.fresh),
+                    "cache.fresh passes requests over, but load.session is request, where each arrival is one: expected session user"
+                );
+                refuse_if!(
+                    *think != Think::None,
+                    "load.think is set, but load.session is request: expected think none, or session user"
+                );
             }
             check_think("load.think", think)
         }
@@ -255,12 +242,11 @@ fn check_ramp(name: &str, span_ms: f64, steps: Option<u32>) -> Result<(), PlanEr
 }
 
 fn check_phases(phases: &[RatePhase]) -> Result<(), PlanError> {
-    if phases.is_empty() || phases.len() > MAX_PHASES {
-        return refuse(format!(
-            "load.phases holds {} phases, expected 1 to {MAX_PHASES}",
-            phases.len()
-        ));
-    }
+    refuse_if!(
+        phases.is_empty() || phases.len() > MAX_PHASES,
+        "load.phases holds {} phases, expected 1 to {MAX_PHASES}",
+        phases.len()
+    );
     let mut total_ms = 0.0;
     for (index, phase) in phases.iter().enumerate() {
         duration(
@@ -273,20 +259,19 @@ fn check_phases(phases: &[RatePhase]) -> Result<(), PlanError> {
             ("from_per_s", phase.from_per_s),
             ("to_per_s", phase.to_per_s),
         ] {
-            if !(0.0..=MAX_RATE_PER_S).contains(&rate) {
-                return refuse(format!(
-                    "load.phases[{index}].{key} is {rate}, expected 0 to {MAX_RATE_PER_S} arrivals per second"
-                ));
-            }
+            refuse_if!(
+                !(0.0..=MAX_RATE_PER_S).contains(&rate),
+                "load.phases[{index}].{key} is {rate}, expected 0 to {MAX_RATE_PER_S} arrivals per second"
+            );
         }
     }
     duration("the sum of load.phases[].duration_ms", total_ms, false)?;
-    if phases
-        .iter()
-        .all(|phase| phase.from_per_s == 0.0 && phase.to_per_s == 0.0)
-    {
-        return refuse("load.phases are all pauses, expected a rate above 0 in at least one");
-    }
+    refuse_if!(
+        phases
+            .iter()
+            .all(|phase| phase.from_per_s == 0.0 && phase.to_per_s == 0.0),
+        "load.phases are all pauses, expected a rate above 0 in at least one"
+    );
     Ok(())
 }
 
@@ -299,30 +284,29 @@ fn check_stop(plan: &Plan) -> Result<(), PlanError> {
             ..
         }
     );
-    if plan.connection.reuse == Reuse::PerSession && !walks {
-        return refuse(
-            "connection.reuse is per_session, expected an open load with session user: all others keep alive or open one per request",
-        );
-    }
-    if matches!(plan.load, Load::Closed { .. })
-        && plan.populations().is_empty()
-        && stop.after_ms.is_none()
-        && stop.total_requests.is_none()
-        && stop.iterations_per_user.is_none()
-    {
-        return refuse(
-            "stop sets no bound, expected after_ms, total_requests or iterations_per_user: a run is always bounded",
-        );
-    }
+    refuse_if!(
+        plan.connection.reuse == Reuse::PerSession && !walks,
+        "connection.reuse is per_session, expected an open load with session user: all others keep alive or open one per request"
+    );
+    refuse_if!(
+        matches!(plan.load, Load::Closed { .. })
+            && plan.populations().is_empty()
+            && stop.after_ms.is_none()
+            && stop.total_requests.is_none()
+            && stop.iterations_per_user.is_none(),
+        "stop sets no bound, expected after_ms, total_requests or iterations_per_user: a run is always bounded"
+    );
     if let Some(after_ms) = stop.after_ms {
         duration("stop.after_ms", after_ms, false)?;
     }
-    if stop.total_requests == Some(0) {
-        return refuse("stop.total_requests is 0, expected at least 1");
-    }
-    if stop.iterations_per_user == Some(0) {
-        return refuse("stop.iterations_per_user is 0, expected at least 1");
-    }
+    refuse_if!(
+        stop.total_requests == Some(0),
+        "stop.total_requests is 0, expected at least 1"
+    );
+    refuse_if!(
+        stop.iterations_per_user == Some(0),
+        "stop.iterations_per_user is 0, expected at least 1"
+    );
     Ok(())
 }
 
@@ -348,11 +332,10 @@ pub fn check_turns(turns: &[[f64; 3]]) -> Result<(), PlanError> {
     }
     let measured = turns.iter().any(|[_, opens, ends]| opens < ends);
     let lasting = turns.iter().all(|[begins, _, ends]| begins < ends);
-    if !(instants.is_sorted() && measured && lasting) {
-        return refuse(
-            "turns is not a list of [begin, measured from, end] in ascending order, with something measured",
-        );
-    }
+    refuse_if!(
+        !(instants.is_sorted() && measured && lasting),
+        "turns is not a list of [begin, measured from, end] in ascending order, with something measured"
+    );
     Ok(())
 }
 

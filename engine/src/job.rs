@@ -353,12 +353,11 @@ fn script_addresses(
             })
         })
         .collect();
-    if all.len() > MAX_ADDRESSES {
-        return refuse(format!(
-            "the script connects to {} addresses, expected at most {MAX_ADDRESSES}",
-            all.len()
-        ));
-    }
+    refuse_if!(
+        all.len() > MAX_ADDRESSES,
+        "the script connects to {} addresses, expected at most {MAX_ADDRESSES}",
+        all.len()
+    );
     target.addresses = all;
     Ok(places)
 }

@@ -2,6 +2,9 @@
 //! the reference server beside it (`serve/`). Its four functions are the command line's; the fuzz
 //! targets reach [`properties`].
 
+#[macro_use]
+mod refusal;
+
 mod check;
 mod fault;
 mod http;
@@ -18,7 +21,6 @@ mod population;
 #[path = "../fuzz/properties.rs"]
 pub mod properties;
 mod record;
-mod refusal;
 mod report;
 mod run;
 mod scenario;

@@ -18,6 +18,21 @@ impl Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
+impl From<String> for PlanError {
+    fn from(sentence: String) -> Self {
+        Self(sentence)
+    }
+}
+
+/// Refuses where this holds, by the sentence that follows, with what is in its braces.
+macro_rules! refuse_if {
+    ($holds:expr, $($sentence:tt)+) => {
+        if $holds {
+            return Err(format!($($sentence)+).into());
+        }
+    };
+}
+
 /// Shorthand for a refusal.
 pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, PlanError> {
     Err(PlanError(sentence.into()))
@@ -34,11 +49,10 @@ pub fn check_think(key: &str, think: &Think) -> Result<(), PlanError> {
         Think::Uniform { min_ms, max_ms } => {
             duration(&format!("{key}.min_ms"), min_ms, true)?;
             duration(&format!("{key}.max_ms"), max_ms, true)?;
-            if min_ms > max_ms {
-                return refuse(format!(
-                    "{key}.min_ms is {min_ms} and max_ms is {max_ms}, expected min_ms <= max_ms"
-                ));
-            }
+            refuse_if!(
+                min_ms > max_ms,
+                "{key}.min_ms is {min_ms} and max_ms is {max_ms}, expected min_ms <= max_ms"
+            );
             Ok(())
         }
         Think::Exponential { mean_ms } => duration(&format!("{key}.mean_ms"), mean_ms, false),

@@ -1,6 +1,6 @@
 //! Refuses a share of a load that is none, and loads that several engines cannot offer together.
 
-use super::{PlanError, refuse, within};
+use super::{PlanError, within};
 use crate::plan::Plan;
 
 /// More do not make weights any better.
@@ -12,22 +12,21 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     };
     within("share.of", share.of, 1..=MAX_SLOTS)?;
     let rises = share.slots.is_sorted_by(|one, next| one < next);
-    if share.slots.is_empty() || !rises || share.slots.iter().any(|slot| *slot >= share.of) {
-        return refuse(format!(
-            "share.slots is {:?}, expected rising numbers, each below share.of, {}",
-            share.slots, share.of
-        ));
-    }
+    refuse_if!(
+        share.slots.is_empty() || !rises || share.slots.iter().any(|slot| *slot >= share.of),
+        "share.slots is {:?}, expected rising numbers, each below share.of, {}",
+        share.slots,
+        share.of
+    );
     let alone = [
         ("script", plan.script.is_some()),
         ("rates", plan.rates.is_some()),
     ];
     for (name, given) in alone {
-        if given {
-            return refuse(format!(
-                "{name} is set beside share, expected one of them: it is for one engine"
-            ));
-        }
+        refuse_if!(
+            given,
+            "{name} is set beside share, expected one of them: it is for one engine"
+        );
     }
     Ok(())
 }

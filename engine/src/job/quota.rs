@@ -26,20 +26,10 @@ impl Quota {
         let Some(left) = &self.left else {
             return u64::MAX;
         };
-        let mut now = left.load(Ordering::Relaxed);
-        while now > 0 {
-            let portion = (now / (16 * self.threads)).clamp(1, LARGEST_PORTION);
-            match left.compare_exchange_weak(
-                now,
-                now - portion,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return portion,
-                Err(changed) => now = changed,
-            }
-        }
-        0
+        let portion = |now: u64| (now / (16 * self.threads)).clamp(1, LARGEST_PORTION);
+        let less = |now: u64| now.checked_sub(portion(now));
+        let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        before.map_or(0, portion)
     }
 
     pub fn is_used_up(&self) -> bool {

@@ -81,12 +81,11 @@ pub fn together(
             host: server.host,
         });
     }
-    if addresses.len() > MAX_ADDRESSES {
-        return refuse(format!(
-            "target and other_targets stand for {} addresses, expected at most {MAX_ADDRESSES}",
-            addresses.len()
-        ));
-    }
+    refuse_if!(
+        addresses.len() > MAX_ADDRESSES,
+        "target and other_targets stand for {} addresses, expected at most {MAX_ADDRESSES}",
+        addresses.len()
+    );
     Ok((servers, Arc::from(addresses)))
 }
 

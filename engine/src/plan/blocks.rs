@@ -14,7 +14,8 @@ pub enum Node {
     Block(Box<Block>),
 }
 
-const BLOCK_KEYS: [&str; 13] = [
+/// One of these makes a node a block.
+pub const BLOCK_KEYS: [&str; 13] = [
     "loop",
     "parallel",
     "if",

@@ -128,11 +128,10 @@ impl<'a> Assembly<'a> {
         figure: Figure<'_>,
         depth: usize,
     ) -> Result<(), String> {
-        if depth > MAX_DEPTH {
-            return Err(format!(
-                "blocks are nested deeper than {MAX_DEPTH}, expected less"
-            ));
-        }
+        refuse_if!(
+            depth > MAX_DEPTH,
+            "blocks are nested deeper than {MAX_DEPTH}, expected less"
+        );
         for node in nodes {
             match node {
                 Node::Request(step) => self.request(step, scope)?,
@@ -333,16 +332,14 @@ impl<'a> Assembly<'a> {
                 (pace.clone(), counters)
             }
         };
-        if known.per != pace.per {
-            return Err(format!(
-                "pace {name:?} is per user here and per run there, expected the same"
-            ));
-        }
-        if known.phases != pace.phases {
-            return Err(format!(
-                "pace {name:?} has other phases here than there, expected the same"
-            ));
-        }
+        refuse_if!(
+            known.per != pace.per,
+            "pace {name:?} is per user here and per run there, expected the same"
+        );
+        refuse_if!(
+            known.phases != pace.phases,
+            "pace {name:?} has other phases here than there, expected the same"
+        );
         Ok(counters)
     }
 

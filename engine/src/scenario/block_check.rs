@@ -2,29 +2,14 @@
 //! nothing of what is made of a block.
 
 use super::fork::MAX_AT_ONCE;
-use crate::plan::{Block, Choice, Pace, Parallel};
+use crate::plan::{BLOCK_KEYS, Block, Choice, Pace, Parallel};
 use crate::refusal::{check_think, within};
 
 /// Exactly one kind, and the lists that belong to it.
 pub(super) fn check_block(block: &Block) -> Result<(), String> {
-    let kinds: Vec<&str> = [
-        ("loop", block.repeat.is_some()),
-        ("parallel", block.parallel.is_some()),
-        ("if", block.condition.is_some()),
-        ("once", block.once.is_some()),
-        ("choice", block.choice.is_some()),
-        ("share", block.share.is_some()),
-        ("transaction", block.transaction.is_some()),
-        ("group", block.group.is_some()),
-        ("pause", block.pause.is_some()),
-        ("pace", block.pace.is_some()),
-        ("set", !block.set.is_empty()),
-        ("call", block.call.is_some()),
-        ("note", block.note.is_some()),
-    ]
-    .into_iter()
-    .filter_map(|(name, given)| given.then_some(name))
-    .collect();
+    let given = serde_json::to_value(block).unwrap_or_default();
+    let kinds = BLOCK_KEYS.into_iter();
+    let kinds: Vec<&str> = kinds.filter(|key| given.get(key).is_some()).collect();
     let [kind] = kinds.as_slice() else {
         return Err(format!(
             "a block has the keys {}, expected exactly one of them",
@@ -40,15 +25,18 @@ pub(super) fn check_block(block: &Block) -> Result<(), String> {
         };
         return Err(format!("the block {kind} expects {expected}"));
     }
-    if !block.otherwise.is_empty() && *kind != "if" {
-        return Err(format!("the block {kind} has else, which only if has"));
-    }
-    if !block.weights.is_empty() && block.choice != Some(Choice::Random) {
-        return Err("weights stand with choice: random only".to_owned());
-    }
-    if matches!(block.once, Some(false)) || matches!(block.group, Some(false)) {
-        return Err(format!("the block {kind} is false, expected true"));
-    }
+    refuse_if!(
+        !block.otherwise.is_empty() && *kind != "if",
+        "the block {kind} has else, which only if has"
+    );
+    refuse_if!(
+        !block.weights.is_empty() && block.choice != Some(Choice::Random),
+        "weights stand with choice: random only"
+    );
+    refuse_if!(
+        matches!(block.once, Some(false)) || matches!(block.group, Some(false)),
+        "the block {kind} is false, expected true"
+    );
     if let Some(share) = &block.share {
         within("share.percent", share.percent, 0.0..=100.0).map_err(|error| error.0)?;
     }
@@ -65,9 +53,10 @@ pub(super) fn check_block(block: &Block) -> Result<(), String> {
 }
 
 fn check_pace(pace: &Pace) -> Result<(), String> {
-    if pace.per_min.is_some() != pace.phases.is_empty() {
-        return Err("pace has both per_min and phases, or none, expected one of them".to_owned());
-    }
+    refuse_if!(
+        pace.per_min.is_some() != pace.phases.is_empty(),
+        "pace has both per_min and phases, or none, expected one of them"
+    );
     if let Some(per_min) = pace.per_min
         && !(0.001..=6e7).contains(&per_min)
     {
@@ -78,22 +67,22 @@ fn check_pace(pace: &Pace) -> Result<(), String> {
     for phase in &pace.phases {
         let rates = [phase.from_per_s, phase.to_per_s];
         let lasts = (1e-3..=1e10).contains(&phase.duration_ms);
-        if !lasts || !rates.iter().all(|rate| (0.0..=1e6).contains(rate)) {
-            return Err(format!(
-                "pace.phases has one of {} ms from {} to {} per second, expected a time above 0 and rates from 0 to 1,000,000",
-                phase.duration_ms, phase.from_per_s, phase.to_per_s
-            ));
-        }
+        refuse_if!(
+            !lasts || !rates.iter().all(|rate| (0.0..=1e6).contains(rate)),
+            "pace.phases has one of {} ms from {} to {} per second, expected a time above 0 and rates from 0 to 1,000,000",
+            phase.duration_ms,
+            phase.from_per_s,
+            phase.to_per_s
+        );
     }
     Ok(())
 }
 
 fn check_parallel(parallel: &Parallel) -> Result<(), String> {
     within("parallel.at_once", parallel.at_once, 1..=MAX_AT_ONCE).map_err(|error| error.0)?;
-    if parallel.each.is_none() && (parallel.element.is_some() || parallel.as_json) {
-        return Err(
-            "parallel has as or as_json without each, expected each: NAME beside it".to_owned(),
-        );
-    }
+    refuse_if!(
+        parallel.each.is_none() && (parallel.element.is_some() || parallel.as_json),
+        "parallel has as or as_json without each, expected each: NAME beside it"
+    );
     Ok(())
 }

@@ -46,21 +46,20 @@ impl DateFormat {
                 offset = found.ok_or_else(|| format!("has {word:?}, expected less than a day"))?;
             } else if let Some(value) = word.strip_prefix("shift_s=") {
                 let found = seconds(value)?;
-                if !(-LONGEST_SHIFT_S..=LONGEST_SHIFT_S).contains(&found) {
-                    return Err(format!("has {word:?}, expected at most a thousand years"));
-                }
+                refuse_if!(
+                    !(-LONGEST_SHIFT_S..=LONGEST_SHIFT_S).contains(&found),
+                    "has {word:?}, expected at most a thousand years"
+                );
                 shift = Duration::seconds(found);
             } else {
                 break;
             }
             rest = after.trim_start();
         }
-        if rest.is_empty() {
-            return Err(
-                "has no format, expected one such as [year]-[month]-[day]T[hour]:[minute]:[second]"
-                    .to_owned(),
-            );
-        }
+        refuse_if!(
+            rest.is_empty(),
+            "has no format, expected one such as [year]-[month]-[day]T[hour]:[minute]:[second]"
+        );
         let format = format_description::parse_owned::<2>(rest)
             .map_err(|error| format!("has the format {rest:?}, which cannot be read: {error}"))?;
         let made = Self {
@@ -71,11 +70,10 @@ impl DateFormat {
         };
         // Some parts that can be read belong to no date and time.
         let mut out = Vec::new();
-        if !made.render(SystemTime::UNIX_EPOCH, &mut out) {
-            return Err(format!(
-                "has the format {rest:?}, expected parts of a date and a time"
-            ));
-        }
+        refuse_if!(
+            !made.render(SystemTime::UNIX_EPOCH, &mut out),
+            "has the format {rest:?}, expected parts of a date and a time"
+        );
         Ok(made)
     }
 

@@ -57,11 +57,10 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
-    if !good || GENERATORS.contains(&name) {
-        return Err(format!(
-            "a value has the name {name:?}, expected letters, digits, _ and -, and none of {}",
-            GENERATORS.join(", ")
-        ));
-    }
+    refuse_if!(
+        !good || GENERATORS.contains(&name),
+        "a value has the name {name:?}, expected letters, digits, _ and -, and none of {}",
+        GENERATORS.join(", ")
+    );
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! Reads the value of a `Set-Cookie` header (RFC 6265, section 5.2) and the dates in it (section 5.1.1).
 //! Bytes in, values out: what becomes of the cookie is the jar's.
 
+use std::num::IntErrorKind;
+
 use time::{Date, Month, PrimitiveDateTime, Time};
 
 /// What one header sets.
@@ -56,35 +58,20 @@ impl<'a> SetCookie<'a> {
 /// Name and value, without the blanks around them; no value without a `=`.
 fn pair(part: &[u8]) -> (&[u8], Option<&[u8]>) {
     match memchr::memchr(b'=', part) {
-        Some(at) => (trimmed(&part[..at]), Some(trimmed(&part[at + 1..]))),
-        None => (trimmed(part), None),
+        Some(at) => (part[..at].trim_ascii(), Some(part[at + 1..].trim_ascii())),
+        None => (part.trim_ascii(), None),
     }
-}
-
-fn trimmed(mut bytes: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] = bytes {
-        bytes = rest;
-    }
-    while let [rest @ .., b' ' | b'\t'] = bytes {
-        bytes = rest;
-    }
-    bytes
 }
 
 /// Whole seconds; what is beyond all numbers is their end.
 fn seconds(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        digits => (false, digits),
-    };
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let found = digits.iter().fold(0i64, |sum, digit| {
-        sum.saturating_mul(10)
-            .saturating_add(i64::from(digit - b'0'))
+    let text = std::str::from_utf8(text).ok()?;
+    let number = text.parse::<i64>().or_else(|error| match error.kind() {
+        IntErrorKind::PosOverflow => Ok(i64::MAX),
+        IntErrorKind::NegOverflow => Ok(i64::MIN),
+        _ => Err(error),
     });
-    Some(if negative { -found } else { found })
+    number.ok().filter(|_| !text.starts_with('+'))
 }
 
 /// A date as servers write it, in seconds since 1970.

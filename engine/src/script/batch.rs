@@ -64,13 +64,12 @@ fn read_into(requests: &mut Vec<BatchedRequest>, bytes: &[u8]) -> Result<(), Str
             .ok_or_else(|| format!("the body of request {number} in it has no end"))?;
         requests.push(BatchedRequest { end, head });
         from = end;
-        if requests.len() > MAX_REQUESTS {
-            return Err(format!("it holds more than {MAX_REQUESTS} requests"));
-        }
+        refuse_if!(
+            requests.len() > MAX_REQUESTS,
+            "it holds more than {MAX_REQUESTS} requests"
+        );
     }
-    if requests.is_empty() {
-        return Err("it is empty".to_owned());
-    }
+    refuse_if!(requests.is_empty(), "it is empty");
     Ok(())
 }
 

@@ -41,12 +41,9 @@ use clocks::Clocks;
 pub use messages::{WorkerCommand, WorkerLink, WorkerMessage};
 pub use start::run;
 
-/// Users whose timers fired are dealt with in portions of this size, so that responses do not wait
-/// behind a crowd of starters.
-const TIMERS_PER_LOOP: usize = 256;
-
-/// Users whose time is over end in portions of this size, for the same reason.
-const RETIRED_PER_LOOP: usize = 256;
+/// Users whose timers fired, who resume, or whose time is over are dealt with in portions of this
+/// size, so that responses do not wait behind a crowd of them.
+const USERS_PER_LOOP: usize = 256;
 
 /// What should have been sent less than this before the end of a span is on its way, not left
 /// behind: a hundred times the usual send lag.
@@ -312,15 +309,12 @@ impl<'a, D: Driver> Worker<'a, D> {
     /// Deals with the timers that are due. After the last request none has anything to begin: who
     /// thinks then thinks until the stop.
     fn fire_timers(&mut self) -> io::Result<()> {
-        if self.reported_finished {
-            return Ok(());
-        }
         let late_ns = match self.driver.faults().has(Fault::LateTimers) {
             true => LATE_NS,
             false => 0,
         };
-        for _ in 0..TIMERS_PER_LOOP {
-            if self.stopped {
+        for _ in 0..USERS_PER_LOOP {
+            if self.stopped || self.reported_finished {
                 break;
             }
             let Some((user, due_ns)) = self.wheel.pop(self.now_ns.saturating_sub(late_ns)) else {
@@ -331,15 +325,14 @@ impl<'a, D: Driver> Worker<'a, D> {
         Ok(())
     }
 
-    /// Lets users go on who have rested.
+    /// Lets users go on who have halted.
     fn resume(&mut self) -> io::Result<()> {
-        for _ in 0..TIMERS_PER_LOOP {
-            if self.stopped {
-                break;
-            }
-            let Some(index) = self.users.next_resumed() else {
-                break;
-            };
+        let mut left = USERS_PER_LOOP;
+        while left > 0
+            && !self.stopped
+            && let Some(index) = self.users.next_resumed()
+        {
+            left -= 1;
             let action = self.users.resume(index, cx!(self));
             self.act(index, action)?;
         }
@@ -348,13 +341,12 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// Ends the users whose time has come.
     fn retire(&mut self) -> io::Result<()> {
-        for _ in 0..RETIRED_PER_LOOP {
-            if self.stopped {
-                break;
-            }
-            let Some(index) = self.users.next_retired(self.now_ns) else {
-                break;
-            };
+        let mut left = USERS_PER_LOOP;
+        while left > 0
+            && !self.stopped
+            && let Some(index) = self.users.next_retired(self.now_ns)
+        {
+            left -= 1;
             if let Some(action) = self.users.retire(index, cx!(self)) {
                 self.act(index, action)?;
             }

@@ -1,50 +1,30 @@
 //! The places of an open load that no arrival holds at the moment: with a connection ready, with
 //! one on its way, or without. Numbers in, numbers out; it knows nothing of connections.
 
+use std::collections::VecDeque;
+
 use crate::user::Phase;
-
-const NONE: u32 = u32::MAX;
-
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    next: u32,
-    previous: u32,
-    /// `None`: an arrival holds it.
-    free: Option<Phase>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct List {
-    head: u32,
-    tail: u32,
-    count: usize,
-}
 
 /// First in, first out within each state, so that arrivals are dealt out evenly over the open
 /// connections, as independent users would be.
 #[derive(Debug)]
 pub struct Pool {
-    places: Vec<Entry>,
-    /// Of places that are ready, warming and cold.
-    lists: [List; 3],
+    /// By place: how it is free (`None`: an arrival holds it), and how often that has changed.
+    places: Vec<(Option<Phase>, u32)>,
+    /// Of places that are ready, warming and cold, each with its change; one that has changed since
+    /// is no longer there.
+    lists: [VecDeque<(u32, u32)>; 3],
+    /// Places that are cold.
+    cold: usize,
 }
 
 impl Pool {
     /// All places are cold.
     pub fn new(places: usize) -> Self {
-        let empty = List {
-            head: NONE,
-            tail: NONE,
-            count: 0,
-        };
-        let held = Entry {
-            next: NONE,
-            previous: NONE,
-            free: None,
-        };
         let mut pool = Self {
-            places: vec![held; places],
-            lists: [empty; 3],
+            places: vec![(None, 0); places],
+            lists: Default::default(),
+            cold: 0,
         };
         for index in 0..places as u32 {
             pool.put(index, Phase::Cold);
@@ -54,50 +34,32 @@ impl Pool {
 
     /// Puts a place at the end of a list, whatever it was before.
     pub fn put(&mut self, index: u32, free: Phase) {
-        self.remove(index);
+        self.change(index, Some(free));
+        let change = self.places[index as usize].1;
         let list = &mut self.lists[free as usize];
-        let tail = std::mem::replace(&mut list.tail, index);
-        list.count += 1;
-        if tail == NONE {
-            list.head = index;
-        } else {
-            self.places[tail as usize].next = index;
+        list.push_back((index, change));
+        if list.len() > 2 * self.places.len() + 64 {
+            list.retain(|(index, change)| self.places[*index as usize].1 == *change);
         }
-        self.places[index as usize] = Entry {
-            next: NONE,
-            previous: tail,
-            free: Some(free),
-        };
     }
 
-    fn remove(&mut self, index: u32) {
-        let place = self.places[index as usize];
-        let Some(free) = place.free else { return };
-        let list = &mut self.lists[free as usize];
-        list.count -= 1;
-        if place.previous == NONE {
-            list.head = place.next;
-        }
-        if place.next == NONE {
-            list.tail = place.previous;
-        }
-        if place.previous != NONE {
-            self.places[place.previous as usize].next = place.next;
-        }
-        if place.next != NONE {
-            self.places[place.next as usize].previous = place.previous;
-        }
-        self.places[index as usize].free = None;
+    fn change(&mut self, index: u32, free: Option<Phase>) {
+        let (known, changes) = &mut self.places[index as usize];
+        *changes = changes.wrapping_add(1);
+        self.cold -= usize::from(*known == Some(Phase::Cold));
+        self.cold += usize::from(free == Some(Phase::Cold));
+        *known = free;
     }
 
     /// Takes the place that has waited longest among those in this state.
     pub fn take(&mut self, free: Phase) -> Option<u32> {
-        let head = self.lists[free as usize].head;
-        if head == NONE {
-            return None;
+        while let Some((index, change)) = self.lists[free as usize].pop_front() {
+            if self.places[index as usize].1 == change {
+                self.change(index, None);
+                return Some(index);
+            }
         }
-        self.remove(head);
-        Some(head)
+        None
     }
 
     /// Takes a place for an arrival: the readiest there is.
@@ -110,7 +72,7 @@ impl Pool {
 
     /// Places that have a connection or will have one: all but the cold.
     pub fn not_cold(&self) -> usize {
-        self.places.len() - self.lists[Phase::Cold as usize].count
+        self.places.len() - self.cold
     }
 }
 
@@ -118,7 +80,6 @@ impl Pool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::VecDeque;
 
     proptest! {
         /// The pool does what three plain queues do.

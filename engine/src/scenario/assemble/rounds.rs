@@ -19,44 +19,52 @@ impl<'a> Assembly<'a> {
         repeat: &Loop,
         scope: &mut Scope,
     ) -> Result<(usize, usize, Option<usize>), String> {
+        let kinds = [
+            repeat.count.is_some(),
+            repeat.condition.is_some(),
+            repeat.over.is_some(),
+            repeat.each.is_some(),
+        ];
+        refuse_if!(
+            kinds.into_iter().filter(|given| *given).count() > 1,
+            "loop has several of count, while, over and each, expected at most one"
+        );
+        refuse_if!(
+            repeat.as_json && repeat.each.is_none(),
+            "loop has as_json without each, expected each: NAME beside it"
+        );
         let register = self.register();
         self.ops.push(Op::Zero(register));
-        let start = self.ops.len();
-        if let Some(name) = &repeat.each {
-            return self.begin_each(name, repeat, register, scope);
-        }
-        if repeat.as_json {
-            return Err("loop has as_json without each, expected each: NAME beside it".to_owned());
-        }
-        let gate = match (&repeat.count, &repeat.condition, &repeat.over) {
-            (Some(count), None, None) => {
-                Some(self.gate(Op::JumpUnlessBelow(register, u64::from(*count), 0)))
-            }
-            (None, Some(condition), None) => {
-                Some(self.gate(Op::JumpUnless(Test::compile(condition, scope)?, 0)))
-            }
-            (None, None, Some(over)) => {
-                Some(self.gate(Op::JumpUnlessBelow(register, over.len() as u64, 0)))
-            }
-            (None, None, None) => None,
-            _ => {
-                return Err(
-                    "loop has several of count, while, over and each, expected at most one"
-                        .to_owned(),
-                );
-            }
+        // The list is made once, when the loop begins.
+        let list = match &repeat.each {
+            Some(name) => Some(self.spread(name, "loop", scope)?),
+            None => None,
         };
+        let start = self.ops.len();
+        let gate = match (&repeat.count, &repeat.condition, &repeat.over, list) {
+            (Some(count), ..) => Some(Op::JumpUnlessBelow(register, u64::from(*count), 0)),
+            (_, Some(test), ..) => Some(Op::JumpUnless(Test::compile(test, scope)?, 0)),
+            (_, _, Some(over), _) => Some(Op::JumpUnlessBelow(register, over.len() as u64, 0)),
+            (.., Some(list)) => Some(Op::JumpUnlessListed(register, list, 0)),
+            _ => None,
+        };
+        let gate = gate.map(|gate| self.gate(gate));
         if let Some(name) = &repeat.element {
             check_name(name)?;
-            let Some(over) = &repeat.over else {
-                return Err(
-                    "loop has as without over and each, expected over: […] or each: NAME beside it"
-                        .to_owned(),
-                );
-            };
-            let elements = over.iter().map(|text| text.as_bytes().into()).collect();
-            self.ops
-                .push(Op::Element(register, scope.capture(name), elements));
+            let slot = scope.capture(name);
+            self.ops.push(match (&repeat.over, list) {
+                (Some(over), _) => {
+                    let elements = over.iter().map(|text| text.as_bytes().into()).collect();
+                    Op::Element(register, slot, elements)
+                }
+                (None, Some(list)) => Op::Listed(register, list, slot, repeat.as_json),
+                (None, None) => {
+                    return Err(
+                        "loop has as without over and each, expected over: […] or each: NAME beside it"
+                            .to_owned(),
+                    );
+                }
+            });
         }
         if let Some(name) = &repeat.index {
             check_name(name)?;
@@ -68,44 +76,14 @@ impl<'a> Assembly<'a> {
     /// Makes a list of a value; its number.
     fn spread(&mut self, name: &str, of: &str, scope: &mut Scope) -> Result<usize, String> {
         let slot = scope.capture(name);
-        if !scope.visible.contains(&slot) {
-            return Err(format!(
-                "{of}.each names {name:?}, which nothing in this scenario captures or sets"
-            ));
-        }
+        refuse_if!(
+            !scope.visible.contains(&slot),
+            "{of}.each names {name:?}, which nothing in this scenario captures or sets"
+        );
         let list = self.lists;
         self.lists += 1;
         self.ops.push(Op::Spread(slot, list));
         Ok(list)
-    }
-
-    /// The same of a loop over the elements of a value, whose list is made once when the loop begins.
-    fn begin_each(
-        &mut self,
-        name: &str,
-        repeat: &Loop,
-        register: usize,
-        scope: &mut Scope,
-    ) -> Result<(usize, usize, Option<usize>), String> {
-        if repeat.count.is_some() || repeat.condition.is_some() || repeat.over.is_some() {
-            return Err(
-                "loop has several of count, while, over and each, expected at most one".to_owned(),
-            );
-        }
-        let list = self.spread(name, "loop", scope)?;
-        let start = self.ops.len();
-        let gate = self.gate(Op::JumpUnlessListed(register, list, 0));
-        if let Some(name) = &repeat.element {
-            check_name(name)?;
-            let slot = scope.capture(name);
-            self.ops
-                .push(Op::Listed(register, list, slot, repeat.as_json));
-        }
-        if let Some(name) = &repeat.index {
-            check_name(name)?;
-            self.ops.push(Op::Index(register, scope.capture(name)));
-        }
-        Ok((register, start, Some(gate)))
     }
 
     pub(super) fn parallel(
@@ -115,9 +93,10 @@ impl<'a> Assembly<'a> {
         scope: &mut Scope,
         inside: Inside<'_, 'a>,
     ) -> Result<(), String> {
-        if std::mem::replace(&mut self.in_branch, true) {
-            return Err("a parallel block lies in another one, expected none inside".to_owned());
-        }
+        refuse_if!(
+            std::mem::replace(&mut self.in_branch, true),
+            "a parallel block lies in another one, expected none inside"
+        );
         let each = match &parallel.each {
             None => None,
             Some(name) => Some(self.spread(name, "parallel", scope)?),
