@@ -32,7 +32,7 @@ use serde::Serialize;
 pub use self::counters::CounterReport;
 pub use self::histogram::HistogramReport;
 pub use self::response::{ResponseReport, Responses};
-pub use self::window::{BodyReport, GapReport, StepReport, ThreadReport, UrlReport, WindowReport};
+pub use self::window::{ThreadReport, WindowReport, WindowSpan};
 use crate::fault::Fault;
 use crate::log::LogReport;
 use crate::measure::counters::{Counters, ErrorKind};

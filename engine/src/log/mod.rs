@@ -57,28 +57,40 @@ pub struct Row {
     pub latency_ns: u64,
     /// From the actual send to the end.
     pub service_ns: u64,
-    /// Of a connection that was opened and had no request before.
-    pub connect_ns: Option<u64>,
-    pub tls_ns: Option<u64>,
-    /// From the actual send.
-    pub first_byte_ns: Option<u64>,
+    pub noted: Noted,
+    pub outcome: Outcome,
     pub step: u16,
-    /// Where it is not the same for every request of the step.
-    pub method: Option<Box<str>>,
-    pub path: Option<Box<str>>,
     pub user: u32,
-    /// `None` without a response.
-    pub status: Option<u16>,
-    pub error: Option<ErrorKind>,
-    pub bytes_out: u64,
-    pub bytes_in: u64,
-    pub body_bytes: u64,
     /// Of this thread, when the request ended.
     pub users: u32,
     /// In a parallel block: which of its branches sent it, from 0.
     pub branch: Option<u32>,
     /// Of a row that is no request: its number among the notes of its scenario, and its text.
     pub note: Option<(usize, String)>,
+}
+
+/// What is known of a request before it ends, and of the connection it goes out on.
+#[derive(Debug, Clone, Default)]
+pub struct Noted {
+    /// Of a connection that was opened and had no request before.
+    pub connect_ns: Option<u64>,
+    pub tls_ns: Option<u64>,
+    /// When the first byte of its response came.
+    pub first_ns: Option<u64>,
+    /// Where it is not the same for every request of the step.
+    pub method: Option<Box<str>>,
+    pub path: Option<Box<str>>,
+    pub bytes_out: u64,
+    pub bytes_in: u64,
+}
+
+/// With what a request ended.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Outcome {
+    /// `None` without a response.
+    pub status: Option<u16>,
+    pub error: Option<ErrorKind>,
+    pub body_bytes: u64,
 }
 
 #[derive(Debug)]

@@ -242,6 +242,8 @@ impl LogFile {
 
     fn write_row(&mut self, row: &Row, thread: usize, started: Started) -> csv::Result<()> {
         let step = &self.steps[usize::from(row.step)];
+        let (noted, outcome) = (&row.noted, &row.outcome);
+        let first_byte = noted.first_ns.map(|at| at.saturating_sub(row.start_ns));
         let csv = &mut self.csv;
         let start_ns = row.start_ns.saturating_sub(started.monotonic_ns);
         let mut number = itoa::Buffer::new();
@@ -249,7 +251,7 @@ impl LogFile {
         for value in [start_ns, row.latency_ns, row.service_ns] {
             csv.write_field(number.format(value))?;
         }
-        for value in [row.connect_ns, row.tls_ns, row.first_byte_ns] {
+        for value in [noted.connect_ns, noted.tls_ns, first_byte] {
             csv.write_field(value.map_or("", |value| number.format(value)))?;
         }
         csv.write_field(&step.scenario)?;
@@ -261,17 +263,17 @@ impl LogFile {
         } else {
             csv.write_field(&step.name)?;
             csv.write_field(number.format(step.index))?;
-            csv.write_field(row.method.as_deref().unwrap_or(&step.method))?;
-            match &row.path {
+            csv.write_field(noted.method.as_deref().unwrap_or(&step.method))?;
+            match &noted.path {
                 Some(path) => csv.write_field(&*hidden(path, &self.hides))?,
                 None => csv.write_field(&*step.path)?,
             }
         }
         csv.write_field(number.format(row.user))?;
         csv.write_field(number.format(thread))?;
-        csv.write_field(row.status.map_or("", |status| number.format(status)))?;
-        csv.write_field(row.error.map_or_else(String::new, name_of))?;
-        for value in [row.bytes_out, row.bytes_in, row.body_bytes] {
+        csv.write_field(outcome.status.map_or("", |status| number.format(status)))?;
+        csv.write_field(outcome.error.map_or_else(String::new, name_of))?;
+        for value in [noted.bytes_out, noted.bytes_in, outcome.body_bytes] {
             csv.write_field(number.format(value))?;
         }
         csv.write_field(number.format(row.users))?;

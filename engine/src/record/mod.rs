@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 
 use crate::check::ms_to_ns;
 use crate::job::Job;
+use crate::log::Outcome;
 use crate::measure::counters::{Counters, ErrorKind};
 use crate::measure::edges::AtEdge;
 use crate::measure::rates::Rates;
@@ -21,7 +22,7 @@ use crate::pace::arrivals::Spacing;
 use crate::pace::rate::Rate;
 use crate::pace::share::Share;
 use parts::Parts;
-use rows::{LogRows, Outcome};
+use rows::LogRows;
 
 /// What the coordinator must know.
 #[derive(Debug)]

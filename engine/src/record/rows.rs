@@ -4,20 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::Ended;
-use crate::log::{Log, Row, Rows, method_of, target_of};
-use crate::measure::counters::ErrorKind;
-
-/// A request that has not ended, and the connection it goes out on.
-#[derive(Debug, Clone, Default)]
-struct Noted {
-    connect_ns: Option<u64>,
-    tls_ns: Option<u64>,
-    first_ns: Option<u64>,
-    method: Option<Box<str>>,
-    path: Option<Box<str>>,
-    bytes_out: u64,
-    bytes_in: u64,
-}
+use crate::log::{Log, Noted, Outcome, Row, Rows, method_of, target_of};
 
 /// The requests of a thread that have a row to come.
 #[derive(Debug)]
@@ -29,14 +16,6 @@ pub(super) struct LogRows {
     rows: Rows,
     /// Requests of a step may differ in their method.
     keeps_methods: bool,
-}
-
-/// With what a request ended.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Outcome {
-    pub status: Option<u16>,
-    pub error: Option<ErrorKind>,
-    pub body_bytes: u64,
 }
 
 impl LogRows {
@@ -101,37 +80,29 @@ impl LogRows {
             start_ns: ended.start_ns,
             latency_ns: now_ns.saturating_sub(ended.intended_ns),
             service_ns: now_ns.saturating_sub(ended.start_ns),
-            connect_ns: noted.connect_ns,
-            tls_ns: noted.tls_ns,
-            first_byte_ns: noted
-                .first_ns
-                .map(|first| first.saturating_sub(ended.start_ns)),
-            step: ended.step,
-            method: noted.method,
-            path: noted.path,
-            user: ended.number,
-            status: outcome.status,
-            error: outcome.error,
-            bytes_out: noted.bytes_out,
-            bytes_in: noted.bytes_in,
-            body_bytes: outcome.body_bytes,
-            users: ended.users,
-            branch: ended.branch,
-            note: None,
+            noted,
+            outcome,
+            ..Self::row(ended)
         };
         self.rows.push(row, log);
+    }
+
+    fn row(ended: &Ended) -> Row {
+        Row {
+            step: ended.step,
+            user: ended.number,
+            users: ended.users,
+            branch: ended.branch,
+            ..Row::default()
+        }
     }
 
     /// A row that is no request.
     pub(super) fn note(&mut self, ended: &Ended, note: (usize, String), now_ns: u64, log: &Log) {
         let row = Row {
             start_ns: now_ns,
-            step: ended.step,
-            user: ended.number,
-            users: ended.users,
-            branch: ended.branch,
             note: Some(note),
-            ..Row::default()
+            ..Self::row(ended)
         };
         self.rows.push(row, log);
     }

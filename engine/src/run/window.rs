@@ -2,24 +2,18 @@
 
 use crate::job::OpenJob;
 use crate::measure::Sum;
-use crate::measure::counters::Counters;
 use crate::measure::edges::Edges;
 use crate::measure::gaps::Gaps;
 use crate::measure::histogram::Durations;
 use crate::measure::scheduled::Scheduled;
 use crate::measure::segment::{Figures, Segment, ThreadSum};
 use crate::measure::slowest::{Slow, slowest_of};
-use crate::measure::steps::StepFigures;
 use crate::measure::uniformity::Uniformity;
-use crate::measure::urls::MAX_DISTINCT;
 use crate::net::address::Address;
 use crate::plan::SlowestPlan;
-use crate::report::{
-    BodyReport, CounterReport, GapReport, HistogramReport, StepReport, ThreadReady, ThreadReport,
-    UrlReport, WindowReport,
-};
+use crate::report::{CounterReport, ThreadReady, ThreadReport, WindowReport, WindowSpan};
 use crate::scenario::compile::StepName;
-use crate::units::{ms, seconds};
+use crate::units::seconds;
 
 /// What a report must know of an open load.
 #[derive(Debug, Clone, Copy)]
@@ -57,38 +51,6 @@ pub struct Measured {
     arrival_gaps: Uniformity,
     threads: Vec<ThreadSum>,
     gaps: Gaps,
-}
-
-/// The rows of the transactions, or those of the steps.
-fn rows(names: &[StepName], figures: &[StepFigures], transactions: bool) -> Vec<StepReport> {
-    let rows = names.iter().zip(figures);
-    rows.filter(|(name, _)| name.transaction == transactions)
-        .map(|(name, figures)| StepReport::new(name, figures))
-        .collect()
-}
-
-fn bodies(names: &[StepName], counters: &Counters) -> Vec<BodyReport> {
-    let named = counters.bodies.all().filter_map(|(step, digest, count)| {
-        names.get(step).map(|name| BodyReport {
-            scenario: name.scenario.clone(),
-            step: name.step.clone(),
-            sha256: digest.map(|bits| format!("{bits:016x}")),
-            count,
-        })
-    });
-    named.collect()
-}
-
-fn urls(names: &[StepName], counters: &Counters) -> Vec<UrlReport> {
-    let named = counters.urls.all().filter_map(|(step, rows, distinct)| {
-        names.get(step).map(|name| UrlReport {
-            scenario: name.scenario.clone(),
-            step: name.step.clone(),
-            rows,
-            distinct: (distinct < MAX_DISTINCT).then_some(distinct),
-        })
-    });
-    named.collect()
 }
 
 impl Measured {
@@ -151,82 +113,40 @@ impl Measured {
         names: &Names<'_>,
         (complete, adds_up): (bool, bool),
     ) -> WindowReport {
-        let found = self.gaps.finish();
-        let since_start = |at_ns: u64| at_ns.saturating_sub(started_ns);
         let count = self.threads.len();
-        let spans: u128 = self
-            .threads
-            .iter()
-            .map(|thread| u128::from(thread.span_ns))
-            .sum();
-        let threads = self
-            .threads
-            .into_iter()
-            .zip(ready)
-            .map(|(mut thread, ready)| {
-                let gaps = std::mem::take(&mut thread.gaps).finish();
-                ThreadReport::new(&thread, &gaps, ready, started_ns)
-            });
+        let spans_ns: u64 = self.threads.iter().map(|thread| thread.span_ns).sum();
+        let threads = self.threads.into_iter().zip(ready);
+        let threads = threads.map(|(mut thread, ready)| {
+            let gaps = std::mem::take(&mut thread.gaps).finish();
+            ThreadReport::new(&thread, &gaps, ready, started_ns)
+        });
         let mut counters = CounterReport::new(&self.figures.counters, &self.edges);
         if let Some(open) = self.open {
             counters.open_load(&self.figures.counters, self.edges.overdue, open.walks);
         }
         counters.by_address(names.addresses, &self.figures.addresses);
-        let tested = self.arrival_gaps.count();
         let requests = self.figures.service_time.count();
         let slowest = self
             .asked_slowest
             .map(|asked| slowest_of(self.slowest, requests, asked.share, asked.most));
-        WindowReport {
-            counters,
-            opened_ms: ms(self.opens_ns.saturating_sub(started_ns)),
+        let span = WindowSpan {
+            started_ns,
+            opens_ns: self.opens_ns,
             // All threads cut at the same instants, unless one was held up longer than the notice
             // it had: then the mean is exact.
-            duration_s: seconds(spans) / count as f64,
+            duration_s: seconds(spans_ns.into()) / count as f64,
             complete,
-            service_time: HistogramReport::new(&self.figures.service_time),
-            response_time: HistogramReport::response_time(
-                &self.figures.opened,
-                &self.figures.service_time,
-            ),
-            steps: rows(names.steps, &self.figures.steps, false),
-            bodies: bodies(names.steps, &self.figures.counters),
-            urls: urls(names.steps, &self.figures.counters),
-            transactions: rows(names.steps, &self.figures.steps, true),
-            latency: HistogramReport::new(&self.figures.open_load.latency),
-            send_lag: HistogramReport::new(&self.figures.open_load.send_lag),
-            session_time: HistogramReport::new(&self.figures.open_load.session_time),
-            send_time: HistogramReport::new(&self.figures.parts.send),
-            wait_time: HistogramReport::new(&self.figures.parts.wait),
-            receive_time: HistogramReport::new(&self.figures.parts.receive),
-            slowest: slowest.map(|slowest| {
-                let rows = slowest.iter();
-                rows.map(|slow| [since_start(slow.start_ns), slow.service_ns])
-                    .collect()
-            }),
-            arrival_gaps: (tested > 0).then_some(tested),
-            arrival_gaps_ks: self.arrival_gaps.distance(),
-            arrival_gaps_ks_from: self.arrival_gaps.distances(),
-            arrival_gaps_cells: adds_up
-                .then(|| self.arrival_gaps.cells())
-                .filter(|cells| !cells.is_empty()),
-            threads: threads.collect(),
-            gaps: found
-                .longest
-                .iter()
-                .map(|gap| GapReport::new(gap, started_ns))
-                .collect(),
-            gaps_total: found.total,
-            silences: found.silences.filter(|_| adds_up).map(|silences| {
-                silences
-                    .iter()
-                    .map(|one| {
-                        let [from_ns, busy_from_ns, to_ns] =
-                            [one.from_ns, one.busy_from_ns, one.to_ns].map(since_start);
-                        [from_ns, busy_from_ns, to_ns, one.in_flight]
-                    })
-                    .collect()
-            }),
-        }
+            adds_up,
+        };
+        let (gaps, ran) = (self.gaps.finish(), (threads.collect(), slowest));
+        WindowReport::new(
+            &span,
+            counters,
+            &self.figures,
+            names.steps,
+            &self.arrival_gaps,
+            &gaps,
+            ran,
+        )
     }
 }
