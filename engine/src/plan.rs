@@ -121,10 +121,6 @@ pub struct Plan {
     pub injected_faults: Vec<Fault>,
 }
 
-fn yes() -> bool {
-    true
-}
-
 fn default_interval_ms() -> f64 {
     1000.0
 }
@@ -162,10 +158,6 @@ pub struct ScriptPlan {
 
 fn default_call_timeout_ms() -> f64 {
     10_000.0
-}
-
-fn one() -> u32 {
-    1
 }
 
 /// How rates are counted: users are shared out over groups, and each group is counted for itself.

@@ -19,12 +19,12 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     );
     for (place, scenario) in plan.scenarios.iter().enumerate() {
         check_scenario(scenario)?;
+        let name = &scenario.name;
         refuse_if!(
             plan.scenarios[..place]
                 .iter()
-                .any(|other| other.name == scenario.name),
-            "scenarios holds two named {:?}, expected different names",
-            scenario.name
+                .any(|other| other.name == *name),
+            "scenarios holds two named {name:?}, expected different names"
         );
     }
     let steps: usize = plan

@@ -37,7 +37,7 @@ pub struct FeederPlan {
     pub on_use: bool,
 }
 
-fn yes() -> bool {
+pub(super) fn yes() -> bool {
     true
 }
 
@@ -134,13 +134,13 @@ pub struct CachePlan {
     #[serde(default)]
     pub each_iteration: bool,
     /// Of more URLs the oldest is forgotten.
-    #[serde(default = "most_urls")]
+    #[serde(default = "max_urls")]
     pub most_urls: usize,
     #[serde(default)]
     pub rules: CacheRules,
 }
 
-fn most_urls() -> usize {
+fn max_urls() -> usize {
     5000
 }
 

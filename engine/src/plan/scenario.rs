@@ -59,7 +59,7 @@ fn default_weight() -> f64 {
     1.0
 }
 
-fn one() -> u32 {
+pub(super) fn one() -> u32 {
     1
 }
 

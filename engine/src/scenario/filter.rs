@@ -173,7 +173,7 @@ pub fn make_safe(out: &mut Vec<u8>, from: usize, place: RequestPart, filters: &[
     }
 }
 
-fn percent_encode(out: &mut Vec<u8>, from: usize, stays: impl Fn(u8) -> bool) {
+pub fn percent_encode(out: &mut Vec<u8>, from: usize, stays: impl Fn(u8) -> bool) {
     if out[from..].iter().all(|byte| stays(*byte)) {
         return;
     }

@@ -58,6 +58,13 @@ struct Header {
     value: Template,
 }
 
+impl Header {
+    fn new(name: &str, value: Template) -> Self {
+        let name = name.to_owned();
+        Self { name, value }
+    }
+}
+
 #[derive(Debug)]
 enum Content {
     Text(Template),

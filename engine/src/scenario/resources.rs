@@ -11,6 +11,7 @@ use memchr::memmem;
 use url::{Position, Url};
 
 use super::capture_source::{MAX_VALUE_BYTES, regex};
+use super::filter::percent_encode;
 use super::names::check_name;
 use super::redirect::TargetOrigin;
 use crate::http::captured::CapturedResponse;
@@ -251,18 +252,11 @@ fn imported(text: &str) -> Option<&str> {
     }
 }
 
-/// Characters that no URL may hold (RFC 3986) and that a browser leaves as they are.
+/// With those characters as `%xx` that no URL may hold (RFC 3986) and that a browser leaves as they are.
 fn escaped(path: &str) -> String {
-    let mut out = String::with_capacity(path.len());
-    for one in path.chars() {
-        match one {
-            '|' | '^' | '`' | '{' | '}' | '\\' | '"' | '<' | '>' => {
-                out.push_str(&format!("%{:02X}", u32::from(one)));
-            }
-            _ => out.push(one),
-        }
-    }
-    out
+    let mut out = path.as_bytes().to_vec();
+    percent_encode(&mut out, 0, |byte| !br#"|^`{}\"<>"#.contains(&byte));
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 #[cfg(test)]

@@ -146,18 +146,10 @@ impl TlsSession {
                 self.connection.process_tls_records(&mut self.partial);
             match state? {
                 ConnectionState::WriteTraffic(mut traffic) => {
-                    let from = out.len();
-                    out.resize(from + needed, 0);
-                    let written = match put(&mut traffic, &mut out[from..]) {
-                        Err(EncryptError::InsufficientSize(size)) => {
-                            out.resize(from + size.required_size, 0);
-                            put(&mut traffic, &mut out[from..])
-                        }
-                        other => other,
-                    };
-                    let written = written.map_err(|error| Error::General(error.to_string()))?;
-                    out.truncate(from + written);
-                    return Ok(());
+                    return append(out, needed, |room| match put(&mut traffic, room) {
+                        Err(EncryptError::InsufficientSize(size)) => Err(Ok(size.required_size)),
+                        other => other.map_err(|error| Err(error.to_string())),
+                    });
                 }
                 ConnectionState::EncodeTlsData(mut data) => encode(&mut data, out)?,
                 ConnectionState::TransmitTlsData(data) => data.done(),
@@ -243,16 +235,31 @@ fn encode(
     data: &mut rustls::unbuffered::EncodeTlsData<'_, rustls::client::ClientConnectionData>,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
+    append(out, 1024, |room| match data.encode(room) {
+        Err(EncodeError::InsufficientSize(size)) => Err(Ok(size.required_size)),
+        other => other.map_err(|error| Err(error.to_string())),
+    })
+}
+
+/// Appends what is put into so much room. The error of `put`: how much it needs, or what is wrong.
+fn append(
+    out: &mut Vec<u8>,
+    mut room: usize,
+    mut put: impl FnMut(&mut [u8]) -> Result<usize, Result<usize, String>>,
+) -> Result<(), Error> {
     let from = out.len();
-    out.resize(from + 1024, 0);
-    let written = match data.encode(&mut out[from..]) {
-        Err(EncodeError::InsufficientSize(size)) => {
-            out.resize(from + size.required_size, 0);
-            data.encode(&mut out[from..])
+    loop {
+        out.resize(from + room, 0);
+        match put(&mut out[from..]) {
+            Ok(written) => {
+                out.truncate(from + written);
+                return Ok(());
+            }
+            Err(Ok(needed)) if needed > room => room = needed,
+            Err(Ok(needed)) => {
+                return Err(Error::General(format!("{needed} bytes do not suffice")));
+            }
+            Err(Err(reason)) => return Err(Error::General(reason)),
         }
-        other => other,
-    };
-    let written = written.map_err(|error| Error::General(error.to_string()))?;
-    out.truncate(from + written);
-    Ok(())
+    }
 }

@@ -302,6 +302,21 @@ impl Users {
         }
     }
 
+    /// After an event of a connection: what its user does, if it is not parked.
+    #[inline]
+    pub fn on_net(
+        &mut self,
+        owner: Option<u32>,
+        connection: u32,
+        event: UserEvent<'_>,
+        cx: &mut Context<'_>,
+    ) -> Action {
+        match owner {
+            Some(index) => self.on(index, event, cx),
+            None => self.on_parked(connection, &event, cx),
+        }
+    }
+
     /// What a user does after an event.
     #[inline]
     pub fn on(&mut self, index: u32, event: UserEvent<'_>, cx: &mut Context<'_>) -> Action {

@@ -2,7 +2,7 @@
 //! request needs is the user's own and the others are parked. A load on one server has none of this.
 
 use super::phase::User;
-use super::{Context, UserEvent, Users};
+use super::{Action, Context, UserEvent, Users};
 use crate::job::Job;
 use crate::measure::counters::ErrorKind;
 use crate::record::Record;
@@ -107,7 +107,13 @@ impl Users {
     }
 
     /// Something came on a connection that is parked: whatever it was, the connection is closed.
-    pub fn on_parked(&mut self, connection: u32, event: &UserEvent<'_>, cx: &mut Context<'_>) {
+    #[cold]
+    pub(super) fn on_parked(
+        &mut self,
+        connection: u32,
+        event: &UserEvent<'_>,
+        cx: &mut Context<'_>,
+    ) -> Action {
         let by_client = match event {
             UserEvent::Received(bytes) => {
                 cx.record.came(bytes.bytes.len());
@@ -121,6 +127,7 @@ impl Users {
         if was_open && matches!(event, UserEvent::Closed { .. }) {
             cx.record.server_closed_first();
         }
+        Action::Stay
     }
 
     fn close_parked(&mut self, connection: u32, by_client: bool, record: &mut Record) -> bool {

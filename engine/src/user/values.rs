@@ -120,18 +120,16 @@ impl UserValues {
                 Some(_) => self.started,
             };
             let number = self.place.number(place);
-            self.started += u64::from(starts);
             if starts {
+                self.started += 1;
                 state.vars = None;
             }
             let vars = state.vars.get_or_insert_with(|| Box::new(Vars::new(shape)));
             if starts {
                 vars.number = population.number_in_group(number);
-            }
-            vars.unix_ns = unix_ns;
-            if starts {
                 vars.started = self.started;
             }
+            vars.unix_ns = unix_ns;
             vars.iteration += 1;
             vars.forget_captured(shape);
             if let Some(given) = &job.scenarios.given_cookies
@@ -139,9 +137,7 @@ impl UserValues {
             {
                 vars.cookies.clone_from(given);
             }
-            if job.scenarios.forgets_cache
-                && let Some(cache) = &mut vars.cache
-            {
+            if let Some(cache) = vars.cache.as_mut().filter(|_| job.scenarios.forgets_cache) {
                 cache.forget();
             }
             let feeders = job.scenarios.shared.feeders.iter().enumerate();

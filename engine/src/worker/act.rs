@@ -26,17 +26,13 @@ impl<D: Driver> Worker<'_, D> {
                         false => None,
                     },
                 };
-                let event = UserEvent::Received(bytes);
+                let owner = self.users.user_of(conn);
                 let mut cx = Context::new(self.now_ns, &mut self.record);
-                let Some(index) = self.users.user_of(conn) else {
-                    self.users.on_parked(conn, &event, &mut cx);
-                    self.driver.release(received);
-                    self.close_given_up();
-                    return Ok(());
-                };
-                let action = self.users.on(index, event, &mut cx);
+                let action = self
+                    .users
+                    .on_net(owner, conn, UserEvent::Received(bytes), &mut cx);
                 self.driver.release(received);
-                return self.act(index, action);
+                return self.act(owner.unwrap_or_default(), action);
             }
             NetEvent::Connected(conn) => {
                 // The timer was that of connecting.
@@ -82,14 +78,9 @@ impl<D: Driver> Worker<'_, D> {
                 return Ok(());
             }
         };
-        let mut cx = Context::new(self.now_ns, &mut self.record);
-        let Some(index) = self.users.user_of(conn) else {
-            self.users.on_parked(conn, &event, &mut cx);
-            self.close_given_up();
-            return Ok(());
-        };
-        let action = self.users.on(index, event, &mut cx);
-        self.act(index, action)
+        let owner = self.users.user_of(conn);
+        let action = self.users.on_net(owner, conn, event, cx!(self));
+        self.act(owner.unwrap_or_default(), action)
     }
 
     fn unset_timer(&mut self, conn: ConnId) {

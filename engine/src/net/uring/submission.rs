@@ -103,11 +103,10 @@ impl Uring {
     pub(super) fn submit(&mut self) -> io::Result<bool> {
         let mut attempt = 0;
         loop {
-            let result = if attempt == 0 {
-                self.enter()
-            } else {
+            let result = match attempt {
+                0 => self.refused().and_then(|()| self.ring.submit()),
                 // Only then are completions posted that were kept back.
-                self.poll()
+                _ => self.poll(),
             };
             match result {
                 Ok(_) => return Ok(true),
@@ -148,32 +147,28 @@ impl Uring {
         }
     }
 
-    fn enter_and_wait(&mut self, until_ns: Option<u64>) -> io::Result<usize> {
+    /// What a test has the kernel say.
+    #[inline(always)]
+    fn refused(&mut self) -> io::Result<()> {
         #[cfg(test)]
         if let Some(code) = self.refusals.pop_front() {
             return Err(io::Error::from_raw_os_error(code));
         }
+        Ok(())
+    }
+
+    fn enter_and_wait(&mut self, until_ns: Option<u64>) -> io::Result<usize> {
+        self.refused()?;
         match until_ns {
             None => self.ring.submit_and_wait(1),
             Some(until_ns) => self.wait_until(until_ns),
         }
     }
 
-    fn enter(&mut self) -> io::Result<usize> {
-        #[cfg(test)]
-        if let Some(code) = self.refusals.pop_front() {
-            return Err(io::Error::from_raw_os_error(code));
-        }
-        self.ring.submit()
-    }
-
     /// Hands everything over and lets the kernel post what has happened, without a timer and
     /// without sleeping.
     fn poll(&mut self) -> io::Result<usize> {
-        #[cfg(test)]
-        if let Some(code) = self.refusals.pop_front() {
-            return Err(io::Error::from_raw_os_error(code));
-        }
+        self.refused()?;
         let submission = self.ring.submission();
         let prepared = submission.len() as u32;
         drop(submission);

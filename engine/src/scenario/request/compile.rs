@@ -37,12 +37,7 @@ impl Request {
             .collect();
         let listed = |name: &str| names.iter().any(|one| one.eq_ignore_ascii_case(name));
         let mut headers = Vec::new();
-        let mut add = |name: &str, value: Template| {
-            headers.push(Header {
-                name: name.to_owned(),
-                value,
-            });
-        };
+        let mut add = |name: &str, value: Template| headers.push(Header::new(name, value));
         let path = Template::of(&step.path, "path", scope)?;
         if !listed("host") {
             add("Host", Template::literal(authority.as_bytes()));
@@ -63,12 +58,7 @@ impl Request {
             add("Authorization", authorization(auth, scope)?);
         }
         let mut added = Vec::new();
-        let mut add = |name: &str, value: Template| {
-            added.push(Header {
-                name: name.to_owned(),
-                value,
-            });
-        };
+        let mut add = |name: &str, value: Template| added.push(Header::new(name, value));
         let set_cookies = match &step.set_cookies {
             Some(_) if cookies.is_none() => {
                 return Err(
@@ -248,23 +238,16 @@ fn joined(parts: &[BodyPart], scope: &mut Scope) -> Result<Template, String> {
 }
 
 fn content(body: &Body, scope: &mut Scope) -> Result<Content, String> {
-    if !body.parts.is_empty() && body.text.is_none() && body.base64.is_none() && body.file.is_none()
-    {
-        return Ok(Content::Text(joined(&body.parts, scope)?));
-    }
-    refuse_if!(
-        !body.parts.is_empty(),
-        "has a body that is not exactly one of text, base64, file and parts"
-    );
-    match (&body.text, &body.base64, &body.file) {
-        (Some(text), None, None) => Ok(Content::Text(Template::of(text, "body", scope)?)),
-        (None, Some(text), None) => {
+    match (&body.text, &body.base64, &body.file, &body.parts[..]) {
+        (Some(text), None, None, []) => Ok(Content::Text(Template::of(text, "body", scope)?)),
+        (None, None, None, parts @ [_, ..]) => Ok(Content::Text(joined(parts, scope)?)),
+        (None, Some(text), None, []) => {
             let bytes = BASE64
                 .decode(text)
                 .map_err(|error| format!("body.base64 is not base64: {error}"))?;
             Ok(Content::Text(Template::literal(bytes)))
         }
-        (None, None, Some(path)) => {
+        (None, None, Some(path), []) => {
             let failed =
                 |error: std::io::Error| format!("body.file {path} cannot be read: {error}");
             let mut file = File::open(path).map_err(failed)?;
