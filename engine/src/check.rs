@@ -27,10 +27,10 @@ const MAX_RATE_PER_S: f64 = 1e8;
 
 /// Reads one plan from its JSON line and checks it.
 pub fn read_plan(line: &str) -> Result<Plan, PlanError> {
-    refuse_if!(
-        line.trim().is_empty(),
-        "no plan was given: the first line on stdin must be the plan, one JSON object"
-    );
+    refuse_if! {
+        line.trim().is_empty() =>
+            "no plan was given: the first line on stdin must be the plan, one JSON object";
+    }
     let plan: Plan = serde_json::from_str(line)
         .map_err(|error| PlanError(format!("the plan cannot be read: {error}")))?;
     check(&plan)?;
@@ -39,16 +39,12 @@ pub fn read_plan(line: &str) -> Result<Plan, PlanError> {
 
 /// Checks what the types cannot say.
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
-    refuse_if!(
-        plan.version != VERSION,
-        "version is {}, but this engine speaks version {VERSION} of the contract",
-        plan.version
-    );
+    refuse_if! {
+        plan.version != VERSION =>
+            "version is {}, but this engine speaks version {VERSION} of the contract", plan.version;
+    }
     let cpus = plan.threads.cpus.len();
-    refuse_if!(
-        cpus > 1024,
-        "threads.cpus lists {cpus} CPUs, expected at most 1024"
-    );
+    refuse_if! { cpus > 1024 => "threads.cpus lists {cpus} CPUs, expected at most 1024"; }
     share::check(plan)?;
     population::check(plan)?;
     check_load(plan)?;
@@ -71,19 +67,12 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     }
     duration("timeouts.request_ms", plan.timeouts.request_ms, false)?;
     duration("interval_ms", plan.interval_ms, false)?;
-    refuse_if!(
-        plan.interval_ms < 10.0,
-        "interval_ms is {}, expected at least 10",
-        plan.interval_ms
-    );
-    refuse_if!(
-        plan.marks.contains(&0),
-        "marks holds 0, expected counts of completed requests from 1 on"
-    );
-    refuse_if!(
-        plan.connection.max_requests == Some(0),
-        "connection.max_requests is 0, expected null or at least 1"
-    );
+    refuse_if! {
+        plan.interval_ms < 10.0 => "interval_ms is {}, expected at least 10", plan.interval_ms;
+        plan.marks.contains(&0) => "marks holds 0, expected counts of completed requests from 1 on";
+        plan.connection.max_requests == Some(0) =>
+            "connection.max_requests is 0, expected null or at least 1";
+    }
     check_slowest(plan)?;
     check_faults(plan)?;
     http2::check(plan)?;
@@ -95,10 +84,10 @@ fn check_slowest(plan: &Plan) -> Result<(), PlanError> {
         return Ok(());
     };
     let (share, most) = (slowest.share, slowest.most);
-    refuse_if!(
-        !(share > 0.0 && share <= 1.0),
-        "slowest.share is {share}, expected above 0 and at most 1"
-    );
+    refuse_if! {
+        !(share > 0.0 && share <= 1.0) =>
+            "slowest.share is {share}, expected above 0 and at most 1";
+    }
     within("slowest.most", most, 1..=MAX_SLOWEST)
 }
 
@@ -106,17 +95,15 @@ fn check_faults(plan: &Plan) -> Result<(), PlanError> {
     if plan.injected_faults.is_empty() {
         return Ok(());
     }
-    refuse_if!(
-        plan.driver == DriverChoice::IoUring,
-        "injected_faults is set, but driver is io_uring: expected epoll or auto"
-    );
+    refuse_if! {
+        plan.driver == DriverChoice::IoUring =>
+            "injected_faults is set, but driver is io_uring: expected epoll or auto";
+    }
     let others = plan.other_targets.iter().map(|other| &other.url);
-    refuse_if!(
-        std::iter::once(&plan.target.url)
-            .chain(others)
-            .any(|url| url.starts_with("https:")),
-        "injected_faults is set, but target.url is https: expected http"
-    );
+    refuse_if! {
+        std::iter::once(&plan.target.url).chain(others).any(|url| url.starts_with("https:")) =>
+            "injected_faults is set, but target.url is https: expected http";
+    }
     let poisson = matches!(
         plan.load,
         Load::Open {
@@ -124,10 +111,10 @@ fn check_faults(plan: &Plan) -> Result<(), PlanError> {
             ..
         }
     );
-    refuse_if!(
-        plan.injected_faults.contains(&Fault::EvenArrivals) && !poisson,
-        "injected_faults holds even_arrivals, expected an open load with Poisson arrivals"
-    );
+    refuse_if! {
+        plan.injected_faults.contains(&Fault::EvenArrivals) && !poisson =>
+            "injected_faults holds even_arrivals, expected an open load with Poisson arrivals";
+    }
     Ok(())
 }
 
@@ -147,14 +134,14 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
             }
             check_ramp("load.ramp_up", *ramp_up_ms, *ramp_up_steps)?;
             check_ramp("load.ramp_down", *ramp_down_ms, *ramp_down_steps)?;
-            refuse_if!(
+            refuse_if! {
                 *ramp_down_ms > 0.0
                     && plan
                         .stop
                         .after_ms
-                        .is_none_or(|after_ms| ramp_up_ms + ramp_down_ms > after_ms),
-                "load.ramp_down_ms is {ramp_down_ms}, which ends at stop.after_ms: expected that to be set, and both ramps to fit into it"
-            );
+                        .is_none_or(|after_ms| ramp_up_ms + ramp_down_ms > after_ms) =>
+                    "load.ramp_down_ms is {ramp_down_ms}, which ends at stop.after_ms: expected that to be set, and both ramps to fit into it";
+            }
             check_think("load.think", think)
         }
         Load::Open {
@@ -183,27 +170,21 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
                     ));
                 }
             }
-            refuse_if!(
-                lacks_places(*max_users) || *max_users > MAX_USERS,
-                "load.max_users is {max_users}, expected {threads} (one per thread{here}) to {MAX_USERS}"
-            );
-            refuse_if!(
-                connections > max_users,
-                "load.connections is {connections}, expected at most load.max_users, {max_users}"
-            );
+            refuse_if! {
+                lacks_places(*max_users) || *max_users > MAX_USERS =>
+                    "load.max_users is {max_users}, expected {threads} (one per thread{here}) to {MAX_USERS}";
+                connections > max_users =>
+                    "load.connections is {connections}, expected at most load.max_users, {max_users}";
+            }
             if let Some(deadline_ms) = deadline_ms {
                 duration("load.deadline_ms", *deadline_ms, false)?;
             }
-            refuse_if!(
-                plan.feeders
-                    .iter()
-                    .any(|feeder| feeder.at_end == Some(FeederEnd::Stop)),
-                "feeders has at_end stop, but the arrivals of an open load do not stop for it: expected recycle"
-            );
-            refuse_if!(
-                plan.stop.iterations_per_user.is_some(),
-                "stop.iterations_per_user goes with a closed load: a user of an open one walks the scenario once"
-            );
+            refuse_if! {
+                plan.feeders.iter().any(|feeder| feeder.at_end == Some(FeederEnd::Stop)) =>
+                    "feeders has at_end stop, but the arrivals of an open load do not stop for it: expected recycle";
+                plan.stop.iterations_per_user.is_some() =>
+                    "stop.iterations_per_user goes with a closed load: a user of an open one walks the scenario once";
+            }
             if *session == Session::Request {
                 if plan.scenarios.iter().any(|scenario| {
                     let repeated = scenario.requests().iter().any(|step| step.repeat > 1);
@@ -214,14 +195,12 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
                         "load.session is request, expected scenarios of one step, sent once, without blocks: with session user an arrival walks all of them",
                     );
                 }
-                refuse_if!(
-                    plan.cache.is_some_and(|cache| cache.fresh),
-                    "cache.fresh passes requests over, but load.session is request, where each arrival is one: expected session user"
-                );
-                refuse_if!(
-                    *think != Think::None,
-                    "load.think is set, but load.session is request: expected think none, or session user"
-                );
+                refuse_if! {
+                    plan.cache.is_some_and(|cache| cache.fresh) =>
+                        "cache.fresh passes requests over, but load.session is request, where each arrival is one: expected session user";
+                    *think != Think::None =>
+                        "load.think is set, but load.session is request: expected think none, or session user";
+                }
             }
             check_think("load.think", think)
         }
@@ -242,11 +221,10 @@ fn check_ramp(name: &str, span_ms: f64, steps: Option<u32>) -> Result<(), PlanEr
 }
 
 fn check_phases(phases: &[RatePhase]) -> Result<(), PlanError> {
-    refuse_if!(
-        phases.is_empty() || phases.len() > MAX_PHASES,
-        "load.phases holds {} phases, expected 1 to {MAX_PHASES}",
-        phases.len()
-    );
+    refuse_if! {
+        phases.is_empty() || phases.len() > MAX_PHASES =>
+            "load.phases holds {} phases, expected 1 to {MAX_PHASES}", phases.len();
+    }
     let mut total_ms = 0.0;
     for (index, phase) in phases.iter().enumerate() {
         duration(
@@ -259,19 +237,17 @@ fn check_phases(phases: &[RatePhase]) -> Result<(), PlanError> {
             ("from_per_s", phase.from_per_s),
             ("to_per_s", phase.to_per_s),
         ] {
-            refuse_if!(
-                !(0.0..=MAX_RATE_PER_S).contains(&rate),
-                "load.phases[{index}].{key} is {rate}, expected 0 to {MAX_RATE_PER_S} arrivals per second"
-            );
+            refuse_if! {
+                !(0.0..=MAX_RATE_PER_S).contains(&rate) =>
+                    "load.phases[{index}].{key} is {rate}, expected 0 to {MAX_RATE_PER_S} arrivals per second";
+            }
         }
     }
     duration("the sum of load.phases[].duration_ms", total_ms, false)?;
-    refuse_if!(
-        phases
-            .iter()
-            .all(|phase| phase.from_per_s == 0.0 && phase.to_per_s == 0.0),
-        "load.phases are all pauses, expected a rate above 0 in at least one"
-    );
+    refuse_if! {
+        phases.iter().all(|phase| phase.from_per_s == 0.0 && phase.to_per_s == 0.0) =>
+            "load.phases are all pauses, expected a rate above 0 in at least one";
+    }
     Ok(())
 }
 
@@ -284,29 +260,23 @@ fn check_stop(plan: &Plan) -> Result<(), PlanError> {
             ..
         }
     );
-    refuse_if!(
-        plan.connection.reuse == Reuse::PerSession && !walks,
-        "connection.reuse is per_session, expected an open load with session user: all others keep alive or open one per request"
-    );
-    refuse_if!(
+    refuse_if! {
+        plan.connection.reuse == Reuse::PerSession && !walks =>
+            "connection.reuse is per_session, expected an open load with session user: all others keep alive or open one per request";
         matches!(plan.load, Load::Closed { .. })
             && plan.populations().is_empty()
             && stop.after_ms.is_none()
             && stop.total_requests.is_none()
-            && stop.iterations_per_user.is_none(),
-        "stop sets no bound, expected after_ms, total_requests or iterations_per_user: a run is always bounded"
-    );
+            && stop.iterations_per_user.is_none() =>
+            "stop sets no bound, expected after_ms, total_requests or iterations_per_user: a run is always bounded";
+    }
     if let Some(after_ms) = stop.after_ms {
         duration("stop.after_ms", after_ms, false)?;
     }
-    refuse_if!(
-        stop.total_requests == Some(0),
-        "stop.total_requests is 0, expected at least 1"
-    );
-    refuse_if!(
-        stop.iterations_per_user == Some(0),
-        "stop.iterations_per_user is 0, expected at least 1"
-    );
+    refuse_if! {
+        stop.total_requests == Some(0) => "stop.total_requests is 0, expected at least 1";
+        stop.iterations_per_user == Some(0) => "stop.iterations_per_user is 0, expected at least 1";
+    }
     Ok(())
 }
 
@@ -332,10 +302,10 @@ pub fn check_turns(turns: &[[f64; 3]]) -> Result<(), PlanError> {
     }
     let measured = turns.iter().any(|[_, opens, ends]| opens < ends);
     let lasting = turns.iter().all(|[begins, _, ends]| begins < ends);
-    refuse_if!(
-        !(instants.is_sorted() && measured && lasting),
-        "turns is not a list of [begin, measured from, end] in ascending order, with something measured"
-    );
+    refuse_if! {
+        !(instants.is_sorted() && measured && lasting) =>
+            "turns is not a list of [begin, measured from, end] in ascending order, with something measured";
+    }
     Ok(())
 }
 

@@ -353,11 +353,10 @@ fn script_addresses(
             })
         })
         .collect();
-    refuse_if!(
-        all.len() > MAX_ADDRESSES,
-        "the script connects to {} addresses, expected at most {MAX_ADDRESSES}",
-        all.len()
-    );
+    refuse_if! {
+        all.len() > MAX_ADDRESSES =>
+            "the script connects to {} addresses, expected at most {MAX_ADDRESSES}", all.len();
+    }
     target.addresses = all;
     Ok(places)
 }

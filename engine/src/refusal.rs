@@ -24,12 +24,12 @@ impl From<String> for PlanError {
     }
 }
 
-/// Refuses where this holds, by the sentence that follows, with what is in its braces.
+/// Refuses where one of these holds, by the sentence beside the first that does.
 macro_rules! refuse_if {
-    ($holds:expr, $($sentence:tt)+) => {
-        if $holds {
-            return Err(format!($($sentence)+).into());
-        }
+    ($($holds:expr => $sentence:literal $(, $given:expr)*;)+) => {
+        $(if $holds {
+            return Err(format!($sentence $(, $given)*).into());
+        })+
     };
 }
 
@@ -49,10 +49,10 @@ pub fn check_think(key: &str, think: &Think) -> Result<(), PlanError> {
         Think::Uniform { min_ms, max_ms } => {
             duration(&format!("{key}.min_ms"), min_ms, true)?;
             duration(&format!("{key}.max_ms"), max_ms, true)?;
-            refuse_if!(
-                min_ms > max_ms,
-                "{key}.min_ms is {min_ms} and max_ms is {max_ms}, expected min_ms <= max_ms"
-            );
+            refuse_if! {
+                min_ms > max_ms =>
+                    "{key}.min_ms is {min_ms} and max_ms is {max_ms}, expected min_ms <= max_ms";
+            }
             Ok(())
         }
         Think::Exponential { mean_ms } => duration(&format!("{key}.mean_ms"), mean_ms, false),

@@ -20,15 +20,12 @@ pub fn resolve(sources: &Sources, targets: &[Address]) -> Result<Vec<Address>, P
             .collect::<Result<Vec<_>, _>>()?,
         Sources::Range(text) => range(text)?,
     };
-    refuse_if!(
-        found.len() > MOST,
-        "target.source_addresses holds {} addresses, expected at most {MOST}",
-        found.len()
-    );
-    refuse_if!(
-        !found.is_empty() && targets.iter().any(Address::is_unix),
-        "target.source_addresses is set, but target.url is a Unix socket, which is connected to from no address: leave it out"
-    );
+    refuse_if! {
+        found.len() > MOST =>
+            "target.source_addresses holds {} addresses, expected at most {MOST}", found.len();
+        !found.is_empty() && targets.iter().any(Address::is_unix) =>
+            "target.source_addresses is set, but target.url is a Unix socket, which is connected to from no address: leave it out";
+    }
     let same_family = |ip: &IpAddr| {
         let mut families = targets.iter().filter_map(Address::ip);
         families.all(|target| target.is_ipv4() == ip.is_ipv4())
@@ -74,10 +71,10 @@ fn range(text: &str) -> Result<Vec<IpAddr>, PlanError> {
             ));
         }
     };
-    refuse_if!(
-        from > to || to - from >= MOST as u128,
-        "target.source_addresses is {text:?}, expected the lower address first and at most {MOST} addresses"
-    );
+    refuse_if! {
+        from > to || to - from >= MOST as u128 =>
+            "target.source_addresses is {text:?}, expected the lower address first and at most {MOST} addresses";
+    }
     let ip = |bits: u128| match first {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(bits as u32)),
         IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(bits)),

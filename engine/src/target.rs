@@ -94,11 +94,10 @@ impl ResolvedTarget {
                 }
             }
         }
-        refuse_if!(
-            addresses.len() > MAX_ADDRESSES,
-            "target.addresses stands for {} addresses, expected at most {MAX_ADDRESSES}",
-            addresses.len()
-        );
+        refuse_if! {
+            addresses.len() > MAX_ADDRESSES =>
+                "target.addresses stands for {} addresses, expected at most {MAX_ADDRESSES}", addresses.len();
+        }
         Ok(Self {
             secure: url.secure,
             host: url.host,
@@ -109,15 +108,12 @@ impl ResolvedTarget {
     }
 
     fn unix(path: &str, target: &plan::Target) -> Result<Self, PlanError> {
-        refuse_if!(
-            !path.starts_with('/'),
-            "target.url is \"{}\", expected the whole path of a socket, such as unix:/run/server.sock; paths of requests belong into the steps",
-            target.url
-        );
-        refuse_if!(
-            !target.addresses.is_empty(),
-            "target.addresses is set, but target.url is a Unix socket: expected one of them"
-        );
+        refuse_if! {
+            !path.starts_with('/') =>
+                "target.url is \"{}\", expected the whole path of a socket, such as unix:/run/server.sock; paths of requests belong into the steps", target.url;
+            !target.addresses.is_empty() =>
+                "target.addresses is set, but target.url is a Unix socket: expected one of them";
+        }
         let Some(address) = Address::unix(path) else {
             return refuse(format!(
                 "target.url holds a path of {} bytes, expected at most {UNIX_PATH_BYTES} and no zero byte: the system takes no longer one",
@@ -142,15 +138,12 @@ fn look_up(key: &str, host: &str, port: u16, names: Names) -> Result<Vec<Address
             "{key}: the host \"{host}\" cannot be resolved ({error}): correct the name, or the resolver"
         ))
     })?;
-    refuse_if!(
-        found.is_empty(),
-        "{key}: the host \"{host}\" has no address"
-    );
+    refuse_if! { found.is_empty() => "{key}: the host \"{host}\" has no address"; }
     let nowhere = |address: &Address| matches!(address.socket(), Some(SocketAddr::V6(at)) if at.ip().is_unicast_link_local() && at.scope_id() == 0);
-    refuse_if!(
-        found.iter().any(nowhere),
-        "{key}: {host} is a link-local address without a zone: name the interface that leads to it, as in fe80::1%eth0"
-    );
+    refuse_if! {
+        found.iter().any(nowhere) =>
+            "{key}: {host} is a link-local address without a zone: name the interface that leads to it, as in fe80::1%eth0";
+    }
     let Some(family) = names.family else {
         return Ok(found);
     };

@@ -13,34 +13,23 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let alpn = plan.target.tls.as_ref().map_or(&[][..], |tls| &tls.alpn);
     let offers_h2 = alpn.iter().any(|name| name == "h2");
     if plan.http_version != HttpVersion::V2 {
-        refuse_if!(
-            plan.http2.is_some(),
-            "http2 is set, expected http_version 2 with it"
-        );
-        refuse_if!(
-            offers_h2,
-            "target.tls.alpn offers h2, expected http_version 2 with it"
-        );
+        refuse_if! {
+            plan.http2.is_some() => "http2 is set, expected http_version 2 with it";
+            offers_h2 => "target.tls.alpn offers h2, expected http_version 2 with it";
+        }
         return Ok(());
     }
     let usual = crate::plan::Tls::default();
-    refuse_if!(
-        !alpn.is_empty() && alpn != usual.alpn && !offers_h2,
-        "http_version is 2, but target.tls.alpn does not offer h2"
-    );
-    refuse_if!(
-        plan.connection.pipeline > 1,
-        "connection.pipeline is {}, but http_version is 2, which has streams: expected 1, and users who share connections (http2.connections)",
-        plan.connection.pipeline
-    );
-    refuse_if!(
-        plan.connection.close == Close::Wait,
-        "connection.close is wait, but http_version is 2, whose connections have no last response: expected client or reset"
-    );
-    refuse_if!(
-        !plan.injected_faults.is_empty(),
-        "injected_faults is set, expected http_version 1.1 or 1.0 with it"
-    );
+    refuse_if! {
+        !alpn.is_empty() && alpn != usual.alpn && !offers_h2 =>
+            "http_version is 2, but target.tls.alpn does not offer h2";
+        plan.connection.pipeline > 1 =>
+            "connection.pipeline is {}, but http_version is 2, which has streams: expected 1, and users who share connections (http2.connections)", plan.connection.pipeline;
+        plan.connection.close == Close::Wait =>
+            "connection.close is wait, but http_version is 2, whose connections have no last response: expected client or reset";
+        !plan.injected_faults.is_empty() =>
+            "injected_faults is set, expected http_version 1.1 or 1.0 with it";
+    }
     for step in plan.scenarios.iter().flat_map(Scenario::requests) {
         let chunked = step.is_chunked();
         if chunked || step.expect_continue {
@@ -65,10 +54,10 @@ fn check_http2(plan: &Plan) -> Result<(), PlanError> {
     let bounds = MIN_CONNECTION_WINDOW_BYTES..=MAX_WINDOW_BYTES;
     within("http2.connection_window_bytes", connection, bounds)?;
     let table = http2.header_table_bytes;
-    refuse_if!(
-        table > MAX_TABLE_BYTES,
-        "http2.header_table_bytes is {table}, expected at most {MAX_TABLE_BYTES}"
-    );
+    refuse_if! {
+        table > MAX_TABLE_BYTES =>
+            "http2.header_table_bytes is {table}, expected at most {MAX_TABLE_BYTES}";
+    }
     let Some(connections) = http2.connections else {
         return Ok(());
     };
@@ -91,10 +80,10 @@ fn check_http2(plan: &Plan) -> Result<(), PlanError> {
             "http2.connections is {connections}, expected at most load.users, {users}"
         ));
     }
-    refuse_if!(
-        plan.connection.reuse != Reuse::KeepAlive || plan.connection.max_requests.is_some(),
-        "http2.connections is set, expected connection.reuse keep_alive and no max_requests with it: who shares a connection cannot close it"
-    );
+    refuse_if! {
+        plan.connection.reuse != Reuse::KeepAlive || plan.connection.max_requests.is_some() =>
+            "http2.connections is set, expected connection.reuse keep_alive and no max_requests with it: who shares a connection cannot close it";
+    }
     Ok(())
 }
 

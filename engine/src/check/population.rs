@@ -19,47 +19,41 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     else {
         return Ok(());
     };
-    refuse_if!(
-        users.is_some() != populations.is_empty(),
-        "load.users and load.populations: expected exactly one of them, a number of users or a list of groups"
-    );
+    refuse_if! {
+        users.is_some() != populations.is_empty() =>
+            "load.users and load.populations: expected exactly one of them, a number of users or a list of groups";
+    }
     if populations.is_empty() {
         return Ok(());
     }
-    refuse_if!(
-        populations.len() > MOST,
-        "load.populations holds {}, expected at most {MOST}",
-        populations.len()
-    );
-    refuse_if!(
+    refuse_if! {
+        populations.len() > MOST =>
+            "load.populations holds {}, expected at most {MOST}", populations.len();
         *ramp_up_ms > 0.0
             || *ramp_down_ms > 0.0
             || ramp_up_steps.is_some()
-            || ramp_down_steps.is_some(),
-        "load.populations is set, expected no load.ramp_up and no load.ramp_down beside it: each population has a ramp-up of its own, and a duration_ms"
-    );
-    refuse_if!(
-        plan.stop.iterations_per_user.is_some(),
-        "load.populations is set, expected no stop.iterations_per_user beside it: each population has its own"
-    );
+            || ramp_down_steps.is_some() =>
+            "load.populations is set, expected no load.ramp_up and no load.ramp_down beside it: each population has a ramp-up of its own, and a duration_ms";
+        plan.stop.iterations_per_user.is_some() =>
+            "load.populations is set, expected no stop.iterations_per_user beside it: each population has its own";
+    }
     check_think("load.think", think)?;
     for (place, one) in populations.iter().enumerate() {
         let here = format!("load.populations[{place}]");
-        refuse_if!(
+        refuse_if! {
             one.name.is_empty()
                 || populations[..place]
                     .iter()
-                    .any(|other| other.name == one.name),
-            "{here}.name is {:?}, expected a name that no other population has",
-            one.name
-        );
+                    .any(|other| other.name == one.name) =>
+                "{here}.name is {:?}, expected a name that no other population has", one.name;
+        }
         check_one(&here, one, plan)?;
     }
     let users: u64 = populations.iter().map(|one| u64::from(one.users)).sum();
-    refuse_if!(
-        users > MAX_USERS.into(),
-        "load.populations have {users} users together, expected at most {MAX_USERS}"
-    );
+    refuse_if! {
+        users > MAX_USERS.into() =>
+            "load.populations have {users} users together, expected at most {MAX_USERS}";
+    }
     let stop = &plan.stop;
     let endless = populations
         .iter()
@@ -77,10 +71,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
 }
 
 fn check_one(here: &str, one: &PopulationPlan, plan: &Plan) -> Result<(), PlanError> {
-    refuse_if!(
-        one.users == 0,
-        "{here}.users is 0, expected 1 to {MAX_USERS}"
-    );
+    refuse_if! { one.users == 0 => "{here}.users is 0, expected 1 to {MAX_USERS}"; }
     duration(&format!("{here}.start_ms"), one.start_ms, true)?;
     check_ramp(
         &format!("{here}.ramp_up"),
@@ -90,10 +81,10 @@ fn check_one(here: &str, one: &PopulationPlan, plan: &Plan) -> Result<(), PlanEr
     if let Some(span_ms) = one.duration_ms {
         duration(&format!("{here}.duration_ms"), span_ms, false)?;
     }
-    refuse_if!(
-        one.iterations_per_user == Some(0),
-        "{here}.iterations_per_user is 0, expected at least 1"
-    );
+    refuse_if! {
+        one.iterations_per_user == Some(0) =>
+            "{here}.iterations_per_user is 0, expected at least 1";
+    }
     if let Some(think) = &one.think {
         check_think(&format!("{here}.think"), think)?;
     }

@@ -17,10 +17,10 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         HEADER_BYTES,
     )?;
     let bytes = plan.limits.partial_response_bytes;
-    refuse_if!(
-        bytes < MIN_PARTIAL_BYTES,
-        "limits.partial_response_bytes is {bytes}, expected {MIN_PARTIAL_BYTES} or more"
-    );
+    refuse_if! {
+        bytes < MIN_PARTIAL_BYTES =>
+            "limits.partial_response_bytes is {bytes}, expected {MIN_PARTIAL_BYTES} or more";
+    }
     if plan.http_version == HttpVersion::V1_0 {
         check_http_1_0(plan)?;
     }
@@ -32,10 +32,10 @@ const MAX_PIPELINE: u32 = 1_024;
 
 fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
     let depth = plan.connection.pipeline;
-    refuse_if!(
-        !(1..=MAX_PIPELINE).contains(&depth),
-        "connection.pipeline is {depth}, expected 1 (no pipelining) to {MAX_PIPELINE}"
-    );
+    refuse_if! {
+        !(1..=MAX_PIPELINE).contains(&depth) =>
+            "connection.pipeline is {depth}, expected 1 (no pipelining) to {MAX_PIPELINE}";
+    }
     if depth == 1 {
         return Ok(());
     }

@@ -12,21 +12,18 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     };
     within("share.of", share.of, 1..=MAX_SLOTS)?;
     let rises = share.slots.is_sorted_by(|one, next| one < next);
-    refuse_if!(
-        share.slots.is_empty() || !rises || share.slots.iter().any(|slot| *slot >= share.of),
-        "share.slots is {:?}, expected rising numbers, each below share.of, {}",
-        share.slots,
-        share.of
-    );
+    refuse_if! {
+        share.slots.is_empty() || !rises || share.slots.iter().any(|slot| *slot >= share.of) =>
+            "share.slots is {:?}, expected rising numbers, each below share.of, {}", share.slots, share.of;
+    }
     let alone = [
         ("script", plan.script.is_some()),
         ("rates", plan.rates.is_some()),
     ];
     for (name, given) in alone {
-        refuse_if!(
-            given,
-            "{name} is set beside share, expected one of them: it is for one engine"
-        );
+        refuse_if! {
+            given => "{name} is set beside share, expected one of them: it is for one engine";
+        }
     }
     Ok(())
 }

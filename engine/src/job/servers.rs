@@ -81,11 +81,10 @@ pub fn together(
             host: server.host,
         });
     }
-    refuse_if!(
-        addresses.len() > MAX_ADDRESSES,
-        "target and other_targets stand for {} addresses, expected at most {MAX_ADDRESSES}",
-        addresses.len()
-    );
+    refuse_if! {
+        addresses.len() > MAX_ADDRESSES =>
+            "target and other_targets stand for {} addresses, expected at most {MAX_ADDRESSES}", addresses.len();
+    }
     Ok((servers, Arc::from(addresses)))
 }
 

@@ -128,10 +128,9 @@ impl<'a> Assembly<'a> {
         figure: Figure<'_>,
         depth: usize,
     ) -> Result<(), String> {
-        refuse_if!(
-            depth > MAX_DEPTH,
-            "blocks are nested deeper than {MAX_DEPTH}, expected less"
-        );
+        refuse_if! {
+            depth > MAX_DEPTH => "blocks are nested deeper than {MAX_DEPTH}, expected less";
+        }
         for node in nodes {
             match node {
                 Node::Request(step) => self.request(step, scope)?,
@@ -332,14 +331,12 @@ impl<'a> Assembly<'a> {
                 (pace.clone(), counters)
             }
         };
-        refuse_if!(
-            known.per != pace.per,
-            "pace {name:?} is per user here and per run there, expected the same"
-        );
-        refuse_if!(
-            known.phases != pace.phases,
-            "pace {name:?} has other phases here than there, expected the same"
-        );
+        refuse_if! {
+            known.per != pace.per =>
+                "pace {name:?} is per user here and per run there, expected the same";
+            known.phases != pace.phases =>
+                "pace {name:?} has other phases here than there, expected the same";
+        }
         Ok(counters)
     }
 

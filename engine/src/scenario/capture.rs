@@ -99,21 +99,19 @@ impl Look {
                 + usize::from(expect.equals.is_some())
                 + usize::from(expect.equals_json.is_some())
                 + usize::from(expect.matches.is_some());
-            refuse_if!(
-                several > 1,
-                "expects several things at the JSON pointer {:?}, expected one of equals, equals_json, matches and absent",
-                expect.pointer
-            );
+            refuse_if! {
+                several > 1 =>
+                    "expects several things at the JSON pointer {:?}, expected one of equals, equals_json, matches and absent", expect.pointer;
+            }
             let matches = expect.matches.as_deref().map(regex).transpose();
             let matches = matches.map_err(|why| {
                 format!("expects at the JSON pointer {:?}: {why}", expect.pointer)
             })?;
             let path = expect.path.as_deref().map(json_path).transpose()?;
-            refuse_if!(
-                path.is_some() && (!expect.pointer.is_empty() || expect.equals_json.is_some()),
-                "expects at the JSON path {:?} a pointer or equals_json too, expected one of equals, matches and absent",
-                expect.path.as_deref().unwrap_or_default()
-            );
+            refuse_if! {
+                path.is_some() && (!expect.pointer.is_empty() || expect.equals_json.is_some()) =>
+                    "expects at the JSON path {:?} a pointer or equals_json too, expected one of equals, matches and absent", expect.path.as_deref().unwrap_or_default();
+            }
             json.push(ExpectedJson {
                 wanted: expect.clone(),
                 path,
@@ -356,10 +354,10 @@ impl Compiled {
         numbered: &Numbered,
         slot: &mut impl FnMut(&str) -> usize,
     ) -> Result<Self, String> {
-        refuse_if!(
-            capture.optional && capture.default.is_some(),
-            "has a default and is optional, expected one of them"
-        );
+        refuse_if! {
+            capture.optional && capture.default.is_some() =>
+                "has a default and is optional, expected one of them";
+        }
         let from = CaptureSource::compile(capture)?;
         let name = &capture.name;
         Ok(Self {

@@ -45,10 +45,7 @@ impl Wanted {
             Self::Group(group) => *group,
             Self::Template(pieces, _) => pieces.iter().map(|(_, group)| *group).max().unwrap_or(0),
         };
-        refuse_if!(
-            last > groups,
-            "asks for group {last}, but its regex has {groups}"
-        );
+        refuse_if! { last > groups => "asks for group {last}, but its regex has {groups}"; }
         Ok(wanted)
     }
 
@@ -95,15 +92,15 @@ impl Wanted {
 impl CaptureSource {
     /// The error says what is wrong with the capture.
     pub fn compile(capture: &Capture) -> Result<Self, String> {
-        refuse_if!(
-            (capture.group.is_some() || capture.template.is_some()) && capture.regex.is_none(),
-            "has a group or a template, which only a regex has"
-        );
+        refuse_if! {
+            (capture.group.is_some() || capture.template.is_some()) && capture.regex.is_none() =>
+                "has a group or a template, which only a regex has";
+        }
         let searches = capture.regex.is_some() || capture.boundary.is_some();
-        refuse_if!(
-            capture.part != ResponsePart::Body && !searches,
-            "has in: head, which only a regex and a boundary have"
-        );
+        refuse_if! {
+            capture.part != ResponsePart::Body && !searches =>
+                "has in: head, which only a regex and a boundary have";
+        }
         let mut found: Vec<Self> = Vec::new();
         if let Some(pointer) = &capture.json {
             check_pointer(pointer)?;

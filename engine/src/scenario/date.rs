@@ -46,20 +46,20 @@ impl DateFormat {
                 offset = found.ok_or_else(|| format!("has {word:?}, expected less than a day"))?;
             } else if let Some(value) = word.strip_prefix("shift_s=") {
                 let found = seconds(value)?;
-                refuse_if!(
-                    !(-LONGEST_SHIFT_S..=LONGEST_SHIFT_S).contains(&found),
-                    "has {word:?}, expected at most a thousand years"
-                );
+                refuse_if! {
+                    !(-LONGEST_SHIFT_S..=LONGEST_SHIFT_S).contains(&found) =>
+                        "has {word:?}, expected at most a thousand years";
+                }
                 shift = Duration::seconds(found);
             } else {
                 break;
             }
             rest = after.trim_start();
         }
-        refuse_if!(
-            rest.is_empty(),
-            "has no format, expected one such as [year]-[month]-[day]T[hour]:[minute]:[second]"
-        );
+        refuse_if! {
+            rest.is_empty() =>
+                "has no format, expected one such as [year]-[month]-[day]T[hour]:[minute]:[second]";
+        }
         let format = format_description::parse_owned::<2>(rest)
             .map_err(|error| format!("has the format {rest:?}, which cannot be read: {error}"))?;
         let made = Self {
@@ -70,10 +70,10 @@ impl DateFormat {
         };
         // Some parts that can be read belong to no date and time.
         let mut out = Vec::new();
-        refuse_if!(
-            !made.render(SystemTime::UNIX_EPOCH, &mut out),
-            "has the format {rest:?}, expected parts of a date and a time"
-        );
+        refuse_if! {
+            !made.render(SystemTime::UNIX_EPOCH, &mut out) =>
+                "has the format {rest:?}, expected parts of a date and a time";
+        }
         Ok(made)
     }
 

@@ -90,10 +90,10 @@ impl Feeder {
         // A mark of UTF-8 is no part of the first value: the reader passes over it.
         let mut marks = [0; 2];
         let read = File::open(file).and_then(|mut file| file.read(&mut marks));
-        refuse_if!(
-            read.is_ok_and(|bytes| bytes == 2) && matches!(marks, [0xff, 0xfe] | [0xfe, 0xff]),
-            "feeder {name:?}: {file} is in UTF-16, expected UTF-8: iconv -f UTF-16 -t UTF-8"
-        );
+        refuse_if! {
+            read.is_ok_and(|bytes| bytes == 2) && matches!(marks, [0xff, 0xfe] | [0xfe, 0xff]) =>
+                "feeder {name:?}: {file} is in UTF-16, expected UTF-8: iconv -f UTF-16 -t UTF-8";
+        }
         let mut reader = csv::ReaderBuilder::new()
             .delimiter(delimiter)
             .quoting(plan.quotes)
@@ -123,20 +123,15 @@ impl Feeder {
             .map_err(|error| wrong(format!("{file} is not CSV: {error}")))?
         {
             self.add(&record);
-            refuse_if!(
-                self.rows > MAX_ROWS,
-                "feeder {name:?}: {file} has more than {MAX_ROWS} rows, expected fewer"
-            );
-        }
-        refuse_if!(
-            self.rows == 0,
-            "feeder {name:?}: {file} has no row{}, expected at least one",
-            if plan.columns.is_empty() {
-                " after its line of column names"
-            } else {
-                ""
+            refuse_if! {
+                self.rows > MAX_ROWS =>
+                    "feeder {name:?}: {file} has more than {MAX_ROWS} rows, expected fewer";
             }
-        );
+        }
+        refuse_if! {
+            self.rows == 0 =>
+                "feeder {name:?}: {file} has no row{}, expected at least one", if plan.columns.is_empty() { " after its line of column names" } else { "" };
+        }
         Ok(columns)
     }
 
@@ -144,13 +139,10 @@ impl Feeder {
     fn take_rows(&mut self, plan: &FeederPlan) -> Result<Vec<String>, PlanError> {
         let count = plan.columns.len();
         for (place, row) in plan.rows.iter().enumerate() {
-            refuse_if!(
-                row.len() != count,
-                "feeder {:?}: row {} has {} values, expected {count}, as many as columns names",
-                plan.name,
-                place + 1,
-                row.len()
-            );
+            refuse_if! {
+                row.len() != count =>
+                    "feeder {:?}: row {} has {} values, expected {count}, as many as columns names", plan.name, place + 1, row.len();
+            }
             self.add(row.iter().map(String::as_bytes));
         }
         Ok(plan.columns.clone())
@@ -221,25 +213,20 @@ impl Feeder {
 fn check_columns(plan: &FeederPlan, columns: &[String]) -> Result<(), PlanError> {
     let name = &plan.name;
     for (place, column) in columns.iter().enumerate() {
-        refuse_if!(
-            column.is_empty() || column.contains([' ', '|', '}']),
-            "feeder {name:?}: column {} is named {column:?}, expected a name without blanks, | and }}",
-            place + 1
-        );
-        refuse_if!(
-            columns[..place].contains(column),
-            "feeder {name:?} has two columns named {column:?}, expected different names"
-        );
+        refuse_if! {
+            column.is_empty() || column.contains([' ', '|', '}']) =>
+                "feeder {name:?}: column {} is named {column:?}, expected a name without blanks, | and }}", place + 1;
+            columns[..place].contains(column) =>
+                "feeder {name:?} has two columns named {column:?}, expected different names";
+        }
     }
-    refuse_if!(
-        plan.per == Per::User && (plan.order != FeederOrder::Sequence || plan.on_use),
-        "feeder {name:?}: per is user, which is for the order sequence with a row for every iteration; leave it out"
-    );
-    refuse_if!(
+    refuse_if! {
+        plan.per == Per::User && (plan.order != FeederOrder::Sequence || plan.on_use) =>
+            "feeder {name:?}: per is user, which is for the order sequence with a row for every iteration; leave it out";
         plan.on_use
-            && (plan.order == FeederOrder::UniquePerUser || plan.at_end == Some(FeederEnd::Stop)),
-        "feeder {name:?}: on_use is set with rows that stay or that end, expected the order random, or sequence with at_end: recycle or eof"
-    );
+            && (plan.order == FeederOrder::UniquePerUser || plan.at_end == Some(FeederEnd::Stop)) =>
+            "feeder {name:?}: on_use is set with rows that stay or that end, expected the order random, or sequence with at_end: recycle or eof";
+    }
     match (plan.order, plan.at_end) {
         (FeederOrder::Random, Some(_)) => refuse(format!(
             "feeder {name:?}: at_end is set, but rows drawn at random have no end; leave it out"

@@ -57,10 +57,9 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
-    refuse_if!(
-        !good || GENERATORS.contains(&name),
-        "a value has the name {name:?}, expected letters, digits, _ and -, and none of {}",
-        GENERATORS.join(", ")
-    );
+    refuse_if! {
+        !good || GENERATORS.contains(&name) =>
+            "a value has the name {name:?}, expected letters, digits, _ and -, and none of {}", GENERATORS.join(", ");
+    }
     Ok(())
 }

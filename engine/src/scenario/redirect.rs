@@ -40,11 +40,11 @@ impl TargetOrigin {
             .join(text)
             .map_err(|error| format!("it leads to {text}, which is no URL: {error}"))?;
         let (scheme, other) = (here.scheme(), to.scheme());
-        refuse_if!(
-            other != scheme && matches!(other, "http" | "https"),
-            "it leads to {text}, from {scheme}: to {other}:"
-        );
-        refuse_if!(other != scheme, "it leads to {text}, which is no {scheme}:");
+        refuse_if! {
+            other != scheme && matches!(other, "http" | "https") =>
+                "it leads to {text}, from {scheme}: to {other}:";
+            other != scheme => "it leads to {text}, which is no {scheme}:";
+        }
         let is = |known: &Url| {
             known.host() == to.host() && known.port_or_known_default() == to.port_or_known_default()
         };

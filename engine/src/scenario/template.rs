@@ -404,10 +404,9 @@ fn value(inside: &str, scope: &mut Scope) -> Result<(Source, Vec<Filter>), Strin
         ["iteration"] => Source::Iteration,
         ["random", "int", low, high] => {
             let (low, high) = (integer(low)?, integer(high)?);
-            refuse_if!(
-                low > high,
-                "has the range {low} to {high}, expected the lower bound first"
-            );
+            refuse_if! {
+                low > high => "has the range {low} to {high}, expected the lower bound first";
+            }
             Source::Int { low, high }
         }
         ["random", "string", length, alphabet @ ..] if alphabet.len() < 2 => match length.parse() {

@@ -64,12 +64,11 @@ fn read_into(requests: &mut Vec<BatchedRequest>, bytes: &[u8]) -> Result<(), Str
             .ok_or_else(|| format!("the body of request {number} in it has no end"))?;
         requests.push(BatchedRequest { end, head });
         from = end;
-        refuse_if!(
-            requests.len() > MAX_REQUESTS,
-            "it holds more than {MAX_REQUESTS} requests"
-        );
+        refuse_if! {
+            requests.len() > MAX_REQUESTS => "it holds more than {MAX_REQUESTS} requests";
+        }
     }
-    refuse_if!(requests.is_empty(), "it is empty");
+    refuse_if! { requests.is_empty() => "it is empty"; }
     Ok(())
 }
 

@@ -136,10 +136,10 @@ impl Script {
     /// What this thread sends first, which must be a request.
     fn first(&self, thread: usize) -> Result<Batch, String> {
         let bytes = self.interpreter.request(thread)?;
-        refuse_if!(
-            bytes.is_empty(),
-            "request() returned nothing that can be sent, expected the bytes of a request, as wrk.format() writes them"
-        );
+        refuse_if! {
+            bytes.is_empty() =>
+                "request() returned nothing that can be sent, expected the bytes of a request, as wrk.format() writes them";
+        }
         let requests = read_requests(&bytes)
             .map_err(|why| format!("what request() returned is not a request: {why}"))?;
         Ok((bytes, requests))

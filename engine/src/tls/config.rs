@@ -171,10 +171,10 @@ fn server_name(plan: &Tls, host: &str) -> Result<ServerName<'static>, PlanError>
 }
 
 fn versions(plan: &Tls) -> Result<Vec<&'static SupportedProtocolVersion>, PlanError> {
-    refuse_if!(
-        plan.min_version > plan.max_version,
-        "target.tls.min_version is 1.3 and max_version is 1.2, expected min_version <= max_version"
-    );
+    refuse_if! {
+        plan.min_version > plan.max_version =>
+            "target.tls.min_version is 1.3 and max_version is 1.2, expected min_version <= max_version";
+    }
     let both = [
         (TlsVersion::V1_2, &rustls::version::TLS12),
         (TlsVersion::V1_3, &rustls::version::TLS13),
@@ -208,11 +208,10 @@ fn trusted(plan: &Tls) -> Result<(Trust, RootCertStore, Vec<CertificateDer<'stat
         }
         (None, false) => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            refuse_if!(
-                roots.is_empty(),
-                "target.tls names no ca and this system trusts no certificates (package ca-certificates); \
-                     give ca, a PEM file, or set insecure"
-            );
+            refuse_if! {
+                roots.is_empty() =>
+                    "target.tls names no ca and this system trusts no certificates (package ca-certificates); give ca, a PEM file, or set insecure";
+            }
             Ok((Trust::System, roots, Vec::new()))
         }
     }
@@ -222,11 +221,9 @@ fn certificates(key: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, 
     let chain = CertificateDer::pem_file_iter(file)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| unreadable(key, file, &error))?;
-    refuse_if!(
-        chain.is_empty(),
-        "{key}: {} holds no certificate, expected a PEM file",
-        file.display()
-    );
+    refuse_if! {
+        chain.is_empty() => "{key}: {} holds no certificate, expected a PEM file", file.display();
+    }
     Ok(chain)
 }
 

@@ -25,14 +25,12 @@ impl<'a> Assembly<'a> {
             repeat.over.is_some(),
             repeat.each.is_some(),
         ];
-        refuse_if!(
-            kinds.into_iter().filter(|given| *given).count() > 1,
-            "loop has several of count, while, over and each, expected at most one"
-        );
-        refuse_if!(
-            repeat.as_json && repeat.each.is_none(),
-            "loop has as_json without each, expected each: NAME beside it"
-        );
+        refuse_if! {
+            kinds.into_iter().filter(|given| *given).count() > 1 =>
+                "loop has several of count, while, over and each, expected at most one";
+            repeat.as_json && repeat.each.is_none() =>
+                "loop has as_json without each, expected each: NAME beside it";
+        }
         let register = self.register();
         self.ops.push(Op::Zero(register));
         // The list is made once, when the loop begins.
@@ -76,10 +74,10 @@ impl<'a> Assembly<'a> {
     /// Makes a list of a value; its number.
     fn spread(&mut self, name: &str, of: &str, scope: &mut Scope) -> Result<usize, String> {
         let slot = scope.capture(name);
-        refuse_if!(
-            !scope.visible.contains(&slot),
-            "{of}.each names {name:?}, which nothing in this scenario captures or sets"
-        );
+        refuse_if! {
+            !scope.visible.contains(&slot) =>
+                "{of}.each names {name:?}, which nothing in this scenario captures or sets";
+        }
         let list = self.lists;
         self.lists += 1;
         self.ops.push(Op::Spread(slot, list));
@@ -93,10 +91,10 @@ impl<'a> Assembly<'a> {
         scope: &mut Scope,
         inside: Inside<'_, 'a>,
     ) -> Result<(), String> {
-        refuse_if!(
-            std::mem::replace(&mut self.in_branch, true),
-            "a parallel block lies in another one, expected none inside"
-        );
+        refuse_if! {
+            std::mem::replace(&mut self.in_branch, true) =>
+                "a parallel block lies in another one, expected none inside";
+        }
         let each = match &parallel.each {
             None => None,
             Some(name) => Some(self.spread(name, "parallel", scope)?),

@@ -51,10 +51,10 @@ impl Request {
             .map(|text| Template::of(text, "header_lines", scope))
             .transpose()?;
         if let Some(auth) = &step.auth {
-            refuse_if!(
-                listed("authorization"),
-                "has auth and an Authorization header, expected one of them"
-            );
+            refuse_if! {
+                listed("authorization") =>
+                    "has auth and an Authorization header, expected one of them";
+            }
             add("Authorization", authorization(auth, scope)?);
         }
         let mut added = Vec::new();
@@ -68,19 +68,19 @@ impl Request {
             Some(text) => Some(Template::of(text, "set_cookies", scope)?),
             None => None,
         };
-        refuse_if!(
-            step.follow_redirects > 0 && step.expect_continue,
-            "has follow_redirects and expect_continue, expected one of them"
-        );
+        refuse_if! {
+            step.follow_redirects > 0 && step.expect_continue =>
+                "has follow_redirects and expect_continue, expected one of them";
+        }
         let coded = coded_by_header(step)?;
         let framed = listed("content-length") || coded;
         let body = step.body.as_ref();
         let chunked = body.is_some_and(|body| body.chunked);
         let body = body.map(|body| content(body, scope)).transpose()?;
-        refuse_if!(
-            chunked && framed || coded && listed("content-length"),
-            "says twice how its body ends, expected one of chunked, a Transfer-Encoding header and a Content-Length header"
-        );
+        refuse_if! {
+            chunked && framed || coded && listed("content-length") =>
+                "says twice how its body ends, expected one of chunked, a Transfer-Encoding header and a Content-Length header";
+        }
         if let Some(Content::Text(text)) = &body
             && !text.is_literal()
             && listed("content-length")
@@ -109,23 +109,23 @@ impl Request {
             ));
         }
         if step.expect_continue {
-            refuse_if!(
-                body.is_none() || listed("expect"),
-                "has expect_continue, expected a body with it and no Expect header"
-            );
+            refuse_if! {
+                body.is_none() || listed("expect") =>
+                    "has expect_continue, expected a body with it and no Expect header";
+            }
             add("Expect", Template::literal(&b"100-continue"[..]));
         }
-        refuse_if!(
-            step.follow_redirects > 0 && matches!(body, Some(Content::File(..))),
-            "has follow_redirects and a body that is read while it goes out, expected a file of at most 1 MiB"
-        );
+        refuse_if! {
+            step.follow_redirects > 0 && matches!(body, Some(Content::File(..))) =>
+                "has follow_redirects and a body that is read while it goes out, expected a file of at most 1 MiB";
+        }
         if chunked {
             add("Transfer-Encoding", Template::literal(&b"chunked"[..]));
         }
-        refuse_if!(
-            cache.is_some() && (listed("if-none-match") || listed("if-modified-since")),
-            "has If-None-Match or If-Modified-Since, but the users have a cache, expected one of them"
-        );
+        refuse_if! {
+            cache.is_some() && (listed("if-none-match") || listed("if-modified-since")) =>
+                "has If-None-Match or If-Modified-Since, but the users have a cache, expected one of them";
+        }
         let index = |name: &str, at: Option<usize>| match at {
             Some(at) if at > step.headers.len() => Err(format!(
                 "{name} is {at}, expected at most {}, the number of its headers",
@@ -184,20 +184,20 @@ fn coded_by_header(step: &Step) -> Result<bool, String> {
 fn authorization(auth: &Auth, scope: &mut Scope) -> Result<Template, String> {
     match auth {
         Auth::Basic { user, password } => {
-            refuse_if!(
-                user.contains(':'),
-                "auth.basic.user holds a colon, which RFC 7617 does not allow"
-            );
+            refuse_if! {
+                user.contains(':') =>
+                    "auth.basic.user holds a colon, which RFC 7617 does not allow";
+            }
             let credentials = BASE64.encode(format!("{user}:{password}"));
             Ok(Template::literal(
                 format!("Basic {credentials}").into_bytes(),
             ))
         }
         Auth::Bearer(token) => {
-            refuse_if!(
-                token.bytes().any(|byte| byte < b' ' || byte == 0x7f),
-                "auth.bearer holds a control character, expected a token"
-            );
+            refuse_if! {
+                token.bytes().any(|byte| byte < b' ' || byte == 0x7f) =>
+                    "auth.bearer holds a control character, expected a token";
+            }
             Template::of(&format!("Bearer {token}"), "auth.bearer", scope)
         }
     }
@@ -252,7 +252,7 @@ fn content(body: &Body, scope: &mut Scope) -> Result<Content, String> {
                 |error: std::io::Error| format!("body.file {path} cannot be read: {error}");
             let mut file = File::open(path).map_err(failed)?;
             let facts = file.metadata().map_err(failed)?;
-            refuse_if!(!facts.is_file(), "body.file {path} is not a file");
+            refuse_if! { !facts.is_file() => "body.file {path} is not a file"; }
             if facts.len() > MAX_LOADED_BYTES {
                 return Ok(Content::File(Arc::new(file), facts.len()));
             }
