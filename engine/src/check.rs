@@ -165,9 +165,9 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
                 if let Some(most) = phase.max_users
                     && (lacks_places(most) || most > *max_users)
                 {
-                    return refuse(format!(
+                    refuse! {
                         "load.phases[{index}].max_users is {most}, expected {threads} (one per thread{here}) to load.max_users, {max_users}"
-                    ));
+                    }
                 }
             }
             refuse_if! {
@@ -191,9 +191,9 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
                     let blocks = scenario.needs_program();
                     scenario.steps.len() > 1 || scenario.loops > 1 || repeated || blocks
                 }) {
-                    return refuse(
-                        "load.session is request, expected scenarios of one step, sent once, without blocks: with session user an arrival walks all of them",
-                    );
+                    refuse! {
+                        "load.session is request, expected scenarios of one step, sent once, without blocks: with session user an arrival walks all of them"
+                    }
                 }
                 refuse_if! {
                     plan.cache.is_some_and(|cache| cache.fresh) =>
@@ -292,9 +292,7 @@ const MAX_TURNS: usize = 100_000;
 pub fn check_turns(turns: &[[f64; 3]]) -> Result<(), PlanError> {
     if !(1..=MAX_TURNS).contains(&turns.len()) {
         let found = turns.len();
-        return refuse(format!(
-            "turns has {found} entries; expected 1 to {MAX_TURNS}"
-        ));
+        refuse! { "turns has {found} entries; expected 1 to {MAX_TURNS}" }
     }
     let instants: Vec<f64> = turns.iter().flatten().copied().collect();
     for ms in &instants {

@@ -33,6 +33,11 @@ macro_rules! refuse_if {
     };
 }
 
+/// Refuses by this sentence.
+macro_rules! refuse {
+    ($($sentence:tt)+) => { return Err(format!($($sentence)+).into()) };
+}
+
 /// Shorthand for a refusal.
 pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, PlanError> {
     Err(PlanError(sentence.into()))

@@ -31,9 +31,9 @@ pub fn resolve(sources: &Sources, targets: &[Address]) -> Result<Vec<Address>, P
         families.all(|target| target.is_ipv4() == ip.is_ipv4())
     };
     if let Some(other) = found.iter().find(|ip| !same_family(ip)) {
-        return refuse(format!(
+        refuse! {
             "target.source_addresses holds {other}, but the target has an address of the other family: give sources of the target's family, and an IP address in target.url"
-        ));
+        }
     }
     let check = |ip: IpAddr| {
         let address = Address::new(SocketAddr::new(ip, 0));
@@ -66,9 +66,7 @@ fn range(text: &str) -> Result<Vec<IpAddr>, PlanError> {
         }
         (IpAddr::V6(from), IpAddr::V6(to)) => (from.to_bits(), to.to_bits()),
         _ => {
-            return refuse(format!(
-                "target.source_addresses is {text:?}, expected both ends to be of one family"
-            ));
+            refuse! { "target.source_addresses is {text:?}, expected both ends to be of one family" }
         }
     };
     refuse_if! {

@@ -78,9 +78,9 @@ impl ResolvedTarget {
         }
         for entry in listed {
             let Some((host, port)) = split_port(entry) else {
-                return refuse(format!(
+                refuse! {
                     "target.addresses holds \"{entry}\", expected a host and perhaps a port, such as 127.0.0.1:8080, [::1]:8080 or name"
-                ));
+                }
             };
             let port = port.unwrap_or(url.port);
             let mut all = look_up("target.addresses", &host, port, names)?;
@@ -115,10 +115,9 @@ impl ResolvedTarget {
                 "target.addresses is set, but target.url is a Unix socket: expected one of them";
         }
         let Some(address) = Address::unix(path) else {
-            return refuse(format!(
-                "target.url holds a path of {} bytes, expected at most {UNIX_PATH_BYTES} and no zero byte: the system takes no longer one",
-                path.len()
-            ));
+            refuse! {
+                "target.url holds a path of {} bytes, expected at most {UNIX_PATH_BYTES} and no zero byte: the system takes no longer one", path.len()
+            }
         };
         Ok(Self {
             secure: false,
@@ -157,10 +156,9 @@ fn look_up(key: &str, host: &str, port: u16, names: Names) -> Result<Vec<Address
             Family::Ipv4 => "IPv4",
             Family::Ipv6 => "IPv6",
         };
-        return refuse(format!(
-            "{key}: the host \"{host}\" has no {wanted} address, only {}: take the other family, or name another host",
-            others.join(", ")
-        ));
+        refuse! {
+            "{key}: the host \"{host}\" has no {wanted} address, only {}: take the other family, or name another host", others.join(", ")
+        }
     }
     Ok(found)
 }

@@ -1,6 +1,6 @@
 //! Refuses what a plan asks of HTTP/2 and cannot have. Pure functions of the plan.
 
-use super::{PlanError, refuse, within};
+use super::{PlanError, within};
 use crate::pace::share::Part;
 use crate::plan::{Close, HttpVersion, Load, Plan, Reuse, Scenario};
 
@@ -38,10 +38,9 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             } else {
                 "expect_continue, which is for HTTP/1.1 here"
             };
-            return refuse(format!(
-                "http_version is 2, but the step {} {} has {what}: expected neither a chunked body nor expect_continue",
-                step.method, step.path
-            ));
+            refuse! {
+                "http_version is 2, but the step {} {} has {what}: expected neither a chunked body nor expect_continue", step.method, step.path
+            }
         }
     }
     check_http2(plan)
@@ -67,18 +66,14 @@ fn check_http2(plan: &Plan) -> Result<(), PlanError> {
             .share
             .as_ref()
             .map_or("", |_| ", in the share of this engine");
-        return refuse(format!(
-            "http2.connections is {connections}, expected {threads} or more (one per thread{here})"
-        ));
+        refuse! { "http2.connections is {connections}, expected {threads} or more (one per thread{here})" }
     }
     if let Load::Closed {
         users: Some(users), ..
     } = plan.load
         && connections > users
     {
-        return refuse(format!(
-            "http2.connections is {connections}, expected at most load.users, {users}"
-        ));
+        refuse! { "http2.connections is {connections}, expected at most load.users, {users}" }
     }
     refuse_if! {
         plan.connection.reuse != Reuse::KeepAlive || plan.connection.max_requests.is_some() =>

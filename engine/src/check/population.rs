@@ -1,6 +1,6 @@
 //! Refuses populations that cannot be run, and what does not go together with them.
 
-use super::{MAX_USERS, check_ramp, check_think, duration, refuse};
+use super::{MAX_USERS, check_ramp, check_think, duration};
 use crate::check::PlanError;
 use crate::plan::{Load, Plan, PopulationPlan};
 
@@ -62,10 +62,9 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         && stop.after_ms.is_none()
         && stop.total_requests.is_none()
     {
-        return refuse(format!(
-            "the population {:?} has no end, expected its duration_ms or iterations_per_user, or stop.after_ms or total_requests: a run is always bounded",
-            endless.name
-        ));
+        refuse! {
+            "the population {:?} has no end, expected its duration_ms or iterations_per_user, or stop.after_ms or total_requests: a run is always bounded", endless.name
+        }
     }
     check_scenarios(plan, populations)
 }
@@ -94,20 +93,14 @@ fn check_one(here: &str, one: &PopulationPlan, plan: &Plan) -> Result<(), PlanEr
     };
     let scenarios: Vec<&str> = plan.scenarios.iter().map(|one| one.name.as_str()).collect();
     if let Some(name) = unknown(&one.scenarios, &scenarios) {
-        return refuse(format!(
-            "{here}.scenarios names {name:?}, expected one of: {}",
-            scenarios.join(", ")
-        ));
+        refuse! { "{here}.scenarios names {name:?}, expected one of: {}", scenarios.join(", ") }
     }
     let feeders: Vec<&str> = plan.feeders.iter().map(|one| one.name.as_str()).collect();
     let Some(named) = &one.feeders else {
         return Ok(());
     };
     if let Some(name) = unknown(named, &feeders) {
-        return refuse(format!(
-            "{here}.feeders names {name:?}, expected some of: {}",
-            feeders.join(", ")
-        ));
+        refuse! { "{here}.feeders names {name:?}, expected some of: {}", feeders.join(", ") }
     }
     let others = feeders
         .iter()
@@ -121,10 +114,9 @@ fn check_one(here: &str, one: &PopulationPlan, plan: &Plan) -> Result<(), PlanEr
             serde_json::to_string(scenario).is_ok_and(|text| text.contains(&format!("${{{name}.")))
         });
         if let Some(scenario) = uses {
-            return refuse(format!(
-                "{here}.feeders leaves out {name:?}, but its scenario {:?} sends values of it: expected it among them",
-                scenario.name
-            ));
+            refuse! {
+                "{here}.feeders leaves out {name:?}, but its scenario {:?} sends values of it: expected it among them", scenario.name
+            }
         }
     }
     Ok(())
@@ -136,15 +128,12 @@ fn check_scenarios(plan: &Plan, populations: &[PopulationPlan]) -> Result<(), Pl
         let name = &scenario.name;
         let mut who = populations.iter().filter(|one| one.walks(name));
         let Some(first) = who.next() else {
-            return refuse(format!(
-                "the scenario {name:?} is walked by no population, expected it among the scenarios of one"
-            ));
+            refuse! { "the scenario {name:?} is walked by no population, expected it among the scenarios of one" }
         };
         if let Some(other) = who.find(|other| other.think != first.think) {
-            return refuse(format!(
-                "the populations {:?} and {:?} walk the scenario {name:?} with different think: expected a scenario for each, or the pause in its steps",
-                first.name, other.name
-            ));
+            refuse! {
+                "the populations {:?} and {:?} walk the scenario {name:?} with different think: expected a scenario for each, or the pause in its steps", first.name, other.name
+            }
         }
     }
     Ok(())

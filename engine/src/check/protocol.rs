@@ -80,10 +80,9 @@ fn check_http_1_0(plan: &Plan) -> Result<(), PlanError> {
             } else {
                 "expect_continue"
             };
-            return refuse(format!(
-                "http_version is 1.0, but the step {} {} has {what}, which came with HTTP/1.1: expected neither a chunked body nor expect_continue",
-                step.method, step.path
-            ));
+            refuse! {
+                "http_version is 1.0, but the step {} {} has {what}, which came with HTTP/1.1: expected neither a chunked body nor expect_continue", step.method, step.path
+            }
         }
     }
     Ok(())

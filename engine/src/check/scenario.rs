@@ -1,6 +1,6 @@
 //! Refuses scenarios that cannot be run. What is inside placeholders is checked when they are compiled.
 
-use super::{PlanError, check_think, refuse, within};
+use super::{PlanError, check_think, within};
 use crate::plan::{PathForm, Plan, Scenario, Step};
 
 const MAX_STEPS: usize = 1_000;
@@ -164,9 +164,7 @@ fn check_expectation(step: &Step) -> Result<(), PlanError> {
         ("not_status", &expect.not_status),
     ] {
         if let Some(code) = codes.iter().find(|code| !(200..=599).contains(*code)) {
-            return refuse(format!(
-                "expect.{name} holds {code}, expected codes from 200 to 599"
-            ));
+            refuse! { "expect.{name} holds {code}, expected codes from 200 to 599" }
         }
     }
     for (name, texts) in [
@@ -186,18 +184,14 @@ fn check_expectation(step: &Step) -> Result<(), PlanError> {
     if let (Some(fewest), Some(most)) = (expect.min_bytes, expect.max_bytes)
         && fewest > most
     {
-        return refuse(format!(
-            "expect.min_bytes is {fewest} and max_bytes {most}, expected no more than that"
-        ));
+        refuse! { "expect.min_bytes is {fewest} and max_bytes {most}, expected no more than that" }
     }
     refuse_if! {
         expect.body_bytes.is_some() && (expect.min_bytes.is_some() || expect.max_bytes.is_some()) =>
             "expect has body_bytes beside min_bytes or max_bytes, expected one length or its bounds";
     }
     if let Some(max_ms) = expect.max_ms.filter(|ms| !(ms.is_finite() && *ms > 0.0)) {
-        return refuse(format!(
-            "expect.max_ms is {max_ms}, expected a number above 0"
-        ));
+        refuse! { "expect.max_ms is {max_ms}, expected a number above 0" }
     }
     Ok(())
 }

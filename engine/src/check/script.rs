@@ -1,6 +1,6 @@
 //! Refuses scripts beside what a script decides itself, and rates that cannot be counted.
 
-use super::{PlanError, duration, refuse, within};
+use super::{PlanError, duration, within};
 use crate::plan::{HttpVersion, Load, Node, Plan, Reuse, Session};
 
 const MAX_THREADS: u32 = 1_000;
@@ -37,9 +37,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         ..
     } = plan.load
     {
-        return refuse(
-            "script is set, expected load.model closed with it, or an open load with session request",
-        );
+        refuse! { "script is set, expected load.model closed with it, or an open load with session request" }
     }
     refuse_if! {
         plan.http_version != HttpVersion::V1_1 =>
@@ -48,12 +46,12 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             "script is set, expected connection.reuse keep_alive and no max_requests with it: a script that wants connections closed sends Connection: close";
     }
     let [scenario] = &plan.scenarios[..] else {
-        return refuse("script is set, expected one scenario with it");
+        refuse! { "script is set, expected one scenario with it" }
     };
     let [Node::Request(step)] = &scenario.steps[..] else {
-        return refuse(
-            "script is set, expected one step with it: method, path, headers and body before the script changes them",
-        );
+        refuse! {
+            "script is set, expected one step with it: method, path, headers and body before the script changes them"
+        }
     };
     let walks = scenario.loops != 1 || step.repeat != 1;
     let looks = !step.capture.is_empty() || step.expect.needs_copy() || step.follow_redirects > 0;

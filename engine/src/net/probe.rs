@@ -108,18 +108,13 @@ pub fn round_trip<D: Driver>() -> Result<(), String> {
                     driver.close(0);
                     return Ok(());
                 }
-                NetEvent::Closed(_) => {
-                    return Err("the bytes received are not those sent".to_owned());
-                }
+                NetEvent::Closed(_) => refuse! { "the bytes received are not those sent" },
                 NetEvent::ConnectFailed(_, code) if is_out_of_ports(Some(code)) => return Ok(()),
                 NetEvent::ConnectFailed(_, code)
                 | NetEvent::Broken(_, _, code)
-                | NetEvent::Refused(_, code) => {
-                    return Err(format!(
-                        "a round over loopback failed: {}",
-                        io::Error::from_raw_os_error(code)
-                    ));
-                }
+                | NetEvent::Refused(_, code) => refuse! {
+                    "a round over loopback failed: {}", io::Error::from_raw_os_error(code)
+                },
                 NetEvent::Woken
                 | NetEvent::Secured(..)
                 | NetEvent::Unsecured(..)

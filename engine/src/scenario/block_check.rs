@@ -11,10 +11,7 @@ pub(super) fn check_block(block: &Block) -> Result<(), String> {
     let kinds = BLOCK_KEYS.into_iter();
     let kinds: Vec<&str> = kinds.filter(|key| given.get(key).is_some()).collect();
     let [kind] = kinds.as_slice() else {
-        return Err(format!(
-            "a block has the keys {}, expected exactly one of them",
-            kinds.join(", ")
-        ));
+        refuse! { "a block has the keys {}, expected exactly one of them", kinds.join(", ") }
     };
     let alone = matches!(*kind, "pause" | "pace" | "set" | "call" | "note");
     if alone != block.steps.is_empty() {
@@ -23,7 +20,7 @@ pub(super) fn check_block(block: &Block) -> Result<(), String> {
         } else {
             "at least one step"
         };
-        return Err(format!("the block {kind} expects {expected}"));
+        refuse! { "the block {kind} expects {expected}" }
     }
     refuse_if! {
         !block.otherwise.is_empty() && *kind != "if" =>
@@ -56,9 +53,7 @@ fn check_pace(pace: &Pace) -> Result<(), String> {
     if let Some(per_min) = pace.per_min
         && !(0.001..=6e7).contains(&per_min)
     {
-        return Err(format!(
-            "pace.per_min is {per_min}, expected 0.001 to 60,000,000"
-        ));
+        refuse! { "pace.per_min is {per_min}, expected 0.001 to 60,000,000" }
     }
     for phase in &pace.phases {
         let rates = [phase.from_per_s, phase.to_per_s];

@@ -35,9 +35,7 @@ type Found = Vec<Box<[u8]>>;
 impl Wanted {
     fn new(capture: &Capture, groups: usize) -> Result<Self, String> {
         let wanted = match (&capture.template, capture.group) {
-            (Some(_), Some(_)) => {
-                return Err("has a group and a template, expected one of them".to_owned());
-            }
+            (Some(_), Some(_)) => refuse! { "has a group and a template, expected one of them" },
             (Some(text), None) => Self::template(text),
             (None, group) => Self::Group(group.unwrap_or(groups.min(1))),
         };

@@ -111,11 +111,9 @@ impl Feeder {
         } else if first.len() == plan.columns.len() || first.is_empty() {
             plan.columns.clone()
         } else {
-            return refuse(format!(
-                "feeder {name:?}: columns names {}, expected {}, as many as {file} has",
-                plan.columns.len(),
-                first.len()
-            ));
+            refuse! {
+                "feeder {name:?}: columns names {}, expected {}, as many as {file} has", plan.columns.len(), first.len()
+            }
         };
         let mut record = csv::ByteRecord::new();
         while reader

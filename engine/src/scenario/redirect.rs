@@ -50,7 +50,7 @@ impl TargetOrigin {
         };
         if !is(&here) && !self.url(host).is_ok_and(|named| is(&named)) {
             let authority = &to[Position::BeforeHost..Position::AfterPort];
-            return Err(format!("it leads to another host, {authority}"));
+            refuse! { "it leads to another host, {authority}" }
         }
         Ok(to[Position::BeforePath..Position::AfterQuery].to_owned())
     }

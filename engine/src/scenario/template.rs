@@ -414,11 +414,7 @@ fn value(inside: &str, scope: &mut Scope) -> Result<(Source, Vec<Filter>), Strin
                 [alphabet] => Source::Characters(alphabet.chars().collect(), length),
                 _ => Source::Letters(length),
             },
-            _ => {
-                return Err(format!(
-                    "has the length {length}, expected a number from 1 to {MAX_LETTERS}"
-                ));
-            }
+            _ => refuse! { "has the length {length}, expected a number from 1 to {MAX_LETTERS}" },
         },
         ["random", "choice", first, more @ ..] => Source::Choice(
             std::iter::once(first)
@@ -426,12 +422,9 @@ fn value(inside: &str, scope: &mut Scope) -> Result<(Source, Vec<Filter>), Strin
                 .map(|word| word.as_bytes().into())
                 .collect(),
         ),
-        ["random", ..] => {
-            return Err(
-                "is not a known random value, expected random int LOW HIGH, random string LENGTH or random choice WORD…"
-                    .to_owned(),
-            );
-        }
+        ["random", ..] => refuse! {
+            "is not a known random value, expected random int LOW HIGH, random string LENGTH or random choice WORD…"
+        },
         [name] => named(name, scope)?,
         _ => return Err(unknown(scope)),
     };
@@ -456,11 +449,9 @@ fn sequence(options: &[&str], scope: &mut Scope) -> Result<Source, String> {
             Some(("per", "iteration")) => (per_user, each_iteration) = (true, true),
             Some(("per", "user")) => (per_user, each_iteration) = (true, false),
             Some(("per", "run")) => (per_user, each_iteration) = (false, false),
-            _ => {
-                return Err(format!(
-                    "has the option {option:?}, expected start=N, step=N, end=N, name=WORD, per=run, per=user or per=iteration"
-                ));
-            }
+            _ => refuse! {
+                "has the option {option:?}, expected start=N, step=N, end=N, name=WORD, per=run, per=user or per=iteration"
+            },
         }
     }
     let numbers = Numbers {
@@ -481,11 +472,9 @@ fn sequence(options: &[&str], scope: &mut Scope) -> Result<Source, String> {
     let same = |other: &SequenceCounter| other.name.is_some() && other.name == wanted.name;
     let counter = match known.iter().position(same) {
         Some(place) if known[place] == wanted => place,
-        Some(_) => {
-            return Err(
-                "has the name of another sequence with another start, step or end, expected the same ones".to_owned(),
-            );
-        }
+        Some(_) => refuse! {
+            "has the name of another sequence with another start, step or end, expected the same ones"
+        },
         None => {
             known.push(wanted);
             known.len() - 1
@@ -514,7 +503,7 @@ fn named(name: &str, scope: &Scope) -> Result<Source, String> {
         if scope.visible.contains(&slot) {
             return Ok(Source::Captured(slot));
         }
-        return Err("is not captured by an earlier step of this scenario".to_owned());
+        refuse! { "is not captured by an earlier step of this scenario" }
     }
     let column = scope
         .feeders

@@ -52,9 +52,7 @@ fn read_into(requests: &mut Vec<BatchedRequest>, bytes: &[u8]) -> Result<(), Str
         let mut request = httparse::Request::new(&mut headers);
         let head_bytes = match request.parse(rest) {
             Ok(httparse::Status::Complete(length)) => length,
-            Ok(httparse::Status::Partial) => {
-                return Err(format!("request {number} in it has no end"));
-            }
+            Ok(httparse::Status::Partial) => refuse! { "request {number} in it has no end" },
             Err(error) => return Err(format!("request {number} in it is not HTTP: {error}")),
         };
         let head = request.method == Some("HEAD");

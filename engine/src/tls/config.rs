@@ -97,10 +97,10 @@ impl ClientTls {
                     ))
                 })?,
             (Some(_), None) => {
-                return refuse("target.tls.client_cert is given without client_key, expected both");
+                refuse! { "target.tls.client_cert is given without client_key, expected both" }
             }
             (None, Some(_)) => {
-                return refuse("target.tls.client_key is given without client_cert, expected both");
+                refuse! { "target.tls.client_key is given without client_cert, expected both" }
             }
         };
         config.alpn_protocols = alpn(plan)?;
@@ -242,9 +242,7 @@ fn unreadable(key: &str, file: &Path, error: &dyn std::fmt::Display) -> PlanErro
 fn alpn(plan: &Tls) -> Result<Vec<Vec<u8>>, PlanError> {
     let known = |name: &&String| !PROTOCOLS.contains(&name.as_str());
     if let Some(other) = plan.alpn.iter().find(known) {
-        return refuse(format!(
-            "target.tls.alpn offers \"{other}\", expected http/1.1, http/1.0, h2, or an empty list"
-        ));
+        refuse! { "target.tls.alpn offers \"{other}\", expected http/1.1, http/1.0, h2, or an empty list" }
     }
     Ok(plan
         .alpn

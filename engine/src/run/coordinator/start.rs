@@ -118,7 +118,7 @@ impl<'a> Coordinator<'a> {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err("all threads ended before the start".to_owned());
+                    refuse! { "all threads ended before the start" }
                 }
             }
         }

@@ -56,12 +56,9 @@ impl<'a> Assembly<'a> {
                     Op::Element(register, slot, elements)
                 }
                 (None, Some(list)) => Op::Listed(register, list, slot, repeat.as_json),
-                (None, None) => {
-                    return Err(
-                        "loop has as without over and each, expected over: […] or each: NAME beside it"
-                            .to_owned(),
-                    );
-                }
+                (None, None) => refuse! {
+                    "loop has as without over and each, expected over: […] or each: NAME beside it"
+                },
             });
         }
         if let Some(name) = &repeat.index {
@@ -155,10 +152,9 @@ impl<'a> Assembly<'a> {
             .ok()
             .filter(|_| weights.len() == count);
         let Some(weights) = weights else {
-            return Err(format!(
-                "choice has {count} steps and the weights {:?}, expected one weight for each, not all 0",
-                block.weights
-            ));
+            refuse! {
+                "choice has {count} steps and the weights {:?}, expected one weight for each, not all 0", block.weights
+            }
         };
         let fork = self.ops.len();
         self.ops.push(Op::Walked);

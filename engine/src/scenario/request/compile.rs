@@ -60,11 +60,9 @@ impl Request {
         let mut added = Vec::new();
         let mut add = |name: &str, value: Template| added.push(Header::new(name, value));
         let set_cookies = match &step.set_cookies {
-            Some(_) if cookies.is_none() => {
-                return Err(
-                    "has set_cookies, but users keep no cookies: expected cookies: true".to_owned(),
-                );
-            }
+            Some(_) if cookies.is_none() => refuse! {
+                "has set_cookies, but users keep no cookies: expected cookies: true"
+            },
             Some(text) => Some(Template::of(text, "set_cookies", scope)?),
             None => None,
         };
@@ -85,11 +83,9 @@ impl Request {
             && !text.is_literal()
             && listed("content-length")
         {
-            return Err(
-                "has a body with placeholders and a Content-Length header; leave the header out, \
-                 the length is written for every request"
-                    .to_owned(),
-            );
+            refuse! {
+                "has a body with placeholders and a Content-Length header; leave the header out, the length is written for every request"
+            }
         }
         let declared = step
             .headers
@@ -103,10 +99,9 @@ impl Request {
         if let (Some((_, declared)), Some(length)) = (declared, length)
             && declared.trim().parse() != Ok(length)
         {
-            return Err(format!(
-                "has a Content-Length header of {declared:?} and a body of {length} bytes; leave the header out, \
-                 the length is written"
-            ));
+            refuse! {
+                "has a Content-Length header of {declared:?} and a body of {length} bytes; leave the header out, the length is written"
+            }
         }
         if step.expect_continue {
             refuse_if! {
@@ -227,11 +222,7 @@ fn joined(parts: &[BodyPart], scope: &mut Scope) -> Result<Template, String> {
                 })?;
                 all.append(Template::literal(bytes));
             }
-            _ => {
-                return Err(
-                    "body.parts has one that is not exactly one of text and file".to_owned(),
-                );
-            }
+            _ => refuse! { "body.parts has one that is not exactly one of text and file" },
         }
     }
     Ok(all)
