@@ -325,8 +325,7 @@ fn load_script(
     Ok((Some(written), None))
 }
 
-/// Where each thread of the script connects to, once the script has said it for any: then the
-/// target's addresses are those.
+/// Where each thread of the script connects to, once the script has said it for any.
 fn script_addresses(
     script: Option<&Script>,
     target: &mut ResolvedTarget,

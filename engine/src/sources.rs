@@ -1,5 +1,4 @@
-//! Source addresses: a list or a range from the plan, checked to belong to this host and to the
-//! target's address family.
+//! Source addresses: a list or a range of this host's, in the target's address family.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

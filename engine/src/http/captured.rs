@@ -1,6 +1,5 @@
-//! What a step keeps of its response to look at: the head, and the body when it is asked for. Only
-//! responses of steps that capture, expect JSON or a regex, or keep cookies are kept, one at a
-//! time, and only up to a limit.
+//! What a step keeps of its response: the head, and the body when it is asked for; one response at
+//! a time, and only up to a limit.
 
 use super::folded::unfold;
 

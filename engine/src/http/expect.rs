@@ -15,8 +15,7 @@ pub enum Unmet {
     Body,
 }
 
-/// Whether `value` contains `part`, ASCII case apart: servers agree on `text/plain`, not on how they write
-/// its charset.
+/// Whether `value` contains `part`, ASCII case apart: servers write charsets in either.
 fn holds_ignoring_case(value: &[u8], part: &[u8]) -> bool {
     if value.contains(&b'\n') {
         let mut line = value.to_vec();

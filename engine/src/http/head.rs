@@ -1,5 +1,4 @@
-//! The head of a response: its status, how its body is framed and whether the connection stays. One
-//! head in, one value out.
+//! The head of a response: its status, the framing of its body and whether the connection stays.
 
 use std::mem::MaybeUninit;
 

@@ -50,8 +50,7 @@ pub struct Response {
     /// Whether the server lets the connection stay.
     pub keep_alive: bool,
     pub unmet: Option<Unmet>,
-    /// More bytes followed than the response has: the framing is broken and the connection of no
-    /// more use.
+    /// More bytes followed than the response has: its framing is broken.
     pub surplus: bool,
 }
 
@@ -321,8 +320,7 @@ fn head_of(
         exchange.head_request,
         exchange.expectation,
     )?;
-    // An interim head is not remembered: alone in a piece it would be taken for a whole response
-    // without a body.
+    // An interim head alone in a piece would be taken for a whole response without a body.
     if let Some((length, head)) = found
         && !head.is_interim()
     {

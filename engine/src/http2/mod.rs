@@ -27,8 +27,7 @@ use crate::payload::{Outgoing, Payload};
 use crate::tls::config::ClientTls;
 use message::Text;
 
-/// What users share has two connections of the driver beneath: while the server goes away on one,
-/// the next is opened on the other.
+/// While the server goes away on one connection, the next is opened on the other.
 const SIDES: usize = 2;
 
 /// Requests of this many users go out together.
@@ -65,8 +64,7 @@ enum PlaceState {
 }
 
 impl Place {
-    /// Its request is over, or given up. A wait that this ends counts as any other: the longest ones
-    /// end so.
+    /// Its request is over, or given up. A wait that this ends counts as any other.
     fn give_up(&mut self, now_ns: u64, figures: &mut Http2Figures) {
         let body = self.body.take();
         if let Some(since_ns) = body.and_then(|body| body.blocked_ns) {
@@ -136,8 +134,7 @@ struct Side {
     completed: u64,
     /// The server goes away.
     draining: bool,
-    /// Users whose requests were in the last send, and behind them those of the next, where the end
-    /// of sends is asked for.
+    /// Users whose requests were in the last send, and behind them those of the next.
     last: Vec<ConnId>,
     sent_last: usize,
 }

@@ -2,9 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The requests that may still be sent. Threads take them in portions that shrink towards the end,
-/// so that the total is exact and no thread sits on a share that others wait for; without a total
-/// nothing is shared at all.
+/// The requests that may still be sent. Threads take them in portions that shrink towards the end:
+/// the total is exact, and no thread sits on a share that others wait for.
 #[derive(Debug)]
 pub struct Quota {
     left: Option<AtomicU64>,

@@ -15,8 +15,7 @@ pub struct OpenJob {
     pub rate: Arc<Rate>,
     pub spacing: Spacing,
     pub connections: u32,
-    /// By phase: when it ends after the start, and how many may be under way for its arrivals;
-    /// empty when no phase says so.
+    /// By phase: its end after the start, and its cap; empty when no phase has one.
     pub caps: Vec<(u64, Option<u32>)>,
     /// An arrival is a user who walks the scenario, and such walks are timed.
     pub walks: bool,

@@ -22,14 +22,11 @@ pub struct StepJob {
     pub looks_at_body: bool,
     /// Whether more is made of its responses than what is seen while they come.
     pub judges: bool,
-    /// Its response gives the user values that a later request or a block may depend on, or is held
-    /// against some.
+    /// Its response gives the user values that later requests or blocks may depend on.
     pub captures: bool,
-    /// It goes out by itself, with nothing before or behind it: its body follows later, or is read
-    /// while it goes out.
+    /// It goes out by itself: its body follows later, or is read while it goes out.
     pub alone: bool,
-    /// What comes next goes out after its response: it may end the iteration or lead elsewhere, or
-    /// a pause of its own follows it.
+    /// What comes next goes out after its response: that may end the iteration or lead elsewhere.
     pub ends_group: bool,
     /// The longest service time that is right.
     pub max_ns: Option<u64>,

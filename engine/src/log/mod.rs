@@ -44,8 +44,7 @@ pub const COLUMNS: [&str; 22] = [
 
 /// A thread hands its rows over in batches of this size, and at every instant at which segments are cut.
 const BATCH_ROWS: usize = 512;
-/// So many batches may wait for the writer; then threads wait for it. It bounds the memory, and
-/// nothing is dropped.
+/// So many batches may wait for the writer; then threads wait for it. Nothing is dropped.
 const BATCHES_WAITING: usize = 64;
 
 /// One request that ended, or a note, in the clock of the run.
@@ -117,8 +116,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Creates the file. `fixed`: per step the bytes that are sent for every request, where they
-    /// are always the same.
+    /// Creates the file. `fixed`: per step the bytes of every request, where they are the same.
     pub fn create(plan: &Plan, fixed: &[Option<&[u8]>]) -> Result<Option<Self>, PlanError> {
         let Some(path) = &plan.log else {
             return Ok(None);

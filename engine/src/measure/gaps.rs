@@ -1,6 +1,5 @@
-//! Gaps: spans in which no request completed in any thread although some were in flight. Threads
-//! record when they were quiet; here the quiet spans of all threads are laid over each other. Times
-//! in, spans out.
+//! Gaps: spans in which no request completed in any thread although some were in flight. The quiet
+//! spans of all threads are laid over each other.
 
 use std::collections::VecDeque;
 
@@ -92,8 +91,7 @@ impl Gaps {
         }
     }
 
-    /// One thread's quiet spans, in order, up to `known_to_ns`. Of spans that touch either end of a
-    /// segment also the short ones.
+    /// One thread's quiet spans, in order, up to `known_to_ns`; at its ends also short ones.
     pub fn add(&mut self, thread: usize, spans: &[Quiet], known_to_ns: u64) {
         let thread = &mut self.threads[thread];
         let (border_ns, quiet) = (thread.known_to_ns, thread.quiet_to_the_end);

@@ -1,6 +1,5 @@
 //! What happened, as counters and histograms: recorded per thread, cut into segments at agreed
-//! instants, added up elsewhere. Nothing here knows of sockets, HTTP or output formats, and no
-//! clock is read here: times come in.
+//! instants, added up elsewhere. It knows no sockets, HTTP, formats or clocks.
 
 /// Declares figures that are added up field by field, or by the rule behind `=`.
 macro_rules! sums {

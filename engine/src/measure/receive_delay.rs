@@ -8,8 +8,7 @@ sums! {
     ReceiveDelay {
         /// All of them, also those of which nothing else is known.
         reads: u64,
-        /// Of those whose arrival is known: from the arrival of their last packet to the time that their
-        /// bytes are given.
+        /// From the arrival of their last packet to their receive time, where that is known.
         delays: Durations<2>,
     }
 }

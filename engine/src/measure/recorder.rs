@@ -225,8 +225,7 @@ impl Recorder {
         }
     }
 
-    /// A request in flight is denied ever to have been sent ([`crate::fault::Fault::HiddenRetries`]).
-    /// So is the time that it had.
+    /// A request in flight is denied ([`crate::fault::Fault::HiddenRetries`]), and its time.
     pub fn unsend(&mut self, at_ns: u64, sent_ns: u64) {
         self.integrate(at_ns);
         let from_ns = sent_ns.max(self.window_from_ns);
@@ -244,8 +243,7 @@ impl Recorder {
         self.figures.counters.fail(kind);
     }
 
-    /// A request timed out: the time it had is kept as a sample, for without it the percentiles
-    /// would be those of the lucky.
+    /// A request timed out: without its time the percentiles would be those of the lucky.
     pub fn timed_out(&mut self, at_ns: u64, sent_ns: u64) {
         self.lost(at_ns, sent_ns, ErrorKind::Timeout);
         self.took(sent_ns, at_ns.saturating_sub(sent_ns));
@@ -311,8 +309,7 @@ impl Recorder {
         }
     }
 
-    /// A cut commanded for an instant that this thread has passed is made here: what has been
-    /// recorded belongs before it.
+    /// A cut commanded for an instant that has passed is made here, after what was recorded.
     pub fn earliest_cut_ns(&self) -> u64 {
         self.changed_ns.max(self.users_changed_ns).max(self.from_ns)
     }

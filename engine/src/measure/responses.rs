@@ -1,13 +1,11 @@
-//! How often each response came, a response being its status and the length of its body: what a
-//! content check looks at first.
+//! How often each response came: its status and the length of its body.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 
 use super::Sum;
 
-/// Different responses counted one by one; more than this (a server with random lengths) go to the
-/// others.
+/// Different responses counted one by one; more (random lengths) go to the others.
 const MAX_DISTINCT: usize = 4096;
 
 /// A status and the length of a body.
@@ -16,8 +14,7 @@ pub type StatusAndLength = (u16, u64);
 /// Counts per response and per status.
 #[derive(Debug, Clone, Default)]
 pub struct ResponseCounts {
-    /// The response that came last and how often in a row: a run of equal responses costs one
-    /// comparison each.
+    /// The response that came last, and how often in a row: a run costs one comparison each.
     last: Option<(StatusAndLength, u64)>,
     counts: HashMap<StatusAndLength, u64>,
     others: BTreeMap<u16, u64>,

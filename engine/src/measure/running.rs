@@ -1,8 +1,6 @@
-//! Time that is still running: of whatever has begun and not ended, without asking each of them. Must
-//! not know what it is that runs.
+//! Time of whatever has begun and not ended, without asking each of them.
 
-/// How many run, and when they began, as one sum: so their time up to any moment is known at once,
-/// of ten of them or of a million.
+/// How many run, and when they began, as one sum: their time up to any moment is known at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Running {
     count: i64,

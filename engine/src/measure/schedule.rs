@@ -1,6 +1,5 @@
-//! When a thread's segments are cut: interval rows aligned to the start, the edges of the window and of
-//! its turns, the stop. Every thread has the same schedule, so that all cut at the same instants. Pure:
-//! times come in.
+//! When a thread's segments are cut: rows aligned to the start, the edges of the window and of its
+//! turns, the stop. Every thread has the same schedule. Pure: times come in.
 
 use std::collections::VecDeque;
 

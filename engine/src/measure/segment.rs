@@ -39,11 +39,9 @@ sums! {
     OpenLoad {
         /// From the intended send to the last byte, or to the timeout.
         latency: Durations,
-        /// From the intended send to the actual one, or to the attempt to connect where no connection was
-        /// ready.
+        /// From the intended send to the actual one, or to the attempt to connect.
         send_lag: Durations,
-        /// From the intended arrival of a user to the end of its last response; of those who walked to the
-        /// end.
+        /// From a user's intended arrival to its last response; of those who walked to the end.
         session_time: Durations,
     }
 }
@@ -86,14 +84,12 @@ sums! {
     }
 }
 
-/// What a thread took between two cuts. All clocks are read when a cut is sent, which may be a little
-/// after its instant.
+/// What a thread took between two cuts, by clocks that are read a little after them.
 #[derive(Debug, Default)]
 pub struct Costs {
     pub cpu_ns: u64,
     pub wall_ns: u64,
-    /// How long the thread was runnable and did not run, and how often it was put on a CPU; `None`
-    /// where that cannot be read.
+    /// What the scheduler counted of the thread; `None` where that cannot be read.
     pub scheduled: Option<Scheduled>,
 }
 
@@ -115,8 +111,7 @@ pub struct Segment {
     pub quiet: Vec<Quiet>,
     /// Only at the edges of a window and at the end of the run.
     pub at_edge: AtEdge,
-    /// The slowest requests since the window opened, where they are asked for; only in the last
-    /// segment of a window.
+    /// The slowest requests since the window opened; only in its last segment.
     pub slowest: Vec<Slow>,
     /// Rates that were seen.
     pub rates: RateCounts,

@@ -49,8 +49,7 @@ impl Slowest {
     }
 }
 
-/// The slowest of these, slowest first: `share` of `requests`, of which at least one, and not more than
-/// `most`.
+/// The slowest of these, slowest first: `share` of `requests`, at least one, `most` at most.
 pub fn slowest_of(mut all: Vec<Slow>, requests: u64, share: f64, most: u32) -> Vec<Slow> {
     all.sort_unstable_by_key(|slow| Reverse(*slow));
     let wanted = (requests as f64 * share).ceil() as usize;

@@ -48,8 +48,7 @@ impl Uniformity {
         self.distance_from(0.0)
     }
 
-    /// The same, looked for from this value on only: what moves small values about among themselves
-    /// does not count.
+    /// The same, looked for from this value on: what moves among smaller values does not count.
     pub fn distance_from(&self, least: f64) -> Option<f64> {
         let cells = self.cells.as_ref()?;
         let mut below = 0u64;

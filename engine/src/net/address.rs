@@ -1,5 +1,4 @@
-//! Where to connect: an IP address and port, or a Unix socket, resolved once and in the kernel's
-//! form. Opens no connection.
+//! Where to connect: an IP address and port, or a Unix socket, in the kernel's form.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -92,8 +91,7 @@ impl Address {
     }
 }
 
-/// Resolves a host (a name, or an IP address without brackets) and a port, once; every address the
-/// resolver gives.
+/// Every address that the resolver gives for a host (an IP address without brackets).
 pub fn resolve(host: &str, port: u16) -> io::Result<Vec<Address>> {
     let mut seen = Vec::new();
     for address in (host, port).to_socket_addrs()? {

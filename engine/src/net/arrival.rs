@@ -27,8 +27,7 @@ const LONGEST_READING_NS: u64 = 2_000;
 #[repr(C, align(8))]
 pub(super) struct Control(pub [u8; CONTROL_BYTES]);
 
-/// Asks the kernel to stamp what this connection reads, where it is one of those. False: it is not,
-/// or the kernel does not.
+/// Asks the kernel to stamp what this connection reads, where it is one of those; whether it does.
 pub(super) fn ask(config: &Config, conn: ConnId, address: usize, socket: impl AsFd) -> bool {
     // The kernel stamps packets, and a Unix socket has none.
     let stamped = config.receive_stamps
@@ -37,8 +36,7 @@ pub(super) fn ask(config: &Config, conn: ConnId, address: usize, socket: impl As
     stamped && stamp_arrivals(socket.as_fd()).is_ok()
 }
 
-/// Of each [`STAMPED_IN`] connections in a row one is drawn: those of one server or of one group of users
-/// often lie at equal distances.
+/// One in each row of [`STAMPED_IN`] is drawn: those of one server often lie at equal distances.
 fn is_drawn(seed: u64, conn: ConnId, connections: u32) -> bool {
     let (row, place) = (conn / STAMPED_IN, conn % STAMPED_IN);
     let length = STAMPED_IN.min(connections.max(1) - row * STAMPED_IN);

@@ -9,13 +9,11 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::Submitter;
 use io_uring::types::BufRingEntry;
 
-/// Buffers at the beginning. Few buffers stay in the cache; more are added when they do not
-/// suffice.
+/// Buffers at the beginning: few stay in the cache. More are added when they do not suffice.
 const FIRST: u16 = 16;
 const MOST: u16 = 2048;
 const BYTES: usize = 16 * 1024;
-/// Not a power of two: the beginnings of the buffers, often all that is used of them, would compete
-/// for the same lines of the cache.
+/// Not a power of two: the beginnings of the buffers would compete for the same cache lines.
 const STRIDE: usize = BYTES + 3 * 64;
 
 /// A buffer that the kernel has filled. Only its ring makes one, and takes it back.

@@ -1,5 +1,4 @@
-//! The epoll driver: edge triggered, one read or write per call. Available on every kernel, and the
-//! cross-check of io_uring.
+//! The epoll driver: edge triggered, one read or write per call. The cross-check of io_uring.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -20,8 +19,7 @@ use crate::fault::Faults;
 use crate::payload::Outgoing;
 use prony_common::process::raise_file_limit;
 
-/// Ready connections taken from the kernel at a time: with more, the last would wait too long for
-/// their turn.
+/// Ready connections taken at a time: with more, the last would wait too long for their turn.
 const BATCH: usize = 512;
 const BUFFER_BYTES: usize = 64 * 1024;
 const WAKE: u64 = u64::MAX;

@@ -61,8 +61,7 @@ pub struct Config {
     pub seed: u64,
     /// Connections end by a reset.
     pub resets: bool,
-    /// For the driver of HTTP/2: connections are then those that users have, and this says which of
-    /// them are one.
+    /// For the driver of HTTP/2: which of the users' connections are one.
     pub http2: Option<Sharing>,
     /// Reads the files that bodies are.
     pub read_ahead: ReadAhead,
@@ -97,8 +96,7 @@ impl Config {
     }
 }
 
-/// Which client a connection is of: `sides` in a row are of one client, and after all `clients` it is the
-/// first one's turn again.
+/// Which client a connection is of: `sides` in a row are of one, round after round of `clients`.
 #[derive(Debug, Clone, Copy)]
 pub struct Owners {
     pub sides: usize,
@@ -123,8 +121,7 @@ impl Owners {
 /// How connections are shared and opened.
 #[derive(Debug, Clone, Copy)]
 pub struct Sharing {
-    /// Connections to each server that the users of this thread share; user u has connection
-    /// u mod this.
+    /// Connections to each server that users share; user u has connection u mod this.
     pub connections: usize,
     /// Users of this thread.
     pub users: usize,
@@ -148,13 +145,11 @@ pub enum NetEvent {
     Received(Received),
     /// The other side closed its direction.
     Closed(ConnId),
-    /// The other side closed without TLS's close_notify: whether all that it had to say has come is not
-    /// known.
+    /// The other side closed without TLS's close_notify: what has come may not be all.
     Truncated(ConnId),
     /// The connection broke while reading or writing; with the `errno`.
     Broken(ConnId, Direction, i32),
-    /// The kernel refused an operation of this connection, with the `errno`: a failure of the
-    /// client, not of the server.
+    /// The kernel refused an operation, with the `errno`: a failure of the client.
     Refused(ConnId, i32),
     /// The connection is open, and others use it too; its opener gets an event of its own.
     Joined(ConnId),
@@ -202,8 +197,7 @@ pub enum Direction {
     Write,
 }
 
-/// Bytes that arrived; read them by [`Driver::bytes`] and give the buffer back by
-/// [`Driver::release`].
+/// Bytes that arrived ([`Driver::bytes`]); [`Driver::release`] gives their buffer back.
 #[derive(Debug)]
 pub struct Received {
     pub conn: ConnId,
@@ -259,22 +253,18 @@ macro_rules! over_another_driver {
 }
 pub(crate) use over_another_driver;
 
-/// Performs network I/O. Calls between two waits only queue operations; [`Driver::flush`] and
-/// [`Driver::wait`] submit them.
+/// Network I/O. Calls between two waits only queue; [`Driver::flush`] and [`Driver::wait`] submit.
 ///
-/// A closed index may be reconnected at once: events of the previous connection are never delivered
-/// after [`Driver::close`].
+/// A closed index may be reconnected at once: no event of the connection before follows.
 pub trait Driver: Sized {
     /// As named in plans and events.
     const NAME: &'static str;
     /// How many sends are submitted together.
     const SEND_GROUP: usize;
-    /// Whether bytes are fetched one connection at a time, so that each [`NetEvent::Received`] has
-    /// a time of its own. Otherwise all events of a batch had happened when [`Driver::wait`]
-    /// returned.
+    /// Whether each [`NetEvent::Received`] has a time of its own. Otherwise all events of a batch
+    /// had happened when [`Driver::wait`] returned.
     const STAMPS_EACH_READ: bool;
-    /// Whether connections need a TLS handshake: [`NetEvent::Connected`] is then followed by
-    /// [`NetEvent::Secured`].
+    /// Whether [`NetEvent::Secured`] follows [`NetEvent::Connected`]: a TLS handshake.
     const SECURES: bool = false;
 
     fn new(config: Config) -> io::Result<Self>;
@@ -303,14 +293,12 @@ pub trait Driver: Sized {
     /// Whether part of a send is still to be taken by the kernel.
     fn is_sending(&self, conn: ConnId) -> bool;
 
-    /// When the kernel had taken the last byte of the last send; `None` while it has not, or
-    /// without [`Config::times_sends`].
+    /// When the kernel had taken the last byte of the last send ([`Config::times_sends`]).
     fn accepted_ns(&self, _conn: ConnId) -> Option<u64> {
         None
     }
 
-    /// How often the kernel refused submissions for the moment since the last call: a delay of the
-    /// client, not of the server.
+    /// How often the kernel refused submissions since the last call: a delay of the client.
     fn take_put_off(&mut self) -> u64 {
         0
     }
@@ -331,8 +319,7 @@ pub trait Driver: Sized {
         self.send(conn, payload);
     }
 
-    /// Submits everything queued and waits for a batch of events, at most until the given monotonic
-    /// time.
+    /// Submits everything queued and waits for events, at most until this monotonic time.
     fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()>;
 
     /// The next event of the batch.

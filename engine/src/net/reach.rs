@@ -11,8 +11,7 @@ const MAX_TRIED: usize = 16;
 /// An attempt is given up after this time, or that of the plan's connections.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Takes out the addresses of a family on which nobody answers, where somebody does on the other, and
-/// returns them.
+/// Takes out the addresses of a family on which nobody answers, where somebody does on the other.
 pub fn leave_out_unanswered(addresses: &mut Vec<Address>, connect: Duration) -> Vec<Address> {
     let is_v4 = |address: &Address| address.ip().is_some_and(|ip| ip.is_ipv4());
     let (v4, v6): (Vec<Address>, Vec<Address>) = addresses.iter().cloned().partition(is_v4);

@@ -1,6 +1,5 @@
-//! Several rings as one driver. A ring cannot hold more direct descriptors than the process may
-//! open files, but a thread can have several rings. The first one waits for all: the others signal
-//! an eventfd that it polls.
+//! Several rings as one driver: a ring cannot hold more direct descriptors than the process may
+//! open files. The first one waits for all: the others signal an eventfd that it polls.
 
 use std::io;
 
@@ -9,8 +8,7 @@ use super::uring::Uring;
 use super::{Config, ConnId, Driver, NetEvent, Payload, Received};
 use prony_common::process::raise_file_limit;
 
-/// The kernel's own limit of direct descriptors per ring is higher; tables of this size are found
-/// at once.
+/// The kernel allows more per ring; tables of this size are found at once.
 const MOST: usize = 1 << 16;
 
 /// How many connections one ring can have.
@@ -32,8 +30,7 @@ impl Rings {
         (ring, conn % self.per_ring)
     }
 
-    /// Submits what is prepared and fetches what has happened, without waiting; true when there is
-    /// an event to return.
+    /// Submits what is prepared and fetches what has happened; whether there is an event to return.
     fn fetch(ring: &mut Uring) -> io::Result<bool> {
         if !ring.has_fetched() && ring.has_work() {
             ring.wait(Some(0))?;

@@ -1,5 +1,4 @@
-//! When the kernel took the last byte of each connection's last send. Kept only for plans with time
-//! parts, empty otherwise.
+//! When the kernel took the last byte of each connection's last send, for plans with time parts.
 
 use std::collections::VecDeque;
 

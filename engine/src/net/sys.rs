@@ -1,5 +1,4 @@
-//! System calls that the standard library does not offer: clocks, sockets, waking another thread.
-//! No policy.
+//! System calls that the standard library does not offer. No policy.
 
 use std::fs::File;
 use std::io;
@@ -49,8 +48,7 @@ impl SchedulerStatistics {
     }
 }
 
-/// `time on a CPU, time runnable and not running, timeslices`, in ns. A kernel that does not count
-/// writes three zeros.
+/// `time on a CPU, time runnable, timeslices`, in ns; three zeros where nothing is counted.
 fn scheduled(text: &str) -> Option<Scheduled> {
     let mut numbers = text.split_whitespace().map(str::parse::<u64>);
     let mut next = || numbers.next()?.ok();
@@ -126,8 +124,7 @@ impl Waker {
     }
 }
 
-/// A socket for this address that does not block and sends small requests at once; from this
-/// source, if there is one.
+/// A socket that does not block and sends small requests at once; from this source, if any.
 pub(super) fn stream_socket(address: &Address, source: Option<&Address>) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(address.family(), SocketType::STREAM, flags, None)?;
@@ -140,8 +137,7 @@ pub(super) fn stream_socket(address: &Address, source: Option<&Address>) -> io::
     Ok(socket)
 }
 
-/// Binds to an address and leaves the port to the moment of connecting: chosen now, it would be
-/// taken for all targets.
+/// Binds to an address; the port is chosen when it connects, for that target alone.
 fn bind(socket: &OwnedFd, source: &Address) -> io::Result<()> {
     // A kernel without it only has fewer ports.
     let _ = switch_on(

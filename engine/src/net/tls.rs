@@ -1,6 +1,5 @@
-//! TLS on top of another driver: plain bytes above, TLS records below. Plans without TLS do not use
-//! it. Where a load has servers with TLS and others without, what goes to the others is passed on as
-//! it is.
+//! TLS on top of another driver: plain bytes above, TLS records below. What goes to servers without
+//! TLS is passed on as it is.
 
 mod sealing;
 #[cfg(test)]
@@ -42,8 +41,7 @@ pub struct TlsDriver<D> {
     sealing: Vec<ConnId>,
     /// What is left to say of the last event of the driver beneath.
     pending: VecDeque<NetEvent>,
-    /// Bytes of the wire while they are opened, and the plain bytes of the last
-    /// [`NetEvent::Received`].
+    /// Bytes of the wire while they are opened, and the plain ones of the last event.
     sealed: Vec<u8>,
     plain: Vec<u8>,
     /// Of the bytes of the wire that were opened last.
@@ -52,8 +50,7 @@ pub struct TlsDriver<D> {
 
 struct Conn {
     session: TlsSession,
-    /// What TLS has to send, kept to go out with a request that follows at once: it then costs no call
-    /// and no packet of its own.
+    /// What TLS has to send, kept for the request that follows: it then costs no packet of its own.
     outgoing: Vec<u8>,
     /// The server has said that nothing more will come.
     ended: bool,
@@ -171,8 +168,7 @@ impl<D: Driver> TlsDriver<D> {
                 }
             }
             Err(error) => {
-                // The alert that gives the server the reason; it must be on its way before the connection
-                // is closed.
+                // The alert that gives the server the reason must be on its way before the close.
                 if !slot.outgoing.is_empty() {
                     let outgoing = std::mem::take(&mut slot.outgoing);
                     self.wire.send(conn, Payload::bytes(outgoing));

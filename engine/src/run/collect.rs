@@ -1,5 +1,4 @@
-//! Adds up the segments of all threads: interval rows, marks, totals and the window. Segments in,
-//! events out; no I/O.
+//! Adds up the segments of all threads: interval rows, marks, totals and the window. No I/O.
 
 use std::collections::BTreeMap;
 
@@ -81,8 +80,7 @@ impl Collector {
         ));
     }
 
-    /// Moves the close of the open window forward to `at_ns`: its number. None when there is no such window,
-    /// or it closes by then anyway.
+    /// Moves the close of the open window forward to `at_ns`: its number, if there is one to move.
     pub fn close_window(&mut self, at_ns: u64) -> Option<u32> {
         let window = self.window.as_mut().filter(|window| {
             window.opened == self.threads && window.closed == 0 && at_ns < window.closes_ns
@@ -255,8 +253,7 @@ impl Collector {
         }
     }
 
-    /// The totals and the window. `in_order`: the run ended as planned, which completes a window
-    /// that lasts until the stop.
+    /// The totals and the window. `in_order`: the run ended as planned.
     pub fn finish(
         self,
         stopped_ns: u64,

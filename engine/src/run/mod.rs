@@ -1,5 +1,4 @@
-//! `prony-engine run`: reads a plan, starts the threads, adds up what they record, writes events,
-//! and ends in order.
+//! `prony-engine run`: reads a plan, starts the threads, adds up what they record, writes events.
 
 mod collect;
 mod coordinator;

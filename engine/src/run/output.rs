@@ -1,5 +1,4 @@
-//! Stdout: one event per line, written by its own thread, so that a slow or absent reader cannot
-//! hold up the run.
+//! Stdout: one event per line, by a thread of its own: a slow reader cannot hold up the run.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};

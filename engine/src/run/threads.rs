@@ -1,5 +1,4 @@
-//! The load threads: which driver they use, where they run, how they are reached. It does not know
-//! what they measure.
+//! The load threads: which driver they use, where they run, how they are reached.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};

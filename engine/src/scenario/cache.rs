@@ -134,8 +134,7 @@ impl Cache {
     }
 }
 
-/// Until when a response is fresh. By RFC 9111 as long as it says; by JMeter's rules also as long
-/// as JMeter guesses.
+/// Until when a response is fresh: by RFC 9111 as it says; JMeter also guesses.
 fn life(
     seen: &CapturedResponse,
     control: &str,

@@ -1,5 +1,4 @@
-//! Values taken from a response, and expectations that need the whole of it. One response in,
-//! values of the user out; no I/O.
+//! Values taken from a response, and expectations that need the whole of it. No I/O.
 
 use std::sync::Arc;
 
@@ -29,8 +28,7 @@ pub struct Look {
     pub cookies: Option<Arc<CookieHost>>,
     /// Whether the user's cache keeps what the response says of itself.
     pub cache: Option<CachePlan>,
-    /// What the page embeds, and the value that becomes their list. Until then it is the path that
-    /// was asked for (`Request::page`).
+    /// What the page embeds, and the value that becomes their list; until then the path.
     pub resources: Option<(usize, Resources)>,
 }
 
@@ -67,8 +65,7 @@ enum Which {
     /// By number, from 1.
     Nth(usize),
     Random,
-    /// Each has a name of its own: the place of their count, and number and place of those that
-    /// something refers to.
+    /// Each has a name: the place of their count, and number and place of those referred to.
     All(usize, Vec<(usize, usize)>),
 }
 
@@ -83,8 +80,7 @@ pub enum Missed {
 }
 
 impl Look {
-    /// `slot` gives the number of a captured value. The error says what is wrong with a capture or
-    /// an expectation.
+    /// `slot` gives the number of a captured value. The error says what is wrong.
     pub fn compile(
         captures: &[Capture],
         expect: &Expect,
@@ -383,8 +379,7 @@ impl Compiled {
         })
     }
 
-    /// The error: nothing is found and that was not to be, or a value is too long, which is set as
-    /// if nothing had been found.
+    /// The error: nothing is found and that was not to be, or a value is too long and not set.
     fn take(
         &self,
         seen: &CapturedResponse,

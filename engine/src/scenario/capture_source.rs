@@ -224,8 +224,7 @@ fn cookie(line: &[u8], name: &str) -> Option<Box<[u8]>> {
     (pair[..equals].trim_ascii() == name.as_bytes()).then(|| pair[equals + 1..].trim_ascii().into())
 }
 
-/// What stands between two texts, one after the other. An empty text on the left is the beginning,
-/// on the right the end.
+/// What stands between two texts, in order; an empty one is the beginning or the end.
 fn between(left: &Finder<'_>, right: &Finder<'_>, text: &[u8], most: usize) -> Found {
     let mut found = Found::new();
     let mut rest = text;

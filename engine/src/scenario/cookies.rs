@@ -112,11 +112,9 @@ impl StoredCookie {
     }
 }
 
-/// A longer cookie (name, value and path together) is not kept: RFC 6265, section 6.1, asks a
-/// client for no more.
+/// A longer cookie (name, value, path) is not kept: RFC 6265, section 6.1, asks for no more.
 const MAX_COOKIE_BYTES: usize = 4 * 1024;
-/// With more cookies, or more bytes of them, those that were set longest ago make room. Hardly a
-/// server takes as long a header.
+/// Beyond, those set longest ago make room. Hardly a server takes as long a header.
 const MAX_COOKIES: usize = 180;
 const MAX_JAR_BYTES: usize = 64 * 1024;
 
@@ -218,8 +216,7 @@ impl Jar {
         }
     }
 
-    /// Appends the `Cookie` header of a request to this host, or nothing. `sets`: it has set some of
-    /// its own.
+    /// Appends the `Cookie` header of a request to this host. `sets`: it has set some itself.
     pub fn write(
         &mut self,
         target: &[u8],

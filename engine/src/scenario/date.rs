@@ -1,5 +1,4 @@
-//! `${date …}`: the wall clock as a date, in a format of the plan and at an offset from UTC. Texts
-//! and times in, bytes out.
+//! `${date …}`: the wall clock as a date, in a format of the plan and at an offset from UTC.
 
 use std::time::SystemTime;
 
@@ -28,8 +27,7 @@ impl PartialEq for DateFormat {
 impl Eq for DateFormat {}
 
 impl DateFormat {
-    /// The words behind `date`: perhaps `offset_s=N` and `shift_s=N`, then the format. The error
-    /// says what is wrong.
+    /// The words behind `date`: perhaps `offset_s=N` and `shift_s=N`, then the format.
     pub fn compile(words: &str) -> Result<Self, String> {
         let (mut offset, mut shift) = (UtcOffset::UTC, Duration::ZERO);
         let mut rest = words.trim();

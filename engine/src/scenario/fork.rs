@@ -1,5 +1,4 @@
-//! A block whose branches are walked in parallel: as it is compiled, and where one user is in it. It
-//! knows nothing of connections.
+//! A block whose branches are walked in parallel: compiled, and where one user is in it.
 
 /// Branches may be so many at once at the most.
 pub const MAX_AT_ONCE: u32 = 256;

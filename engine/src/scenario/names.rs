@@ -1,10 +1,8 @@
-//! The names of captured values: which are allowed, and which numbered ones something refers to.
-//! Text alone; nothing of responses.
+//! The names of captured values: which are allowed, and which numbered ones are referred to.
 
 use crate::plan::Capture;
 
-/// The numbered names (`id_3`) that something in a plan refers to: only those are kept of a capture
-/// of all matches.
+/// The numbered names (`id_3`) that a plan refers to: others of a capture are not kept.
 #[derive(Debug, Default)]
 pub struct Numbered(String);
 

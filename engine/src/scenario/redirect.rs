@@ -1,5 +1,4 @@
-//! Where a redirect leads and what is asked for there. Texts and bytes in and out; it knows nothing
-//! of users or connections.
+//! Where a redirect leads and what is asked for there. It knows no users or connections.
 
 use url::{Position, Url};
 

@@ -1,5 +1,4 @@
-//! Captured values that the plan asks to be reported, for a caller that goes on with them after the run. It
-//! knows nothing of responses.
+//! Captured values that the plan asks to be reported, for a caller that goes on with them.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

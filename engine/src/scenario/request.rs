@@ -317,8 +317,7 @@ impl Request {
         fresh
     }
 
-    /// Writes the request that follows a redirect: the one before, asking for another path. Nothing
-    /// is drawn anew.
+    /// Writes the request that follows a redirect: the one before, for another path.
     pub fn write_again(
         &self,
         again: &Again<'_>,

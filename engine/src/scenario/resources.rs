@@ -44,9 +44,8 @@ impl Resources {
         })
     }
 
-    /// The JSON list of the paths of what the response to a request for this path embeds on the
-    /// same server, without the slash at their beginning. A response that is an error embeds
-    /// nothing.
+    /// The JSON list of the paths that the response embeds on the same server, without the slash at
+    /// their beginning. A response that is an error embeds nothing.
     pub fn list(&self, seen: &CapturedResponse, path: &[u8]) -> Vec<u8> {
         let mut list = vec![b'['];
         for url in self.urls(seen, path) {

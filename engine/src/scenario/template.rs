@@ -210,8 +210,7 @@ impl Template {
         feeders.filter_map(Feeder::claimed_rows).max()
     }
 
-    /// The captured values and those of feeders' rows that it writes, but for those that a filter
-    /// encodes.
+    /// The captured values, and those of feeders, that it writes and no filter encodes.
     pub fn values<'a>(
         &'a self,
         shared: &'a Shared,
@@ -256,8 +255,7 @@ impl Template {
         out
     }
 
-    /// Appends the rendered bytes. A captured value that is not there renders as nothing; who sends
-    /// looks at [`Self::needs`] first.
+    /// Appends the rendered bytes. A captured value that is not there renders as nothing.
     pub fn render(
         &self,
         place: RequestPart,

@@ -1,5 +1,4 @@
-//! What templates draw from: the counters and feeders that all threads share, and the values that
-//! belong to one user.
+//! What templates draw from: counters and feeders of all threads, and values of one user.
 
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -100,8 +100,7 @@ impl Script {
             delays: functions.delay,
             pipeline: 1,
         };
-        // Called once before the load, as by wrk: what is no request is found before anything is
-        // sent.
+        // Called once before the load, as by wrk: what is no request is found before.
         let first = script.first(0)?;
         script.pipeline = first.1.len() as u32;
         if !script.dynamic {

@@ -14,8 +14,7 @@ pub struct Secured {
     /// The protocol version and the cipher suite by their numbers at IANA.
     pub version: u16,
     pub cipher_suite: u16,
-    /// The protocol that the server chose: its place in [`PROTOCOLS`], from 1; 0 when it chose
-    /// none.
+    /// The protocol that the server chose: its place in [`PROTOCOLS`], from 1; 0 for none.
     pub alpn: u8,
     /// Whether an earlier session was resumed.
     pub resumed: bool,

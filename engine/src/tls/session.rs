@@ -1,5 +1,4 @@
-//! The TLS state of one connection, on the unbuffered API of `rustls`: TLS records in, plain bytes
-//! out, and back. No I/O.
+//! The TLS state of one connection, on the unbuffered API of `rustls`. No I/O.
 
 use std::sync::Arc;
 
@@ -12,8 +11,7 @@ use rustls::{ClientConfig, Error, HandshakeKind};
 
 use super::{PROTOCOLS, Secured};
 
-/// What a record adds to its plain bytes, at most (RFC 8446, section 5.2, and RFC 5246, section
-/// 6.2), and how much it holds.
+/// What a record adds to its plain bytes at most (RFC 8446, 5.2; RFC 5246, 6.2), and holds.
 const RECORD_OVERHEAD_BYTES: usize = 64;
 const RECORD_BYTES: usize = 16 * 1024;
 
@@ -24,8 +22,7 @@ pub struct Opened {
     pub secured: bool,
     /// The server has said that nothing more will come.
     pub ended: bool,
-    /// What is to be sent cannot wait for the next request: the server needs it to go on with the
-    /// handshake.
+    /// What is to be sent cannot wait: the server needs it to go on with the handshake.
     pub urgent: bool,
 }
 

@@ -17,8 +17,7 @@ impl UserValues {
         self.users.get_mut(user as usize)?.forked.as_deref_mut()
     }
 
-    /// A user comes to a fork: it goes on with the first branch, and as many lanes as there are others
-    /// for go on with those.
+    /// A user comes to a fork: it goes on with the first branch, and lanes with the others.
     pub(super) fn fork(
         &mut self,
         user: u32,
@@ -47,8 +46,7 @@ impl UserValues {
         own.forked = Some(Box::new(forked));
     }
 
-    /// A branch was walked to its end: on to the next, or behind the block where all are walked on one
-    /// connection. Else what follows.
+    /// A branch was walked to its end: on to the next, or behind the block. Else what follows.
     pub(super) fn next_branch(
         &mut self,
         (index, user): (u32, u32),
@@ -121,8 +119,7 @@ impl UserValues {
         branch.is_some()
     }
 
-    /// Before and after a lane acts: the user's values are then those of the lane's branch, and the lane
-    /// counts where the user does.
+    /// Before and after a lane acts: the user's values are then those of the lane's branch.
     fn exchange(&mut self, program: &Program, index: u32) {
         let user = self.user(index) as usize;
         let (users, lanes) = self.users.split_at_mut(self.count as usize);
@@ -136,8 +133,7 @@ impl UserValues {
         }
     }
 
-    /// Whether a user comes to its second block in a row in which nothing was sent: it would turn in a
-    /// circle.
+    /// Whether it is the second block in a row in which nothing was sent: a circle.
     fn turns_in_a_circle(&self, user: u32) -> bool {
         let cursor = &self.users[user as usize].cursor;
         cursor.as_ref().is_some_and(|cursor| cursor.idle_forks > 1)

@@ -1,5 +1,4 @@
-//! Connections as users have them: attempted, opened, secured, failed, kept ready for nobody in
-//! particular.
+//! Connections as users have them: attempted, opened, secured, failed, kept ready.
 
 use super::phase::Phase;
 use super::{Action, Context, Users};
@@ -139,8 +138,7 @@ impl Users {
         was_open
     }
 
-    /// A place without a user has lost its connection, or got none. Another attempt follows, at
-    /// first soon, then less and less so.
+    /// A place without a user has no connection: another attempt follows, less and less soon.
     pub(super) fn schedule_reconnect(&mut self, index: u32, now_ns: u64) -> Action {
         let user = &mut self.all[index as usize];
         user.phase = Phase::Cold;

@@ -1,5 +1,4 @@
-//! Users of a closed load who halt between turns: a user that is due to send waits with its
-//! connection open until they resume.
+//! Users of a closed load who halt between turns, with their connections open.
 
 use std::collections::VecDeque;
 

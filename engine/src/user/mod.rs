@@ -137,15 +137,13 @@ pub struct Bytes<'a> {
     pub accepted_ns: Option<u64>,
 }
 
-/// What the thread is to do for a user, after it has closed the connections that were given up
-/// ([`Users::next_given_up`]).
+/// What the thread is to do, after it has closed what was given up ([`Users::next_given_up`]).
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Action {
     /// Nothing: the user waits for what it waits for already.
     Stay,
-    /// Connect its own connection ([`Users::connection`]) to the address of this index; a timer at
-    /// that time.
+    /// Connect its own connection ([`Users::connection`]) to this address; a timer at that time.
     Connect { address: usize, limit_ns: u64 },
     /// Ask [`Users::write`] for its request when its turn to send has come.
     Send,
@@ -377,8 +375,7 @@ impl Users {
         self.all.len() as u32
     }
 
-    /// Requests of these users of an open load that are held and should have been sent before this
-    /// time.
+    /// Requests of these users that are held and should have been sent before this time.
     pub fn overdue(&self, limit_ns: u64, among: impl Iterator<Item = u32>) -> u64 {
         let Some(open) = &self.open else { return 0 };
         let held = among

@@ -6,11 +6,9 @@ use crate::record::Ended;
 /// Where a user goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Move {
-    /// To the request of this step, in the next iteration where one has ended, after the pauses on
-    /// the way.
+    /// To the request of this step, perhaps in the next iteration, after the pauses on the way.
     To { step: u16, pause_ns: u64 },
-    /// To an iteration, which begins with this step, after one that has sent nothing, and after a
-    /// pause.
+    /// To an iteration, after one that has sent nothing, and after a pause.
     Later { step: u16, pause_ns: u64 },
     /// It has ended, after the last step of its scenario.
     Walked,
@@ -39,8 +37,7 @@ impl Users {
         }
     }
 
-    /// To what comes after the last request that was written. `breaks_off`: the rest of its iteration
-    /// is left out.
+    /// To what comes after the last request written. `breaks_off`: in the next iteration.
     #[inline]
     pub(super) fn next_move(&mut self, index: u32, breaks_off: bool, cx: &mut Context<'_>) -> Move {
         let queues = self.queues.as_ref();
@@ -101,8 +98,7 @@ impl Users {
         self.move_from_start(index, step, cx)
     }
 
-    /// The first step of a user's next iteration, or with no step before of its first. `None`: it has
-    /// nothing to go on with.
+    /// The first step of a user's next iteration, or of its first. `None`: there is none.
     #[inline]
     fn start_iteration(&mut self, index: u32, before: Option<u16>, now_ns: u64) -> Option<u16> {
         if self.values.is_empty() {
@@ -118,8 +114,7 @@ impl Users {
     fn move_from_start(&mut self, index: u32, step: u16, cx: &mut Context<'_>) -> Move {
         match self.job.scenarios.program {
             None => Move::to(step),
-            // An iteration that has sent something does not lead here again before the next has: so
-            // this goes no deeper than once.
+            // What has sent nothing does not lead here again: so this goes no deeper than once.
             Some(_) => self.move_in_program(index, step, cx),
         }
     }

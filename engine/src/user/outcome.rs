@@ -1,5 +1,4 @@
-//! How a request ends: with a response, or without. It records what came of it and lets the user go
-//! on.
+//! How a request ends: with a response, or without; and what is recorded of it.
 
 use super::phase::Phase;
 use super::{Action, Context, Users};
@@ -58,8 +57,7 @@ impl Users {
         failed.is_some_and(|kind| self.job.steps[place].ends(kind))
     }
 
-    /// What is wrong with a response of a step for which more is asked than what is seen while it
-    /// comes.
+    /// What is wrong with a response of a step for which its end alone shows that.
     #[inline(never)]
     fn judge(
         &mut self,
@@ -120,8 +118,7 @@ impl Users {
         }
     }
 
-    /// Takes what the step wants from the response that was captured, `right` as far as is known;
-    /// what was wrong with it.
+    /// Takes what the step wants from the response, `right` so far; what was wrong with it.
     #[inline(never)]
     fn capture(
         &mut self,
@@ -248,8 +245,7 @@ impl Users {
         }
     }
 
-    /// Records that the request that is answered next, which was in flight, has no response; whether
-    /// the iteration ends with it.
+    /// Records that the request answered next has no response; whether the iteration ends.
     fn record_lost(&mut self, index: u32, kind: ErrorKind, cx: &mut Context<'_>) -> bool {
         self.allowance.request_ended(cx.now_ns);
         let ended = self.ended(index, self.all[index as usize].sent_ns);

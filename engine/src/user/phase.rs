@@ -88,8 +88,7 @@ pub struct User {
     pub since_ns: u64,
     /// When it began to connect for its present request, or [`NOT_CONNECTING`].
     connecting_ns: u64,
-    /// When the request in flight was sent; before that, when the attempt to connect or the TLS
-    /// handshake began.
+    /// When the request in flight was sent; before, when connecting or the handshake began.
     pub sent_ns: u64,
     pub reader: ResponseReader,
 }

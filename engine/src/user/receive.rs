@@ -1,5 +1,4 @@
-//! What comes on a connection, and its end: bytes are read as responses, a close as the end of one,
-//! or as its loss.
+//! What comes on a connection, and its end: the end of a response, or its loss.
 
 use super::phase::Phase;
 use super::{Action, Bytes, Context, Users};
@@ -25,8 +24,7 @@ struct Read {
 }
 
 impl Users {
-    /// Whether responses are expected behind the next one, and whether that is to HEAD where the
-    /// step does not say it.
+    /// Whether more responses follow the next, and whether that is to HEAD where only it knows.
     #[inline]
     pub(super) fn expected(&self, index: u32) -> (bool, Option<bool>) {
         match &self.queues {
@@ -148,8 +146,7 @@ impl Users {
         }
     }
 
-    /// The client's own kernel did not take what this connection needed: whatever was to come of
-    /// it, the server had no part in it.
+    /// The client's own kernel did not take what this connection needed: no server's fault.
     #[cold]
     pub(super) fn on_refused(
         &mut self,

@@ -91,8 +91,7 @@ impl Users {
         outgoing
     }
 
-    /// Whether the response leads elsewhere; then the user goes there next. The error: it does, and
-    /// must not be followed.
+    /// Whether the response leads elsewhere. The error: it does, and must not be followed.
     pub(super) fn follow(
         &mut self,
         index: u32,
@@ -140,8 +139,7 @@ impl Users {
         }
     }
 
-    /// A request of a step that follows redirects ended without a response, and its chain with it;
-    /// with the time that a timeout took.
+    /// A request of a chain ended without a response; with the time that a timeout took.
     pub(super) fn chain_lost(&mut self, index: u32, service_ns: Option<u64>, record: &mut Record) {
         let step = usize::from(self.all[index as usize].step);
         let Some(figure) = self.job.scenarios.steps[step].chain_figure else {

@@ -97,8 +97,7 @@ impl Users {
         retirement.sweep.next()
     }
 
-    /// Ends a user who waits for nothing but its time; `None` for one whose request is under way,
-    /// who ends after it.
+    /// Ends a user who waits for nothing but its time; `None` for one with a request under way.
     pub fn retire(&mut self, index: u32, cx: &mut Context<'_>) -> Option<Action> {
         if self.has_lanes() && !self.is_lane(index) {
             for lane in self.lanes(index) {

@@ -8,8 +8,7 @@ use super::{Action, Context, Users};
 use crate::record::Record;
 use crate::script::BatchedRequest;
 
-/// A user whose script has nothing to send asks again after a day: its connection stays open until
-/// the run ends.
+/// A user whose script has nothing to send asks again after a day, connected until the end.
 const NOTHING_NS: u64 = 24 * 3_600 * 1_000_000_000;
 
 /// Why nothing was written.
@@ -22,8 +21,7 @@ pub(super) enum Unwritten {
 }
 
 impl Users {
-    /// Asks the script for what to send and writes it behind the rest, or says which fixed bytes
-    /// are all of it.
+    /// Writes what the script has to send behind the rest, or says which fixed bytes are all of it.
     pub(super) fn write_batch(
         &mut self,
         index: u32,

@@ -10,13 +10,11 @@ use crate::payload::{Outgoing, Payload};
 use crate::record::Record;
 use crate::scenario::request::target_of;
 
-/// A server that does not know `Expect` says nothing: then the body goes out after this time (RFC
-/// 9110, section 10.1.1).
+/// A server that does not know `Expect` says nothing: the body then goes out (RFC 9110, 10.1.1).
 const LONGEST_HELD_NS: u64 = 1_000_000_000;
 
 impl Users {
-    /// The requests of a user whose turn to send has come. The error: there are none, and what to
-    /// do instead.
+    /// The requests of a user whose turn has come. The error: what to do instead.
     #[inline]
     pub fn write(
         &mut self,
@@ -167,8 +165,7 @@ impl Users {
         user.on_connection >= self.job.max_requests
     }
 
-    /// Whether a request may go out behind those that were written, of which this is the step of
-    /// the last.
+    /// Whether a request may go out behind the last that was written, of this step.
     fn has_room(&self, index: u32, step: u16) -> bool {
         let step = &self.job.steps[usize::from(step)];
         let delays = self.job.script.as_ref().is_some_and(|script| script.delays);

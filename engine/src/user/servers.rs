@@ -15,8 +15,7 @@ struct Parked {
     on_connection: u32,
 }
 
-/// The connections of the users of one thread. The connection of a user with its server has the
-/// number *server x users + user*.
+/// The connections of a thread's users. That with a server is *server x users + user*.
 #[derive(Debug)]
 pub(super) struct Servers {
     users: u32,
@@ -89,8 +88,7 @@ impl Users {
         servers.map_or(0, |servers| servers.present[index as usize].into())
     }
 
-    /// Takes up the connection that the request of a user's step needs; an attempt to connect to
-    /// another server is given up for it.
+    /// Takes up the connection that a user's step needs; an attempt elsewhere is given up.
     #[inline]
     pub(super) fn turn_to_server(&mut self, index: u32, record: &mut Record) {
         if self.servers.is_none() {

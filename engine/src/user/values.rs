@@ -18,8 +18,7 @@ use crate::scenario::program::{Advance, Cursor, Passed, ScriptCall, Unanswered};
 use crate::scenario::request::{Again, RenderContext};
 use crate::scenario::vars::Vars;
 
-/// So many requests, one after the other, may be spared by a cache: more are a loop that nothing in
-/// it can end.
+/// So many requests in a row may be spared by a cache: more are an endless loop.
 const MAX_PASSED_OVER: u32 = 100_000;
 
 /// What one user carries.
@@ -91,8 +90,7 @@ impl UserValues {
         }
     }
 
-    /// The first step of a user's next iteration; `before`: a step of the one before. `None`: no
-    /// row is left for this user.
+    /// The first step of a user's next iteration, or its first. `None`: no row is left for it.
     pub(super) fn start_iteration(
         &mut self,
         job: &Job,
@@ -318,8 +316,7 @@ fn captures<'a>(job: &Job, mut pending: impl Iterator<Item = &'a Pending>) -> bo
     pending.any(|pending| job.steps[usize::from(pending.step)].captures)
 }
 
-/// Whether the values that a step needs are there: it waits for those that a response may still
-/// bring or change.
+/// Whether the values that a step needs are there, or may still come.
 fn needs<'a>(
     job: &Job,
     step: u16,

@@ -47,8 +47,7 @@ impl Users {
         }
         let due_ns = due_ns.saturating_add(pause_ns);
         self.intend(index, due_ns);
-        // The timer is that of the pause: an attempt to connect that is under way, which needs it
-        // too, is given up.
+        // The timer is that of the pause: an attempt to connect, which needs it too, is given up.
         self.give_up_warming(index, cx.record);
         self.enter(index, Phase::Holding, cx);
         Action::WaitUntil(due_ns.max(cx.now_ns))
@@ -82,8 +81,7 @@ impl Users {
         self.connect(index, cx)
     }
 
-    /// On after a request: to where its response leads, or to the next. `breaks_off`: the rest of the
-    /// iteration is left out.
+    /// On after a request. `breaks_off`: the rest of the iteration is left out.
     #[inline]
     pub(super) fn go_on(&mut self, index: u32, breaks_off: bool, cx: &mut Context<'_>) -> Action {
         if self.redirects.leads(index) {
@@ -167,8 +165,7 @@ impl Users {
         step.think.draw(&mut self.rng)
     }
 
-    /// A user goes on with its scenario after a pause, and after a moment at least: it would turn
-    /// in a circle else.
+    /// A user goes on after a pause, and after a moment at least: no turning in a circle.
     pub(super) fn idle(&mut self, index: u32, pause_ns: u64, cx: &mut Context<'_>) -> Action {
         self.enter(index, Phase::Idling, cx);
         Action::WaitUntil(cx.now_ns.saturating_add(pause_ns.max(SHORTEST_IDLE_NS)))
@@ -219,8 +216,7 @@ impl Users {
             }
             Phase::Connecting | Phase::Warming => self.connect_expired(index, cx),
             Phase::Closing => self.lose_idle(index, true, cx),
-            // One timer serves all requests of a connection: it is set anew only when it fires, not
-            // with every request.
+            // One timer serves all requests of a connection: it is set anew only when it fires.
             Phase::InFlight => {
                 let deadline_ns = user.sent_ns + self.job.request_timeout_ns;
                 let deadline_ns = self.limit_ns(index, deadline_ns);

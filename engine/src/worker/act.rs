@@ -1,5 +1,4 @@
-//! Between the driver and the users: what happened becomes an event, and what a user says to do is
-//! done.
+//! Between the driver and the users: events for them, and what they say is done.
 
 use std::io;
 

@@ -1,6 +1,5 @@
 //! The schedule of an open load in one thread: when arrivals are due, which places are free for
-//! them, and what was due and not sent. It must not know what becomes of a request, nor of the
-//! driver.
+//! them, and what was due and not sent.
 
 use std::sync::Arc;
 
@@ -83,8 +82,7 @@ impl OpenArrivals {
         self.start_ns.saturating_add(self.arrivals.next_ns())
     }
 
-    /// When this thread must look at its arrivals: a little before the next is due; when no more
-    /// come, at the end of the phases.
+    /// When this thread must look at its arrivals, or at the end of the phases.
     pub(super) fn wake_at_ns(&self, now_ns: u64) -> u64 {
         match self.due_ns() {
             u64::MAX if now_ns < self.end_ns() => self.end_ns(),
@@ -143,8 +141,7 @@ impl OpenArrivals {
         1
     }
 
-    /// Arrivals due before a cut that were neither taken nor counted: they belong before it,
-    /// whenever they are dealt with.
+    /// Arrivals due before a cut that were not counted: they belong before it.
     pub(super) fn count_due(&mut self, at_ns: u64) -> u64 {
         let due = self.waiting(at_ns);
         let new = due.saturating_sub(self.counted);
@@ -180,8 +177,7 @@ impl OpenArrivals {
         }
     }
 
-    /// The place of an arrival that is due, beside so many users. `None`: it waits for one, or is
-    /// counted as not sent.
+    /// The place of an arrival that is due. `None`: it waits, or is counted as not sent.
     pub(super) fn place(
         &mut self,
         due_ns: u64,

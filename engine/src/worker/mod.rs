@@ -66,8 +66,7 @@ struct Worker<'a, D: Driver> {
     send_group: usize,
     /// When what is handled now happened.
     now_ns: u64,
-    /// The last reading of the clock, which goes on while a batch of events that happened before is
-    /// handled.
+    /// The last reading of the clock, ahead of a batch of events that is being handled.
     read_ns: u64,
     /// A batch of events, which had all happened when it was fetched, is being handled.
     in_batch: bool,
@@ -306,8 +305,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         }
     }
 
-    /// Deals with the timers that are due. After the last request none has anything to begin: who
-    /// thinks then thinks until the stop.
+    /// Deals with the timers that are due; after the last request none has anything to begin.
     fn fire_timers(&mut self) -> io::Result<()> {
         let late_ns = match self.driver.faults().has(Fault::LateTimers) {
             true => LATE_NS,

@@ -56,8 +56,7 @@ impl<D: Driver> Worker<'_, D> {
         Ok(())
     }
 
-    /// The timer of a free place: time for another attempt to connect, or what was left of the
-    /// timer of a request.
+    /// The timer of a free place: another attempt to connect, or left by a request.
     pub(super) fn warm_again(&mut self, index: u32) -> io::Result<()> {
         let open = self.open.as_ref();
         let lacking = open.is_some_and(|open| open.lacks_connections());

@@ -11,8 +11,7 @@ use crate::user::Phase;
 pub struct Pool {
     /// By place: how it is free (`None`: an arrival holds it), and how often that has changed.
     places: Vec<(Option<Phase>, u32)>,
-    /// Of places that are ready, warming and cold, each with its change; one that has changed since
-    /// is no longer there.
+    /// Of ready, warming and cold places, each with its change; later ones void it.
     lists: [VecDeque<(u32, u32)>; 3],
     /// Places that are cold.
     cold: usize,

@@ -23,8 +23,7 @@ pub fn run<D: Driver>(job: &Arc<Job>, link: WorkerLink) {
     let _ = (link.messages)(WorkerMessage::Failed(message));
 }
 
-/// Where locked memory is limited, the kernel takes a moment to take back what the probe had: a
-/// second is given to it.
+/// The kernel takes a moment to take back locked memory of the probe: a second for it.
 const SET_UP_ATTEMPTS: u32 = 50;
 const SET_UP_PAUSE: Duration = Duration::from_millis(20);
 

@@ -1,5 +1,4 @@
-//! Payloads become records a piece at a time: whatever one user sends, others wait for the encryption
-//! of one piece at most.
+//! Payloads become records a piece at a time: nobody waits for the encryption of more.
 
 use super::{TlsDriver, unsecured};
 use crate::net::read_ahead::Refill;

@@ -1,5 +1,4 @@
-//! Turns a completion (tag and result) into an event, and discards those of connections that have
-//! been closed.
+//! Turns a completion into an event; those of closed connections are discarded.
 
 use io_uring::cqueue;
 
@@ -15,8 +14,7 @@ impl Uring {
         slot.is_some_and(|slot| slot.open && slot.generation & GENERATION == generation)
     }
 
-    /// What a completion says of a connection that is closed is not reported: only what it holds is
-    /// given back.
+    /// What a completion of a closed connection holds is given back.
     #[cold]
     fn discard(&mut self, operation: u64, index: u32, flags: u32) {
         if operation == SEND_REPORTED {
@@ -33,8 +31,7 @@ impl Uring {
         let (result, flags) = (entry.result(), entry.flags());
         let conn = match operation {
             WAKE => {
-                // One that cannot be read would say so again at once; commands are then seen when
-                // something else happens.
+                // One that cannot be read would say so again at once.
                 let passes = [libc::EINTR, libc::EAGAIN];
                 if result >= 0 || passes.contains(&-result) {
                     self.arm_waker();

@@ -63,8 +63,7 @@ impl Uring {
         match -result {
             // A message without bytes is the end too.
             code if code <= 0 => Some(NetEvent::Closed(conn)),
-            // All buffers were in use. Many connections say so at once; one growth is for all of
-            // them.
+            // All buffers were in use. Many connections say so at once; one growth is for all.
             code @ (libc::ENOBUFS | libc::EINTR | libc::EAGAIN) => {
                 if code == libc::ENOBUFS && !std::mem::replace(&mut self.grew, true) {
                     self.buffers.grow();

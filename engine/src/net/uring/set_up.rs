@@ -20,8 +20,7 @@ pub(super) fn ends_late(kernel: (u32, u32)) -> bool {
 }
 
 impl Uring {
-    /// One of several rings of a thread says without being asked whether it has work, and has
-    /// shorter queues.
+    /// One of several rings says without being asked whether it has work; its queues are shorter.
     pub(in crate::net) fn set_up(config: Config, one_of_many: bool) -> io::Result<Self> {
         let connections = config.connections.max(1);
         let mut builder = IoUring::builder();

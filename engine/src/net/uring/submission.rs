@@ -52,8 +52,7 @@ fn passes(error: &io::Error) -> bool {
 }
 
 impl Uring {
-    /// Queues an operation, handing others over when there is no room. The error: there is none
-    /// even then.
+    /// Queues an operation, handing others over when there is no room; an error where that fails.
     #[inline]
     fn push(&mut self, entry: &Entry) -> Result<(), i32> {
         // SAFETY: what the entry refers to (request bytes, addresses, the wake buffer) is owned by
@@ -69,8 +68,7 @@ impl Uring {
         Ok(())
     }
 
-    /// Queues an operation of a connection; false when it is refused, and then reports `Refused` to the
-    /// connection.
+    /// Queues an operation of a connection, which hears `Refused` where that fails.
     #[inline]
     pub(super) fn push_for(&mut self, conn: ConnId, entry: Entry) -> bool {
         let result = self.push(&entry);
@@ -98,8 +96,7 @@ impl Uring {
         }
     }
 
-    /// Hands everything in the queue to the kernel. False: it takes nothing for the moment, and all
-    /// is still in the queue.
+    /// Hands everything to the kernel; false where it takes nothing for the moment.
     pub(super) fn submit(&mut self) -> io::Result<bool> {
         let mut attempt = 0;
         loop {
@@ -125,8 +122,7 @@ impl Uring {
         }
     }
 
-    /// The same, and waits for something to happen, until a monotonic time at the latest. The next
-    /// batch is there to be fetched.
+    /// The same, and waits for something to happen, until a monotonic time at the latest.
     pub(super) fn submit_and_wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
         self.push_backlog();
         let result = self.enter_and_wait(until_ns);
@@ -165,8 +161,7 @@ impl Uring {
         }
     }
 
-    /// Hands everything over and lets the kernel post what has happened, without a timer and
-    /// without sleeping.
+    /// Hands everything over and lets the kernel post what has happened, without sleeping.
     fn poll(&mut self) -> io::Result<usize> {
         self.refused()?;
         let submission = self.ring.submission();
@@ -181,8 +176,7 @@ impl Uring {
         }
     }
 
-    /// Hands everything over and waits for something to happen, until a monotonic time at the
-    /// latest.
+    /// Hands everything over and waits for something to happen, until a monotonic time.
     fn wait_until(&mut self, until_ns: u64) -> io::Result<usize> {
         let left = until(until_ns);
         if left.is_zero() {

@@ -22,8 +22,7 @@ use crate::run::threads::LoadThreads;
 use crate::run::window::Open;
 use crate::worker::{WorkerCommand, WorkerMessage};
 
-/// Notice that the coordinator gives itself before a commanded start: on a busy host it may be woken
-/// late.
+/// Notice before a commanded start: on a busy host the coordinator may be woken late.
 const START_NOTICE_NS: u64 = 50_000_000;
 
 impl<'a> Coordinator<'a> {

@@ -1,5 +1,4 @@
-//! Blocks whose steps are walked several times, in parallel, or one of them: loops, parallel blocks,
-//! choices.
+//! Blocks whose steps are walked several times, in parallel, or one of them.
 
 use rand::distr::weighted::WeightedIndex;
 
@@ -12,8 +11,7 @@ use crate::scenario::program::Op;
 use crate::scenario::template::Scope;
 
 impl<'a> Assembly<'a> {
-    /// The register that counts rounds, where a round begins, and the jump behind the loop; none of
-    /// a loop for ever.
+    /// The register that counts rounds, where a round begins, and the jump behind the loop.
     pub(super) fn begin_loop(
         &mut self,
         repeat: &Loop,
