@@ -11,8 +11,8 @@ mod share;
 use crate::fault::Fault;
 use crate::pace::share::Part;
 use crate::plan::{
-    ArrivalSpacing, DriverChoice, FeederEnd, Load, Plan, RatePhase, Reuse, Session, Think, VERSION,
-    Window,
+    ArrivalSpacing, DriverChoice, FeederEnd, Load, Plan, RatePhase, Reuse, Scenario, Session,
+    Think, VERSION, Window,
 };
 pub use crate::refusal::{PlanError, refuse};
 use crate::refusal::{check_think, duration, within};
@@ -156,10 +156,7 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
             check_phases(phases)?;
             let threads = plan.threads.cpus.len().max(1) as u32;
             let part = Part::of(plan);
-            let here = plan
-                .share
-                .as_ref()
-                .map_or("", |_| ", in the share of this engine");
+            let here = in_share(plan);
             let lacks_places = |users: u32| part.count(users.into()) < threads.into();
             for (index, phase) in phases.iter().enumerate() {
                 if let Some(most) = phase.max_users
@@ -186,16 +183,11 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
                     "stop.iterations_per_user goes with a closed load: a user of an open one walks the scenario once";
             }
             if *session == Session::Request {
-                if plan.scenarios.iter().any(|scenario| {
-                    let repeated = scenario.requests().iter().any(|step| step.repeat > 1);
-                    let blocks = scenario.needs_program();
-                    scenario.steps.len() > 1 || scenario.loops > 1 || repeated || blocks
-                }) {
-                    refuse! {
-                        "load.session is request, expected scenarios of one step, sent once, without blocks: with session user an arrival walks all of them"
-                    }
-                }
+                let walks =
+                    |one: &Scenario| one.steps.len() > 1 || one.has_loops() || one.needs_program();
                 refuse_if! {
+                    plan.scenarios.iter().any(walks) =>
+                        "load.session is request, expected scenarios of one step, sent once, without blocks: with session user an arrival walks all of them";
                     plan.cache.is_some_and(|cache| cache.fresh) =>
                         "cache.fresh passes requests over, but load.session is request, where each arrival is one: expected session user";
                     *think != Think::None =>
@@ -204,6 +196,14 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
             }
             check_think("load.think", think)
         }
+    }
+}
+
+/// Of what engine numbers are that a refusal names.
+fn in_share(plan: &Plan) -> &'static str {
+    match plan.share {
+        None => "",
+        Some(_) => ", in the share of this engine",
     }
 }
 
@@ -253,17 +253,11 @@ fn check_phases(phases: &[RatePhase]) -> Result<(), PlanError> {
 
 fn check_stop(plan: &Plan) -> Result<(), PlanError> {
     let stop = &plan.stop;
-    let walks = matches!(
-        plan.load,
-        Load::Open {
-            session: Session::User,
-            ..
-        }
-    );
+    let session = plan.load.session();
     refuse_if! {
-        plan.connection.reuse == Reuse::PerSession && !walks =>
+        plan.connection.reuse == Reuse::PerSession && session != Some(Session::User) =>
             "connection.reuse is per_session, expected an open load with session user: all others keep alive or open one per request";
-        matches!(plan.load, Load::Closed { .. })
+        session.is_none()
             && plan.populations().is_empty()
             && stop.after_ms.is_none()
             && stop.total_requests.is_none()

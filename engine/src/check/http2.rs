@@ -1,6 +1,6 @@
 //! Refuses what a plan asks of HTTP/2 and cannot have. Pure functions of the plan.
 
-use super::{PlanError, within};
+use super::{PlanError, in_share, within};
 use crate::pace::share::Part;
 use crate::plan::{Close, HttpVersion, Load, Plan, Reuse, Scenario};
 
@@ -31,16 +31,12 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             "injected_faults is set, expected http_version 1.1 or 1.0 with it";
     }
     for step in plan.scenarios.iter().flat_map(Scenario::requests) {
-        let chunked = step.is_chunked();
-        if chunked || step.expect_continue {
-            let what = if chunked {
-                "a chunked body, which HTTP/2 does not have"
-            } else {
-                "expect_continue, which is for HTTP/1.1 here"
-            };
-            refuse! {
-                "http_version is 2, but the step {} {} has {what}: expected neither a chunked body nor expect_continue", step.method, step.path
-            }
+        let (method, path) = (&step.method, &step.path);
+        refuse_if! {
+            step.is_chunked() =>
+                "http_version is 2, but the step {method} {path} has a chunked body, which HTTP/2 does not have: expected neither a chunked body nor expect_continue";
+            step.expect_continue =>
+                "http_version is 2, but the step {method} {path} has expect_continue, which is for HTTP/1.1 here: expected neither a chunked body nor expect_continue";
         }
     }
     check_http2(plan)
@@ -62,10 +58,7 @@ fn check_http2(plan: &Plan) -> Result<(), PlanError> {
     };
     let threads = plan.threads.cpus.len().max(1) as u64;
     if Part::of(plan).count(connections.into()) < threads {
-        let here = plan
-            .share
-            .as_ref()
-            .map_or("", |_| ", in the share of this engine");
+        let here = in_share(plan);
         refuse! { "http2.connections is {connections}, expected {threads} or more (one per thread{here})" }
     }
     if let Load::Closed {

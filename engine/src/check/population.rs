@@ -55,13 +55,10 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             "load.populations have {users} users together, expected at most {MAX_USERS}";
     }
     let stop = &plan.stop;
-    let endless = populations
-        .iter()
-        .find(|one| one.duration_ms.is_none() && one.iterations_per_user.is_none());
-    if let Some(endless) = endless
-        && stop.after_ms.is_none()
-        && stop.total_requests.is_none()
-    {
+    let bounded = stop.after_ms.is_some() || stop.total_requests.is_some();
+    let endless =
+        |one: &&PopulationPlan| one.duration_ms.is_none() && one.iterations_per_user.is_none();
+    if let Some(endless) = populations.iter().find(endless).filter(|_| !bounded) {
         refuse! {
             "the population {:?} has no end, expected its duration_ms or iterations_per_user, or stop.after_ms or total_requests: a run is always bounded", endless.name
         }

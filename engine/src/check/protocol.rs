@@ -1,7 +1,7 @@
 //! Refuses what a plan asks of HTTP and cannot have. Pure functions of the plan.
 
-use super::{PlanError, refuse, within};
-use crate::plan::{HttpVersion, Load, Plan, Reuse, Scenario, Session, walks_branches};
+use super::{PlanError, within};
+use crate::plan::{HttpVersion, Plan, Reuse, Scenario, Session, walks_branches};
 
 /// A status line and a few fields must fit; a longer head than the upper bound is no head, and
 /// reading it piece by piece takes a time that grows with its square.
@@ -39,50 +39,28 @@ fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
     if depth == 1 {
         return Ok(());
     }
-    let reasons = [
-        (
-            plan.connection.reuse == Reuse::PerRequest,
-            "connection.reuse is per_request, and several requests need a connection that stays",
-        ),
-        (
-            plan.http_version == HttpVersion::V1_0,
-            "http_version is 1.0, which has no pipelining",
-        ),
-        (
-            matches!(
-                plan.load,
-                Load::Open {
-                    session: Session::Request,
-                    ..
-                }
-            ),
-            "load.session is request, where an arrival is one request and goes out when it is due: expected session user",
-        ),
-        (
-            plan.scenarios
-                .iter()
-                .any(|scenario| walks_branches(&scenario.steps)),
-            "a scenario has a parallel block, whose requests go out on connections of their own: expected one of the two",
-        ),
-    ];
-    match reasons.into_iter().find(|(holds, _)| *holds) {
-        Some((_, reason)) => refuse(format!("connection.pipeline is {depth}, but {reason}")),
-        None => Ok(()),
+    let forks = |scenario: &Scenario| walks_branches(&scenario.steps);
+    refuse_if! {
+        plan.connection.reuse == Reuse::PerRequest =>
+            "connection.pipeline is {depth}, but connection.reuse is per_request, and several requests need a connection that stays";
+        plan.http_version == HttpVersion::V1_0 =>
+            "connection.pipeline is {depth}, but http_version is 1.0, which has no pipelining";
+        plan.load.session() == Some(Session::Request) =>
+            "connection.pipeline is {depth}, but load.session is request, where an arrival is one request and goes out when it is due: expected session user";
+        plan.scenarios.iter().any(forks) =>
+            "connection.pipeline is {depth}, but a scenario has a parallel block, whose requests go out on connections of their own: expected one of the two";
     }
+    Ok(())
 }
 
 fn check_http_1_0(plan: &Plan) -> Result<(), PlanError> {
     for step in plan.scenarios.iter().flat_map(Scenario::requests) {
-        let chunked = step.is_chunked();
-        if chunked || step.expect_continue {
-            let what = if chunked {
-                "a chunked body"
-            } else {
-                "expect_continue"
-            };
-            refuse! {
-                "http_version is 1.0, but the step {} {} has {what}, which came with HTTP/1.1: expected neither a chunked body nor expect_continue", step.method, step.path
-            }
+        let (method, path) = (&step.method, &step.path);
+        refuse_if! {
+            step.is_chunked() =>
+                "http_version is 1.0, but the step {method} {path} has a chunked body, which came with HTTP/1.1: expected neither a chunked body nor expect_continue";
+            step.expect_continue =>
+                "http_version is 1.0, but the step {method} {path} has expect_continue, which came with HTTP/1.1: expected neither a chunked body nor expect_continue";
         }
     }
     Ok(())

@@ -177,16 +177,15 @@ fn check_expectation(step: &Step) -> Result<(), PlanError> {
         }
     }
     let texts = expect.body_contains.len() + expect.body_not_contains.len();
+    let (fewest, most) = (
+        expect.min_bytes.unwrap_or(0),
+        expect.max_bytes.unwrap_or(u64::MAX),
+    );
     refuse_if! {
         texts > MAX_TEXTS =>
             "expect.body_contains and body_not_contains hold {texts} texts, expected at most {MAX_TEXTS}";
-    }
-    if let (Some(fewest), Some(most)) = (expect.min_bytes, expect.max_bytes)
-        && fewest > most
-    {
-        refuse! { "expect.min_bytes is {fewest} and max_bytes {most}, expected no more than that" }
-    }
-    refuse_if! {
+        fewest > most =>
+            "expect.min_bytes is {fewest} and max_bytes {most}, expected no more than that";
         expect.body_bytes.is_some() && (expect.min_bytes.is_some() || expect.max_bytes.is_some()) =>
             "expect has body_bytes beside min_bytes or max_bytes, expected one length or its bounds";
     }

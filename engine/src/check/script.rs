@@ -1,7 +1,7 @@
 //! Refuses scripts beside what a script decides itself, and rates that cannot be counted.
 
 use super::{PlanError, duration, within};
-use crate::plan::{HttpVersion, Load, Node, Plan, Reuse, Session};
+use crate::plan::{HttpVersion, Node, Plan, Reuse, Session};
 
 const MAX_THREADS: u32 = 1_000;
 /// Shorter ones would end calls on a busy host.
@@ -32,14 +32,9 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     if calls {
         return Ok(());
     }
-    if let Load::Open {
-        session: Session::User,
-        ..
-    } = plan.load
-    {
-        refuse! { "script is set, expected load.model closed with it, or an open load with session request" }
-    }
     refuse_if! {
+        plan.load.session() == Some(Session::User) =>
+            "script is set, expected load.model closed with it, or an open load with session request";
         plan.http_version != HttpVersion::V1_1 =>
             "script is set, expected http_version 1.1 with it: the script writes the requests";
         plan.connection.reuse != Reuse::KeepAlive || plan.connection.max_requests.is_some() =>

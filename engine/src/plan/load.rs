@@ -61,6 +61,14 @@ impl Load {
         let (Self::Closed { think, .. } | Self::Open { think, .. }) = self;
         think
     }
+
+    /// What an arrival is; `None`: nobody arrives.
+    pub fn session(&self) -> Option<Session> {
+        match self {
+            Self::Closed { .. } => None,
+            Self::Open { session, .. } => Some(*session),
+        }
+    }
 }
 
 fn default_max_users() -> u32 {
