@@ -340,18 +340,15 @@ fn script_addresses(
     }
     let usual = target.addresses[0].clone();
     let mut all: Vec<Address> = Vec::new();
-    let places = said
-        .into_iter()
-        .map(|address| {
-            let address = address.unwrap_or_else(|| usual.clone());
-            let name = address.to_string();
-            let known = all.iter().position(|known| known.to_string() == name);
-            known.unwrap_or_else(|| {
-                all.push(address);
-                all.len() - 1
-            })
+    let places = said.into_iter().map(|address| {
+        let address = address.unwrap_or_else(|| usual.clone());
+        let known = all.iter().position(|known| *known == address);
+        known.unwrap_or_else(|| {
+            all.push(address);
+            all.len() - 1
         })
-        .collect();
+    });
+    let places = places.collect();
     refuse_if! {
         all.len() > MAX_ADDRESSES =>
             "the script connects to {} addresses, expected at most {MAX_ADDRESSES}", all.len();

@@ -86,10 +86,7 @@ impl ResolvedTarget {
             let mut all = look_up("target.addresses", &host, port, names)?;
             unanswered.extend(leave_out_unanswered(&mut all, names.connect));
             for found in all {
-                let known = addresses
-                    .iter()
-                    .any(|known: &Address| known.to_string() == found.to_string());
-                if !known {
+                if !addresses.contains(&found) {
                     addresses.push(found);
                 }
             }

@@ -9,13 +9,13 @@ use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix};
 pub const UNIX_PATH_BYTES: usize = 107;
 
 /// A resolved address.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Address {
     shown: Shown,
     any: SocketAddrAny,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 enum Shown {
     Ip(SocketAddr),
     Unix(String),

@@ -349,9 +349,7 @@ impl Record {
                 &mut self.recorder.figures.parts,
             );
         }
-        if self.job.open.is_some() {
-            self.latency(ended, now_ns);
-        }
+        self.latency(ended, now_ns);
         mark
     }
 

@@ -166,35 +166,19 @@ impl Scenarios {
                     look.resources = Some((slot, resources));
                 }
                 scope.visible.extend(look.sets());
-                let name = StepName {
-                    scenario: scenario.name.clone(),
-                    step: name_of(step),
-                    transaction: false,
-                };
-                let chain = StepName {
-                    transaction: true,
-                    ..name.clone()
-                };
-                let figure = row(&mut figures, name);
-                let follows = step.follow_redirects > 0;
+                let (name, follows) = (name_of(step), step.follow_redirects > 0);
+                let figure = row(&mut figures, scenario, &name, false);
                 steps.push(CompiledStep {
                     needs: request.needs(),
                     rows: request.rows(&shared),
                     request,
                     look: (!look.is_idle()).then_some(look),
                     figure,
-                    chain_figure: follows.then(|| row(&mut figures, chain)),
+                    chain_figure: follows.then(|| row(&mut figures, scenario, &name, true)),
                 });
             }
             if programmed {
-                let mut figure = |name: &str| {
-                    let name = StepName {
-                        scenario: scenario.name.clone(),
-                        step: name.to_owned(),
-                        transaction: true,
-                    };
-                    row(&mut figures, name)
-                };
+                let mut figure = |name: &str| row(&mut figures, scenario, name, true);
                 assembly
                     .scenario(scenario, &mut scope, &mut figure)
                     .map_err(|why| PlanError(format!("scenario {:?}: {why}", scenario.name)))?;
@@ -280,11 +264,16 @@ fn of_user(scenario: &Scenario, scope: &mut Scope) -> Result<Vec<(usize, Templat
 }
 
 /// The place of this row, new or known.
-fn row(figures: &mut Vec<StepName>, name: StepName) -> usize {
-    let known = figures.iter().position(|known| *known == name);
+fn row(rows: &mut Vec<StepName>, scenario: &Scenario, step: &str, transaction: bool) -> usize {
+    let name = StepName {
+        scenario: scenario.name.clone(),
+        step: step.to_owned(),
+        transaction,
+    };
+    let known = rows.iter().position(|known| *known == name);
     known.unwrap_or_else(|| {
-        figures.push(name);
-        figures.len() - 1
+        rows.push(name);
+        rows.len() - 1
     })
 }
 

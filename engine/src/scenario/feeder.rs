@@ -10,7 +10,7 @@ use rand::Rng;
 
 use crate::pace::share::Part;
 use crate::plan::{FeederEnd, FeederOrder, FeederPlan, Per};
-use crate::refusal::{PlanError, refuse};
+use crate::refusal::PlanError;
 
 /// The rows, and who gets which.
 #[derive(Debug)]
@@ -41,17 +41,6 @@ const EOF: &[u8] = b"<EOF>";
 impl Feeder {
     /// Reads the file, or takes the rows of the plan; returns the names of the columns too.
     pub fn read(plan: &FeederPlan, part: &Part) -> Result<(Self, Vec<String>), PlanError> {
-        let name = &plan.name;
-        let wrong = |what: String| PlanError(format!("feeder {name:?}: {what}"));
-        let delimiter = u8::try_from(plan.delimiter)
-            .ok()
-            .filter(|one| one.is_ascii() && !b"\"\r\n\0".contains(one))
-            .ok_or_else(|| {
-                wrong(format!(
-                    "delimiter is {:?}, expected one character of ASCII that is neither a quote nor a line's end",
-                    plan.delimiter
-                ))
-            })?;
         let mut feeder = Self {
             order: plan.order,
             at_end: plan.at_end,
@@ -64,18 +53,35 @@ impl Feeder {
             next: AtomicU64::new(0),
             part: part.clone(),
         };
-        let columns = match (&plan.file, plan.rows.is_empty()) {
-            (Some(file), true) => feeder.read_file(plan, file, delimiter)?,
-            (None, false) => feeder.take_rows(plan)?,
-            _ => {
-                return Err(wrong(
-                    "has both file and rows, or none, expected one of them".to_owned(),
-                ));
-            }
-        };
-        check_columns(plan, &columns)?;
-        feeder.columns = columns.len();
+        let columns = feeder.fill(plan);
+        let columns = columns.map_err(|why| PlanError(format!("feeder {:?}: {why}", plan.name)))?;
         Ok((feeder, columns))
+    }
+
+    /// Returns the names of the columns.
+    fn fill(&mut self, plan: &FeederPlan) -> Result<Vec<String>, String> {
+        let delimiter = u8::try_from(plan.delimiter).unwrap_or_default();
+        refuse_if! {
+            !delimiter.is_ascii() || b"\"\r\n\0".contains(&delimiter) =>
+                "delimiter is {:?}, expected one character of ASCII that is neither a quote nor a line's end", plan.delimiter;
+            plan.file.is_some() != plan.rows.is_empty() =>
+                "has both file and rows, or none, expected one of them";
+        }
+        let columns = match &plan.file {
+            Some(file) => self.read_file(plan, file, delimiter)?,
+            None => plan.columns.clone(),
+        };
+        let count = columns.len();
+        for (place, row) in plan.rows.iter().enumerate() {
+            refuse_if! {
+                row.len() != count =>
+                    "row {} has {} values, expected {count}, as many as columns names", place + 1, row.len();
+            }
+            self.add(row.iter().map(String::as_bytes));
+        }
+        check_columns(plan, &columns)?;
+        self.columns = count;
+        Ok(columns)
     }
 
     /// Returns the names of the columns.
@@ -84,66 +90,41 @@ impl Feeder {
         plan: &FeederPlan,
         file: &str,
         delimiter: u8,
-    ) -> Result<Vec<String>, PlanError> {
-        let name = &plan.name;
-        let wrong = |what: String| PlanError(format!("feeder {name:?}: {what}"));
+    ) -> Result<Vec<String>, String> {
         // A mark of UTF-8 is no part of the first value: the reader passes over it.
         let mut marks = [0; 2];
         let read = File::open(file).and_then(|mut file| file.read(&mut marks));
         refuse_if! {
             read.is_ok_and(|bytes| bytes == 2) && matches!(marks, [0xff, 0xfe] | [0xfe, 0xff]) =>
-                "feeder {name:?}: {file} is in UTF-16, expected UTF-8: iconv -f UTF-16 -t UTF-8";
+                "{file} is in UTF-16, expected UTF-8: iconv -f UTF-16 -t UTF-8";
         }
+        let bad = |error: csv::Error| format!("{file} is not CSV: {error}");
         let mut reader = csv::ReaderBuilder::new()
             .delimiter(delimiter)
             .quoting(plan.quotes)
             .has_headers(plan.columns.is_empty())
             .from_path(Path::new(file))
-            .map_err(|error| wrong(format!("{file} cannot be read: {error}")))?;
-        let first: Vec<String> = reader
-            .headers()
-            .map_err(|error| wrong(format!("{file} is not CSV: {error}")))?
-            .iter()
-            .map(|column| column.trim().to_owned())
-            .collect();
-        let columns = if plan.columns.is_empty() {
-            first
-        } else if first.len() == plan.columns.len() || first.is_empty() {
-            plan.columns.clone()
-        } else {
-            refuse! {
-                "feeder {name:?}: columns names {}, expected {}, as many as {file} has", plan.columns.len(), first.len()
-            }
+            .map_err(|error| format!("{file} cannot be read: {error}"))?;
+        let first = reader.headers().map_err(bad)?.iter();
+        let first: Vec<String> = first.map(|column| column.trim().to_owned()).collect();
+        let (named, found) = (plan.columns.len(), first.len());
+        refuse_if! {
+            named > 0 && found > 0 && named != found =>
+                "columns names {named}, expected {found}, as many as {file} has";
+        }
+        let (columns, header) = match named {
+            0 => (first, " after its line of column names"),
+            _ => (plan.columns.clone(), ""),
         };
         let mut record = csv::ByteRecord::new();
-        while reader
-            .read_byte_record(&mut record)
-            .map_err(|error| wrong(format!("{file} is not CSV: {error}")))?
-        {
+        while reader.read_byte_record(&mut record).map_err(bad)? {
             self.add(&record);
             refuse_if! {
-                self.rows > MAX_ROWS =>
-                    "feeder {name:?}: {file} has more than {MAX_ROWS} rows, expected fewer";
+                self.rows > MAX_ROWS => "{file} has more than {MAX_ROWS} rows, expected fewer";
             }
         }
-        refuse_if! {
-            self.rows == 0 =>
-                "feeder {name:?}: {file} has no row{}, expected at least one", if plan.columns.is_empty() { " after its line of column names" } else { "" };
-        }
+        refuse_if! { self.rows == 0 => "{file} has no row{header}, expected at least one"; }
         Ok(columns)
-    }
-
-    /// Those that the plan has itself. Returns the names of the columns.
-    fn take_rows(&mut self, plan: &FeederPlan) -> Result<Vec<String>, PlanError> {
-        let count = plan.columns.len();
-        for (place, row) in plan.rows.iter().enumerate() {
-            refuse_if! {
-                row.len() != count =>
-                    "feeder {:?}: row {} has {} values, expected {count}, as many as columns names", plan.name, place + 1, row.len();
-            }
-            self.add(row.iter().map(String::as_bytes));
-        }
-        Ok(plan.columns.clone())
     }
 
     fn add<'a>(&mut self, row: impl IntoIterator<Item = &'a [u8]>) {
@@ -208,32 +189,27 @@ impl Feeder {
     }
 }
 
-fn check_columns(plan: &FeederPlan, columns: &[String]) -> Result<(), PlanError> {
-    let name = &plan.name;
+fn check_columns(plan: &FeederPlan, columns: &[String]) -> Result<(), String> {
     for (place, column) in columns.iter().enumerate() {
         refuse_if! {
             column.is_empty() || column.contains([' ', '|', '}']) =>
-                "feeder {name:?}: column {} is named {column:?}, expected a name without blanks, | and }}", place + 1;
+                "column {} is named {column:?}, expected a name without blanks, | and }}", place + 1;
             columns[..place].contains(column) =>
-                "feeder {name:?} has two columns named {column:?}, expected different names";
+                "two columns are named {column:?}, expected different names";
         }
     }
+    let (ends, order) = (plan.at_end, plan.order);
     refuse_if! {
-        plan.per == Per::User && (plan.order != FeederOrder::Sequence || plan.on_use) =>
-            "feeder {name:?}: per is user, which is for the order sequence with a row for every iteration; leave it out";
-        plan.on_use
-            && (plan.order == FeederOrder::UniquePerUser || plan.at_end == Some(FeederEnd::Stop)) =>
-            "feeder {name:?}: on_use is set with rows that stay or that end, expected the order random, or sequence with at_end: recycle or eof";
+        plan.per == Per::User && (order != FeederOrder::Sequence || plan.on_use) =>
+            "per is user, which is for the order sequence with a row for every iteration; leave it out";
+        plan.on_use && (order == FeederOrder::UniquePerUser || ends == Some(FeederEnd::Stop)) =>
+            "on_use is set with rows that stay or that end, expected the order random, or sequence with at_end: recycle or eof";
+        order == FeederOrder::Random && ends.is_some() =>
+            "at_end is set, but rows drawn at random have no end; leave it out";
+        order != FeederOrder::Random && ends.is_none() =>
+            "at_end is missing, expected recycle (begin again at the first row), stop (the user ends) or eof (every value is <EOF>)";
     }
-    match (plan.order, plan.at_end) {
-        (FeederOrder::Random, Some(_)) => refuse(format!(
-            "feeder {name:?}: at_end is set, but rows drawn at random have no end; leave it out"
-        )),
-        (FeederOrder::Random, None) | (_, Some(_)) => Ok(()),
-        (_, None) => refuse(format!(
-            "feeder {name:?}: at_end is missing, expected recycle (begin again at the first row), stop (the user ends) or eof (every value is <EOF>)"
-        )),
-    }
+    Ok(())
 }
 
 #[cfg(test)]

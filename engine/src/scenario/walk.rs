@@ -1,18 +1,13 @@
 //! Which scenario a user walks, drawn by weight, and which step comes next where there are neither
 //! blocks nor loops. Pure functions of small numbers; it knows nothing of what a step does.
 
+use std::ops::Range;
+
 use rand::Rng;
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 
 use crate::plan::{Scenario, ScenarioChoice};
-
-#[derive(Debug)]
-struct Course {
-    first: u16,
-    /// One past its last step.
-    end: u16,
-}
 
 /// The scenarios that the users of a population walk.
 #[derive(Debug)]
@@ -34,18 +29,16 @@ impl Draw {
     }
 
     fn one(&self, rng: &mut impl Rng) -> usize {
-        let place = self
-            .weights
-            .as_ref()
-            .map_or(0, |weights| weights.sample(rng));
-        self.courses[place]
+        let weights = self.weights.as_ref();
+        self.courses[weights.map_or(0, |weights| weights.sample(rng))]
     }
 }
 
 /// The scenarios of a plan. Steps are numbered through all of them.
 #[derive(Debug)]
 pub struct Walk {
-    courses: Vec<Course>,
+    /// The steps of each.
+    courses: Vec<Range<u16>>,
     /// By step: its scenario.
     course_of: Vec<u16>,
     loops: bool,
@@ -73,10 +66,7 @@ impl Walk {
             let course = walk.courses.len() as u16;
             let steps = scenario.requests().len();
             walk.course_of.extend(std::iter::repeat_n(course, steps));
-            walk.courses.push(Course {
-                first,
-                end: walk.course_of.len() as u16,
-            });
+            walk.courses.push(first..walk.course_of.len() as u16);
         }
         walk
     }
@@ -98,7 +88,7 @@ impl Walk {
             (Some(step), ScenarioChoice::PerUser) => self.scenario_of(step),
             _ => self.draws[population].one(rng),
         };
-        self.courses[course].first
+        self.courses[course].start
     }
 
     /// The step after this one, without loops; `None` when the iteration has ended.

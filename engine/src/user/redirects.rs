@@ -13,7 +13,7 @@ use crate::scenario::redirect::{SentRequest, becomes_get, is_redirect};
 use crate::scenario::request::Again;
 
 /// One user on its way through redirects.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Chain {
     /// The last request.
     sent: Vec<u8>,
@@ -64,26 +64,19 @@ impl Users {
             let (path, as_get) = chain.to.take()?;
             Some((path, as_get, std::mem::take(&mut chain.sent)))
         });
-        let outgoing = match &next {
-            None => self.write_request(index, step, last, spare, now_ns),
-            Some((path, as_get, before)) => {
-                let again = Again {
-                    before,
-                    path,
-                    as_get: *as_get,
-                };
-                self.write_again(index, step, last, &again, spare, now_ns)
-            }
-        };
+        let again = next.as_ref().map(|(path, as_get, before)| Again {
+            before,
+            path,
+            as_get: *as_get,
+        });
+        let outgoing = self.write_request(index, (step, last), again.as_ref(), spare, now_ns);
         let sent = outgoing.bytes().to_vec();
         match self.redirects.0.get_mut(&index).filter(|_| next.is_some()) {
             Some(chain) => chain.sent = sent,
             None => {
                 let chain = Chain {
                     sent,
-                    hops: 0,
-                    spent_ns: 0,
-                    to: None,
+                    ..Chain::default()
                 };
                 self.redirects.0.insert(index, chain);
             }
@@ -104,10 +97,9 @@ impl Users {
         let user = &self.all[index as usize];
         let step = &self.job.steps[usize::from(user.step)];
         let most = step.max_redirects;
-        let Some(location) = self.captured.headers("location").next() else {
-            return Ok(false);
-        };
-        let Some(chain) = self.redirects.0.get_mut(&index) else {
+        let location = self.captured.headers("location").next();
+        let chain = self.redirects.0.get_mut(&index);
+        let (Some(location), Some(chain)) = (location, chain) else {
             return Ok(false);
         };
         let Some(sent) = SentRequest::read(&chain.sent) else {
@@ -116,18 +108,15 @@ impl Users {
         let found = if chain.hops >= most {
             Err(format!("there are more than {most} one after the other"))
         } else {
-            self.job.servers[usize::from(self.job.steps[usize::from(user.step)].target)]
-                .origin
-                .resolve(location, sent.path, sent.host())
+            let origin = &self.job.servers[usize::from(step.target)].origin;
+            origin.resolve(location, sent.path, sent.host())
         };
         match found {
             Ok(path) => {
                 chain.hops += 1;
                 chain.spent_ns += cx.now_ns.saturating_sub(user.sent_ns);
-                chain.to = Some((
-                    path,
-                    becomes_get(response.status, sent.method, step.keeps_method),
-                ));
+                let as_get = becomes_get(response.status, sent.method, step.keeps_method);
+                chain.to = Some((path, as_get));
                 Ok(true)
             }
             Err(why) => {

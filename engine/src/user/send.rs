@@ -98,7 +98,7 @@ impl Users {
         if self.job.scenarios.steps[step].chain_figure.is_some() {
             self.write_followed(index, step, last, spare, now_ns)
         } else {
-            self.write_request(index, step, last, spare, now_ns)
+            self.write_request(index, (step, last), None, spare, now_ns)
         }
     }
 

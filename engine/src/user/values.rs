@@ -348,12 +348,12 @@ fn needs<'a>(
 }
 
 impl Users {
-    /// Writes the request of a step with this user's values.
+    /// Writes the request of a step with this user's values, or the one that follows a redirect.
     pub(super) fn write_request(
         &mut self,
         index: u32,
-        step: usize,
-        last: bool,
+        (step, last): (usize, bool),
+        again: Option<&Again<'_>>,
         spare: Vec<u8>,
         now_ns: u64,
     ) -> Outgoing {
@@ -364,22 +364,10 @@ impl Users {
             rng: &mut self.rng,
         };
         let request = &self.job.scenarios.steps[step].request;
-        request.write(last, &mut context, spare)
-    }
-
-    /// Writes the request that follows a redirect.
-    pub(super) fn write_again(
-        &mut self,
-        index: u32,
-        step: usize,
-        last: bool,
-        again: &Again<'_>,
-        spare: Vec<u8>,
-        now_ns: u64,
-    ) -> Outgoing {
-        let vars = self.values.vars(index, self.unix_ns(now_ns));
-        let request = &self.job.scenarios.steps[step].request;
-        request.write_again(again, last, vars, spare)
+        match again {
+            None => request.write(last, &mut context, spare),
+            Some(again) => request.write_again(again, last, context.vars, spare),
+        }
     }
 
     /// Where the response of this step is copied to, if it is looked at.
