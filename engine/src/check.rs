@@ -51,15 +51,13 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     scenario::check(plan)?;
     script::check(plan)?;
     check_stop(plan)?;
-    match plan.window {
-        Window::All | Window::Commanded => {}
-        Window::Fixed {
-            warmup_ms,
-            duration_ms,
-        } => {
-            duration("window.warmup_ms", warmup_ms, true)?;
-            duration("window.duration_ms", duration_ms, false)?;
-        }
+    if let Window::Fixed {
+        warmup_ms,
+        duration_ms,
+    } = plan.window
+    {
+        duration("window.warmup_ms", warmup_ms, true)?;
+        duration("window.duration_ms", duration_ms, false)?;
     }
     duration("timeouts.connect_ms", plan.timeouts.connect_ms, false)?;
     if let Some(tls_ms) = plan.timeouts.tls_ms {

@@ -158,31 +158,24 @@ impl Job {
             } else {
                 (WRITTEN_ANEW, WRITTEN_ANEW)
             };
+            let follows = step.follow_redirects > 0;
+            let looks = compiled.look.is_some() || shows || follows || plan.responses;
             steps.push(StepJob {
                 staying,
                 closing,
                 target: step.target,
                 head_request: said.map_or(step.method == "HEAD", |said| said.1[0].head),
                 expectation: Expectation::new(&step.expect),
-                judges: compiled.look.is_some()
-                    || shows
-                    || step.expect.max_ms.is_some()
-                    || step.follow_redirects > 0
-                    || plan.responses,
+                judges: looks || step.expect.max_ms.is_some(),
                 captures: scenarios.depends_on(compiled),
                 alone: compiled.request.expects_continue() || compiled.request.has_file(),
-                ends_group: step.follow_redirects > 0
-                    || !step.end_on.is_empty()
-                    || step.think.is_some(),
+                ends_group: follows || !step.end_on.is_empty() || step.think.is_some(),
                 max_redirects: step.follow_redirects,
                 keeps_method: step.redirects_keep_method,
                 end_on: step.end_on.clone(),
                 ends_run_on_error: step.ends_run_on_error,
                 max_ns: step.expect.max_ms.map(ms_to_ns),
-                looks: compiled.look.is_some()
-                    || shows
-                    || step.follow_redirects > 0
-                    || plan.responses,
+                looks,
                 looks_at_body: compiled.look.as_ref().is_some_and(Look::needs_body)
                     || shows
                     || plan.responses,

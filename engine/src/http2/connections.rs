@@ -51,13 +51,13 @@ impl<D: Driver> Http2Driver<D> {
         };
         group.leader = group.joining.first().copied();
         self.sides[side].state = SideState::Connecting;
-        self.figures.connections.connect_attempts += 1;
+        self.figures.connections.attempts += 1;
         self.wire.connect(side as ConnId, group.address);
     }
 
     pub(super) fn on_connected(&mut self, side: ConnId) {
         let number = side as usize / SIDES;
-        self.figures.connections.connections_opened += 1;
+        self.figures.connections.opened += 1;
         let group = &mut self.groups[number];
         if group.leader.is_none() {
             group.leader = group.joining.first().copied();

@@ -137,9 +137,9 @@ impl<D: Driver> Http2Driver<D> {
 
     pub(super) fn count_closed(&mut self, by_server: bool) {
         if by_server {
-            self.figures.connections.connections_closed_by_server += 1;
+            self.figures.connections.closed_by_server += 1;
         } else {
-            self.figures.connections.connections_closed_by_client += 1;
+            self.figures.connections.closed_by_client += 1;
         }
     }
 

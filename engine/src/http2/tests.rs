@@ -271,13 +271,7 @@ fn users_share_connections_and_each_gets_its_response() {
     test.responds(0, 1, b"hi");
     assert_eq!(test.events(), [format!("0: {OK}"), format!("2: {OK}")]);
     let figures = test.figures();
-    assert_eq!(
-        (
-            figures.connections.connections_opened,
-            figures.streams_opened
-        ),
-        (1, 2)
-    );
+    assert_eq!((figures.connections.opened, figures.streams_opened), (1, 2));
     assert_eq!(figures.stream_waits, 0);
     assert_eq!(figures.max_concurrent_streams, Some(100));
 }

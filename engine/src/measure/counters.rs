@@ -63,6 +63,21 @@ pub enum ErrorKind {
 }
 
 sums! {
+    /// Connections, and bytes on them: without TLS where users share them.
+    #[derive(PartialEq, Eq)]
+    Connections {
+        attempts: u64,
+        opened: u64,
+        closed_by_server: u64,
+        closed_by_client: u64,
+        /// Of both, not with HTTP/2: the server's end came first.
+        closed_first_by_server: u64,
+        bytes_sent: u64,
+        bytes_received: u64,
+    }
+}
+
+sums! {
     /// Counters of one thread over one span, or of many added up.
     Counters {
         sent: u64,
@@ -73,13 +88,7 @@ sums! {
         responses: ResponseCounts,
         bodies: BodyCounts,
         urls: UrlCounts,
-        bytes_sent: u64,
-        bytes_received: u64,
-        connections_opened: u64,
-        connections_closed_by_server: u64,
-        connections_closed_by_client: u64,
-        connections_closed_first_by_server: u64,
-        connect_attempts: u64,
+        connections: Connections,
         tls_handshakes: u64,
         tls_resumptions: u64,
         /// How often each version, cipher suite and protocol was agreed on; `resumed` is always false here.
@@ -262,7 +271,7 @@ mod tests {
         let mut counters = Counters {
             sent: 1 << 40,
             completed: 1 << 40,
-            bytes_received: 1 << 60,
+            abandoned: 1 << 60,
             // All users in flight, or thinking, for a year.
             service_time_ns: year_ns * users,
             in_flight_integral_ns: (year_ns * users) as i128,
@@ -275,7 +284,7 @@ mod tests {
         for _ in 0..8 {
             sum.add(&counters);
         }
-        assert_eq!((sum.sent, sum.bytes_received), (1 << 43, 1 << 63));
+        assert_eq!((sum.sent, sum.abandoned), (1 << 43, 1 << 63));
         assert_eq!(sum.in_flight_integral_ns, (8 * year_ns * users) as i128);
         assert_eq!(sum.think_actual_ns, 8 * year_ns * users);
     }

@@ -7,6 +7,7 @@ use prony_h2::ErrorCode;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
+use super::counters::Connections;
 use crate::units;
 
 sums! {
@@ -16,7 +17,7 @@ sums! {
     Http2Figures {
         /// Among those of all connections.
         #[serde(skip)]
-        connections: SharedConnections,
+        connections: Connections,
         streams_opened: u64,
         /// RST_STREAM of the server, by its code.
         #[serde(serialize_with = "by_name")]
@@ -68,20 +69,6 @@ sums! {
         longest_send_block_ns: u64 = longest,
         /// How often the server had used up a window of the client, and had to wait for more.
         receive_window_used_up: u64,
-    }
-}
-
-sums! {
-    /// What users who share connections cannot count.
-    #[derive(PartialEq, Eq)]
-    SharedConnections {
-        connect_attempts: u64,
-        connections_opened: u64,
-        connections_closed_by_server: u64,
-        connections_closed_by_client: u64,
-        /// Frames, without TLS.
-        bytes_sent: u64,
-        bytes_received: u64,
     }
 }
 

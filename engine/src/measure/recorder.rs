@@ -65,17 +65,15 @@ impl Recorder {
 
     /// What happened on connections that users share, which none of them could report.
     pub fn shared(&mut self, figures: &Http2Figures) {
-        let (counters, shared) = (&mut self.figures.counters, &figures.connections);
-        counters.connect_attempts += shared.connect_attempts;
-        counters.connections_opened += shared.connections_opened;
-        counters.connections_closed_by_server += shared.connections_closed_by_server;
-        counters.connections_closed_by_client += shared.connections_closed_by_client;
-        counters.bytes_sent += shared.bytes_sent;
-        counters.bytes_received += shared.bytes_received;
-        counters.http2.get_or_insert_default().add(figures);
-        self.connections_open += shared.connections_opened;
-        self.connections_open -=
-            shared.connections_closed_by_server + shared.connections_closed_by_client;
+        let shared = &figures.connections;
+        self.figures.counters.connections.add(shared);
+        self.figures
+            .counters
+            .http2
+            .get_or_insert_default()
+            .add(figures);
+        self.connections_open += shared.opened;
+        self.connections_open -= shared.closed_by_server + shared.closed_by_client;
     }
 
     /// Keeps figures per step from now on, when there are several.

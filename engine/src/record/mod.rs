@@ -212,14 +212,14 @@ impl Record {
     #[inline]
     pub fn came(&mut self, bytes: usize) {
         if !self.shares() {
-            self.counters().bytes_received += bytes as u64;
+            self.counters().connections.bytes_received += bytes as u64;
         }
     }
 
     /// A connection is attempted.
     pub fn connecting(&mut self, index: u32, address: u16) {
         if !self.shares() {
-            self.counters().connect_attempts += 1;
+            self.counters().connections.attempts += 1;
         }
         if let Some(figures) = self.recorder.address(address) {
             figures.connect_attempts += 1;
@@ -232,7 +232,7 @@ impl Record {
     pub fn connected(&mut self, index: u32, address: u16, took_ns: u64) {
         self.counters().connect_time.record(took_ns);
         if !self.shares() {
-            self.counters().connections_opened += 1;
+            self.counters().connections.opened += 1;
             self.recorder.connections_open += 1;
         }
         if let Some(figures) = self.recorder.address(address) {
@@ -251,16 +251,16 @@ impl Record {
         self.recorder.connections_open -= 1;
         let counters = self.counters();
         if by_client {
-            counters.connections_closed_by_client += 1;
+            counters.connections.closed_by_client += 1;
         } else {
-            counters.connections_closed_by_server += 1;
+            counters.connections.closed_by_server += 1;
         }
     }
 
     /// The server's end of an open connection has come.
     pub fn server_closed_first(&mut self) {
         if !self.shares() {
-            self.counters().connections_closed_first_by_server += 1;
+            self.counters().connections.closed_first_by_server += 1;
         }
     }
 
@@ -276,7 +276,7 @@ impl Record {
     #[inline]
     pub fn writes(&mut self, index: u32, bytes: u64, written: Option<&[u8]>) {
         if !self.shares() {
-            self.counters().bytes_sent += bytes;
+            self.counters().connections.bytes_sent += bytes;
         }
         if let Some(rows) = &mut self.rows {
             rows.sends(index, bytes, written);
@@ -285,7 +285,7 @@ impl Record {
 
     /// The same for a request that goes out behind others.
     pub fn writes_behind(&mut self, index: u32, bytes: u64, written: Option<&[u8]>) {
-        self.counters().bytes_sent += bytes;
+        self.counters().connections.bytes_sent += bytes;
         if let Some(rows) = &mut self.rows {
             rows.sends_behind(index, bytes, written);
         }

@@ -36,15 +36,15 @@ report! {
         status: BTreeMap<u16, u64> = counters.responses.by_status(),
         answers: Vec<ResponseCount> = listed(&counters.responses).0,
         answers_other: u64 = listed(&counters.responses).1,
-        bytes_sent: u64 = counters.bytes_sent,
-        bytes_received: u64 = counters.bytes_received,
-        connections_opened: u64 = counters.connections_opened,
-        connections_closed_by_server: u64 = counters.connections_closed_by_server,
-        connections_closed_by_client: u64 = counters.connections_closed_by_client,
+        bytes_sent: u64 = counters.connections.bytes_sent,
+        bytes_received: u64 = counters.connections.bytes_received,
+        connections_opened: u64 = counters.connections.opened,
+        connections_closed_by_server: u64 = counters.connections.closed_by_server,
+        connections_closed_by_client: u64 = counters.connections.closed_by_client,
         /// Of both: the server's end was seen before the client closed, so that the port in TIME_WAIT is
         /// the server's. Not counted with HTTP/2.
-        connections_closed_first_by_server: u64 = counters.connections_closed_first_by_server,
-        connect_attempts: u64 = counters.connect_attempts,
+        connections_closed_first_by_server: u64 = counters.connections.closed_first_by_server,
+        connect_attempts: u64 = counters.connections.attempts,
         /// Connections and requests by address of the target.
         addresses: Vec<AddressReport> = Vec::new(),
         tls_handshakes: u64 = counters.tls_handshakes,

@@ -238,7 +238,7 @@ impl Collector {
         Summary {
             duration_us: elapsed_ns / 1_000,
             requests: counters.completed,
-            bytes: counters.bytes_received,
+            bytes: counters.connections.bytes_received,
             connect_errors: count(ErrorKind::is_of_connecting),
             read_errors: count(ErrorKind::is_of_reading),
             write_errors: count(|kind| matches!(kind, ErrorKind::Write | ErrorKind::Client)),

@@ -305,8 +305,8 @@ fn what_the_clients_kernel_refuses_between_two_requests_is_the_clients() {
     let counters = &alone.record.recorder.figures.counters;
     assert_eq!(
         (
-            counters.connections_closed_by_client,
-            counters.connections_closed_by_server
+            counters.connections.closed_by_client,
+            counters.connections.closed_by_server
         ),
         (1, 0)
     );
@@ -419,9 +419,9 @@ fn who_waits_for_the_servers_end_goes_on_when_it_comes_or_after_a_second() {
     let counters = &alone.record.recorder.figures.counters;
     assert_eq!(
         (
-            counters.connections_closed_by_server,
-            counters.connections_closed_first_by_server,
-            counters.connections_closed_by_client
+            counters.connections.closed_by_server,
+            counters.connections.closed_first_by_server,
+            counters.connections.closed_by_client
         ),
         (1, 1, 1)
     );

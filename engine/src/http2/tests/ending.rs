@@ -38,7 +38,7 @@ fn who_gives_up_resets_its_stream_and_the_last_one_closes_the_connection() {
     test.driver.close(1);
     assert_eq!(test.driver.wire.closed, [0]);
     assert_eq!(test.frames(0), [(kind::GOAWAY, 0, 8)]);
-    assert_eq!(test.figures().connections.connections_closed_by_client, 1);
+    assert_eq!(test.figures().connections.closed_by_client, 1);
 }
 
 #[test]
@@ -78,8 +78,8 @@ fn when_the_server_goes_away_what_it_took_finishes_and_the_rest_goes_elsewhere()
     let figures = test.figures();
     assert_eq!(
         (
-            figures.connections.connections_opened,
-            figures.connections.connections_closed_by_server
+            figures.connections.opened,
+            figures.connections.closed_by_server
         ),
         (2, 1)
     );
@@ -116,7 +116,7 @@ fn a_broken_connection_ends_what_was_on_it() {
     let mut events = test.events();
     events.sort();
     assert_eq!(events, ["Closed(0)", "Closed(1)", "Closed(2)"]);
-    assert_eq!(test.figures().connections.connections_closed_by_server, 1);
+    assert_eq!(test.figures().connections.closed_by_server, 1);
     test.driver.connect(2, 0);
     assert_eq!(test.driver.wire.connects, [0, 0]);
 }
@@ -138,7 +138,7 @@ fn a_server_that_breaks_the_protocol_is_told_why() {
     assert_eq!(test.frames(0), [(kind::GOAWAY, 0, 8)]);
     let figures = test.figures();
     assert_eq!(figures.connection_errors[&6], 1);
-    assert_eq!(figures.connections.connections_closed_by_client, 1);
+    assert_eq!(figures.connections.closed_by_client, 1);
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn branches_take_the_time_of_the_longest() {
     let recorded = one_user(json!([step("page"), block, step("end")]), |_| {});
     assert_eq!(recorded.counters.completed, 10);
     // The page's connection serves one of the branches.
-    assert_eq!(recorded.counters.connections_opened, 3);
+    assert_eq!(recorded.counters.connections.opened, 3);
     // Connect; page, branches (behind their connections the first time), end; and once more.
     assert_eq!(recorded.finished_ns, Some((1 + 10 + 11 + 10 + 30) * MS));
     // The user is there all the time, once.
@@ -55,7 +55,7 @@ fn no_more_of_them_are_under_way_than_may_be() {
     let recorded = one_user(json!([parallel(2, json!(steps))]), |plan| {
         plan["stop"]["iterations_per_user"] = 1.into();
     });
-    assert_eq!(recorded.counters.connections_opened, 2);
+    assert_eq!(recorded.counters.connections.opened, 2);
     // 1 + 10, then the lanes turn by turn: 11 to 21, 21 to 31.
     assert_eq!(recorded.finished_ns, Some(31 * MS));
 }
@@ -94,8 +94,8 @@ fn users_who_are_to_go_end_when_their_branches_have() {
     });
     assert_eq!(failed(&recorded), 0);
     // Three users end before the run does, each with its three connections.
-    assert_eq!(recorded.counters.connections_closed_by_client, 9);
-    assert_eq!(recorded.counters.connections_opened, 12);
+    assert_eq!(recorded.counters.connections.closed_by_client, 9);
+    assert_eq!(recorded.counters.connections.opened, 12);
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn a_request_that_times_out_keeps_its_time_and_ends_the_connection() {
         plan["timeouts"] = json!({"connect_ms": 100, "request_ms": 50})
     });
     assert_eq!(recorded.counters.errors.values().sum::<u64>(), 4);
-    assert_eq!(recorded.counters.connections_opened, 8);
+    assert_eq!(recorded.counters.connections.opened, 8);
     let longest = recorded.service_time.max_ns().unwrap();
     assert!((50 * MS..51 * MS).contains(&longest), "{longest}");
     assert_eq!(

@@ -38,8 +38,8 @@ fn a_full_table_of_open_files_is_backed_off_from_counted_and_said() {
         let recorded = under(refusal, |_| {});
         let counters = &recorded.counters;
         assert_eq!(failures(&recorded), [(kind, 4 * 5)]);
-        assert_eq!(counters.connect_attempts, 4 * 6);
-        assert_eq!(counters.connections_opened, 4);
+        assert_eq!(counters.connections.attempts, 4 * 6);
+        assert_eq!(counters.connections.opened, 4);
         assert_eq!(
             (counters.emfile, counters.eaddrnotavail),
             match kind {
@@ -76,7 +76,7 @@ fn what_the_clients_own_kernel_does_not_take_is_counted_as_the_clients_failure()
     let recorded = simulate(|sent_ns| sent_ns + 10 * MS, (0, 1000), |_| {});
     SEND_REFUSAL.set(|_| None);
     // Each of four users connects anew, in a millisecond, after each of the requests that were refused.
-    let refused = recorded.counters.connections_opened - 4;
+    let refused = recorded.counters.connections.opened - 4;
     assert_eq!(failures(&recorded), [(ErrorKind::Client, refused)]);
     assert_eq!(refused, 4 * 49);
     let reason = &recorded.counters.reasons[&ErrorKind::Client];
