@@ -81,8 +81,8 @@ pub fn within<T: PartialOrd + Display>(
     if bounds.contains(&value) {
         return Ok(());
     }
-    let (least, most) = bounds.into_inner();
-    refuse(format!("{name} is {value}, expected {least} to {most}"))
+    let (min, max) = bounds.into_inner();
+    refuse(format!("{name} is {value}, expected {min} to {max}"))
 }
 
 /// Checks a duration; `name`: where it stands in the plan.

@@ -8,7 +8,7 @@ use crate::plan::Sources;
 use crate::refusal::{PlanError, refuse};
 
 /// More addresses than this do not help: they are for a billion connections to one target.
-const MOST: usize = 65_536;
+const MAX_SOURCES: usize = 65_536;
 
 /// The addresses in order, or why they cannot be used.
 pub fn resolve(sources: &Sources, targets: &[Address]) -> Result<Vec<Address>, PlanError> {
@@ -20,8 +20,8 @@ pub fn resolve(sources: &Sources, targets: &[Address]) -> Result<Vec<Address>, P
         Sources::Range(text) => range(text)?,
     };
     refuse_if! {
-        found.len() > MOST =>
-            "target.source_addresses holds {} addresses, expected at most {MOST}", found.len();
+        found.len() > MAX_SOURCES =>
+            "target.source_addresses holds {} addresses, expected at most {MAX_SOURCES}", found.len();
         !found.is_empty() && targets.iter().any(Address::is_unix) =>
             "target.source_addresses is set, but target.url is a Unix socket, which is connected to from no address: leave it out";
     }
@@ -69,8 +69,8 @@ fn range(text: &str) -> Result<Vec<IpAddr>, PlanError> {
         }
     };
     refuse_if! {
-        from > to || to - from >= MOST as u128 =>
-            "target.source_addresses is {text:?}, expected the lower address first and at most {MOST} addresses";
+        from > to || to - from >= MAX_SOURCES as u128 =>
+            "target.source_addresses is {text:?}, expected the lower address first and at most {MAX_SOURCES} addresses";
     }
     let ip = |bits: u128| match first {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(bits as u32)),

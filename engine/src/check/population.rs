@@ -4,7 +4,7 @@ use super::{MAX_USERS, check_ramp, check_think, duration};
 use crate::check::PlanError;
 use crate::plan::{Load, Plan, PopulationPlan};
 
-const MOST: usize = 1_000;
+const MAX_POPULATIONS: usize = 1_000;
 
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let Load::Closed {
@@ -27,8 +27,8 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         return Ok(());
     }
     refuse_if! {
-        populations.len() > MOST =>
-            "load.populations holds {}, expected at most {MOST}", populations.len();
+        populations.len() > MAX_POPULATIONS =>
+            "load.populations holds {}, expected at most {MAX_POPULATIONS}", populations.len();
         *ramp_up_ms > 0.0
             || *ramp_down_ms > 0.0
             || ramp_up_steps.is_some()

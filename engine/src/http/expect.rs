@@ -42,7 +42,7 @@ pub struct Expectation {
     differs_from: Option<Vec<u8>>,
     /// The length is none other.
     exact: bool,
-    fewest_bytes: u64,
+    min_bytes: u64,
     max_bytes: u64,
 }
 
@@ -70,7 +70,7 @@ impl Expectation {
             equals: expect.body_equals.as_ref().map(bytes),
             differs_from: expect.body_not_equals.as_ref().map(bytes),
             exact: expect.body_bytes.is_some(),
-            fewest_bytes: expect.body_bytes.or(expect.min_bytes).unwrap_or(0),
+            min_bytes: expect.body_bytes.or(expect.min_bytes).unwrap_or(0),
             max_bytes: expect.body_bytes.or(expect.max_bytes).unwrap_or(u64::MAX),
         }
     }
@@ -119,7 +119,7 @@ impl Expectation {
     }
 
     fn check_size(&self, bytes: u64) -> Option<Unmet> {
-        if bytes >= self.fewest_bytes && bytes <= self.max_bytes {
+        if bytes >= self.min_bytes && bytes <= self.max_bytes {
             None
         } else if self.exact {
             Some(Unmet::Body)

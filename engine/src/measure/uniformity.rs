@@ -12,7 +12,7 @@ use super::Sum;
 const CELLS: usize = 16_384;
 
 /// From where on the distance is given besides.
-const LEAST: [f64; 9] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
+const MIN_VALUES: [f64; 9] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
 
 /// Values on [0, 1], counted in cells of equal width.
 #[derive(Debug, Clone, Default)]
@@ -49,24 +49,24 @@ impl Uniformity {
     }
 
     /// The same, looked for from this value on: what moves among smaller values does not count.
-    pub fn distance_from(&self, least: f64) -> Option<f64> {
+    pub fn distance_from(&self, min: f64) -> Option<f64> {
         let cells = self.cells.as_ref()?;
         let mut below = 0u64;
         let mut distance: f64 = 0.0;
         for (index, cell) in cells.iter().enumerate() {
             below += cell;
             let uniform = (index + 1) as f64 / CELLS as f64;
-            if uniform >= least {
+            if uniform >= min {
                 distance = distance.max((below as f64 / self.count as f64 - uniform).abs());
             }
         }
         Some(distance)
     }
 
-    /// `[least, distance from it on]` for each of [`LEAST`]; empty without values.
+    /// `[min, distance from it on]` for each of [`MIN_VALUES`]; empty without values.
     pub fn distances(&self) -> Vec<[f64; 2]> {
-        let from = |least| Some([least, self.distance_from(least)?]);
-        LEAST.into_iter().filter_map(from).collect()
+        let from = |min| Some([min, self.distance_from(min)?]);
+        MIN_VALUES.into_iter().filter_map(from).collect()
     }
 }
 
@@ -152,12 +152,12 @@ mod tests {
             moved.record_gap(expected(if value < 0.03 { 0.029 } else { value }));
             bent.record_gap(expected(value.powf(1.1)));
         }
-        let least = 1.63 / f64::from(count).sqrt();
+        let min = 1.63 / f64::from(count).sqrt();
         assert!(moved.distance().unwrap() > 0.028);
-        assert!(moved.distance_from(0.05).unwrap() < least);
-        assert!(bent.distance_from(0.05).unwrap() > 3.0 * least);
+        assert!(moved.distance_from(0.05).unwrap() < min);
+        assert!(bent.distance_from(0.05).unwrap() > 3.0 * min);
         let distances = moved.distances();
-        assert_eq!(distances.len(), LEAST.len());
+        assert_eq!(distances.len(), MIN_VALUES.len());
         assert!(distances.windows(2).all(|pair| pair[0][1] >= pair[1][1]));
         assert!(Uniformity::default().distances().is_empty());
     }

@@ -10,8 +10,8 @@ use io_uring::Submitter;
 use io_uring::types::BufRingEntry;
 
 /// Buffers at the beginning: few stay in the cache. More are added when they do not suffice.
-const FIRST: u16 = 16;
-const MOST: u16 = 2048;
+const MIN_BUFFERS: u16 = 16;
+const MAX_BUFFERS: u16 = 2048;
 const BYTES: usize = 16 * 1024;
 /// Not a power of two: the beginnings of the buffers would compete for the same cache lines.
 const STRIDE: usize = BYTES + 3 * 64;
@@ -38,15 +38,17 @@ pub struct BufferRing {
 impl BufferRing {
     pub fn new(submitter: &Submitter<'_>, group: u16) -> io::Result<Self> {
         let mut buffers = Self {
-            memory: Mapping::new(usize::from(MOST) * STRIDE)?,
-            ring: Mapping::new(usize::from(MOST) * size_of::<BufRingEntry>())?,
+            memory: Mapping::new(usize::from(MAX_BUFFERS) * STRIDE)?,
+            ring: Mapping::new(usize::from(MAX_BUFFERS) * size_of::<BufRingEntry>())?,
             count: 0,
             tail: 0,
         };
-        // SAFETY: the mapping is page aligned, holds `MOST` entries, and lives as long as this
+        // SAFETY: the mapping is page aligned, holds `MAX_BUFFERS` entries, and lives as long as this
         // value; before its owner drops it, it has the kernel cancel whatever uses it, or leaks it.
-        unsafe { submitter.register_buf_ring_with_flags(buffers.ring.address(), MOST, group, 0)? };
-        buffers.add(FIRST);
+        unsafe {
+            submitter.register_buf_ring_with_flags(buffers.ring.address(), MAX_BUFFERS, group, 0)?
+        };
+        buffers.add(MIN_BUFFERS);
         Ok(buffers)
     }
 
@@ -56,7 +58,7 @@ impl BufferRing {
     }
 
     fn add(&mut self, more: u16) {
-        let count = (self.count + more).min(MOST);
+        let count = (self.count + more).min(MAX_BUFFERS);
         for index in self.count..count {
             self.put_index(index);
         }
@@ -98,7 +100,7 @@ impl BufferRing {
 
     #[inline]
     fn put_index(&mut self, index: u16) {
-        let at = usize::from(self.tail & (MOST - 1));
+        let at = usize::from(self.tail & (MAX_BUFFERS - 1));
         // SAFETY: `at` is below the number of entries, and the kernel does not read beyond the
         // published tail.
         let entry = unsafe { &mut *self.ring.start.as_ptr().cast::<BufRingEntry>().add(at) };

@@ -9,11 +9,11 @@ use super::{Config, ConnId, Driver, NetEvent, Payload, Received};
 use prony_common::process::raise_file_limit;
 
 /// The kernel allows more per ring; tables of this size are found at once.
-const MOST: usize = 1 << 16;
+const MAX_PER_RING: usize = 1 << 16;
 
 /// How many connections one ring can have.
 pub fn max_per_ring() -> usize {
-    (raise_file_limit() as usize).clamp(1, MOST)
+    (raise_file_limit() as usize).clamp(1, MAX_PER_RING)
 }
 
 /// Rings that share the connections of one thread out in equal ranges of their indices.
