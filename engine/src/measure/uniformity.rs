@@ -1,7 +1,6 @@
-//! The Kolmogorov-Smirnov distance of values from the uniform distribution on [0, 1], in constant
-//! memory. By the probability integral transform it is also the distance of gaps from any known
-//! distribution: for a Poisson process `u = 1 - exp(-m)`, where `m` is the expected count in the
-//! gap. Knows nothing of arrivals.
+//! The Kolmogorov-Smirnov distance of values from the uniform distribution on [0, 1], in constant memory. By
+//! the probability integral transform it is also the distance of gaps from any known distribution: for a
+//! Poisson process `u = 1 - exp(-m)`, where `m` is the expected count in the gap. Knows nothing of arrivals.
 
 use super::Sum;
 

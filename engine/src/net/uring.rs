@@ -30,8 +30,7 @@ use super::{Config, ConnId, Direction, Driver, NetEvent, Payload, Received, arri
 
 const QUEUE: u32 = 1024;
 const BUFFER_GROUP: u16 = 0;
-/// Requests up to this size go out in one piece whatever the socket's buffer: their success needs
-/// no event.
+/// Requests up to this size go out in one piece whatever the socket's buffer: their success needs no event.
 const SURELY_TAKEN_BYTES: usize = 16 * 1024;
 /// The kernel's limit of direct descriptors per ring.
 const MAX_DIRECT: usize = 1 << 20;
@@ -66,8 +65,7 @@ pub struct Uring {
     wake_buffer: Box<[u8; 8]>,
     stamped_read: StampedRead,
     config: Config,
-    /// Sends whose end is reported: they stay in their place until the kernel says that it is done with
-    /// them.
+    /// Sends whose end is reported: they stay in their place until the kernel says that it is done with them.
     reported: Vec<Option<Reported>>,
     free: Vec<u32>,
     /// Places, and their connections, whose next piece is being read.
@@ -84,8 +82,7 @@ pub struct Uring {
     at: usize,
     /// Completions that had to make room in the middle of a batch: reported with the next one.
     drained: Vec<cqueue::Entry>,
-    /// Operations that no request waits for and that must not be lost: they go out when there is
-    /// room.
+    /// Operations that no request waits for and that must not be lost: they go out when there is room.
     backlog: VecDeque<Entry>,
     /// How often the kernel took nothing for the moment.
     put_off: u64,
@@ -127,8 +124,7 @@ impl Uring {
         let socket = self.config.socket(conn, to)?;
         let stamped = arrival::ask(&self.config, conn, address, &socket);
         let (pointer, length) = (to.as_ptr(), to.length());
-        // The ring holds the socket from here on; the descriptor itself is closed again where it is not
-        // kept.
+        // The ring holds the socket from here on; the descriptor itself is closed again where it is not kept.
         self.ring
             .submitter()
             .register_files_update(conn, &[socket.as_raw_fd()])?;
@@ -284,9 +280,8 @@ impl Driver for Uring {
                     let _ = rustix::net::shutdown(socket, Shutdown::Both);
                 }
             }
-            // Takes effect at once; operations under way keep the socket until they end, by the
-            // cancellations above. The only failure would be an index out of range, which
-            // try_connect has excluded.
+            // Takes effect at once; operations under way keep the socket until they end, by the cancellations
+            // above. The only failure would be an index out of range, which try_connect has excluded.
             let _ = self.ring.submitter().register_files_update(conn, &[-1]);
         }
         self.conns[conn as usize] = Conn {

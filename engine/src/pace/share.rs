@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use crate::plan::Plan;
 
-/// The part of one engine in a load that several offer together: of every `of` things in a row
-/// those with its slots. Whatever the slots are, engines that have all of them between them lose
-/// nothing and double nothing.
+/// The part of one engine in a load that several offer together: of every `of` things in a row those with its
+/// slots. Whatever the slots are, engines that have all of them between them lose nothing and double nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// Rising, each below `of`; `None`: everything, the only part of one.

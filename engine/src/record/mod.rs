@@ -175,9 +175,8 @@ impl Record {
         self.next_mark += 1;
     }
 
-    /// Takes a completed request's number among those of all threads, before it is recorded: the
-    /// first number past a mark ends the segment that belongs to the mark. The mark that it
-    /// reaches.
+    /// Takes a completed request's number among those of all threads, before it is recorded: the first number
+    /// past a mark ends the segment that belongs to the mark. The mark that it reaches.
     #[inline]
     fn number_completed(&mut self, now_ns: u64) -> Option<usize> {
         if self.next_mark >= self.job.marks.len() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::Message;
-use crate::check::{PlanError, refuse};
+use crate::check::PlanError;
 use crate::fault::Faults;
 use crate::http2::Http2Driver;
 use crate::job::Job;
@@ -40,33 +40,26 @@ impl ChosenDriver {
 
 /// Chooses by probing; a driver that was asked for and does not work is a plan that cannot be run.
 pub fn choose_driver(choice: DriverChoice) -> Result<ChosenDriver, PlanError> {
-    let chosen = |name, reason: &str| {
-        Ok(ChosenDriver {
-            name,
-            reason: reason.to_owned(),
-        })
+    let found = match choice {
+        DriverChoice::Epoll => round_trip::<Epoll>(),
+        DriverChoice::IoUring | DriverChoice::Auto => round_trip::<Uring>(),
     };
-    match choice {
-        DriverChoice::Epoll => match round_trip::<Epoll>() {
-            Ok(()) => chosen(<Epoll>::NAME, "asked for by the plan"),
-            Err(reason) => refuse(format!(
-                "driver is epoll, which does not work on this host: {reason}"
-            )),
-        },
-        DriverChoice::IoUring => match round_trip::<Uring>() {
-            Ok(()) => chosen(Uring::NAME, "asked for by the plan"),
-            Err(reason) => refuse(format!(
-                "driver is io_uring, which does not work on this host: {reason}; use epoll or auto"
-            )),
-        },
-        DriverChoice::Auto => match round_trip::<Uring>() {
-            Ok(()) => chosen(Uring::NAME, "probe succeeded"),
-            Err(reason) => chosen(
-                <Epoll>::NAME,
-                &format!("io_uring does not work on this host: {reason}"),
-            ),
-        },
-    }
+    let (name, reason) = match (choice, found) {
+        (DriverChoice::Epoll, Ok(())) => (<Epoll>::NAME, "asked for by the plan".to_owned()),
+        (DriverChoice::IoUring, Ok(())) => (Uring::NAME, "asked for by the plan".to_owned()),
+        (DriverChoice::Auto, Ok(())) => (Uring::NAME, "probe succeeded".to_owned()),
+        (DriverChoice::Auto, Err(why)) => {
+            let reason = format!("io_uring does not work on this host: {why}");
+            (<Epoll>::NAME, reason)
+        }
+        (DriverChoice::Epoll, Err(why)) => {
+            refuse! { "driver is epoll, which does not work on this host: {why}" }
+        }
+        (DriverChoice::IoUring, Err(why)) => {
+            refuse! { "driver is io_uring, which does not work on this host: {why}; use epoll or auto" }
+        }
+    };
+    Ok(ChosenDriver { name, reason })
 }
 
 /// A way to each thread.

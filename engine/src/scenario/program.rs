@@ -150,9 +150,8 @@ pub struct Unanswered {
 }
 
 impl Op {
-    /// Whether it cannot be passed yet: a transaction holds the requests within it and no others, a
-    /// pause begins with a response, and a value that a response may still change is neither read
-    /// nor set before.
+    /// Whether it cannot be passed yet: a transaction holds the requests within it and no others, a pause
+    /// begins with a response, and a value that a response may still change is neither read nor set before.
     fn waits(&self, unanswered: Unanswered) -> bool {
         match self {
             Self::Begin(_)

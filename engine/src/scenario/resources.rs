@@ -1,7 +1,6 @@
-//! What a page embeds, as a browser asks for it with the page: attributes of the tags of HTML, and
-//! what a style sheet imports. One response in, paths out; it knows nothing of users and asks for
-//! nothing itself. The tags and attributes are those of JMeter's parser ("Retrieve All Embedded
-//! Resources").
+//! What a page embeds, as a browser asks for it with the page: attributes of the tags of HTML, and what a
+//! style sheet imports. One response in, paths out; it knows nothing of users and asks for nothing itself.
+//! The tags and attributes are those of JMeter's parser ("Retrieve All Embedded Resources").
 
 use std::collections::HashSet;
 use std::sync::LazyLock;

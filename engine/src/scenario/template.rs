@@ -1,6 +1,5 @@
-//! Text with `${…}` placeholders, compiled once and rendered into bytes for every request. A
-//! placeholder that is not known is refused when it is compiled; rendering cannot fail. It knows
-//! nothing of HTTP.
+//! Text with `${…}` placeholders, compiled once and rendered into bytes for every request. A placeholder that
+//! is not known is refused when it is compiled; rendering cannot fail. It knows nothing of HTTP.
 
 use std::sync::atomic::Ordering;
 use std::time::UNIX_EPOCH;

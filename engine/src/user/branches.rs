@@ -1,7 +1,6 @@
-//! Branches that a user walks in parallel. The first is walked on the user's own connection, the others
-//! on its *lanes*: places like those of users, each with a connection, a step and a request of its own,
-//! and with the user's values. The user goes on when all branches have ended. A load without such
-//! blocks has no lanes.
+//! Branches that a user walks in parallel. The first is walked on the user's own connection, the others on
+//! its *lanes*: places like those of users, each with a connection, a step and a request of its own, and with
+//! the user's values. The user goes on when all branches have ended. A load without such blocks has no lanes.
 
 use super::moves::Move;
 use super::phase::Phase;

@@ -1,5 +1,4 @@
-//! The measuring thread on a virtual clock, against a simulated server: what it must record is known
-//! exactly.
+//! The measuring thread on a virtual clock, against a simulated server: what it must record is known exactly.
 
 mod batches;
 mod branches;
@@ -179,9 +178,8 @@ fn simulate_thread(
 }
 
 impl Recorded {
-    /// What holds exactly for whatever was simulated: each moment of a user's life is one part of
-    /// it, and what is in flight is what ended, less what began before the window, and what is
-    /// still under way.
+    /// What holds exactly for whatever was simulated: each moment of a user's life is one part of it, and
+    /// what is in flight is what ended, less what began before the window, and what is still under way.
     fn must_add_up(&self) {
         let (counters, edges) = (&self.counters, &self.edges);
         assert_eq!(edges.user_time.total(), counters.users_integral_ns as i128);

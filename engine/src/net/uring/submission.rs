@@ -1,5 +1,4 @@
-//! Submits operations to the kernel. One policy for sends, cancellations and waits when the kernel
-//! refuses:
+//! Submits operations to the kernel. One policy for sends, cancellations and waits when the kernel refuses:
 //!
 //! - EBUSY (the completion queue is full) and EAGAIN (no memory for a request) are transient.
 //!   Completions are drained, to be handled with the next batch, and the submission is retried a
@@ -198,9 +197,8 @@ impl Uring {
             timespec: (&raw const spec) as u64,
         };
         let flags = GET_EVENTS | EXTENDED_ARGUMENT | ABSOLUTE_TIMER;
-        // SAFETY: the argument has the kernel's layout, and it and the time it refers to outlive
-        // the call. The count of entries is that of the ring, synchronised when `submission` was
-        // dropped.
+        // SAFETY: the argument has the kernel's layout, and it and the time it refers to outlive the call.
+        // The count of entries is that of the ring, synchronised when `submission` was dropped.
         let result = unsafe {
             self.ring
                 .submitter()

@@ -31,8 +31,7 @@ fn service_of_a_batch_ns() -> u64 {
 
 #[test]
 fn responses_of_one_batch_came_when_it_was_fetched_whatever_was_sent_since() {
-    // Four groups of 16 sends follow each batch, the first of them before most of its responses are
-    // handled.
+    // Four groups of 16 sends follow each batch, the first of them before most of its responses are handled.
     let recorded = with_slow_sends(together::<{ 5 * MS }>, |_| {});
     assert_eq!(recorded.counters.completed, 80 * USERS);
     let expected_ns = 80 * service_of_a_batch_ns();

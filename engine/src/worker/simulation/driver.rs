@@ -18,8 +18,7 @@ const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 /// When the response to a request sent at this time (after the start) comes.
 pub(super) type Service = fn(u64) -> u64;
 
-/// What the kernel says to an attempt to connect at this time (after the start); `None`: it lets it
-/// begin.
+/// What the kernel says to an attempt to connect at this time (after the start); `None`: it lets it begin.
 pub(super) type Refusal = fn(u64) -> Option<i32>;
 
 std::thread_local! {
