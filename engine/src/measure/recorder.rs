@@ -15,8 +15,8 @@ use super::steps::{RequestTimes, StepFigures};
 use super::uniformity::Uniformity;
 use super::user_time::{LifePart, Lives, UserTime};
 
-/// A look for something to do takes less than a microsecond.
-const LONGEST_LOOK_NS: u64 = 10_000;
+/// A poll takes less than a microsecond.
+const LONGEST_POLL_NS: u64 = 10_000;
 
 /// The record of one thread, up to the next cut.
 #[derive(Debug, Default)]
@@ -298,11 +298,11 @@ impl Recorder {
         });
     }
 
-    /// The thread looked for something to do and found nothing. What took longer than a look was an
+    /// The thread looked for something to do and found nothing. What took longer than a poll was an
     /// interruption, not the thread's work.
     #[inline]
     pub fn polled_idle(&mut self, ns: u64) {
-        if ns <= LONGEST_LOOK_NS {
+        if ns <= LONGEST_POLL_NS {
             self.work.polled_ns += ns;
         }
     }
