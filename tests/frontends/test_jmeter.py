@@ -70,7 +70,7 @@ def test_users_with_rows_cookies_and_captures() -> None:
     assert create.body == '{"name":"${rows1.name} ${uuid}","age":${random int 1 99}}'
     assert create.capture["id"].json_pointer == "/items/0/id"
     assert "Content-Length" not in create.headers
-    assert read.path == "/people/${id}?town=${rows1.town}"
+    assert read.path == "/people/${id | segments}?town=${rows1.town}"
     pauses = [step.think_before for step in (create, read)]
     assert [(pause.min_ms, pause.max_ms) for pause in pauses if pause] == [(100, 150), (110, 160)]
     assert load.workload.variables == {"id": "$${id}"}

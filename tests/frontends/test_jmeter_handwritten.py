@@ -130,7 +130,7 @@ def test_a_protocol_with_its_signs() -> None:
 def test_a_name_that_would_store_something() -> None:
     made = translated_of(sampler("/${__Random(1,5,n)}", name="/${__Random(1,5,n)}"))
     (step,) = [entry for entry in made.trial.workload.steps if isinstance(entry, Step)]
-    assert step.path == "/${n}"
+    assert step.path == "/${n | segments}"
     assert noted(made.notes, "changing_name")
 
 

@@ -100,7 +100,7 @@ def test_what_a_script_sets(text: str) -> None:
     (value,) = [one["v"] for one in sets(made.steps) if "v" in one]
     assert value == VALUES[text]
     (step,) = requests(made.steps)
-    assert step.path == "/${v}"
+    assert step.path == "/${v | segments}"
 
 
 def test_a_value_that_is_used_twice_is_drawn_once() -> None:

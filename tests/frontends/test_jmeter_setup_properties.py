@@ -48,7 +48,9 @@ def test_each_read_has_its_own_default_where_the_property_was_not_set() -> None:
     sets = [entry.set for entry in steps if isinstance(entry, Block) and entry.set]
     names = [next(iter(one)) for one in sets]
     assert [next(iter(one.values())) for one in sets] == ["1", "d", "e"]
-    assert step.path == "/c/" + "/".join(f"${{{name}}}" for name in names)
+    assert step.path == "/c/{}{}{}".format(
+        *(f"${{{name} | segments{end}}}" for name, end in zip(names, (" /", " /", ""), strict=True))
+    )
     known = [entry for entry in steps if isinstance(entry, Block) and entry.condition is not None]
     assert [entry.steps[0] for entry in known] == [Block(set={name: "${property_tok}"}) for name in names]
     right = {entry.condition.right for entry in known if isinstance(entry.condition, Condition)}
@@ -59,7 +61,7 @@ def test_a_property_of_the_command_line_is_its_value_until_then() -> None:
     found_here = made(sampler("/c/${__P(tok,d)}"), set_up(), tok="x")
     assert given(found_here)[0] == ["x"]
     (step,) = [entry for entry in found_here.trial.workload.walks[0].steps if isinstance(entry, Step)]
-    assert step.path == "/c/${property_tok}"
+    assert step.path == "/c/${property_tok | segments}"
 
 
 @pytest.mark.parametrize(

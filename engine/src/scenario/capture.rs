@@ -236,7 +236,7 @@ impl Look {
     }
 
     /// Sets the user's values; the first thing that was not as declared. From a response that is
-    /// not right already only what is captured always is taken.
+    /// not right only what is captured always is taken.
     pub fn take(
         &self,
         seen: &CapturedResponse,
@@ -269,22 +269,32 @@ impl Look {
                     let found = json.as_ref().and_then(|json| json.pointer(pointer));
                     found.is_some() && found == serde_json::from_slice(&wanted).ok().as_ref()
                 });
-        let mut missed = if right && !self.finds(ResponsePart::Head, &seen.head) {
+        let mut wrong = if right && !self.finds(ResponsePart::Head, &seen.head) {
             Some(Missed::Head)
         } else {
             (!met).then_some(Missed::Expectation)
         };
-        for capture in self.captures.iter().filter(taken) {
+        let mut lacking = None;
+        for capture in self.captures.iter().filter(|capture| capture.always) {
             let lacks = capture.take(seen, json.as_ref(), vars, rng).err();
-            missed = missed.or(lacks);
+            lacking = lacking.or(lacks);
         }
-        if right && missed.is_none() {
-            missed = self
+        if right && wrong.is_none() && lacking.is_none() {
+            wrong = self
                 .texts
                 .iter()
                 .find_map(|(text, filled)| text.missed(&filled.text(shared, vars, rng), seen));
         }
-        missed
+        let right = right && wrong.is_none();
+        for capture in self
+            .captures
+            .iter()
+            .filter(|capture| right && !capture.always)
+        {
+            let lacks = capture.take(seen, json.as_ref(), vars, rng).err();
+            lacking = lacking.or(lacks);
+        }
+        wrong.or(lacking)
     }
 
     fn is_met(&self, body: &[u8], json: Option<&Value>) -> bool {

@@ -253,6 +253,33 @@ fn what_is_optional_stays_as_it_was_and_what_is_always_taken_is() {
 }
 
 #[test]
+fn from_a_response_whose_json_is_wrong_only_what_is_always_taken_is() {
+    let captures = json!([{"name": "a", "json": "/id", "optional": true}, {"name": "b", "json": "/id", "always": true}]);
+    let expect = json!({"json": [{"pointer": "/ok", "equals": true}]});
+    let (look, mut vars) = look(captures, expect).unwrap();
+    let mut missed = |body: &str| {
+        let missed = look.take(
+            &response(body.as_bytes()),
+            true,
+            &Shared::default(),
+            &mut vars,
+            &mut rng(),
+        );
+        let taken = [0, 1].map(|slot| vars.captured[slot].as_deref().map(<[u8]>::to_vec));
+        (missed, taken)
+    };
+    let text = |text: &str| Some(text.as_bytes().to_vec());
+    assert_eq!(
+        missed(r#"{"id":1,"ok":true}"#),
+        (None, [text("1"), text("1")])
+    );
+    assert_eq!(
+        missed(r#"{"id":2,"ok":false}"#),
+        (Some(Missed::Expectation), [text("1"), text("2")])
+    );
+}
+
+#[test]
 fn json_and_regexes_are_expected_to_be_there_or_not() {
     let judged = |expect: Value, body: &str| {
         let (look, mut vars) = look(json!([]), expect).unwrap();

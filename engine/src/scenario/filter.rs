@@ -41,6 +41,9 @@ pub enum Filter {
     Plus(i64),
     /// The digest of its bytes by this algorithm, in hexadecimal.
     Digest(&'static str),
+    /// As segments of a path behind a slash: no slash first, none after another, before any query; `true`: with
+    /// a slash at its end, unless it is empty.
+    Segments(bool),
 }
 
 /// The longest number that is filled up with zeros.
@@ -58,6 +61,8 @@ impl Filter {
             "upper" => Ok(Self::Upper),
             "lower" => Ok(Self::Lower),
             "base64" => Ok(Self::Base64),
+            "segments" => Ok(Self::Segments(false)),
+            "segments /" => Ok(Self::Segments(true)),
             _ => match name.split_once(' ').map(|(word, rest)| (word, rest.trim())) {
                 Some(("at", pointer)) if pointer.starts_with('/') => {
                     Ok(Self::At(pointer.to_owned()))
@@ -75,7 +80,7 @@ impl Filter {
                 _ => match DIGESTS.iter().find(|known| **known == name) {
                     Some(digest) => Ok(Self::Digest(digest)),
                     None => Err(format!(
-                        "has an unknown filter after |, expected json, url, form, text, upper, lower, base64, digits N, plus N, {} or at /POINTER",
+                        "has an unknown filter after |, expected json, url, form, text, upper, lower, base64, segments, digits N, plus N, {} or at /POINTER",
                         DIGESTS.join(", ")
                     )),
                 },
@@ -130,6 +135,21 @@ impl Filter {
                 };
                 out.truncate(from);
                 out.extend_from_slice(text.as_bytes());
+            }
+            Self::Segments(closed) => {
+                let value = out.split_off(from);
+                let begins_query = value.iter().position(|byte| *byte == b'?');
+                let (path, query) = value.split_at(begins_query.unwrap_or(value.len()));
+                for byte in path {
+                    let after_slash = out.len() == from || out.ends_with(b"/");
+                    if *byte != b'/' || !after_slash {
+                        out.push(*byte);
+                    }
+                }
+                out.extend_from_slice(query);
+                if *closed && out.len() > from && (!query.is_empty() || !out.ends_with(b"/")) {
+                    out.push(b'/');
+                }
             }
             Self::Url => percent_encode(out, from, |byte| {
                 byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)

@@ -116,6 +116,27 @@ fn a_sequence_begins_again_with_each_iteration_of_its_user() {
 }
 
 #[test]
+fn segments_of_a_path_stand_behind_one_slash() {
+    let written = |value: &str, closed: bool| {
+        let mut out = [b"/a/", value.as_bytes()].concat();
+        make_safe(&mut out, 3, RequestPart::Path, &[Filter::Segments(closed)]);
+        String::from_utf8(out).unwrap()
+    };
+    for (value, open, closed) in [
+        ("b", "/a/b", "/a/b/"),
+        ("", "/a/", "/a/"),
+        ("/", "/a/", "/a/"),
+        ("//b///c/", "/a/b/c/", "/a/b/c/"),
+        ("/b?x=//", "/a/b?x=//", "/a/b?x=///"),
+    ] {
+        assert_eq!(
+            (written(value, false), written(value, true)),
+            (open.to_owned(), closed.to_owned())
+        );
+    }
+}
+
+#[test]
 fn numbers_have_as_many_digits_as_are_asked_for_and_can_be_added_to() {
     assert_eq!(texts("${sequence start=9 | digits 3}", 2), ["009", "010"]);
     assert_eq!(texts("${sequence start=-7 | digits 3}", 1), ["-007"]);
@@ -237,7 +258,7 @@ fn what_cannot_be_rendered_is_refused_where_it_stands() {
         (
             "${uuid|xml}",
             1,
-            "json, url, form, text, upper, lower, base64, digits N, plus N, md5, sha1",
+            "json, url, form, text, upper, lower, base64, segments, digits N, plus N, md5, sha1",
         ),
         ("${uuid | digits 0}", 1, "1 to 64"),
         ("${uuid | plus x}", 1, "whole number"),

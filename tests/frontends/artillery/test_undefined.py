@@ -46,7 +46,13 @@ scenarios:
             e: "a {{{{ $guid() }}}}"
             f: {{g: "{{{{ $environment }}}}"}}
             "k{{{{ nothing }}}}": "{{{{ n }}}} {{{{ n || 3 }}}}"
+      - post:
+          url: /keys
+          username: u
+          headers: {{X-O: {{{{ n }}}}}}
+          json: {{id: {{{{ n }}}}, l: [{{{{ n }}}}], [a, 1.50]: 1, 2.50: 2, null: 3}}
 """
+KEYS = b'{"id":{"[object Object]":null},"l":[{"[object Object]":null}],"a,1.5":1,"2.5":2,"null":3}'
 JSON = (
     b'{"b":[null,null],"c":"undefined x undefined","d":"{{ new Date() }}","f":{},'
     b'"kundefined":"5 {{ n || 3 }}"}'
@@ -66,8 +72,8 @@ def test_what_has_no_value_is_left_out_or_undefined(serve: Callable[..., Served]
     file.write_text(SCRIPT.format(url=server.url))
     made = translate(["run", str(file)])
     offered(moved(made, server.port))
-    assert server.ended()["requests"] == 7
-    first, always, query, form, none, text, body = sent(server)
+    assert server.ended()["requests"] == 8
+    first, always, query, form, none, text, body, keys = sent(server)
     assert always[0] == "GET /always HTTP/1.1"
     assert first[0] == (
         "GET /a%20b/%7B%7B%20email()%20%7D%7D/undefined/$%7Bx%7D?x={{%20f(%27y%27)%20}} HTTP/1.1"
@@ -80,6 +86,9 @@ def test_what_has_no_value_is_left_out_or_undefined(serve: Callable[..., Served]
     assert none[1] == b""
     assert text[1] == b"a undefined undefined undefined {{ g() }}"
     assert body[1] == JSON
+    assert keys[1] == KEYS
+    assert dict(keys[2])["authorization"] == "Basic dTo="
+    assert dict(keys[2])["x-o"] == "[object Object]"
     for name in ("email()", "'nothing'", "$guid()", "NOT_SET"):
         assert noted(made.notes, "undefined", name)
 

@@ -46,6 +46,7 @@ METHODS = frozenset({"get", "post", "put", "patch", "delete", "head", "options"}
 KEYS = frozenset({
     "url", "uri", "name", "qs", "json", "body", "form", "formData", "headers", "cookie", "auth", "capture",
     "match", "expect", "ifTrue", "probability", "followRedirect", "maxRedirects", "gzip",
+    "username", "password",
 })  # fmt: skip
 CALLING = frozenset({"beforeRequest", "afterResponse"})
 """Functions around it."""
@@ -64,8 +65,8 @@ GOT_ERROR = "ERR_GOT_REQUEST_ERROR"
 """Error name of got, Artillery's client, for a request that it does not send."""
 OPTIONS_OF_GOT = frozenset({
     "searchParams", "responseType", "https", "http2", "prefixUrl", "agent", "dnsCache", "dnsLookupIpVersion",
-    "encoding", "hooks", "localAddress", "lookup", "maxHeaderSize", "pagination", "username", "password",
-    "methodRewriting", "cookieJar", "decompress", "allowGetBody", "createConnection", "cache", "request",
+    "encoding", "hooks", "localAddress", "lookup", "maxHeaderSize", "pagination", "methodRewriting",
+    "cookieJar", "decompress", "allowGetBody", "createConnection", "cache", "request",
     "insecureHTTPParser", "setContentLengthHeader", "throwHttpErrors", "ignoreInvalidCookies",
 })  # fmt: skip
 """Other keys that change a request, passed to Artillery's client."""
@@ -169,7 +170,7 @@ def request(
             set_cookies=own,
             body=body,
             body_parts=parts,
-            auth=None if "authorization" in headers else _auth(params.get("auth"), scope) or auth,
+            auth=None if "authorization" in headers else _auth(params, scope) or auth,
             capture=found.captures,
             expect=expectation(NOTHING, found, True).model_copy(update={"status": ()})
             if settings.hook
@@ -381,7 +382,8 @@ def _headers(
             if is_undefined(lines[0], scope, None):
                 raise UserFails(value, "a header that is null", GOT_ERROR)
             nothing.discard(name.lower())
-            headers[name.lower()] = rendered(lines[0], scope)
+            is_object = isinstance(lines[0].value, dict)
+            headers[name.lower()] = "[object Object]" if is_object else rendered(lines[0], scope)
             if NOT_IN_HEADERS.search(headers[name.lower()]):
                 raise UserFails(lines[0], "a header value outside Latin-1", INVALID_HEADER)
     headers = {name: value for name, value in headers.items() if name not in nothing}
@@ -400,13 +402,15 @@ def _cookies(params: ScriptNode, scope: NameScope, settings: ScriptSettings) -> 
     return "\n".join(f"{name}={rendered(value, scope)}" for name, value in jar.items()) or None
 
 
-def _auth(node: ScriptNode | None, scope: NameScope) -> Auth | None:
+def _auth(params: ScriptNode, scope: NameScope) -> Auth | None:
+    """Of `auth`, or of the keys that Artillery's client has for it."""
+    node, keys = params.get("auth"), ("user", "pass")
     if node is None:
+        node, keys = params, ("username", "password")
+    else:
+        node.only("auth", frozenset(keys), "give user and pass")
+    given = [None if (child := node.get(key)) is None else str_of(constant(child, scope)) for key in keys]
+    if node is params and given == [None, None]:
         return None
-    node.only("auth", frozenset({"user", "pass"}), "give user and pass")
-
-    def credential(key: str) -> str:
-        child = node.get(key)
-        return "" if child is None else str_of(constant(child, scope))
-
-    return Auth(basic=Basic(user=credential("user"), password=credential("pass")))
+    user, password = (text or "" for text in given)
+    return Auth(basic=Basic(user=user, password=password))

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import yaml
 
 from prony.errors import UsageError
+from prony_frontends.artillery.js_numbers import number_text
 from prony_frontends.base import Note, Reason, Refused
 
 Key = str | int
@@ -249,12 +250,8 @@ def _build(loader: _Loader, node: yaml.Node, file: str, budget: _Budget) -> Scri
     if isinstance(node, yaml.MappingNode):
         loader.flatten_mapping(node)
         for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(
-                    None, None, "a key that is not a text (is a {{…}} unquoted?)", key.start_mark
-                )
             built = _build(loader, value, file, budget)
-            name = _whole_characters(key.value)
+            name = _key(loader, key)
             children[name] = ScriptNode(built.value, file, key.start_mark.line + 1, built.children)
         return ScriptNode({name: child.value for name, child in children.items()}, file, line, children)
     if isinstance(node, yaml.SequenceNode):
@@ -270,6 +267,18 @@ def _build(loader: _Loader, node: yaml.Node, file: str, budget: _Budget) -> Scri
         utc = moment if moment.tzinfo is None else moment.astimezone(datetime.UTC).replace(tzinfo=None)
         value = Date(f"{utc.isoformat(timespec='milliseconds')}Z")
     return ScriptNode(_whole_characters(value), file, line, {})
+
+
+def _key(loader: _Loader, node: yaml.Node) -> str:
+    """As JavaScript writes a value as a key: an unquoted {{ name }} is a mapping."""
+    if isinstance(node, yaml.MappingNode):
+        return "[object Object]"
+    if isinstance(node, yaml.SequenceNode):
+        return ",".join(_key(loader, element) for element in node.value)
+    value = loader.construct_object(node)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number_text(value)
+    return str(_whole_characters(node.value))
 
 
 def _whole_characters(value: Any) -> Any:

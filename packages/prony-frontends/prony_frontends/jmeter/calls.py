@@ -19,13 +19,14 @@ DRAWN = re.compile(r"random int (-?\d{1,15}) (-?\d{1,15})")
 
 
 @contextmanager
-def within(name: str, values: KnownValues) -> Iterator[list[Entry]]:
-    """Collects entries of functions while a sampler of this name is read; they run before it is sent."""
-    values.sampler, values.stores = name, []
+def within(name: str | None, values: KnownValues) -> Iterator[list[Entry]]:
+    """Collects entries of functions while a sampler of this name, or a header, is read, to run before it."""
+    outside = values.sampler, values.stores
+    values.sampler, values.stores = name, (stores := [])
     try:
-        yield values.stores
+        yield stores
     finally:
-        values.sampler, values.stores = None, None
+        values.sampler, values.stores = outside
 
 
 def _property(call: Call) -> Text:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from prony.plan.blocks import Condition, Op
 from prony_frontends import patterns
 from prony_frontends.base import Refused
+from prony_frontends.jmeter import last_sample
 from prony_frontends.jmeter.expression_values import Unsupported
 from prony_frontends.jmeter.expressions import THREAD_OF_CONTEXT, by_thread, is_thread
 from prony_frontends.jmeter.functions import Call, KnownValues, Text
@@ -59,12 +60,17 @@ def script(raw: str, node: JmxNode, values: KnownValues) -> ConditionOrConstant:
     """A comparison in JavaScript, JEXL or Groovy. Raises Refused for other texts."""
     scripted = SCRIPTED.fullmatch(raw.strip())
     if scripted is None:
-        return _Parser(raw, node, values).condition()
+        remainder = _of_thread(raw, node, values)
+        return _Parser(raw, node, values).condition() if remainder is None else remainder
     inside = re.sub(r"(?<!\\),\s*$", "", scripted.group(1)).strip()  # as the Function Helper writes it
     if re.search(r"(?<!\\),", re.sub(REFERENCE, "", inside)):
         raise node.refused(f"the condition '{raw}' with a second argument", "leave the argument out")
     remainder = _of_thread(inside, node, values)
-    return _Parser(inside, node, values).condition() if remainder is None else remainder
+    if remainder is not None:
+        return remainder
+    if "__groovy" in raw[: scripted.start(1)]:
+        inside = last_sample.read(inside, of_processor=False)
+    return _Parser(inside, node, values).condition()
 
 
 def _of_thread(inside: str, node: JmxNode, values: KnownValues) -> ConditionOrConstant | None:

@@ -35,7 +35,8 @@ def evaluated(call: Call) -> Text:
         if call.name in ("__groovy", "__BeanShell"):
             statements.check_imports(raw)
         raw = IMPORTS.sub("", raw, count=1) if IMPORTS.match(raw) else raw
-        if marks and all(mark.text == "user" for mark in marks) and "%" in raw:
+        of_thread = (marks and "%" in raw) or THREAD_OF_CONTEXT.search(raw)
+        if of_thread and all(mark.text == "user" for mark in marks):
             text = _of_thread(raw, call)
         else:
             text = text_of(Parser(raw.strip().removesuffix(";"), marks, call).whole(), call)

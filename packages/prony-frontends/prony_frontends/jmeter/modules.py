@@ -15,7 +15,12 @@ MOST_ELEMENTS = 100_000
 
 
 def expand(top: JmxNode, folder: Path) -> None:
-    """Inserts modules and includes; removes fragments. Raises Refused and UsageError."""
+    """Inserts modules and includes; removes fragments. Raises Refused and UsageError, for a disabled module
+    without a target, too.
+    """
+    for node in _all(top):
+        if node.tag == MODULE:
+            _targets(node, top)
     _below(top, top, folder, 0, [MOST_ELEMENTS])
     top.below = [node for node in top.below if node.tag != FRAGMENT]
 
@@ -38,19 +43,24 @@ def _below(node: JmxNode, top: JmxNode, folder: Path, depth: int, left: list[int
 
 def _module(node: JmxNode, top: JmxNode) -> JmxNode:
     """A copy of the controller at a path of names; it runs even if it is disabled."""
+    matches = _targets(node, top)
+    if len(matches) > 1:
+        raise node.refused(f"{len(matches)} elements named '{matches[0].label}'", "make the name unique")
+    if any(below is node for below in _all(matches[0])):
+        raise node.refused("a module that contains itself", "name another controller", "nested")
+    copy = deepcopy(matches[0])
+    copy.attributes["enabled"] = "true"
+    return copy
+
+
+def _targets(node: JmxNode, top: JmxNode) -> list[JmxNode]:
     names = [child.text for child in node.members("ModuleController.node_path")]
     matches = [top] if len(names) > 2 and names[1] == top.label else []
     for name in names[2:]:
         matches = [below for parent in matches for below in parent.below if below.label == name]
     if not matches:
         raise node.wrong(f"a path to a controller of this plan, found '{' / '.join(names)}'")
-    if len(matches) > 1:
-        raise node.refused(f"{len(matches)} elements named '{' / '.join(names)}'", "make the name unique")
-    if any(below is node for below in _all(matches[0])):
-        raise node.refused("a module that contains itself", "name another controller", "nested")
-    copy = deepcopy(matches[0])
-    copy.attributes["enabled"] = "true"
-    return copy
+    return matches
 
 
 def _all(node: JmxNode) -> list[JmxNode]:

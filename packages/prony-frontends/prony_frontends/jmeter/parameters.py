@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from prony.plan.blocks import Condition
 from prony.plan.step import Block, Entry
 from prony.plan.workload import Feeder
+from prony_frontends.jmeter import calls
 from prony_frontends.jmeter.functions import KnownValues, Text
 from prony_frontends.jmeter.jmx import JmxNode
 
@@ -44,7 +45,9 @@ def given(nodes: Sequence[JmxNode], values: KnownValues, known: dict[int, tuple[
     entries: list[Entry] = []
     for node in nodes:
         if id(node) not in known:
-            known[id(node)] = tuple(_given(node, values))
+            with calls.within(None, values) as stores:
+                sets = _given(node, values)
+            known[id(node)] = (*stores, *sets)
         entries += known[id(node)]
     return entries
 

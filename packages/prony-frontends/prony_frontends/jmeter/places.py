@@ -10,7 +10,7 @@ from prony.errors import UsageError
 from prony_frontends.jmeter.functions import KnownValues, Text, TextPart
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.sampler_values import SamplerValues
-from prony_frontends.jmeter.uris import fault
+from prony_frontends.jmeter.uris import fault, may_match
 
 PORTS = {"http": 80, "https": 443}
 IN_SEGMENTS = ";:@&=+$,-._~*!'()"
@@ -71,7 +71,7 @@ def place(sampler: SamplerValues) -> Place:
         raise node.wrong(f"a server name, found '{host}'")
     shown = f"[{host}]" if ":" in host else host
     base = f"{scheme}://{shown}:{_port(port, scheme, node, values)}"
-    return Place(base, _written(path), whole is not None, _shown(scheme, shown, port, path))
+    return Place(base, _written(path, values), whole is not None, _shown(scheme, shown, port, path))
 
 
 def check_sent(url: Text, parameters: Text, node: JmxNode, values: KnownValues) -> None:
@@ -149,8 +149,8 @@ def _port(port: str, scheme: str, node: JmxNode, values: KnownValues) -> int:
     return number if number > 0 else PORTS[scheme]
 
 
-def _written(path: Text) -> Text:
-    """Escapes spaces and non-ASCII; keeps existing escapes."""
+def _written(path: Text, values: KnownValues) -> Text:
+    """Escapes spaces and non-ASCII; keeps existing escapes; leaves out empty segments, of values too."""
     dynamic = [part for part in path.parts if part.dynamic]
     numbers = iter(range(len(dynamic)))
     text = "".join(f"\0{next(numbers)}\0" if part.dynamic else part.text for part in path.parts)
@@ -160,10 +160,21 @@ def _written(path: Text) -> Text:
     target, mark, query = text.partition("?")
     written = _one_slash(target) + mark + query
     pieces = PLACE.split(quote(written, safe=IN_URLS + "\0"))
-    parts = [
-        dynamic[int(piece)] if place % 2 else TextPart(piece) for place, piece in enumerate(pieces) if piece
-    ]
-    return Text(tuple(parts))
+    parts: list[TextPart] = []
+    in_query = closed = False
+    for at, piece in enumerate(pieces):
+        if at % 2 == 0:
+            in_query |= "?" in piece
+            parts.append(TextPart(piece.removeprefix("/") if closed else piece))
+            continue
+        part, follows = dynamic[int(piece)], pieces[at + 1].startswith("/")
+        wrong = "^/|//|^$|/$" if follows else "^/|//"
+        closed = False
+        if not in_query and pieces[at - 1].endswith("/") and may_match(part, wrong, values):
+            closed = follows
+            part = TextPart(f"{part.text} | segments{' /' if closed else ''}", True)
+        parts.append(part)
+    return Text(tuple(part for part in parts if part.text))
 
 
 def _one_slash(path: str) -> str:

@@ -11,7 +11,7 @@ from prony.plan.blocks import Condition
 from prony.plan.response import Capture
 from prony.plan.step import Block, Entry
 from prony.plan.think import Think
-from prony_frontends.jmeter import conditions, extractors, statements
+from prony_frontends.jmeter import conditions, extractors, last_sample, statements
 from prony_frontends.jmeter.calls import set_property
 from prony_frontends.jmeter.expression_parser import MARK
 from prony_frontends.jmeter.expression_values import Changing, Drawn, Json, Named, Unsupported, Value
@@ -197,7 +197,8 @@ class _Script:
         """Statements on a condition of variables; a name of the script keeps its value in them."""
         if MARK.search(condition):
             raise Unsupported(f"a condition other than of variables, '{condition.strip()}'; use vars.get(…)")
-        held = conditions.script(NAMED.sub(self._of_name, condition), self.node, self.values)
+        read = last_sample.read(condition, self.response)
+        held = conditions.script(NAMED.sub(self._of_name, read), self.node, self.values)
         if isinstance(held, bool):
             for place, one in enumerate(branch := then if held else otherwise):
                 self._do(one, branch[place + 1 :], source)

@@ -1,6 +1,8 @@
-"""Replaces elements of plug-ins that JMeter now has itself, before translation."""
+"""Replaces plug-ins' elements that JMeter has itself, and those of plain JMESPaths, before translation."""
 
 from __future__ import annotations
+
+import re
 
 from prony_frontends.jmeter.jmx import JmxNode
 from prony_frontends.jmeter.responses import pointer_of
@@ -15,10 +17,19 @@ NAMES = {
     "DEFAULT": "JSONPostProcessor.defaultValues",
 }
 """Properties of the plug-in's extractor -> JMeter's."""
+PLAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\d+\])*")
+"""A JMESPath that is a JSON path without its $."""
+OF_JMESPATH = {
+    "JMESPathAssertion": ("JSONPathAssertion", {"JMES_PATH": "JSON_PATH"}),
+    "JMESPathExtractor": ("JSONPostProcessor", {
+        f"JMESExtractor.{name}": f"JSONPostProcessor.{other}" for name, other in (
+            ("referenceName", "referenceNames"), ("jmesPathExpr", "jsonPathExprs"),
+            ("matchNumber", "match_numbers"), ("defaultValue", "defaultValues"))}),
+}  # fmt: skip
 
 
 def become_own(top: JmxNode) -> None:
-    """Converts the JSON assertion, the JSON extractor with a definite path, the random data set."""
+    """Converts JSON assertions, JSON extractors with a definite path, the random data set."""
     for node in top.everything():
         if node.tag == ASSERTION:
             node.tag = "JSONPathAssertion"
@@ -26,6 +37,26 @@ def become_own(top: JmxNode) -> None:
             _extractor(node)
         elif node.tag == RANDOM_ROWS:
             _random_rows(node)
+        elif node.tag in OF_JMESPATH:
+            _jmespath(node, *OF_JMESPATH[node.tag])
+
+
+def _jmespath(node: JmxNode, tag: str, names: dict[str, str]) -> None:
+    path = node.value("JMES_PATH") or node.value("JMESExtractor.jmesPathExpr")
+    if (
+        not PLAIN.fullmatch(path.strip())
+        or node.flag("INVERT")
+        or ";" in node.value("JMESExtractor.referenceName")
+    ):
+        raise node.refused(f"the JMESPath '{path}'", "use names and indexes, such as items[0].id")
+    node.tag = tag
+    _rename(node, names)
+
+
+def _rename(node: JmxNode, names: dict[str, str]) -> None:
+    for child in node.children:
+        name = child.attributes.get("name", "")
+        child.attributes["name"] = names.get(name, name)
 
 
 def _extractor(node: JmxNode) -> None:
@@ -34,9 +65,7 @@ def _extractor(node: JmxNode) -> None:
         return
     node.ignore("SUBJECT", "VARIABLE")
     node.tag = "JSONPostProcessor"
-    for child in node.children:
-        name = child.attributes.get("name", "")
-        child.attributes["name"] = NAMES.get(name, name)
+    _rename(node, NAMES)
     number = {"name": "JSONPostProcessor.match_numbers"}
     node.children.append(JmxNode("stringProp", number, node.line, node.file, "1"))
 

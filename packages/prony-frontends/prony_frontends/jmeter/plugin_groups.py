@@ -35,9 +35,9 @@ def waves(node: JmxNode, values: KnownValues) -> tuple[Wave, ...]:
         raise node.wrong("at least one thread")
     if len(lives) > MOST_THREADS:
         raise node.refused(f"{len(lives)} threads", f"use at most {MOST_THREADS}, or a Thread Group", "limit")
-    for start_s, end_s in lives:
-        if end_s <= start_s:
-            raise node.wrong("a hold time above 0")
+    lives = [(start_s, end_s) for start_s, end_s in lives if start_s < end_s]  # others send nothing
+    if not lives:
+        raise node.wrong("a hold time above 0")
     by_life = tuple(Wave(len(list(same)), *life) for life, same in groupby(lives))
     if len(by_life) <= MOST_WAVES:
         return by_life
@@ -104,7 +104,7 @@ def _concurrency(node: JmxNode, values: KnownValues) -> Lives:
         values.number(node.value(name), node, name, 0.0) * SECONDS[unit] for name in ("RampUp", "Hold")
     )
     steps = values.whole(node.value("Steps"), node, "Steps", 0) or threads
-    node.ignore("LogFilename")
+    node.ignore("LogFilename", "same_user_on_next_iteration")  # the latter is no property of this group
     level = [-(-threads * step // steps) for step in range(1, steps + 1)]
     starts = [next(place for place, most in enumerate(level) if thread < most) for thread in range(threads)]
     return [(up_s * place / steps, up_s + hold_s) for place in starts]

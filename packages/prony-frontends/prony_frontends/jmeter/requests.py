@@ -187,7 +187,7 @@ def _headers(
     """Headers in HttpClient4's order, and the position of cookies and length among them."""
     sent: dict[str, str] = {"Connection": "keep-alive" if keep_alive else "close"}
     host = urlsplit(base)
-    for name, value in sampler.scope.headers.entries:
+    for name, value, _ in sampler.scope.headers.entries:
         text = value.engine
         if name.lower() == "connection":
             sent.pop("Connection", None)

@@ -10,6 +10,7 @@ from pathlib import Path
 from prony.plan.step import Auth, Basic, Entry
 from prony.plan.workload import Cache, Feeder
 from prony_frontends.jmeter import (
+    calls,
     extractors,
     last_sample,
     on_error,
@@ -40,11 +41,12 @@ COUNTING = frozenset({"CounterConfig", "RandomVariableConfig"})
 class Headers:
     """Headers with names as written; the inner manager wins."""
 
-    entries: tuple[tuple[str, Text], ...] = ()
+    entries: tuple[tuple[str, Text, tuple[Entry, ...]], ...] = ()
+    """Name, value, and what its functions set before a request."""
 
     def over(self, outer: Headers) -> Headers:
         """These, and headers of the outer manager with other names."""
-        own = {name.lower() for name, _ in self.entries}
+        own = {name.lower() for name, *_ in self.entries}
         return Headers((*self.entries, *(entry for entry in outer.entries if entry[0].lower() not in own)))
 
 
@@ -307,7 +309,7 @@ def user_variables(node: JmxNode, name: str, values: KnownValues) -> None:
 
 
 def _headers(node: JmxNode, values: KnownValues) -> Headers:
-    by_name: dict[str, tuple[str, Text]] = {}
+    by_name: dict[str, tuple[str, Text, tuple[Entry, ...]]] = {}
     for entry in node.members("HeaderManager.headers"):
         name = values.constant(entry.value("Header.name"), entry).strip()
         if not name:
@@ -316,10 +318,11 @@ def _headers(node: JmxNode, values: KnownValues) -> Headers:
             raise entry.wrong(f"the name of a header, found '{name}'")
         if name.lower() in by_name:
             raise entry.refused(f"the header {name} twice", "join the values with a comma", "conflict")
-        value = values.text(entry.value("Header.value"), entry)
+        with calls.within(None, values) as stores:
+            value = values.text(entry.value("Header.value"), entry)
         if any("\r" in part.text or "\n" in part.text for part in value.parts):
             raise entry.wrong(f"the header {name} on one line")
-        by_name[name.lower()] = (name, value)
+        by_name[name.lower()] = (name, value, tuple(stores))
     node.finish()
     return Headers(tuple(by_name.values()))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from prony_frontends.base import Reason, Refused
-from prony_frontends.jmeter import dates, draws
+from prony_frontends.jmeter import dates, draws, last_sample
 from prony_frontends.jmeter.expression_parser import Parser, text_of
 from prony_frontends.jmeter.expression_values import Changing, Drawn, Json, Moment, Named, Unsupported, Value
 from prony_frontends.jmeter.functions import Call, Text, TextPart
@@ -107,8 +107,8 @@ class _Parser(Parser):
                 return Json(f"{pointer}/{name}")
             case Named(name="ctx"), "threadNum":
                 return self._called(value, "getThreadNum", [])
-            case Named(name="prev"), "responseDataAsString":
-                return self._called(value, "getResponseDataAsString", [])
+            case Named(name="prev"), "responseDataAsString" | "responseCode":
+                return self._called(value, f"get{name[0].upper()}{name[1:]}", [])
             case tuple(), "length":
                 return len(value)
         return super()._held(value, name)
@@ -149,6 +149,8 @@ class _Parser(Parser):
                 return 0 if call.values.users == 1 else Changing(TextPart("user", True), -1)
             case Named(name="vars"), "getIteration", []:
                 return Changing(TextPart("iteration", True))
+            case Named(name="prev"), "getResponseCode", []:
+                return Text.placeholder(last_sample.used(call.values, last_sample.CODE))
             case Named(name="prev"), "getResponseDataAsString", [] if self.source.captured is not None:
                 return Named(RESPONSE)
             case Named(name="a JSON parser"), "parseText", [Named(name="the response")]:

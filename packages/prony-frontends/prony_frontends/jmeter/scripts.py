@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from prony_frontends.jmeter import statements
+from prony_frontends.jmeter.expression_values import Unsupported
 from prony_frontends.jmeter.jmx import JmxNode
 
 ELEMENT = re.compile(
@@ -17,15 +19,6 @@ ELEMENT = re.compile(
 TEXTS = ("script", "BeanShellSampler.query", "BeanShellAssertion.query", "BSFSampler.query")
 FILES = ("filename", "BeanShellSampler.filename", "BeanShellAssertion.filename", "BSFSampler.filename")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
-LOGS = re.compile(
-    r"(?:(?:log|OUT|System\.out|System\.err)\s*\.\s*(?:trace|debug|info|warn|error|print|println)|print|println)"
-    r"\s*\((?:[^()]|\([^()]*\))*\)|import\s+[\w.*]+"
-)
-"""A statement that logs, or an import. Calls in its arguments must only read: `READS`."""
-READS = frozenset({"get", "getVariables", "toString", "getResponseCode", "getResponseDataAsString", "getTime",
-                   "getSampleLabel", "getThreadNum", "getResponseMessage", "isSuccessful", "getLatency",
-                   "getResponseHeaders", "getRequestHeaders", "getSamplerData", "getUrlAsString",
-                   "currentTimeMillis", "size", "length"})  # fmt: skip
 DOES = (
     (r"\bvars\s*\.\s*(?:put|putObject|remove)\b|\bvars\s*\[[^\]]*\]\s*=[^=]", "sets variables"),
     (r"\bprops\s*\.\s*(?:put|setProperty|remove)\b", "sets properties"),
@@ -89,20 +82,10 @@ def read(node: JmxNode) -> Script:
 
 def _only_logs(text: str) -> bool:
     """Whether every statement is a logger call with read-only arguments."""
-    rest = LOGS.sub("", text)
-    calls = set(re.findall(r"\.\s*(\w+)\s*\(", text)) - {
-        "trace",
-        "debug",
-        "info",
-        "warn",
-        "error",
-        "print",
-        "println",
-    }
-    assigns = re.search(
-        r"(?<![=!<>])=(?!=)|\+\+|--", re.sub(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', "", text)
-    )
-    return not re.sub(r"[\s;]", "", rest) and calls <= READS and assigns is None
+    try:
+        return not statements.of(text)
+    except Unsupported:
+        return False
 
 
 def check(

@@ -191,7 +191,7 @@ def _asked(node: JmxNode, here: TreeScope, walk: TreeWalk) -> list[Entry]:
     if here.paced is not None:
         before.append(Block(pace=timers.pace(here.paced, walk.users, values, walk.shared.paces)))
     before += [Block(pause=think) for think in waits[:-1]]
-    before += stores
+    before += [*stores, *(entry for *_, sets in here.headers.entries for entry in sets)]
     if label.constant is None:
         before.append(note(LABEL, label.engine, node))
     step = sampler.step.model_copy(update={"think_before": waits[-1]}) if waits else sampler.step
@@ -214,7 +214,7 @@ def _not_sent(node: JmxNode, label: Text, why: NotSent, values: KnownValues) -> 
     values.note("no_request", f"it sends nothing and fails, as in JMeter: {why}", node)
     return [
         note(FAULT, f"{label.engine}{BETWEEN}{why.url.engine}{BETWEEN}{why.parameters.engine}", node),
-        Block(set={values.values[last_sample.VARIABLE]: "false"}),
+        last_sample.failed(values),
     ]
 
 
