@@ -184,15 +184,12 @@ def test_a_bare_condition_on_the_threads_number(who: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        (element("JMESPathAssertion", prop("JMES_PATH", "ids[?@ > `1`]")), "the JMESPath"),
-        (element("JMESPathAssertion", prop("JMES_PATH", "a"), flag("INVERT", True)), "the JMESPath"),
-    ],
+    "more", [prop("JMES_PATH", "ids[?@ > `1`]"), prop("JMES_PATH", "a") + flag("INVERT", True)]
 )
-def test_other_jmespaths_are_refused(given: str, why: str) -> None:
-    with pytest.raises(Refused, match=why):
-        load_of(sampler(below=given))
+def test_other_jmespaths_are_refused(more: str) -> None:
+    with pytest.raises(Refused) as refusal:
+        load_of(sampler(below=element("JMESPathAssertion", more)))
+    assert (refusal.value.code, refusal.value.element) == ("unsupported", "JMESPathAssertion 'it'")
 
 
 def test_a_disabled_module_without_a_target_ends_the_plan() -> None:
@@ -200,5 +197,5 @@ def test_a_disabled_module_without_a_target_ends_the_plan() -> None:
                      '<stringProp name="1">Test Plan</stringProp><stringProp name="2">T</stringProp>'
                      '<stringProp name="3">gone</stringProp></collectionProp>')  # fmt: skip
     disabled = module.replace('testname="it"', 'testname="it" enabled="false"')
-    with pytest.raises(UsageError, match="a path to a controller"):
+    with pytest.raises(UsageError, match="gone"):
         load_of(sampler() + disabled)
