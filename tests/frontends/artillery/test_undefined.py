@@ -182,5 +182,5 @@ def test_the_real_artillery_sends_the_same(serve: Callable[..., Served], tmp_pat
         env=os.environ | {"ARTILLERY_DISABLE_TELEMETRY": "1", "CI": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert ours.ended()["requests"] == theirs.ended()["requests"] == 7
+    assert ours.ended()["requests"] == theirs.ended()["requests"] == 8
     assert sent(ours) == sent(theirs)
