@@ -204,7 +204,6 @@ def test_what_a_function_of_each_request_becomes(call: str) -> None:
         ("${__groovy('${__UUID}'.trim())}", r"trim\(…\) of a changing value"),
         ("${__groovy('a'.frobnicate())}", r"frobnicate\(…\)"),
         ("${__groovy(Math.floor(Math.random()*5))}", "the expression"),
-        ("${__groovy(ctx.getThreadNum())}", r"getThreadNum\(…\)"),
         ("${__javaScript('aa'.replace('a'\\, 'b'))}", "the first match only"),
         ("${__jexl3('a' + 1)}", "a text and a number"),
         ("${__groovy(1 2)}", "2"),

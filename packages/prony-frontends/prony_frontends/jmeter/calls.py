@@ -22,7 +22,8 @@ DRAWN = re.compile(r"random int (-?\d{1,15}) (-?\d{1,15})")
 def within(name: str | None, values: KnownValues) -> Iterator[list[Entry]]:
     """Collects entries of functions while a sampler of this name, or a header, is read, to run before it."""
     outside = values.sampler, values.stores
-    values.sampler, values.stores = name, (stores := [])
+    stores: list[Entry] = []
+    values.sampler, values.stores = name, stores
     try:
         yield stores
     finally:
