@@ -48,9 +48,6 @@ WHOLE: dict[str, tuple[str | bytes, str]] = {
     "a word": ("hello", "s.yml: expected keys with values"),
     "two documents": (HEAD + FLOW + "---\na: 1\n", "s.yml:3: this is not valid YAML"),
     "a list that does not end": (HEAD + "scenarios: [{flow: [{get: {url: /}}\n", "this is not valid YAML"),
-    "a template without quotes": (
-        HEAD + "scenarios: [{flow: [{get: {url: {{ a }}}}]}]\n", "is a {{…}} unquoted?",
-    ),
     "a byte 0": (HEAD + "# \0\n" + FLOW, "s.yml:2: the character U+0000"),
     "UTF-16": ((HEAD + FLOW).encode("utf-16"), "it is not UTF-8 text"),
     "Latin-1": ((HEAD + "# é\n" + FLOW).encode("latin-1"), "it is not UTF-8 text"),
