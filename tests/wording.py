@@ -1,0 +1,18 @@
+"""Texts that a reader sees whole, as files of `tests/report/screens/`: the tests of wording. `make wording` writes
+them anew after a change of words; read the difference.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "report" / "screens"
+
+
+def assert_as_written(name: str, text: str) -> None:
+    """Compares a text with its file; with WORDING=write it becomes the file."""
+    file = FOLDER / f"{name}.txt"
+    if os.environ.get("WORDING") == "write":
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8"), f"reworded? make wording, and read {file.name}"
