@@ -1,5 +1,5 @@
-"""Texts that a reader sees whole, as files of `tests/report/screens/`: the tests of wording. `make wording` writes
-them anew after a change of words; read the difference.
+"""Tests of wording: whole texts, as files of `tests/report/screens/`. After a change of words `make wording`
+writes them anew; read the difference.
 """
 
 from __future__ import annotations
