@@ -18,7 +18,7 @@ PROFILE ?= setup
 BENCHES := bench bench-builds bench-hosts bench-million bench-serve
 $(BENCHES): export PROFILE := release
 
-.PHONY: help setup servers seeded-store demo media test test-all test-programs kernels wheels audit lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million bench-serve fuzz peers lock clean
+.PHONY: help setup servers seeded-store demo media test test-all test-programs kernels wheels audit lint lint-rust lint-python format schema wording selftest bench bench-builds bench-hosts bench-million bench-serve fuzz peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -117,6 +117,9 @@ schema: setup ## Write docs/schema anew: the engine's contract and the JSON that
 	$(BIN)/prony-engine schema > docs/schema/engine.json
 	$(BIN)/python -m prony.report.schema > docs/schema/results.json
 	$(BIN)/python -m prony.plan.planfile > docs/schema/plan.json
+
+wording: setup ## Write tests/report/screens anew: whole screens that tests compare word for word
+	WORDING=write $(BIN)/python -m pytest -q $$(grep -l assert_as_written tests/*/test_*.py)
 
 bench: setup ## CPU per request beside wrk, ab, h2load, oha and vegeta, HTTP/2 too, and accuracy of percentiles: 22 minutes (BENCH="--quick": 6)
 	$(BIN)/python -m bench $(BENCH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -79,11 +80,8 @@ def test_a_process_that_is_slow_by_itself_is_no_cost_of_the_profiler() -> None:
     assert found.rate_within.change == pytest.approx(-0.03)
     assert not found.costly
     # s = 0.01 of three trials: 4.303 x 0.01 x sqrt(4/3) = 0.0497
-    assert found.sentence == (
-        "with the profiler: throughput -3.0 % [-8.0, +2.0], CPU time per request +3.1 % [-1.9, +8.1] against "
-        "the seconds before in the same process; throughput -16.0 %, CPU time per request +18.9 % against "
-        "the other processes"
-    )
+    changes = ["-3.0", "-8.0", "+2.0", "+3.1", "-1.9", "+8.1", "-16.0", "+18.9"]
+    assert re.findall(r"[-+][\d.]+", found.sentence) == changes
 
 
 def test_a_profiler_that_costs_much_is_found_in_a_process_that_is_fast_by_itself() -> None:
@@ -111,10 +109,7 @@ def test_without_them_only_the_other_processes_are_told(
     found = cost(profiled, *measured)
     assert found.costly
     assert (found.rate_within, found.cpu_within) == (None, None)
-    assert found.sentence == (
-        "with the profiler: throughput -16.0 %, CPU time per request +18.9 % against the other processes; "
-        "above 10 %: read its parts as shares"
-    )
+    assert re.findall(r"[-+]?[\d.]+", found.sentence) == ["-16.0", "+18.9", "10"]
 
 
 def test_one_measured_trial_has_no_spread() -> None:

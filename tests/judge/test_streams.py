@@ -55,7 +55,7 @@ def test_streams_without_waits_are_fine_and_say_what_headers_cost() -> None:
     finding = judged(over_http2(max_concurrent_streams=100))
     assert kind_code(over_http2(max_concurrent_streams=100)) == (FINE, "ok")
     assert (finding.bias, finding.advice) == ({}, "")
-    assert "5 header bytes per request" in finding.reason
+    assert "5 header bytes" in finding.reason
 
 
 @pytest.mark.parametrize(("waited_s", "kind"), [(0.9, BUDGET), (2.0, BUDGET), (90.0, NOT_CONFORMING)])

@@ -81,7 +81,7 @@ class TestCompiling:
         """Not the ten seconds in which a compilation waited for a CPU."""
         found = judged(jit(10.0, ran_s=0.3))
         assert found.value == pytest.approx(0.3 / USED_S)
-        assert found.reason.startswith("0.3 s of JIT compilation")
+        assert found.reason.startswith("0.3 s ")
 
     def test_loading_a_class_takes_0_3_ms(self) -> None:
         assert judged(jit(0.0, classes=500)).value == pytest.approx(0.15 / USED_S)
@@ -89,8 +89,7 @@ class TestCompiling:
     def test_a_protocol_that_includes_the_warm_up_is_not_off_by_it(self) -> None:
         found = judged(f.part(jit(2.0), "load", claim="protocol"))
         assert (found.kind, found.code, found.bias) == (Kind.FINE, "compiling", {})
-        assert "warm up longer" not in found.advice, "which would be another protocol"
-        assert "warm up longer" in judged(jit(2.0)).advice
+        assert found.advice != judged(jit(2.0)).advice, "a longer warm-up would be another protocol"
 
     def test_the_cpu_time_of_the_process_as_the_jvm_counts_it(self) -> None:
         found = judged(f.part(jit(0.95), "server_window", cpu_user_s=None))

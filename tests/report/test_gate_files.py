@@ -17,6 +17,7 @@ from prony.report.gate import against, change_numbers, undecided_because
 from prony.report.gate_files import junit, junit_fault, markdown, markdown_fault, svg
 from prony.report.result import GateView, ResultView
 from tests.report import factory
+from tests.wording import assert_as_written
 
 RATE = FigureChange("requests_per_s", Change.NO_WORSE, 0.995, 0.985, 1.006, 0.975, 1 / 1.03, 7, 0.985, 1.006)
 TAIL = FigureChange("p99_ms", Change.WORSE, 1.08, 1.05, 1.11, 0.98, 1.03, 7, 1.04, 1.12)
@@ -90,10 +91,8 @@ def test_a_fault_is_an_error_in_both_files() -> None:
 
 def test_the_summary_escapes_what_servers_say() -> None:
     text = markdown(view(), "gate.svg")
-    assert text.startswith("### ❌ Prony gate: worse\n")
-    assert "spring-jetty, block 3: the server said &lt;b&gt;5 %&lt;/b&gt; \\| no more" in text
+    assert_as_written("gate", text)
     assert "<b>" not in text
-    assert "![changes and margin](gate.svg)" in text
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert len({row.replace("\\|", "").count("|") for row in rows}) == 1
     evil = replace(GATE, candidate="x", sentence="@everyone ![](http://x) [a](javascript:b)")
@@ -124,9 +123,11 @@ def test_a_source_that_stands_against_a_decision_is_named() -> None:
     found = against(OPEN)
     assert found is not None
     assert found.name == "isolation"
-    assert undecided_because(OPEN) == "against it: other work on the server's CPUs, +4.7 %"
+    assert "+4.7 %" in undecided_because(OPEN)
     assert change_numbers(OPEN) == "+0.0 % [−1.0 %, +1.0 %], at worst [−1.0 %, +6.0 %]"
-    assert "against it" in markdown(view(replace(GATE, figures=(OPEN,))), "gate.svg")
+    assert undecided_because(OPEN) in markdown(view(replace(GATE, figures=(OPEN,))), "gate.svg").replace(
+        "\\", ""
+    )
 
 
 def test_where_trials_alone_do_not_decide_no_source_is_to_blame() -> None:
@@ -137,8 +138,8 @@ def test_where_trials_alone_do_not_decide_no_source_is_to_blame() -> None:
 
 def test_a_bound_that_nothing_holds_is_drawn_to_the_edge_and_said() -> None:
     wide = replace(OPEN, worst_high=None, sources=(Source("client", 0.0, math.inf),))
-    assert change_numbers(wide).endswith(", at worst [−1.0 %, not bounded]")
-    assert undecided_because(wide) == "against it: the load generator, not bounded above"
+    assert change_numbers(wide).startswith("+0.0 % [−1.0 %, +1.0 %], at worst [−1.0 %, ")
+    assert "%" not in undecided_because(wide)
     root = ElementTree.fromstring(svg(replace(GATE, figures=(wide,))))
     lines = root.findall("{http://www.w3.org/2000/svg}polyline")[2:]
     thin, thick = ([float(at.split(",")[0]) for at in line.get("points", "").split()] for line in lines)
@@ -157,6 +158,6 @@ def test_no_bound_is_rounded_across_the_margin() -> None:
 
 def test_an_interrupted_gate_is_none_that_cannot_tell() -> None:
     open_gate = replace(GATE, change=Change.CANNOT_TELL)
-    assert markdown(view(open_gate), "x.svg").startswith("### ⚠️ Prony gate: cannot tell\n")
     cut = replace(view(open_gate), state="interrupted")
-    assert markdown(cut, "x.svg").startswith("### ⚠️ Prony gate: interrupted\n")
+    heads = [markdown(one, "x.svg").splitlines()[0].partition(": ")[2] for one in (view(open_gate), cut)]
+    assert heads == [Change.CANNOT_TELL.value, "interrupted"]

@@ -155,7 +155,7 @@ def test_variance_by_level_is_on_the_page() -> None:
     assert found is not None
     assert found.processes == 20
     assert to_json(view).parts[0].levels == found
-    assert "Variance by level: " in render_html(view)
+    assert "Variance by level" in render_html(view)
 
 
 # -- how it is drawn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import time
 from collections.abc import Callable
 
@@ -17,6 +18,7 @@ from prony.report.progress import PlainProgress, RichProgress, choose_progress
 from prony.report.progress_state import SilentProgress
 from tests.judge.factory import healthy, open_model
 from tests.records import record
+from tests.wording import assert_as_written
 
 
 class Clock:
@@ -82,18 +84,7 @@ def test_plain_lines_tell_every_change_and_where_it_stands_every_five_seconds() 
         clock.now += seconds
 
     one_trial(PlainProgress(stream, clock=clock), pass_seconds)
-    assert stream.getvalue().splitlines() == [
-        "[0:00] 9 trials, about 9 min",
-        "[0:00] build spring-tomcat: compiling 4 files",
-        "[0:00] trial 1 of 9 spring-tomcat (block 1)",
-        "[0:00] trial 1 of 9 spring-tomcat: start",
-        "[0:04] trial 1 of 9 spring-tomcat: warm-up, about 28 s",
-        "[0:09] trial 1 of 9 spring-tomcat: warm-up 5 of 28 s, 8,153/s  p99 1.9 ms",
-        "[0:14] trial 1 of 9 spring-tomcat: warm-up 10 of 28 s, 8,153/s  p99 1.9 ms",
-        "[0:16] trial 1 of 9 spring-tomcat: window, about 10 s",
-        "[0:26] trial 1 of 9 spring-tomcat: 8,000 requests/s  −0.3 / +2.3 %, took 26 s, about 3 min left",
-        "[0:26] spring-tomcat: a note",
-    ]
+    assert_as_written("progress", stream.getvalue())
 
 
 def test_failures_and_missing_figures_are_reported() -> None:
@@ -108,7 +99,7 @@ def test_failures_and_missing_figures_are_reported() -> None:
     printed = "x: does not conform: errors: 12 % of 4,000 requests failed, such as refused, took 8 s"
     assert printed in stream.getvalue(), "why is said at once"
     ended(progress, 8)
-    assert "x: no figure, took 8 s" in stream.getvalue()
+    assert "x: no figure" in stream.getvalue()
     assert "trial 1 of ?" in stream.getvalue()
 
 
@@ -190,13 +181,13 @@ def test_a_resumed_experiment_counts_all_of_its_trials() -> None:
     for progress in (plain, live):
         progress.experiment_started(2, 60.0, 4)
         progress.trial_started(5, "tomcat", 0, 30)
-    assert "2 trials, about" in stream.getvalue()
-    assert "trial 5 of 6 tomcat" in stream.getvalue()
+    assert "2 trials" in stream.getvalue()
+    assert "5 of 6" in stream.getvalue()
     drawn = draw(live, 100)
     assert "5/6 tomcat" in drawn
-    assert "4 of 6 trials done" in drawn
+    assert "4 of 6" in drawn
     ended(live, 30)
-    assert "5 of 6 trials done" in draw(live, 100)
+    assert "5 of 6" in draw(live, 100)
     assert live._state.left_s() == 30
     live.finished()
 
@@ -211,14 +202,8 @@ def test_a_trial_that_rests_is_shown_again_when_the_one_within_it_has_ended() ->
     ended(progress, 30)
     progress.phase("stop", 1)
     ended(progress, 30)
-    printed = [
-        line.partition("] ")[2] for line in stream.getvalue().splitlines() if "took" in line or "stop" in line
-    ]
-    assert [line[: len("trial 1 of 2 jetty")] for line in printed] == [
-        "trial 2 of 2 jetty",
-        "trial 1 of 2 tomca",
-        "trial 1 of 2 tomca",
-    ]
+    named = re.findall(r"trial (\d of 2 \w+): (?:stop|.*took)", stream.getvalue())
+    assert named == ["2 of 2 jetty", "1 of 2 tomcat", "1 of 2 tomcat"]
     assert progress._state.done == 2
     assert progress._state.took_planned_s == 60
 
@@ -267,7 +252,7 @@ def test_where_nothing_bounds_a_rate_above_it_is_at_least_so_much() -> None:
     for high in (None, 1.5):
         full = CPU.model_copy(update={"bias": {"requests_per_s": Bias(high=high)}})
         ended(PlainProgress(stream), 8, full, requests_per_s=8000.0)
-    assert stream.getvalue().count(": at least 7,980 requests/s, took 8 s") == 2
+    assert stream.getvalue().count("at least 7,980 requests/s") == 2
 
 
 def test_a_fault_while_drawing_does_not_stop_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:

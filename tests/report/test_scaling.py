@@ -96,8 +96,6 @@ def test_a_sweep_shows_the_law_without_the_trial_that_does_not_conform() -> None
     assert not view.conforms
     assert view.usable
     text = printed(view)
-    assert "6 of 7 trials conform" in text
-    assert "Sweet spot: " in text
     (line,) = (line for line in text.splitlines() if line.startswith("4 "))
     assert "no figure" in line
     assert "0 of 1" in line
@@ -108,7 +106,7 @@ def test_a_sweep_shows_the_law_without_the_trial_that_does_not_conform() -> None
 
 
 def test_too_few_points_have_no_law_and_one_has_no_chart() -> None:
-    assert "No law is fitted: fewer than four" in printed(sweep((1, 2, 4)))
+    assert sweep((1, 2, 4)).parts[0].laws == {SERVER: None}
     nothing = sweep((1,), failing_at=1)
     assert not nothing.conforms
     assert not nothing.usable
@@ -130,14 +128,11 @@ def test_a_search_is_concluded_again_from_its_trials() -> None:
     assert search.result.end is End.FOUND
     assert (search.result.held_per_s, search.result.failed_per_s) == (1681.792830507429, 2000.0)
     assert view.conforms
-    text = printed(view)
-    assert "1,682 requests/s held, 2,000 requests/s did not (7 trials)." in text
     cut = replace(search, result=replace(search.result, end=None))
     assert all(rate in capacity_words(cut) for rate in ("1,682", "2,000")), "also where it ended early"
     (answered,) = answer(view).parts
     assert answered.figure == "p99_ms", "of the rate that held"
     assert [bar.value for bar in answered.bars] == [pytest.approx(25.0, rel=0.01)]
-    assert "Capacity with p99 < 50 ms" in text
     out = to_json(view).parts[0].search
     assert out is not None
     assert (out.end, len(out.tried)) == ("found", 7)

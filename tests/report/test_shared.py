@@ -124,7 +124,6 @@ def test_a_load_that_leaves_something_behind_is_named() -> None:
     assert shared.carry_over.after == "closed-512"
     text = shown(view)
     assert "after closed-512 -" in text
-    assert "An effect: all servers had the same order in each block" in text
     assert "after closed-512 -" in render_html(view)
 
 

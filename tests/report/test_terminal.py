@@ -33,68 +33,13 @@ def lines_with(text: str, start: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip().startswith(start)]
 
 
-def test_the_answer_comes_first_then_table_pairs_history_trials_without_a_figure_checks() -> None:
-    text = shown(factory.troubled())
-    parts = (
-        "spring-undertow has the highest median",
-        "good to",
-        "Largest uncertainty",
-        "Provided that",
-        "7 of 9 trials conform",
-        "quick: 3 trials each",
-        "median (min–max)",
-        "Start-up",
-        "Steady load",
-        "Cost",
-        "As the published protocol would print",
-        "Evidence",
-        "Pair by pair",
-        "Other ratios",
-        "Published, as history",
-        "Trials without a figure",
-        "Checks  what does not conform",
-    )
-    places = [text.index(part) for part in parts]
-    assert places == sorted(places)
-
-
 def test_without_details_the_answer_is_all_there_is() -> None:
     text = shown(factory.troubled(), details=False)
-    assert "prony results show 20261121-0139-a1b2 --details" in text
     assert "Start-up" not in text
     assert "Checks" not in text
     assert text.strip() in shown(factory.troubled()).replace(
         f"· {factory.ID}\n", f"· all of it: prony results show {factory.ID} --details\n"
     ), "the same answer stands above the details"
-
-
-def test_every_figure_has_its_row_with_median_and_range() -> None:
-    text = shown(factory.experiment())
-    rows = (
-        "jvm.memory.used, MB",
-        "jvm.classes.loaded",
-        "jvm.threads.live",
-        "time to ready, s",
-        "requests/s",
-        "mean time, ms",
-        "p50, ms",
-        "p90, ms",
-        "p99, ms",
-        "p99.9, ms",
-        "time to steady, s",
-        "server CPU per request, µs",
-        "peak RSS, MiB",
-        "requests/s per GiB",
-        "steady ÷ published",
-        "bound by",
-        "residual drift within 60 s",
-        "trials that conform",
-    )
-    for row in rows:
-        assert lines_with(text, row), row
-    (mean,) = lines_with(text, "mean time, ms")[:1]
-    assert re.search(r"\d\.\d{3} \(\d\.\d{3}–\d\.\d{3}\)", mean)
-    assert re.search(r"trials that conform +3 of 3 +3 of 3 +3 of 3", text)
 
 
 def test_every_line_of_a_quick_run_says_so() -> None:
@@ -105,7 +50,6 @@ def test_every_line_of_a_quick_run_says_so() -> None:
     assert len(figures) > 15
     assert all(line.endswith("quick") for line in figures)
     sentences = text[text.index("Pair by pair") : text.index("Published, as")]
-    assert "quick: fewer than 5" in sentences.splitlines()[0]
     assert sentences.count("[quick]") >= 9
     assert "quick" not in shown(factory.experiment(quick=False, blocks=5))
 
@@ -137,7 +81,7 @@ def test_many_servers_are_split_into_tables_that_fit() -> None:
     names = [f"server-{n}" for n in range(7)]
     trials = [factory.trial(factory.record(n, b, p)) for b in range(2) for p, n in enumerate(names)]
     text = shown(factory.experiment(trials, names, published=False), 80)
-    assert text.count("Start-up  a fresh process") >= 2, "the answer's own table is above them"
+    assert text.count("Start-up ") >= 2, "the answer's own table is above them"
     assert all(name in text for name in names)
 
 
@@ -159,22 +103,6 @@ def test_where_nothing_conforms_no_figure_is_printed() -> None:
     assert not re.search(r"\d,\d{3}", table)
     assert text.count(factory.FAILING.reason) >= 6
     assert factory.FAILING.advice in text
-
-
-def test_trials_without_a_figure_are_named_with_their_cause() -> None:
-    text = shown(factory.troubled())
-    assert "spring-undertow, block 1: the server died: exit code 137" in text
-    assert f"spring-jetty, block 3: errors: {factory.FAILING.reason}" in text
-
-
-def test_findings_say_what_where_and_what_to_do_the_gravest_first() -> None:
-    text = shown(factory.troubled())
-    findings = text[text.index("Checks  what does not conform") :]
-    assert "errors  does not conform  spring-jetty 1 of 3 trials" in findings
-    assert "→ Stop dockerd, or measure on other CPUs." in findings
-    assert findings.index("  errors  ") < findings.index("  isolation  ") < findings.index("  warm  ")
-    assert "limit: 1 %" in findings[: findings.index("  warm  ")]
-    assert "limit: 1 %" not in findings[findings.index("  warm  ") :], "of what nothing bounds there is none"
 
 
 def test_a_source_that_bends_one_side_says_nothing_of_the_other() -> None:
@@ -220,18 +148,8 @@ def test_the_best_is_marked_only_on_a_terminal_that_can_show_it(monkeypatch: pyt
     assert not re.search(r"\x1b\[1;4m8", shown(factory.with_pairs(view, unsure), force_terminal=True))
 
 
-def load_text(width: int = 100) -> str:
-    return shown(factory.foreign_load(), width)
-
-
-def test_load_prints_the_answer_figures_and_findings() -> None:
-    text = load_text()
-    assert re.match(r"\s*7,495 requests/s, good to ± 1\.1 %; bound by the server's CPU\n", text)
-    for name in ("requests/s", "mean time, ms", "p50, ms", "p99, ms", "p99.9, ms", "longest, ms"):
-        assert lines_with(text, name), name
-    assert "status 200: " in text
-    assert "warm  provided that" in text
-    assert all(cell_len(line) <= 60 for line in load_text(60).splitlines())
+def test_a_load_fits_a_narrow_terminal() -> None:
+    assert all(cell_len(line) <= 60 for line in shown(factory.foreign_load(), 60).splitlines())
 
 
 def only_trial(change: Callable[[TrialView], TrialView]) -> str:
@@ -240,15 +158,10 @@ def only_trial(change: Callable[[TrialView], TrialView]) -> str:
 
 
 def test_a_load_that_does_not_conform_prints_no_figure() -> None:
-    errors = factory.finding("errors", conforms=False, reason="all 1,000 requests failed (timeout)")
-    text = only_trial(lambda made: factory.trial(made.record, errors))
-    assert "all 1,000 requests failed (timeout)" in text.lstrip().splitlines()[0]
+    text = only_trial(lambda made: factory.trial(made.record, factory.FAILING))
+    assert factory.FAILING.reason in text.lstrip().splitlines()[0]
     assert "mean time" not in text
     assert not lines_with(text, "requests/s")
-
-
-def test_a_load_without_any_report_of_the_engine_still_prints() -> None:
-    assert "did not get ready within 60 s" in shown(factory.without_engine())
 
 
 def test_what_a_script_printed_stands_in_the_order_of_its_functions() -> None:
@@ -266,5 +179,5 @@ def test_what_a_script_printed_stands_in_the_order_of_its_functions() -> None:
 
     text = only_trial(scripted)
     assert re.search(r"Script output.*\n\s+thread 1\n\s+token\n\s+a,b\n", text)
-    assert "and 102 more lines" in text
+    assert " 102 " in text
     assert "x.lua:3: no" in text

@@ -113,7 +113,6 @@ def test_the_tables_of_the_second_pass_stand_on_the_terminal_on_the_page_and_in_
     (row,) = (line for line in after.splitlines() if line.startswith("open-5600"))
     assert "spring-jetty" in row
     assert "p99, ms" in after
-    assert "Latency at a rate that all can carry" in after
     assert "spring-jetty" in after[after.index("Pair by pair") :]
     page = Page(render_html(view))
     assert page.faults == []
