@@ -279,10 +279,9 @@ impl Look {
             missed = missed.or(lacks);
         }
         if right && missed.is_none() {
-            missed = self
-                .texts
-                .iter()
-                .find_map(|(text, filled)| text.missed(&filled.text(shared, vars, rng), seen));
+            missed = self.texts.iter().find_map(|(text, filled)| {
+                missed_text(text, &filled.text(shared, vars, rng), seen)
+            });
         }
         missed
     }
@@ -301,20 +300,18 @@ impl Look {
     }
 }
 
-impl FilledText {
-    fn missed(&self, wanted: &[u8], seen: &CapturedResponse) -> Option<Missed> {
-        let (part, missed) = match self.part {
-            FilledPart::Body => (&seen.body[..], Missed::Expectation),
-            FilledPart::Head => (&seen.head[..], Missed::Head),
-            FilledPart::Status => (seen.status().unwrap_or_default(), Missed::Head),
-        };
-        let there = if self.whole {
-            part == wanted
-        } else {
-            memchr::memmem::find(part, wanted).is_some()
-        };
-        (there == self.absent).then_some(missed)
-    }
+fn missed_text(text: &FilledText, wanted: &[u8], seen: &CapturedResponse) -> Option<Missed> {
+    let (part, missed) = match text.part {
+        FilledPart::Body => (&seen.body[..], Missed::Expectation),
+        FilledPart::Head => (&seen.head[..], Missed::Head),
+        FilledPart::Status => (seen.status().unwrap_or_default(), Missed::Head),
+    };
+    let there = if text.whole {
+        part == wanted
+    } else {
+        memchr::memmem::find(part, wanted).is_some()
+    };
+    (there == text.absent).then_some(missed)
 }
 
 impl ExpectedJson {
