@@ -12,8 +12,8 @@ OWN_JOBS := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
 BARE_CARGO := $(OWN_JOBS) cargo
 ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/h2 engine/js engine/lua engine/plan engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name '*.js' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
-# Of engine/Cargo.toml. No pair of builds showed that a request costs more by `setup` (docs/benchmarks.md), which builds in less
-# time. What is published of that cost is measured by `release`, and a wheel always has it.
+# Of engine/Cargo.toml. `setup` builds in less time (`make bench-builds`: what a request costs by it). What is published is
+# measured by `release`, which a wheel always has.
 PROFILE ?= setup
 BENCHES := bench bench-builds bench-hosts bench-million bench-serve
 $(BENCHES): export PROFILE := release
