@@ -10,10 +10,10 @@ STAMPS := .stamps
 # Not by the jobs of this make: it runs few things at once, and cargo as many as there are CPUs.
 OWN_JOBS := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
 BARE_CARGO := $(OWN_JOBS) cargo
-ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/h2 engine/js engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name '*.js' -o -name Cargo.toml) engine/Cargo.toml
+ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/h2 engine/js engine/lua engine/plan engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name '*.js' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
-# Of engine/Cargo.toml. No pair of builds showed that a request costs more by `setup` (docs/benchmarks.md), which builds in less
-# time. What is published of that cost is measured by `release`, and a wheel always has it.
+# Of engine/Cargo.toml. `setup` builds in less time (`make bench-builds`: what a request costs by it). What is published is
+# measured by `release`, which a wheel always has.
 PROFILE ?= setup
 BENCHES := bench bench-builds bench-hosts bench-million bench-serve
 $(BENCHES): export PROFILE := release
@@ -44,10 +44,15 @@ $(STAMPS)/engine-$(PROFILE): $(ENGINE_SOURCES) | $(STAMPS)/toolchains
 	$(BARE_CARGO) build --quiet --profile $(PROFILE) --locked --manifest-path engine/Cargo.toml --bin prony-engine
 	@touch $@
 
+# What needs no engine, while cargo builds it.
+$(STAMPS)/packages: $(STAMPS)/venv $(PACKAGES:=/pyproject.toml)
+	nice -n 10 $(BIN)/pip install --quiet --no-compile --no-deps --no-build-isolation $(PACKAGES:%=-e ./%)
+	@touch $@
+
 # The build backend finds the engine built. .venv has that of one profile.
-$(STAMPS)/installed-$(PROFILE): $(STAMPS)/venv $(STAMPS)/engine-$(PROFILE) pyproject.toml $(PACKAGES:=/pyproject.toml) packaging/prony_build.py packaging/prony.data/scripts/prony
+$(STAMPS)/installed-$(PROFILE): $(STAMPS)/packages $(STAMPS)/engine-$(PROFILE) pyproject.toml packaging/prony_build.py packaging/prony.data/scripts/prony
 	@rm -f $(STAMPS)/installed-*
-	PATH="$(CURDIR)/$(BIN):$$PATH" MATURIN_PEP517_ARGS="--profile $(PROFILE)" $(BIN)/pip install --quiet --no-compile --no-deps --no-build-isolation -e . $(PACKAGES:%=-e ./%)
+	PATH="$(CURDIR)/$(BIN):$$PATH" MATURIN_PEP517_ARGS="--profile $(PROFILE)" $(BIN)/pip install --quiet --no-compile --no-deps --no-build-isolation -e .
 	@touch $@
 
 servers: setup ## Build every server below servers/ (Maven, npm, pip), each once for the content of its sources

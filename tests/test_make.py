@@ -49,7 +49,7 @@ def test_another_profile_can_be_asked_for(tmp_path: Path) -> None:
 
 
 def test_an_engine_of_one_profile_does_not_pass_for_that_of_another(tmp_path: Path) -> None:
-    for name in ("toolchains", "venv", "engine-setup", "engine-release", "installed-setup"):
+    for name in ("toolchains", "venv", "packages", "engine-setup", "engine-release", "installed-setup"):
         (tmp_path / name).touch()
     assert "pip install" not in planned("setup", tmp_path)
     said = planned("bench", tmp_path)

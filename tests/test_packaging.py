@@ -37,7 +37,8 @@ def test_an_sdist_can_build_the_engine_and_the_catalogue(tmp_path: Path) -> None
         ".cargo/config.toml",  # the flag that LuaJIT is built with
         "engine/Cargo.lock", "engine/src/main.rs",
         "engine/js/src/processor.js",
-        "engine/lua/build.rs", "engine/script/src/lib.rs", "engine/serve/src/lib.rs",
+        "engine/lua/build.rs", "engine/plan/src/lib.rs", "engine/script/src/lib.rs",
+        "engine/serve/src/lib.rs",
         "packaging/prony_build.py", "packaging/prony.data/scripts/prony",
         "prony/report/html/style.css", "workloads/hello.yaml", "servers/tomcat/server.yaml",
     }  # fmt: skip

@@ -31,7 +31,7 @@ pub fn read_plan(line: &str) -> Result<Plan, PlanError> {
         line.trim().is_empty() =>
             "no plan was given: the first line on stdin must be the plan, one JSON object";
     }
-    let plan: Plan = serde_json::from_str(line)
+    let plan = Plan::from_json(line)
         .map_err(|error| PlanError(format!("the plan cannot be read: {error}")))?;
     check(&plan)?;
     Ok(plan)

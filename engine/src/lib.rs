@@ -15,7 +15,6 @@ mod measure;
 mod net;
 mod pace;
 mod payload;
-mod plan;
 mod population;
 #[cfg(any(test, feature = "properties"))]
 #[path = "../fuzz/properties.rs"]
@@ -34,6 +33,7 @@ mod worker;
 
 use std::process::ExitCode;
 
+use prony_plan as plan;
 use schemars::schema_for;
 use serde_json::{Value, json};
 

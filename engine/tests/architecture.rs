@@ -52,9 +52,9 @@ fn only_the_command_line_knows_javascript() {
 /// The rooms of the instrument: each imports only from those before it.
 const ROOMS: [&str; 24] = [
     "units",
+    "plan",
     "fault",
     "payload",
-    "plan",
     "refusal",
     "pace",
     "http",

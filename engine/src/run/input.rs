@@ -49,7 +49,7 @@ fn command(line: &[u8]) -> Input {
         ))
     };
     match std::str::from_utf8(line) {
-        Ok(text) => match serde_json::from_str(text) {
+        Ok(text) => match Command::from_json(text) {
             Ok(command) => Input::Command(command),
             Err(error) => refused(&error.to_string()),
         },

@@ -280,10 +280,9 @@ impl Look {
             lacking = lacking.or(lacks);
         }
         if right && wrong.is_none() && lacking.is_none() {
-            wrong = self
-                .texts
-                .iter()
-                .find_map(|(text, filled)| text.missed(&filled.text(shared, vars, rng), seen));
+            wrong = self.texts.iter().find_map(|(text, filled)| {
+                missed_text(text, &filled.text(shared, vars, rng), seen)
+            });
         }
         let right = right && wrong.is_none();
         for capture in self
@@ -311,20 +310,18 @@ impl Look {
     }
 }
 
-impl FilledText {
-    fn missed(&self, wanted: &[u8], seen: &CapturedResponse) -> Option<Missed> {
-        let (part, missed) = match self.part {
-            FilledPart::Body => (&seen.body[..], Missed::Expectation),
-            FilledPart::Head => (&seen.head[..], Missed::Head),
-            FilledPart::Status => (seen.status().unwrap_or_default(), Missed::Head),
-        };
-        let there = if self.whole {
-            part == wanted
-        } else {
-            memchr::memmem::find(part, wanted).is_some()
-        };
-        (there == self.absent).then_some(missed)
-    }
+fn missed_text(text: &FilledText, wanted: &[u8], seen: &CapturedResponse) -> Option<Missed> {
+    let (part, missed) = match text.part {
+        FilledPart::Body => (&seen.body[..], Missed::Expectation),
+        FilledPart::Head => (&seen.head[..], Missed::Head),
+        FilledPart::Status => (seen.status().unwrap_or_default(), Missed::Head),
+    };
+    let there = if text.whole {
+        part == wanted
+    } else {
+        memchr::memmem::find(part, wanted).is_some()
+    };
+    (there == text.absent).then_some(missed)
 }
 
 impl ExpectedJson {

@@ -1,9 +1,13 @@
 //! The load to offer, as the laboratory hands it over: the first line on stdin of `prony-engine
-//! run`. Types and their defaults only; what cannot be run is refused in [`crate::check`]. It must
-//! not know how a load is offered.
+//! run`. Types and their defaults only: what cannot be run is refused, and how a load is offered is known,
+//! in the instrument.
+//!
+//! A crate of its own, because its derived code is large and runs once: the `setup` profile does not
+//! optimise it.
 
 mod blocks;
 mod connection;
+mod fault;
 mod kept;
 mod load;
 mod population;
@@ -17,9 +21,9 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
 pub use blocks::*;
 pub use connection::*;
+pub use fault::*;
 pub use kept::*;
 pub use load::*;
 pub use population::*;
@@ -126,6 +130,11 @@ fn default_interval_ms() -> f64 {
 }
 
 impl Plan {
+    /// Reads the first line.
+    pub fn from_json(line: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(line)
+    }
+
     /// What the script is called for, in the order in which the calls are written down.
     pub fn tasks(&self) -> Vec<String> {
         let calls = self.scenarios.iter().flat_map(Scenario::calls);
@@ -267,4 +276,10 @@ pub enum Command {
         /// As of `start`.
         at_monotonic_ns: Option<u64>,
     },
+}
+
+impl Command {
+    pub fn from_json(line: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(line)
+    }
 }
