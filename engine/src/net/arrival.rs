@@ -27,13 +27,17 @@ const LONGEST_READING_NS: u64 = 2_000;
 #[repr(C, align(8))]
 pub(super) struct Control(pub [u8; CONTROL_BYTES]);
 
+/// Whether this connection is one of those whose reads the kernel is to stamp.
+pub(super) fn is_asked(config: &Config, conn: ConnId, address: usize) -> bool {
+    // The kernel stamps packets, and a Unix socket has none.
+    config.receive_stamps
+        && is_drawn(config.seed, conn, config.connections as u32)
+        && !config.addresses[address].is_unix()
+}
+
 /// Asks the kernel to stamp what this connection reads, where it is one of those; whether it does.
 pub(super) fn ask(config: &Config, conn: ConnId, address: usize, socket: impl AsFd) -> bool {
-    // The kernel stamps packets, and a Unix socket has none.
-    let stamped = config.receive_stamps
-        && is_drawn(config.seed, conn, config.connections as u32)
-        && !config.addresses[address].is_unix();
-    stamped && stamp_arrivals(socket.as_fd()).is_ok()
+    is_asked(config, conn, address) && stamp_arrivals(socket.as_fd()).is_ok()
 }
 
 /// One in each row of [`STAMPED_IN`] is drawn: those of one server often lie at equal distances.

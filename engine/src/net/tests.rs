@@ -49,7 +49,7 @@ fn peer_reads<D: Driver>(resets: bool) -> Option<io::Result<usize>> {
     let (_open, _) = listener.accept().unwrap();
     let (mut peer, _) = listener.accept().unwrap();
     driver.close(1);
-    driver.flush().unwrap();
+    driver.wait(Some(0)).unwrap();
     // The driver goes on only now and then: the end does not wait for it.
     peer.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     Some(peer.read(&mut [0; 1]))

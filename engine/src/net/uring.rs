@@ -6,6 +6,7 @@ mod completions;
 mod receive;
 mod sends;
 mod set_up;
+mod sockets;
 mod submission;
 mod tags;
 #[cfg(test)]
@@ -13,12 +14,11 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{CancelBuilder, Fd, Fixed};
 use io_uring::{IoUring, cqueue, opcode};
-use rustix::net::Shutdown;
 
 use self::receive::{LEAD_BYTES, StampedRead};
 use self::sends::Reported;
@@ -26,7 +26,7 @@ use self::tags::*;
 use super::buffers::BufferRing;
 use super::send_times::{CompletionTimes, SendTimes};
 use super::sys::{Waker, monotonic_ns};
-use super::{Config, ConnId, Direction, Driver, NetEvent, Payload, Received, arrival};
+use super::{Config, ConnId, Direction, Driver, NetEvent, Payload, Received};
 
 const QUEUE: u32 = 1024;
 const BUFFER_GROUP: u16 = 0;
@@ -110,36 +110,6 @@ impl Uring {
 
     fn tag(&self, operation: u64, conn: ConnId) -> u64 {
         tag(operation, self.conns[conn as usize].generation, conn)
-    }
-
-    fn try_connect(&mut self, conn: ConnId, address: usize) -> io::Result<()> {
-        if conn as usize >= self.direct {
-            return Err(io::Error::from_raw_os_error(libc::EMFILE));
-        }
-        let to = self
-            .config
-            .addresses
-            .get(address)
-            .ok_or(io::ErrorKind::InvalidInput)?;
-        let socket = self.config.socket(conn, to)?;
-        let stamped = arrival::ask(&self.config, conn, address, &socket);
-        let (pointer, length) = (to.as_ptr(), to.length());
-        // The ring holds the socket from here on; the descriptor itself is closed again where it is not kept.
-        self.ring
-            .submitter()
-            .register_files_update(conn, &[socket.as_raw_fd()])?;
-        let slot = &mut self.conns[conn as usize];
-        slot.open = true;
-        slot.connecting = true;
-        slot.stamped = stamped;
-        if let Some(kept) = self.sockets.get_mut(conn as usize) {
-            *kept = Some(socket);
-        }
-        let entry = opcode::Connect::new(Fixed(conn), pointer, length)
-            .build()
-            .user_data(self.tag(CONNECT, conn));
-        self.push_for(conn, entry);
-        Ok(())
     }
 
     fn cancel(&mut self, operation: u64, conn: ConnId) {
@@ -272,17 +242,7 @@ impl Driver for Uring {
             if slot.sending > 0 {
                 self.cancel_reported(conn, slot.generation);
             }
-            let socket = self.sockets.get_mut(conn as usize).and_then(Option::take);
-            if let Some(socket) = socket {
-                // To disconnect sends the RST at once; a Unix socket has none. An end that the other
-                // side made needs none either.
-                if !self.config.resets || rustix::net::connect_unspec(&socket).is_err() {
-                    let _ = rustix::net::shutdown(socket, Shutdown::Both);
-                }
-            }
-            // Takes effect at once; operations under way keep the socket until they end, by the cancellations
-            // above. The only failure would be an index out of range, which try_connect has excluded.
-            let _ = self.ring.submitter().register_files_update(conn, &[-1]);
+            self.close_socket(conn);
         }
         self.conns[conn as usize] = Conn {
             generation: slot.generation.wrapping_add(1),

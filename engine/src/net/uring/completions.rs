@@ -56,8 +56,8 @@ impl Uring {
         match operation {
             RECEIVE => self.received(conn, result, flags),
             CONNECT => {
-                self.conns[conn as usize].connecting = false;
                 if result == 0 {
+                    self.conns[conn as usize].connecting = false;
                     self.receive(conn);
                     Some(NetEvent::Connected(conn))
                 } else {

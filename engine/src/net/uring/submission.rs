@@ -53,7 +53,7 @@ fn passes(error: &io::Error) -> bool {
 impl Uring {
     /// Queues an operation, handing others over when there is no room; an error where that fails.
     #[inline]
-    fn push(&mut self, entry: &Entry) -> Result<(), i32> {
+    pub(super) fn push(&mut self, entry: &Entry) -> Result<(), i32> {
         // SAFETY: what the entry refers to (request bytes, addresses, the wake buffer) is owned by
         // this value, which gives it back only when the kernel is done with it (`Drop`); received
         // bytes go to the registered buffers.

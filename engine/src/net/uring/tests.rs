@@ -172,6 +172,26 @@ fn two_owned_sends_that_fail_are_no_failure_of_the_next_connection_at_their_inde
 }
 
 #[test]
+fn an_index_is_taken_again_before_anything_went_out() {
+    let Some((mut driver, listener)) = driver(1) else {
+        return;
+    };
+    for _ in 0..3 {
+        driver.connect(0, 0);
+        driver.close(0);
+    }
+    connect(&mut driver, 0);
+    let peers: Vec<_> = (0..4).map(|_| listener.accept().unwrap().0).collect();
+    driver.send(0, Payload::Fixed(0));
+    driver.flush().unwrap();
+    let lengths: Vec<usize> = peers
+        .into_iter()
+        .map(|mut peer| peer.read(&mut [0; 8]).unwrap())
+        .collect();
+    assert_eq!(lengths, [0, 0, 0, 4]);
+}
+
+#[test]
 fn sending_ends_with_the_last_of_two_sends() {
     let Some((mut driver, listener)) = driver(1) else {
         return;
@@ -248,9 +268,9 @@ fn a_ring_frees_late_on_the_kernels_that_are_known_to() {
     let Some((mut driver, listener)) = driver(2) else {
         return;
     };
-    driver.sockets.clear();
     connect(&mut driver, 0);
     connect(&mut driver, 1);
+    driver.sockets.clear();
     let (_idle, _) = listener.accept().unwrap();
     let (mut peer, _) = listener.accept().unwrap();
     driver.close(1);
