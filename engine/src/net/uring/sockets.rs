@@ -108,6 +108,10 @@ impl Uring {
                 return;
             }
         } else if let Some(socket) = self.sockets[conn as usize].take() {
+            // An attempt that is still queued would find the next socket at this index.
+            if self.conns[conn as usize].connecting {
+                let _ = self.submit();
+            }
             // To disconnect sends the RST at once; a Unix socket has none. An end that the other side
             // made needs none either.
             if !self.config.resets || rustix::net::connect_unspec(&socket).is_err() {

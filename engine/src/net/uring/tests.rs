@@ -173,22 +173,27 @@ fn two_owned_sends_that_fail_are_no_failure_of_the_next_connection_at_their_inde
 
 #[test]
 fn an_index_is_taken_again_before_anything_went_out() {
-    let Some((mut driver, listener)) = driver(1) else {
-        return;
-    };
-    for _ in 0..3 {
-        driver.connect(0, 0);
-        driver.close(0);
+    for by_calls in [false, true] {
+        let Some((mut driver, listener)) = driver(1) else {
+            return;
+        };
+        if by_calls {
+            driver.keep_sockets();
+        }
+        for _ in 0..3 {
+            driver.connect(0, 0);
+            driver.close(0);
+        }
+        connect(&mut driver, 0);
+        let peers: Vec<_> = (0..4).map(|_| listener.accept().unwrap().0).collect();
+        driver.send(0, Payload::Fixed(0));
+        driver.flush().unwrap();
+        let lengths: Vec<usize> = peers
+            .into_iter()
+            .map(|mut peer| peer.read(&mut [0; 8]).unwrap())
+            .collect();
+        assert_eq!(lengths, [0, 0, 0, 4]);
     }
-    connect(&mut driver, 0);
-    let peers: Vec<_> = (0..4).map(|_| listener.accept().unwrap().0).collect();
-    driver.send(0, Payload::Fixed(0));
-    driver.flush().unwrap();
-    let lengths: Vec<usize> = peers
-        .into_iter()
-        .map(|mut peer| peer.read(&mut [0; 8]).unwrap())
-        .collect();
-    assert_eq!(lengths, [0, 0, 0, 4]);
 }
 
 #[test]
