@@ -28,6 +28,8 @@ LIMIT_S = 600
 MEMORY_MIB = 1024
 DRIVERS = ("io_uring", "epoll")
 SERVER = "127.0.0.1:8080"
+SLOW_CLOCK = "a_read_of_a_stamped_connection"
+"""A stamp has no place where reading the clocks takes longer than 2 µs, as it does under emulation."""
 CLOSED = 20
 """Connections that each of two users closes while a third one waits for its response."""
 WAITING_S = 20
@@ -38,7 +40,7 @@ mount -t sysfs none /sys
 mount -t devtmpfs none /dev
 ip link set lo up
 echo "@kernel $(uname -r)"
-/tests net:: --test-threads 1
+/tests net:: --test-threads 1 --skip {SLOW_CLOCK}
 echo "@tests $?"
 /engine serve --listen {SERVER} > /dev/null &
 sleep 2
