@@ -2,8 +2,8 @@
 Debian releases (bookworm has 6.1, trixie 6.12) under emulation, a minute or two each.
 
 On each: the tests of `net`, a closed loop of 2 connections by either driver, and connections that are closed
-while another one stays open, compared with what the server counts. Needs Debian or Ubuntu on x86-64. The
-kernels are downloaded by apt, which checks signatures, and are gone afterwards.
+while another one stays open, compared with what the server counts. Needs Debian on x86-64. The kernels are
+downloaded by apt from this host's archive, which checks signatures, and are gone afterwards.
 """
 
 from __future__ import annotations
@@ -75,10 +75,12 @@ def unpacked(release: str, folder: Path) -> Path:
     """Where kernel and shell of a release are. Raises Failed."""
     for name in ("lists/partial", "archives/partial"):
         (folder / name).mkdir(parents=True)
+    uris = run("apt-get", "indextargets", "--format", "$(REPO_URI)", "Origin: Debian", "Component: main")
+    mirror = next((uri for uri in uris.split() if uri.rstrip("/").endswith("/debian")), None)
+    if mirror is None:
+        raise Failed("apt knows no archive of Debian: this needs a Debian host")
     sources = folder / "sources.list"
-    sources.write_text(
-        f"deb [signed-by={KEYRING}] http://deb.debian.org/debian {release} main\n", encoding="utf-8"
-    )
+    sources.write_text(f"deb [signed-by={KEYRING}] {mirror} {release} main\n", encoding="utf-8")
     settings = {
         "Dir::Etc::sourcelist": sources,
         "Dir::Etc::sourceparts": "-",

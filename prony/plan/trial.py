@@ -95,7 +95,7 @@ QUICK_WARM_UP = WarmUpPlan(min_s=10.0, cap_s=60.0, settle_min_s=5.0, settle_cap_
 """Too short to show a plateau of any but the quietest server. The caps are for slow machines."""
 SETTLES = 0.6
 """Typical duration of a phase as a share of the way from its least to its cap."""
-LEVEL_AFTER, SETTLED_AFTER, NEW_CODE_AFTER = 2.5, 1.2, 2.0
+LEVEL_AFTER, SETTLED_AFTER, NEW_CODE_AFTER = 1.5, 1.2, 2.0
 """Typical time ÷ the least time of a JVM: warming up, back on its own CPUs, there with new code."""
 
 PROBE_MOST_S = 5.0

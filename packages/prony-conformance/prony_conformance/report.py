@@ -92,6 +92,7 @@ def as_json(done: Sequence[Conformance]) -> ConformanceOut:
             ServerOut.filled(
                 conformance,
                 passed=not conformance.failed,
+                summary=summary(conformance),
                 checks=[CheckOut.filled(result) for result in conformance.results],
             )
             for conformance in done
