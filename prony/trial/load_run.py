@@ -28,7 +28,7 @@ FIRST_ROWS = 3
 """Rows in which the connections of a whole run are counted."""
 INTERRUPTED = "interrupted: what had been measured until then was kept and judged"
 """Compared with notes of stored trials: do not reword."""
-WORTH_KEEPING_S = 60.0
+WORTH_KEEPING_S = 5.0
 """Shortest interrupted part that is kept."""
 REST_S, LONGEST_REST_S = 0.2, 3.0
 """Polling interval of a server after its load, and its limit."""
@@ -172,7 +172,7 @@ class LoadRun:
             self.connections = counts
 
     def _end(self, opened: ServerEdge, name: str, when: str, length_s: float) -> ServerEdge:
-        """The closing edge. An interrupt closes a long measured part (a soak) and keeps it."""
+        """The closing edge. An interrupt closes the measured part and keeps it."""
         try:
             return self.edge(self.until(name, length_s + WINDOW_GRACE_S)[when])
         except KeyboardInterrupt:

@@ -49,6 +49,12 @@ def after(script: str) -> str:
 
 
 @BOTH
+def test_a_condition_after_a_sampler_that_cannot_be_sent(who: str, tmp_path: Path) -> None:
+    inside = sampler("/w/${nobody}") + condition('${__jexl3("a" == "a",)}', sampler("/a"))
+    assert asks(who, tmp_path, inside) == ["/a"]
+
+
+@BOTH
 def test_conditions_read_the_previous_code(who: str, tmp_path: Path) -> None:
     inside = (
         sampler("/made") + when('prev.getResponseCode() == "201"', "/a") + sampler("/gone")

@@ -12,7 +12,7 @@ from prony.evidence.engine import ReadyThread
 from prony.evidence.host import CpuUse
 from prony.evidence.server import CgroupThrottle, ServiceUse
 from prony.evidence.trial import Evidence
-from prony.judge.checks.isolation import IsolationLimits, isolation
+from prony.judge.checks.isolation import THEIRS, IsolationLimits, isolation
 from prony.judge.finding import Finding, Kind
 from tests.judge import factory as f
 
@@ -91,9 +91,18 @@ class TestTaken:
         waited = f.part(busy, "server_window", run_delay_s=waited_s)
         assert judged(waited).value == pytest.approx(share)
         assert up(judged(waited)) == pytest.approx(min(share / USED, share / (1 - share)))
-        foreign = f.part(waited, "server", owned=False)
+        foreign = judged(f.part(waited, "server", owned=False))
+        assert (foreign.value, foreign.provided) == (pytest.approx(share), THEIRS)
         served = waited.model_copy(update={"services": (ServiceUse(name="db"),)})
-        assert judged(foreign).value == judged(served).value == pytest.approx(0.3), "others may serve it"
+        assert judged(served).value == pytest.approx(0.3), "the service may have waited"
+
+    def test_client_and_others_cost_together_what_the_server_waited(self) -> None:
+        """Both on the one CPU of the server: their shares are far more than its threads waited."""
+        shared = f.part(quiet(), "partition", server=(0, 1), client=(0, 1), shared=True)
+        busy = f.part(shared, "host_window", others_on_server_cpus=0.3)
+        waited = f.part(busy, "server_window", run_delay_s=1.0)
+        assert (judged(busy).value or 0.0) > 0.3
+        assert judged(waited).value == pytest.approx(1.0 / 10 / 2, rel=0.02)
 
     @pytest.mark.parametrize("what", ["others_on_server_cpus", "cpus"])
     def test_unread_is_a_condition(self, what: str) -> None:

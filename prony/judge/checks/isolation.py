@@ -22,6 +22,7 @@ ASSUMPTION = (
     "a lost CPU second cost only the requests that it could have served; bursts begin whenever the server is "
     "busy"
 )
+RIVALS = frozenset({"other_processes", "shared_cpus"})
 SHARED_CORE = 0.5
 """Most of a core's speed that a busy hardware thread takes from its sibling."""
 LONGEST_PERIOD_S = 1.0
@@ -64,10 +65,7 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         _throttled(evidence),
         _client(evidence),
     )
-    taken = sorted(
-        (reading for reading in readings if isinstance(reading, Taken) and reading.share > 0),
-        key=lambda reading: -reading.share,
-    )
+    taken = sorted(_while_busy(evidence, readings), key=lambda reading: -reading.share)
     unreadable = [reading for reading in readings if isinstance(reading, str)]
     bias = cpu_lost(evidence, sum(reading.share for reading in taken))
     stolen = sum(reading.share for reading in taken if reading.code in {"steal", "siblings"})
@@ -95,6 +93,28 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         source=SOURCE,
         outside=bends and not any(reading.code in {"throttled", "shared_cpus"} for reading in taken),
     )
+
+
+def _while_busy(evidence: Evidence, readings: Iterable[Taken | str | None]) -> list[Taken]:
+    """What took something. What competed with the server's threads cost together at most the time that they
+    were runnable without a CPU; what ran while they had nothing to do cost nothing.
+    """
+    taken = [reading for reading in readings if isinstance(reading, Taken) and reading.share > 0]
+    server, rivals = evidence.server_window, sum(r.share for r in taken if r.code in RIVALS)
+    if server is None or server.run_delay_s is None or server.wall_s <= 0 or evidence.services:
+        return taken
+    waited = server.run_delay_s / server.wall_s / server_cpus(evidence)
+    if waited >= rivals:
+        return taken
+    part = waited / rivals
+    return [
+        one._replace(
+            share=one.share * part, text=f"{one.text}, {percent(one.share * part)} while it had work"
+        )
+        if one.code in RIVALS
+        else one
+        for one in taken
+    ]
 
 
 def _placed(evidence: Evidence) -> str:
@@ -155,13 +175,7 @@ def _others(evidence: Evidence) -> Taken | str:
     if host is None or share is None:
         return "other processes could not be read"
     whose = f", most by {host.busiest_other}" if host.busiest_other else ""
-    text, server = f"other processes took {percent(share)} of the server's CPUs", evidence.server_window
-    known = evidence.server.owned and not evidence.services
-    if known and server is not None and server.run_delay_s is not None and server.wall_s > 0:
-        # What ran while the server had nothing to do cost it nothing.
-        waited = server.run_delay_s / server.wall_s / server_cpus(evidence)
-        if waited < share:
-            share, text = waited, f"{text}, {percent(waited)} while it had work"
+    text = f"other processes took {percent(share)} of the server's CPUs"
     return Taken(
         "other_processes", share, text + whose, f"stop the other load{whose}{whose and ','} and repeat"
     )

@@ -168,7 +168,8 @@ class KnownValues:
 
     def scratch_copy(self) -> KnownValues:
         """A copy for reading a text without side effects, with no undefined variables yet."""
-        copies = {attribute.name: copy(getattr(self, attribute.name)) for attribute in fields(self)}
+        values = {attribute.name: getattr(self, attribute.name) for attribute in fields(self)}
+        copies = {name: copy(value) for name, value in values.items() if not isinstance(value, Exception)}
         return replace(self, **copies | {"undefined": {}})
 
     def unique(self, kind: str) -> str:
