@@ -92,7 +92,8 @@ class TestTaken:
         assert judged(waited).value == pytest.approx(share)
         assert up(judged(waited)) == pytest.approx(min(share / USED, share / (1 - share)))
         foreign = judged(f.part(waited, "server", owned=False))
-        assert (foreign.value, foreign.provided) == (pytest.approx(share), THEIRS)
+        assert foreign.value == pytest.approx(share)
+        assert foreign.provided == THEIRS
         served = waited.model_copy(update={"services": (ServiceUse(name="db"),)})
         assert judged(served).value == pytest.approx(0.3), "the service may have waited"
 
@@ -101,11 +102,9 @@ class TestTaken:
         shared = f.part(quiet(), "partition", server=(0, 1), client=(0, 1), shared=True)
         busy = f.part(shared, "host_window", others_on_server_cpus=0.3)
         waited = f.part(busy, "server_window", run_delay_s=1.0)
-        assert (
-            judged(busy).reason.count("while it had work")
-            == 0
-            < judged(waited).reason.count("while it had work")
-        )
+        before = judged(busy).value
+        assert isinstance(before, float)
+        assert before > 0.3
         assert judged(waited).value == pytest.approx(1.0 / 10 / 2, rel=0.02)
 
     @pytest.mark.parametrize("what", ["others_on_server_cpus", "cpus"])
