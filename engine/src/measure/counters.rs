@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bodies::BodyCounts;
+use super::connections::Connections;
 use super::histogram::Durations;
 use super::http2::Http2Figures;
 use super::responses::ResponseCounts;
@@ -60,21 +61,6 @@ pub enum ErrorKind {
     GoAway,
     /// A body that the end of the connection ends, and TLS's close_notify was missing.
     TlsTruncated,
-}
-
-sums! {
-    /// Connections, and bytes on them: without TLS where users share them.
-    #[derive(PartialEq, Eq)]
-    Connections {
-        attempts: u64,
-        opened: u64,
-        closed_by_server: u64,
-        closed_by_client: u64,
-        /// Of both, not with HTTP/2: the server's end came first.
-        closed_first_by_server: u64,
-        bytes_sent: u64,
-        bytes_received: u64,
-    }
 }
 
 sums! {

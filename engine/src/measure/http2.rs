@@ -7,7 +7,7 @@ use prony_h2::ErrorCode;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::counters::Connections;
+use super::connections::Connections;
 use crate::units;
 
 sums! {

@@ -22,6 +22,7 @@ macro_rules! sums {
 
 pub mod addresses;
 pub mod bodies;
+pub mod connections;
 pub mod counters;
 pub mod edges;
 pub mod gaps;
