@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+IN_TIMES = 10.0
+"""Multiple of a figure from which a bound is a factor, not per cent."""
+
 
 def percent(share: float) -> str:
     """Three significant digits: 0.01234 -> '1.23 %'."""

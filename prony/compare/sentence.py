@@ -9,11 +9,10 @@ from prony.compare.claim import Claim, Settles
 from prony.compare.comparison import Pair
 from prony.compare.summary import CONFIDENCE
 from prony.judge.figures import FIGURE
+from prony.numbers import IN_TIMES
 
 FULL_TRIALS = 5
 """Trials per server below which every line says *quick*."""
-FACTORS_FROM = 10.0
-"""A change by as much or more is printed as a factor."""
 RATE_FIGURES = ("requests_per_s", "published_requests_per_s")
 MOST_DIGITS = 6
 LATER = ". Later: "
@@ -104,7 +103,7 @@ def _later(pair: Pair) -> str:
         down, up = (drift.up, drift.down) if turned else (drift.down, drift.up)
         low, high = 100 * (1 - math.exp(-down)), 100 * math.expm1(up)
         most = math.exp(max(down, up))
-        by = f"−{_per_cent(low)} / +{_per_cent(high)} %" if most < FACTORS_FROM else _factor(most)
+        by = f"−{_per_cent(low)} / +{_per_cent(high)} %" if most < IN_TIMES else _factor(most)
         text = f"open, as within {pair.horizon_s:g} s it may change by {by}"
     seconds = None if pair.settles is None else pair.settles.seconds
     return text if seconds is None else f"{text}; {span(seconds)} more of load per trial would settle it"

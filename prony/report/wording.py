@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
+from prony.numbers import IN_TIMES
+
 ABSENT = "–"
 """Printed where a figure could not be read; never zero."""
 
@@ -128,8 +130,6 @@ LOOSE = 1.0
 """A figure that may be more than this share higher is only known to be at least so much, ..."""
 SLACK = 0.5
 """... if it is not this share lower: *at least 0* says nothing."""
-IN_TIMES = 10.0
-"""Multiple of the figure from which an upper bound is a factor, not per cent."""
 EXACT = 1e-9
 """Share of a digit lost to floating point, which must not round a bound up."""
 

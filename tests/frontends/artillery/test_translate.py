@@ -69,9 +69,9 @@ def test_a_whole_script_becomes_a_plan_that_can_be_read_again(tmp_path: Path) ->
 
 def test_a_note_with_a_control_character_can_be_read_back(tmp_path: Path) -> None:
     made = script(tmp_path, f"{HEAD}scenarios:\n  - flow: [{{get: {{url: /}}}}]\n")
-    told = replace(made, notes=(Note("own", "\x1b[2J clears a screen, \x85 ends no line"),))
-    assert "\\x1b[2J" in explain(told)
-    assert explained(told) == made.trial
+    noted = replace(made, notes=(Note("own", "\x1b[2J clears a screen, \x85 ends no line"),))
+    assert "\\x1b[2J" in explain(noted)
+    assert explained(noted) == made.trial
 
 
 def test_experiment_d_is_one_loop_of_sessions(tmp_path: Path) -> None:
